@@ -25,6 +25,7 @@ from scipy.stats import binomtest
 from vennforest import load
 from vennforest.commands.fit import fit_file
 from vennforest.commands.model_rows import rows_of
+from vennforest.commands.signatures import Fit
 from vennforest.monitoring import Monitor
 from vennforest.tables.stream import TableFile
 
@@ -49,7 +50,7 @@ def stream(name, seed):
         train, new, model = (Path(place) / one for one in ("train.csv", "new.csv", "model.skops"))
         table[:half].to_csv(train, index=False)
         table[half:].to_csv(new, index=False)
-        fit_file(train, "target", model, trees=TREES, seed=number, jobs=1)
+        fit_file(Fit(train, "target", model, trees=TREES, seed=number, jobs=1))
         fitted, later = load(model), pd.read_csv(new)
         later = later[later["target"].isin(fitted.classes_.tolist())]  # a rare class may be new
         rows = rows_of(fitted, TableFile(new), ["target"])

@@ -15,7 +15,7 @@ sys.path.insert(0, str(HERE.parent))
 from experiments.studies.drifts import PROCESSES, stream  # noqa: E402
 
 from vennforest.monitoring import Monitor, ProtectedClassifier  # noqa: E402
-from vennforest.plots import EvidenceDisplay  # noqa: E402
+from vennforest.report.figures import paint_evidence  # noqa: E402
 
 SEED = 1_802_338_914
 REFERENCE, BEFORE, AFTER = 1000, 3000, 3000
@@ -36,8 +36,7 @@ def evidence() -> Figure:
         monitor = Monitor(random_state=0).fit_scores(scores[:REFERENCE], y[:REFERENCE])
         found[name] = np.minimum(monitor.update_scores(scores[REFERENCE:], y[REFERENCE:]), 1e12)
     figure = Figure(figsize=(7.2, 3.6), layout="constrained")
-    display = EvidenceDisplay(found, threshold=20.0, began=BEFORE)
-    display.plot(ax=figure.subplots())
+    paint_evidence(figure.subplots(), found, 20.0, BEFORE)
     return figure
 
 

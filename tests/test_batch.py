@@ -1,5 +1,6 @@
 """Arrow record batches in and out: the same numbers as the models' own methods, to the last bit."""
 
+import importlib
 import pickle
 import sys
 
@@ -242,8 +243,11 @@ def test_columns_at_the_door():
 
 def test_without_pyarrow_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"need pyarrow: install it with pip install 'vennf"):
-        BatchPredictor(vennforest.VennAbers().fit([0.1, 0.9], [0, 1]), None, columns="s")
+    for name in ("_answers", "batch", "engines", "engines.duckdb"):
+        monkeypatch.delitem(sys.modules, f"vennforest.{name}", raising=False)
+    for name in ("batch", "engines.duckdb"):
+        with pytest.raises(ImportError, match=r"need pyarrow: install it with pip install 'vennf"):
+            importlib.import_module(f"vennforest.{name}")
 
 
 def test_a_score_that_a_calibrator_refuses_is_named_with_its_row():

@@ -292,7 +292,7 @@ def test_left_out_and_joined_examples_are_those_of_the_group(subforest):
             m = calibrator.predict_multiprobability(draw.scores)
             p0, p1 = m.p0[0], m.p1[0]
         else:
-            (block,) = draw.joined.map(lambda block: block)
+            (block,) = draw.joined(lambda block: block)
             values = []
             for label in (0, 1):
                 scores = part.scores.copy()

@@ -502,8 +502,8 @@ def test_coverage_of_the_intervals():
         new = 1 / (1 + np.exp(-rng.normal(size=500) - 1.5 * (rng.random(500) < 0.8)))
         model = VennAbers("smooth").fit(x, y)
         found = estimate_shares(
-            model.smooth_.predict(new),
-            model.smooth_.predict(x),
+            model.predict_smooth(new),
+            model.predict_smooth(x),
             y.astype(int),
             class_shares(y.astype(int), None, 2),
             np.arange(2),
@@ -598,6 +598,9 @@ def test_a_calibrator_that_keeps_no_shares_asks_for_them():
     moved = calibrator.with_prior({1: 0.1}, instead_of={1: 0.5})
     again = moved.with_prior({1: 0.5})  # the shares are known by then
     assert again.predict_proba(s) == pytest.approx(calibrator.predict_proba(s), abs=1e-12)
+    three = IsotonicCalibration().fit(np.eye(3)[[0, 1, 2, 1]], [0, 1, 2, 2])
+    with pytest.raises(InputError, match="instead_of must be given for 2 classes or all"):
+        three.with_prior({1: 0.1}, instead_of={0: 0.3})  # how the rest was shared is not known
 
 
 def test_intervals_of_a_calibrator_with_prior_are_shifted():

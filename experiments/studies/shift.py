@@ -90,9 +90,13 @@ def shares(rng, repetitions):
                 if len(set(y)) < 2:
                     continue
                 new, _ = draw(rng, m, now)
-                model = VennAbers("smooth").fit(s, y).smooth_
+                model = VennAbers("smooth").fit(s, y)
                 e = estimate_shares(
-                    model.predict(new), model.predict(s), y, class_shares(y, None, 2), np.arange(2)
+                    model.predict_smooth(new),
+                    model.predict_smooth(s),
+                    y,
+                    class_shares(y, None, 2),
+                    np.arange(2),
                 )
                 held.append(e.lower[1] <= now <= e.upper[1])
                 width.append(e.upper[1] - e.lower[1])

@@ -6,47 +6,29 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vennforest._messages import needed
 from vennforest._shown import KINDS, columns_of
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.confidence import check_level
 from vennforest.calibrators.core.interface import has_bounds, merged
-from vennforest.classifier.fitted import Prediction, predict_once
+from vennforest.classifier.fitted import predict_once
 from vennforest.classifier.intervals import Known, predict_known
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    pa = needed("pyarrow", "record batches")
 
 
 class Answers:
     """Columns of predictions: ``label``, and of each class what is wanted of it.
 
-    Parameters
-    ----------
-    model : classifier or calibrator
-        Fitted.
-    kinds : str, sequence of str or None
-        Of ``"p"`` (column ``p(c)`` of class c), ``"bounds"`` (``lower(c)``, ``upper(c)``; left out
-        where there are none) and ``"confidence"`` (``low95(c)``, ``high95(c)``); as one string
-        they are separated by commas. None: all that the model gives.
-    name : str
-        What an error message calls ``kinds``.
-    level : float
-        Of the confidence intervals, in (0, 1); their columns are named by it.
-
-    Attributes
-    ----------
-    kinds : list of str
-        Those that are written, in this order.
-    fields : list of pyarrow.Field
-
-    Raises
-    ------
-    InputError
-        If there is no such kind or level, or the model gives none of these, or no confidence
-        intervals.
+    ``kinds`` are of ``"p"`` (column ``p(c)`` of class c), ``"bounds"`` (``lower(c)``, ``upper(c)``;
+    left out where there are none) and ``"confidence"`` (``low95(c)``, ``high95(c)``, named by their
+    ``level``); as one string they are separated by commas. None: all that the model gives. An error
+    message calls them ``name``.
     """
 
     def __init__(
@@ -56,16 +38,14 @@ class Answers:
         name: str = "answers",
         level: float = 0.95,
     ) -> None:
-        pa = need_pyarrow()
         check_level(level)
         self._model, self.level = model, float(level)
-        self._labels, kind = label_column(model.classes_)
+        types = {"i": pa.int64(), "u": pa.uint64(), "b": pa.bool_(), "f": pa.float64()}
+        kind = types.get(model.classes_.dtype.kind, pa.string())
+        labels = model.classes_.tolist()
+        self._labels = pa.array(map(str, labels) if kind == pa.string() else labels, kind)
         self.kinds = kinds_of(model, kinds, name)
-        names = [
-            one
-            for label in model.classes_.tolist()
-            for one in columns_of(label, self.kinds, self.level)
-        ]
+        names = [one for label in labels for one in columns_of(label, self.kinds, self.level)]
         self.fields: list[Any] = [
             pa.field("label", kind),
             *(pa.field(name, pa.float64()) for name in names),
@@ -76,7 +56,11 @@ class Answers:
         wanted = "confidence" in self.kinds
         if isinstance(self._model, Calibrator):
             known = self._model.predict_confidence(rows, self.level) if wanted else None
-            return of_calibrator(self._model, rows), known
+            if not has_bounds(self._model):
+                return (None, self._model.predict_proba(rows)), known
+            bounds = self._model.predict_multiprobability(rows)
+            scores = np.ascontiguousarray(rows, np.float64)
+            return (bounds, merged(self._model, bounds, scores)), known
         if wanted:
             return predict_known(self._model, rows, self.level)
         return predict_once(self._model, rows), None
@@ -92,14 +76,10 @@ class Answers:
 
     def label(self, p: FloatArray) -> pa.Array:
         """Return the most probable labels for probabilities (n, k)."""
-        import pyarrow as pa
-
-        return pa.array(self._labels[p.argmax(axis=1)], self.fields[0].type)
+        return self._labels.take(pa.array(p.argmax(axis=1)))
 
     def arrays(self, known: Known) -> list[pa.Array]:
         """Return the columns of some rows."""
-        import pyarrow as pa
-
         parts, p = self.parts(known), known[0][1]
         every = [pa.array(part[:, j]) for j in range(p.shape[1]) for part in parts]
         return [self.label(p), *every]
@@ -146,25 +126,6 @@ def answers_for(
     return Answers(model, kinds, "--columns", level)
 
 
-def label_column(classes: NDArray[Any]) -> tuple[NDArray[Any], pa.DataType]:
-    """Return the labels as they are written, and their Arrow type."""
-    import pyarrow as pa
-
-    types = {"i": pa.int64(), "u": pa.uint64(), "b": pa.bool_(), "f": pa.float64()}
-    kind = types.get(classes.dtype.kind, pa.string())
-    if kind == pa.string():
-        return np.array([str(label) for label in classes.tolist()], dtype=object), kind
-    return classes, kind
-
-
-def of_calibrator(calibrator: Calibrator, scores: FloatArray) -> Prediction:
-    """Return the bounds, if there are any, and the probabilities of scores (n,) or (n, k)."""
-    if not has_bounds(calibrator):
-        return None, calibrator.predict_proba(scores)
-    bounds = calibrator.predict_multiprobability(scores)
-    return bounds, merged(calibrator, bounds, np.ascontiguousarray(scores, np.float64))
-
-
 def first_refused(calibrator: Calibrator, scores: FloatArray) -> int:
     """Return the first row of scores (n,) or (n, k) that a calibrator refuses; there is one."""
     low, high = 0, len(scores) - 1
@@ -177,14 +138,3 @@ def first_refused(calibrator: Calibrator, scores: FloatArray) -> int:
         else:
             low = middle + 1
     return low
-
-
-def need_pyarrow() -> Any:
-    """Return pyarrow."""
-    try:
-        import pyarrow
-    except ImportError as missing:
-        raise ImportError(
-            "record batches need pyarrow: install it with pip install 'vennforest[all]'"
-        ) from missing
-    return pyarrow

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,16 @@ def not_one_of(
     known = list(names)
     near = nearest(given, known)
     return InputError(f"{argument} must be one of {known}{other}, got {given!r}{near}")
+
+
+def needed(package: str, what: str, extra: str = "all") -> Any:
+    """Return an optional package; without it an `ImportError` says how to install it."""
+    try:
+        return import_module(package)
+    except ImportError as missing:
+        raise ImportError(
+            f"{what} need {package}: install it with pip install 'vennforest[{extra}]'"
+        ) from missing
 
 
 class CalibrationWarning(UserWarning):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vennforest._messages import needed
 from vennforest._validation import FloatArray
 
 if TYPE_CHECKING:
@@ -44,12 +45,9 @@ def bounds_frame(
     index: Any = None,
 ) -> pd.DataFrame:
     """Return bounds (n, k), and probabilities where they are given, as a data frame."""
-    try:
-        import pandas as pd
-    except ImportError as missing:
-        raise ImportError(
-            "data frames need pandas: install it with pip install 'vennforest[all]'"
-        ) from missing
+    needed("pandas", "data frames")
+    import pandas as pd
+
     values = [lower, upper]
     if p is not None:
         values.insert(0, np.asarray(p))

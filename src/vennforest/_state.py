@@ -29,12 +29,7 @@ def stored(name: str) -> Callable[[Type], Type]:
 
     The class is an attrs class, stored as its fields and made from them, or has ``to_state``, which
     returns the arguments of its ``from_state``; that raises a ValueError for what ``fit`` could not
-    have left.
-
-    Raises
-    ------
-    ValueError
-        If another class has the name.
+    have left. A name that another class has is refused.
     """
 
     def register(cls: Type) -> Type:

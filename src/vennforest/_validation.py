@@ -27,14 +27,9 @@ CodeArray = NDArray[np.integer[Any]]
 
 
 def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
-    """Return scores as a C-contiguous float64 array of shape (n,) or (n, k).
+    """Return scores, any real numbers, as a C-contiguous float64 array of shape (n,) or (n, k).
 
-    Parameters
-    ----------
-    scores : array-like of shape (n,) or (n, k)
-        Any real numbers. float32 is widened, so calibration and new scores compare equal.
-    name : str
-        What the error message calls the argument.
+    float32 is widened, so calibration and new scores compare equal.
     """
     if issparse(scores):
         raise ValueError(f"{name} must be dense, got a sparse array: use its toarray()")
@@ -62,7 +57,7 @@ def columns(x: FloatArray, k: int, name: str = "scores") -> FloatArray:
         return x if x.ndim == 1 else np.ascontiguousarray(x[:, -1])
     if k > 2 and x.ndim == 2 and x.shape[1] == k:
         return x
-    raise ValueError(f"{name} must have a column for each of {k} classes, got {x.shape}")
+    raise InputError(f"{name} must have a column for each of {k} classes, got {x.shape}")
 
 
 CONVERSION = r"could not convert|[dD][tT]ypes?\b|float\(\) argument"
@@ -76,14 +71,9 @@ MOST_INTEGERS = 1 << 16
 
 
 def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntArray, NDArray[Any]]:
-    """Return each label's index in the sorted classes, and the classes.
+    """Return the index of each label (n,), of any dtype, in the sorted classes, and these (k,).
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``; kept in sorted order.
+    ``classes`` are all of them, where some may be missing from ``y``.
     """
     y = cast("NDArray[Any]", column_or_1d(_without_nullable_type(y), warn=True))
     if y.dtype.kind in "biu" and classes is None and len(y):
@@ -134,6 +124,25 @@ def check_count(value: object, name: str, least: int = 1) -> None:
     """Refuse anything but an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(f"{name} must be an integer >= {least}, got {value!r}")
+
+
+def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> int:
+    """Return the column of a label; without one that of the second of two classes."""
+    named = classes.tolist()
+    if label is None and len(named) == 2:
+        return 1
+    if label is None:
+        raise InputError(f"{name} must be one of {named} where these are not two, got None")
+    if label not in named:
+        raise not_one_of(name, named, label)
+    return int(named.index(label))
+
+
+def check_inside(value: Any, name: str) -> float:
+    """Return a number between 0 and 1, both excluded, as a float."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise InputError(f"{name} must lie between 0 and 1, both excluded, got {value!r}")
+    return float(value)
 
 
 def check_weights(
@@ -249,19 +258,10 @@ def check_array(
     low: float = -math.inf,
     high: float = math.inf,
 ) -> None:
-    """Refuse anything but an array of finite numbers from ``low`` to ``high``.
+    """Refuse anything but an array of finite numbers from ``low`` to ``high``, both included.
 
-    Parameters
-    ----------
-    value : object
-    name : str
-        What the message calls it.
-    shape : tuple of int or None
-        None: any length.
-    kinds : str
-        Letters of ``dtype.kind`` that are right; ``"f"`` means float64.
-    low, high : float
-        Both included.
+    None in ``shape`` is any length; ``kinds`` are the letters of ``dtype.kind`` that are right, of
+    which ``"f"`` means float64.
     """
     # Workers of joblib are handed large arrays as maps of files.
     require(type(value) in (np.ndarray, np.memmap), f"{name} must be an array")
@@ -300,12 +300,7 @@ def check_labels(classes: Any, name: str = "classes_") -> None:
 
 def same_labels(one: Any, other: Any) -> bool:
     """Return whether two arrays contain the same labels in the same order."""
-    return (
-        type(one) is np.ndarray
-        and type(other) is np.ndarray
-        and one.shape == other.shape
-        and bool((one == other).all())
-    )
+    return type(one) is type(other) is np.ndarray and np.array_equal(one, other)
 
 
 def array(

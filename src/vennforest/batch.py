@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._answers import Answers, first_refused, need_pyarrow
+from vennforest._answers import Answers, first_refused
 from vennforest._files import one_line
+from vennforest._messages import needed
 from vennforest._validation import InputError, check_count
 from vennforest.calibrators import Calibrator
 from vennforest.classifier.intervals import Known
@@ -19,6 +20,8 @@ from vennforest.tables.refusals import bad_score, row_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    pa = needed("pyarrow", "record batches")
 
 __all__ = ["BatchPredictor"]
 
@@ -73,8 +76,6 @@ class BatchPredictor:
     InputError
         If a column is missing or contains no numbers where the model takes numbers, or two columns
         of the output would have one name.
-    ImportError
-        If pyarrow is not installed.
 
     Examples
     --------
@@ -100,7 +101,6 @@ class BatchPredictor:
         level: float = 0.95,
         rows_at_once: int = ROWS_AT_ONCE,
     ) -> None:
-        pa = need_pyarrow()
         check_count(rows_at_once, "rows_at_once")
         self.model, self.carried, self.rows_at_once = model, list(carried), int(rows_at_once)
         self.columns = _columns_of(model, schema, columns, self.carried)
@@ -132,13 +132,9 @@ class BatchPredictor:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the predictions for one batch after another.
 
-        Parameters
-        ----------
-        batches : iterable of pyarrow.RecordBatch
-            With the columns that ``schema`` named, of these types or of others that can be cast
-            to them without loss; empty ones are fine.
-        where : str
-            What an error message calls the rows, such as ``"partition 3"``.
+        They have the columns that ``schema`` named, of these types or of others that can be cast to
+        them without loss; empty ones are fine. ``where`` is what an error message calls the rows,
+        such as ``"partition 3"``.
 
         Raises
         ------
@@ -152,22 +148,12 @@ class BatchPredictor:
             done += batch.num_rows
 
     def predict(self, batch: pa.RecordBatch, where: str = "the table") -> pa.RecordBatch:
-        """Return the predictions for one batch, whole.
-
-        Raises
-        ------
-        InputError
-            As above.
-        """
-        import pyarrow as pa
-
+        """Return the predictions for one batch, whole."""
         table = pa.Table.from_batches(list(self._parts(batch, where, 0)), self.schema)
         whole = table.combine_chunks().to_batches()
         return whole[0] if whole else pa.RecordBatch.from_pylist([], self.schema)
 
     def _parts(self, batch: pa.RecordBatch, where: str, done: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         for name in self._types:
             find_column(name, batch.schema.names, where)
         for start in range(0, batch.num_rows, self.rows_at_once):
@@ -180,8 +166,6 @@ class BatchPredictor:
             yield pa.RecordBatch.from_arrays([*carried, *answers], schema=self.schema)
 
     def _column(self, batch: pa.RecordBatch, name: str, where: str) -> pa.Array:
-        import pyarrow as pa
-
         column, wanted = batch.column(name), self._types[name]
         if column.type == wanted:
             return column
@@ -217,8 +201,6 @@ class BatchPredictor:
             ) from error
 
     def _rows(self, read: dict[str, pa.Array]) -> Any:
-        import pyarrow as pa
-
         if self._frame:
             return pa.Table.from_pydict(read).to_pandas(ignore_metadata=True)
         matrix = matrix_of(read)
@@ -276,8 +258,6 @@ def find_column(name: str, names: Sequence[str], where: str = "the table") -> No
 
 def check_number(name: str, kind: pa.DataType, where: str = "the table") -> None:
     """Refuse a type that is none of numbers or booleans."""
-    import pyarrow as pa
-
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     if not (number or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
         raise InputError(f"column {name!r} must contain numbers, got {kind} in {where}")
@@ -291,8 +271,6 @@ def matrix_of(read: dict[str, pa.Array]) -> NDArray[Any]:
 
 
 def _numbers(column: pa.Array) -> NDArray[Any]:
-    import pyarrow as pa
-
     kind = column.type
     if pa.types.is_decimal(kind) or pa.types.is_null(kind):
         column = column.cast(pa.float64())

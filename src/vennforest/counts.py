@@ -110,11 +110,6 @@ class ScoreGrid:
     def cell_of(self, scores: ArrayLike) -> NDArray[np.int64]:
         """Return the number of each score's cell, from 0, in the shape of the scores.
 
-        Parameters
-        ----------
-        scores : array-like of shape (n,) or (n, k)
-            In [low, high].
-
         Raises
         ------
         ValueError
@@ -160,11 +155,8 @@ class ScoreGrid:
     def to_sql(self, score: str) -> str:
         """Return the expression of a cell's number in SQL (DuckDB, Spark, PostgreSQL).
 
-        Parameters
-        ----------
-        score : str
-            The column, or an expression, quoted as the system wants it; every value must be in
-            the range of the grid, which the expression does not check.
+        ``score`` is a column or an expression, quoted as the system wants it, of values in the
+        range of the grid, which is not checked.
         """
         cells, reach = sql_number(self.cells), sql_number(REACH)
         if self.on == "score":
@@ -328,11 +320,9 @@ class ScoreCounts:
     floats) are floats: the order of two parts makes no difference, that of more than two makes
     one of rounding, at most 1.2e-16 of the sum for each part.
 
-    *More than two classes.* Counts of each class against the rest are all that Venn–Abers, Platt,
-    isotonic, beta, quadratic and spline calibration need. Temperature, matrix, Boström's and
-    pooled calibration and Venn taxonomies look at all scores of an example together: for these
-    the distinct score vectors are kept (``vectors=True``), of which there may be as many as there
-    are examples.
+    *More than two classes.* Venn–Abers, Platt, isotonic, beta, quadratic and spline calibration
+    need counts of each class against the rest; the others the distinct score vectors
+    (``vectors=True``), of which there may be as many as there are examples.
 
     Examples
     --------
@@ -468,7 +458,7 @@ class ScoreCounts:
         classes : array-like of shape (2,), default=(0, 1)
             The two labels, the negative one first; like everywhere they are sorted.
         grid : ScoreGrid, optional
-            Scores are put on it first.
+            As of `from_scores`.
         """
         x = check_scores(scores)
         if x.ndim != 1:
@@ -489,15 +479,10 @@ class ScoreCounts:
 
     @classmethod
     def one_vs_rest(cls, parts: Sequence[ScoreCounts], classes: ArrayLike) -> ScoreCounts:
-        """Put together counts of each class against the rest.
+        """Put together counts of each of more than two classes against the rest.
 
-        Parameters
-        ----------
-        parts : sequence of ScoreCounts
-            One a class, in sorted order: each of two classes, the rest first, of that class's
-            score.
-        classes : array-like of shape (k,)
-            The labels, sorted, more than two.
+        There is one a class, in the order of the sorted labels: each of two classes, the rest
+        first, of that class's score.
         """
         wrong = [one for one in parts if len(one.classes) != 2 or one.grid != parts[0].grid]
         if wrong or len(parts) < 3:
@@ -594,11 +579,6 @@ class ScoreCounts:
         ``total / size``. `error` gives the share that it may have fallen by, over this and all
         earlier compressions of what was added: at most ``1 / size`` each time.
 
-        Parameters
-        ----------
-        size : int
-            At least 1.
-
         Raises
         ------
         ValueError
@@ -621,14 +601,9 @@ class ScoreCounts:
         return ScoreCounts(self.classes, tables, self.grid, self.displaced + moved)
 
     def examples(self, table: int = 0) -> tuple[FloatArray, IntArray, FloatArray | None]:
-        """Return one table as weighted examples: scores, codes of the columns, and weights.
+        """Return one of the tables as weighted examples: scores, codes of the columns, and weights.
 
         Weights are None where all are 1.
-
-        Parameters
-        ----------
-        table : int
-            Which of ``tables``.
         """
         x, counts = self.tables[table]
         row, code = np.nonzero(counts)

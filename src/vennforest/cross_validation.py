@@ -37,18 +37,14 @@ def cross_val_multiprobability(
     ----------
     model : CalibratedClassifier or TransductiveClassifier
         Fitted or not; it is cloned, and stays as it was.
-    X : array-like, sparse matrix or data frame of shape (n, d)
-        What the model takes.
-    y : array-like of shape (n,)
-        Labels of any dtype.
+    X, y, sample_weight
+        As of its ``fit``.
     groups : array-like of shape (n,), optional
         For the splitter, and for the model's ``fit``, so its calibration too keeps groups
         together.
     cv : int, splitter or iterable, default=5
         As everywhere in scikit-learn, where an integer means stratified folds; with ``groups`` an
         integer means ``StratifiedGroupKFold``. Every row must be tested exactly once.
-    sample_weight : array-like of shape (n,), optional
-        For the model's ``fit``.
     n_jobs : int, optional
         Folds fitted at once.
 
@@ -56,7 +52,7 @@ def cross_val_multiprobability(
     -------
     Multiprobability
         Bounds of shape (n, k), in the order of the rows; those of a class that was not in the
-        training folds are 0 and 1.
+        training folds are 0 and 1, and a warning says so.
 
     Raises
     ------
@@ -64,11 +60,6 @@ def cross_val_multiprobability(
         If the splitter does not test every row once, and whatever ``fit`` raises.
     AttributeError
         If the model's method gives no bounds.
-
-    Warns
-    -----
-    UserWarning
-        If training folds lack a class.
 
     Examples
     --------

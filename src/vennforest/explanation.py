@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any
 
 import attrs
 import numpy as np
@@ -13,15 +13,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import FittedClassifier, predict
 from vennforest.classifier.intervals import Asked, predict_confidence
 from vennforest.sources import SampledScores
 from vennforest.sources.base import taken_apart
-
-if TYPE_CHECKING:
-    import shap
 
 EDGE = 1e-6
 """Probabilities nearer to 0 or 1 than this count as this near: log-odds are finite."""
@@ -30,14 +28,6 @@ NEAR = 1e-3
 """A score nearer to the base than this has the slope of the map between scores so far from it."""
 
 
-@overload
-def explain(
-    model: CalibratedClassifier, X: Any, *, interval: Literal[False] = ..., level: float = ...
-) -> shap.Explanation: ...
-@overload
-def explain(
-    model: CalibratedClassifier, X: Any, *, interval: Literal[True], level: float = ...
-) -> tuple[shap.Explanation, shap.Explanation, shap.Explanation]: ...
 def explain(
     model: CalibratedClassifier, X: Any, *, interval: bool = False, level: float = 0.95
 ) -> Any:
@@ -66,10 +56,6 @@ def explain(
 
     Raises
     ------
-    ImportError
-        Without shap.
-    NotFittedError
-        Before ``fit``.
     ValueError
         If the estimator is not such a forest, or ``votes`` is ``"hard"``.
 
@@ -94,12 +80,7 @@ def explain(
     >>> (1 / (1 + np.exp(-found.base_values - found.values.sum(axis=1)))).round(2)
     array([0.57, 0.97])
     """
-    try:
-        import shap
-    except ImportError as error:
-        raise ImportError(
-            "explanations need shap: install it with pip install 'vennforest[shap]'"
-        ) from error
+    shap = needed("shap", "explanations", "shap")
     check_is_fitted(model, "classes_")
     if not isinstance(model, CalibratedClassifier):
         raise InputError(
@@ -151,13 +132,7 @@ def explain(
 def _of_scores(
     shap: Any, fitted: FittedClassifier, X: Any
 ) -> tuple[FloatArray, FloatArray, Any, list[str] | None]:
-    """Return the attributions of scores (n, d, 1 or k), the base score (1 or k,), rows and names.
-
-    Raises
-    ------
-    InputError
-        If the attributions are not of the score.
-    """
+    """Return attributions of scores (n, d, 1 or k), the base score (1 or k,), rows and names."""
     every, bases, rows, names = [], [], None, None
     k = len(fitted.classes)
     for fold in fitted.folds:

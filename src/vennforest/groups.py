@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import attrs
 import numpy as np
 from attrs.validators import deep_iterable, instance_of, optional
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
@@ -33,9 +33,9 @@ from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.formula import Terms
 from vennforest.calibrators.core.interface import Learnt, has_bounds
 from vennforest.calibrators.maps.softmax import MatrixScaling
-from vennforest.joined import Joined, JoinedBlock
+from vennforest.joined.bounds import JoinedBlock
 from vennforest.multiprobability import Multiprobability
-from vennforest.sources import CalibrationExamples, Fold, SampledScores, whole_scores
+from vennforest.sources import CalibrationExamples, Fold, SampledScores
 
 Key = str | int | Callable[[Any], Any]
 """A column by name or position, or a function of rows that gives a label for each."""
@@ -94,13 +94,8 @@ class Groups:
 class Grouping:
     """The groups that were seen at ``fit``.
 
-    Attributes
-    ----------
-    groups : Groups
-    values : ndarray of shape (g,)
-        Their labels, sorted: numbers as float64, or text.
-    missing : bool
-        Whether rows without a label were seen: they are a group of their own, the last one.
+    ``values`` (g,) are their labels, sorted: numbers as float64, or text. ``missing`` is whether
+    rows without a label were seen: they are a group of their own, the last one.
     """
 
     groups: Groups = attrs.field(validator=instance_of(Groups))
@@ -240,14 +235,8 @@ def _column(by: str | int, X: Any) -> Any:
 class Cell:
     """Calibration examples of one group, or of several that are calibrated together.
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_cell,)
-        Their numbers among the calibration examples of the fold, increasing.
-    calibrator : Calibrator
-        Fitted to them.
-    point : Calibrator or None
-        What makes the probability of the score, where that is not the calibrator.
+    ``rows`` (n_cell,) are their numbers in the fold, increasing; ``calibrator`` is fitted to them;
+    ``point`` makes the probability of the score, where that is not the calibrator.
     """
 
     rows: IntArray = attrs.field(validator=array(None, kinds="i", low=0))
@@ -263,22 +252,14 @@ class Cell:
             self.calibrator.n_given == len(self.rows), "calibrator must be of the cell's examples"
         )
 
-    @property
-    def map(self) -> Calibrator:
-        """What makes the probability of a score."""
-        return self.calibrator if self.point is None else self.point
-
 
 @stored("grouped-fold")
 @attrs.frozen(eq=False)
 class GroupedFold:
     """The cells of one fold.
 
-    Attributes
-    ----------
-    cells : tuple of Cell
-    of_group : ndarray of shape (g + 1,)
-        Which cell calibrates each group, and last those that were not seen; -1: none.
+    ``of_group`` (g + 1,): which cell calibrates each group, and last those that were not seen; -1:
+    none.
     """
 
     cells: tuple[Cell, ...] = attrs.field(
@@ -291,34 +272,14 @@ class GroupedFold:
         require(self.cells, "cells must be one or more")
         check_array(self.of_group, "of_group", (None,), "i", -1, len(self.cells) - 1)
 
-    def check_fold(self, fold: Fold, classes: NDArray[Any], grouping: Grouping) -> None:
-        """Refuse cells of another fold, other classes or other groups."""
-        n_groups = len(grouping)
-        require(len(self.of_group) == n_groups + 1, f"of_group must be of {n_groups} groups")
-        check_array(fold.by, "by", (len(fold.codes),), "i", 0, n_groups - 1)
-        assert fold.by is not None
-        cells, of_group = assign(fold.by, fold.weight, n_groups, grouping.groups.smallest)
-        require(np.array_equal(of_group, self.of_group), "of_group must be that of the groups")
-        require(len(cells) == len(self.cells), "cells must be those of the groups")
-        for cell, rows in zip(self.cells, cells, strict=True):
-            require(np.array_equal(cell.rows, rows), "rows must be the examples of the groups")
-            for calibrator in (cell.calibrator, cell.point):
-                known = classes if calibrator is None else calibrator.classes_
-                require(same_labels(known, classes), "calibrators must be of the same classes")
-
 
 @stored("calibrated-groups")
 @attrs.frozen(eq=False)
 class CalibratedGroups:
     """Groups of objects that are calibrated each by itself, in every fold.
 
-    Attributes
-    ----------
-    grouping : Grouping
-    folds : tuple of GroupedFold
-    ridge : float or None
-        How strongly the point calibrators of groups are shrunk towards that of all, in examples;
-        None: there are none.
+    ``ridge`` is how strongly the point calibrators of groups are shrunk towards that of all, in
+    examples; None: there are none.
     """
 
     grouping: Grouping = attrs.field(validator=instance_of(Grouping))
@@ -330,8 +291,19 @@ class CalibratedGroups:
     def check_folds(self, folds: Sequence[Fold], classes: NDArray[Any]) -> None:
         """Refuse groups of other folds."""
         require(len(self.folds) == len(folds), "groups must be of every fold")
+        n_groups, smallest = len(self.grouping), self.grouping.groups.smallest
         for fold, own in zip(folds, self.folds, strict=True):
-            own.check_fold(fold, classes, self.grouping)
+            require(len(own.of_group) == n_groups + 1, f"of_group must be of {n_groups} groups")
+            check_array(fold.by, "by", (len(fold.codes),), "i", 0, n_groups - 1)
+            assert fold.by is not None
+            cells, of_group = assign(fold.by, fold.weight, n_groups, smallest)
+            require(np.array_equal(of_group, own.of_group), "of_group must be that of the groups")
+            require(len(cells) == len(own.cells), "cells must be those of the groups")
+            for cell, rows in zip(own.cells, cells, strict=True):
+                require(np.array_equal(cell.rows, rows), "rows must be the examples of the groups")
+                for calibrator in (cell.calibrator, cell.point or cell.calibrator):
+                    same = same_labels(calibrator.classes_, classes)
+                    require(same, "calibrators must be of the same classes")
 
     def sub_models(self, everything: SubModel, X: Any, n: int) -> Iterator[SubModel]:
         """Yield what calibrates the rows of X, for each set of rows with the same calibrators."""
@@ -366,8 +338,6 @@ def assign(by: IntArray, weight: FloatArray | None, n_groups: int, smallest: int
     Groups (n,) and weights (n,) are of the calibration examples. A list of the numbers of each
     cell's examples, and the cell of each group (n_groups + 1,), -1: none.
 
-    Notes
-    -----
     Whether a group is small is told from all n + 1 examples: its own count goes up by one where
     the new object is of it. So the partition is the same whichever of them is the new one, which
     the guarantee needs, and a group one example short has a cell of its own while its examples
@@ -453,24 +423,14 @@ class Vacuous:
     """Calibrates a group without examples: bounds 0 and 1, and the overall map's probability."""
 
     def __init__(self, base: Any) -> None:
-        self.base = base
+        self.classes = base.classes_
+        self.predict_proba = base.predict_proba
         self.merge = getattr(base, "merge", "midpoint")
 
-    def predict_proba(self, scores: ArrayLike) -> FloatArray:
-        """Return the overall map's probabilities."""
-        p: FloatArray = self.base.predict_proba(scores)
-        return p
-
-    def predict_multiprobability(
-        self,
-        scores: ArrayLike,
-        left_out: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-    ) -> Multiprobability:
+    def predict_multiprobability(self, scores: FloatArray, **left_out: Any) -> Multiprobability:
         """Return bounds 0 and 1."""
-        shape = (len(np.asarray(scores)), len(self.base.classes_))
-        return Multiprobability(np.zeros(shape), np.ones(shape), self.base.classes_)
+        shape = (len(scores), len(self.classes))
+        return Multiprobability(np.zeros(shape), np.ones(shape), self.classes)
 
 
 def of_rows(fold: Fold, rows: IntArray) -> Fold:
@@ -486,61 +446,40 @@ def of_rows(fold: Fold, rows: IntArray) -> Fold:
         name: None if (column := getattr(fold, name)) is None else column[rows]
         for name in ("scores", "codes", "weight", "groups", "rows", "by", "noise")
     }
-    return attrs.evolve(fold, scorer=_Within(fold, place), **columns)
+    return attrs.evolve(fold, scorer=_Within(fold.scorer, place), **columns)
 
 
-@dataclass(frozen=True, eq=False)
 class _Within:
-    """Scores for new objects where only some of the examples calibrate."""
+    """A fold's scorer where only some of the examples calibrate."""
 
-    fold: Fold
-    place: IntArray
+    def __init__(self, scorer: Any, place: IntArray) -> None:
+        self._scorer, self._place = scorer, place
 
-    @property
-    def partial(self) -> bool:
-        """Whether scores are by some of the members."""
-        return bool(getattr(self.fold.scorer, "partial", False))
-
-    @property
-    def small_ensemble(self) -> bool:
-        """Whether a point takes scores by subforests."""
-        return bool(getattr(self.fold.scorer, "small_ensemble", False))
-
-    def point_scores(self, X: Any) -> list[FloatArray]:
-        """Return the scores of the rows of X by subforests."""
-        scores: list[FloatArray] = self.fold.scorer.point_scores(X)  # type: ignore[attr-defined]
-        return scores
-
-    def whole(self, X: Any) -> FloatArray:
-        """Return the scores of the rows of X by the whole model."""
-        return whole_scores(self.fold, X)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._scorer, name)
 
     def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
         """Yield the draws, with examples numbered among those that calibrate."""
-        for draw in self.fold.scorer.sampled_scores(X):
+        for draw in self._scorer.sampled_scores(X):
             left_out = draw.left_out
             if left_out is not None:
-                left_out = np.where(left_out < 0, -1, self.place[left_out])
-            joined = None if draw.joined is None else _JoinedWithin(draw.joined, self.place)
+                left_out = np.where(left_out < 0, -1, self._place[left_out])
+            joined = draw.joined and partial(_map_within, draw.joined, self._place)
             yield SampledScores(draw.scores, left_out, draw.samples, joined)
 
 
-@dataclass(frozen=True, eq=False)
-class _JoinedWithin:
-    """New objects in the bags, and the changes of those examples alone that calibrate."""
+def _map_within(joined: Any, place: IntArray, function: Callable[[JoinedBlock], Any]) -> list[Any]:
+    """Map a function over what changes of those examples alone that calibrate."""
 
-    joined: Joined
-    place: IntArray
-
-    def map(self, function: Callable[[JoinedBlock], Any]) -> list[Any]:
-        """Return what a function says of each block."""
-        return self.joined.map(lambda block: function(self._of(block)))
-
-    def _of(self, block: JoinedBlock) -> JoinedBlock:
-        place = self.place[block.rows]
-        kept = place >= 0
+    def within(block: JoinedBlock) -> Any:
+        to = place[block.rows]
+        kept = to >= 0
         offsets = np.append(0, np.cumsum(kept))[block.offsets].astype(np.int64)
-        return JoinedBlock(block.scores, offsets, place[kept].astype(np.int32), block.changed[kept])
+        rows, changed = to[kept].astype(np.int32), block.changed[kept]
+        return function(JoinedBlock(block.scores, offsets, rows, changed))
+
+    made: list[Any] = joined(within)
+    return made
 
 
 RIDGES = (3.0, 10.0, 30.0, 100.0, 1000.0)
@@ -562,8 +501,7 @@ def choose_ridge(
 ) -> float:
     """Return the ridge under which corrections of held-out examples have the least log loss.
 
-    Of probabilities (n, k), class numbers and weights (n,), and the numbers of each group's
-    examples, whose order makes the folds.
+    The order of each group's examples makes the folds.
     """
     k = p.shape[1]
     losses = np.zeros(len(RIDGES))
@@ -598,18 +536,11 @@ class CorrectedMap(Learnt):
 
 @stored("group-correction")
 class GroupCorrection(Calibrator):
-    """The overall map, corrected by a slope and intercepts that one group's labels ask for.
+    """The overall map ``base``, corrected by a slope and intercepts that a group's labels ask for.
 
     The correction is `MatrixScaling` with a shared slope on the logarithms of what the overall map
     says, with a ridge that keeps it near 1 and 0: a group of few examples has the map of all, one
     of many has its own.
-
-    Parameters
-    ----------
-    base : Calibrator
-        Fitted to all groups together; not fitted again.
-    ridge : float
-        Above 0; see `choose_ridge`.
     """
 
     _learns = CorrectedMap

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._bounds_kernels import scale_rows
-from vennforest._messages import not_one_of
 from vennforest._shown import bounds_frame, bounds_html
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, check_option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,20 +83,10 @@ class Multiprobability:
         )
 
     def to_frame(self, p: ArrayLike | None = None, index: Any = None) -> pd.DataFrame:
-        """Return the bounds as a pandas data frame, a row per object.
+        """Return the bounds as a pandas data frame, with the columns of ``vennforest predict``.
 
-        Parameters
-        ----------
-        p : array-like of shape (n, k), optional
-            The probabilities that go with the bounds, such as ``predict_proba`` returns.
-        index : array-like of shape (n,), optional
-            The names of the rows, such as ``X.index``.
-
-        Returns
-        -------
-        DataFrame
-            ``lower(c)`` and ``upper(c)`` for each class c, after ``p(c)`` where ``p`` was given:
-            the columns of ``vennforest predict``.
+        These are ``lower(c)`` and ``upper(c)`` for each class c, after ``p(c)`` where the
+        probabilities p (n, k) are given. ``index`` (n,) names the rows.
 
         Raises
         ------
@@ -125,8 +114,7 @@ class Multiprobability:
     def hold(self, p: FloatArray) -> FloatArray:
         """Return p (n, k) with what rounding alone put outside the bounds put back inside."""
         within = np.clip(p, self.lower, self.upper)
-        kept: FloatArray = np.where(np.abs(p - within) < 1e-12, within, p)
-        return kept
+        return np.where(np.abs(p - within) < 1e-12, within, p)
 
     @property
     def width(self) -> FloatArray:
@@ -199,36 +187,30 @@ class Multiprobability:
             # Every formula gives 1 - p for the first class; one subtraction makes sums exact.
             low, up = low[:, 1], up[:, 1]
             smooth = None if smooth is None else smooth[:, 1]
-        if how == "log":
-            p = up / (1 - low + up)
-        elif how == "brier":
-            p = up + (low**2 - up**2) / 2
-        elif how == "midpoint":
-            p = (low + up) / 2
-        elif how == "smooth":
-            if smooth is None:
-                raise ValueError('smooth must be given for merge="smooth", got None')
-            p = np.clip(smooth, low, up)
-        else:
-            raise not_one_of("merge", get_args(Merge), how)
+        check_option(how, Merge, "merge")
+        if how == "smooth" and smooth is None:
+            raise ValueError('smooth must be given for merge="smooth", got None')
+        p = merge_formula(how, low, up, smooth)
         if two:
             return np.column_stack([1 - p, p])
         return scale_into_bounds(p, low, up)
 
 
-def merge_folds(folds: list[Multiprobability], how: Merge, merged: list[FloatArray]) -> FloatArray:
-    """Return one probability per class from the multiprobabilities of several folds, (n, k).
+def merge_formula(how: Merge, low: Any, up: Any, smooth: Any) -> Any:
+    """Return what `Multiprobability.merge` makes of bounds, arrays or formulas, class by class."""
+    if how == "log":
+        return up / (1.0 - low + up)
+    if how == "brier":
+        return up + (low * low - up * up) / 2.0
+    return (low + up) / 2.0 if how == "midpoint" else smooth.clip(low, up)
 
-    Parameters
-    ----------
-    folds : list of Multiprobability
-        Of the same n objects and k classes.
-    how : {"log", "brier", "midpoint", "smooth"}
-        ``"log"``: with GM the geometric mean over folds, ``GM(p1) / (GM(1 - p0) + GM(p1))``;
-        anything else: the mean over folds of what each is merged to (Vovk, Petej & Fedorova 2015,
-        section 4, for log loss and square loss).
-    merged : list of ndarray of shape (n, k)
-        What each fold is merged to.
+
+def merge_folds(folds: list[Multiprobability], how: Merge, merged: list[FloatArray]) -> FloatArray:
+    """Return one probability per class, (n, k), from the bounds of the same objects by folds.
+
+    ``"log"``: with GM the geometric mean over folds, ``GM(p1) / (GM(1 - p0) + GM(p1))``; anything
+    else: the mean of what each fold is ``merged`` to, (n, k) (Vovk, Petej & Fedorova 2015, section
+    4, for log loss and square loss).
     """
     if how != "log" or len(folds) == 1:
         mean: FloatArray = np.mean(merged, axis=0)
@@ -244,12 +226,8 @@ def merge_folds(folds: list[Multiprobability], how: Merge, merged: list[FloatArr
 def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Return ``clip(c * p, lower, upper)`` with the factor c a row that makes it sum to 1.
 
-    Parameters
-    ----------
-    p : ndarray of shape (n, k)
-        Values not below zero.
-    lower, upper : ndarray of shape (n, k)
-        Bounds; where no point of theirs sums to 1 the nearer bound, normalised, is returned.
+    All have shape (n, k), p is not below zero. Where no point of the bounds sums to 1 the nearer
+    one, normalised, is returned.
     """
     out: FloatArray = np.empty(p.shape)
     scale_rows(*(np.ascontiguousarray(one) for one in (p, lower, upper)), out)

@@ -27,15 +27,9 @@ SHARE_STEP = 1e-6
 
 
 def read_shares(given: Mapping[Any, float], classes: NDArray[Any], known: FloatArray) -> FloatArray:
-    """Return a share for each class from those that were named.
+    """Return a share for each of k classes from those that were named, each in (0, 1).
 
-    Parameters
-    ----------
-    given : mapping of label to share
-        Each in (0, 1). Classes that are not named share the rest in proportion to ``known``.
-    classes : ndarray of shape (k,)
-    known : ndarray of shape (k,)
-        Shares that the classes have now.
+    Classes that are not named share the rest in proportion to the shares ``known`` (k,).
     """
     if not hasattr(given, "items"):
         raise InputError(
@@ -82,10 +76,7 @@ def class_shares(codes: IntArray, weight: FloatArray | None, k: int) -> FloatArr
 def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:
     """Return probabilities (n, k) under other shares of the classes, rows summing to 1.
 
-    Factors (k,) are the new share of each class divided by the old one, up to a common factor.
-
-    Notes
-    -----
+    Factors (k,) are the new share of each class divided by the old one, up to a common factor:
     ``p'_j = f_j p_j / sum_i f_i p_i`` (Elkan 2001, Theorem 2; Saerens, Latinne & Decaestecker
     2002, eq. 2.4).
     """
@@ -100,10 +91,6 @@ def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:
 def shift_bounds(bounds: Multiprobability, factors: FloatArray) -> Multiprobability:
     """Return bounds of one predictor under other shares of the classes (see above for factors).
 
-    Means of bounds are shifted before they are averaged.
-
-    Notes
-    -----
     *Two classes*: the odds of both bounds are multiplied by ``f_1 / f_0``.
 
     *Bounds of k distributions* (``bounds.distributions``): each is shifted as a whole, and the
@@ -152,25 +139,17 @@ def shift_intervals(
 def _odds(p: FloatArray, other: FloatArray, factor: float, of_other: float) -> FloatArray:
     """Return the probability whose odds are those of p to other, times the factors' ratio."""
     own = factor * p
-    shifted: FloatArray = own / (own + of_other * other)
-    return shifted
+    return own / (own + of_other * other)
 
 
 @stored("shifted-prior")
 @attrs.frozen(eq=False)
 class ShiftedPrior:
-    """Class frequencies that were set in the place of those calibrated on.
-
-    Attributes
-    ----------
-    shares : ndarray of shape (k,)
-        In (0, 1), with sum 1.
-    factors : ndarray of shape (k,)
-        Set frequencies divided by those that the calibrators have, the largest of them 1.
-    """
+    """Class frequencies that were set in the place of those calibrated on."""
 
     shares: FloatArray = attrs.field(validator=array(None, low=0, high=1))
     factors: FloatArray = attrs.field(validator=array(None, low=0, high=1))
+    """Set frequencies divided by those that the calibrators have, the largest of them 1."""
 
     def __attrs_post_init__(self) -> None:
         """Refuse shares that do not sum to 1, and zeros."""
@@ -187,11 +166,10 @@ class ShiftedPrior:
         before: ShiftedPrior | None,
         classes: NDArray[Any],
     ) -> Self:
-        """Return the shift to other class frequencies.
+        """Return the shift to other class frequencies: see `read_shares`.
 
-        ``shares`` and ``instead_of`` are taken by `read_shares`, the latter in the place of
-        ``known``, the present frequencies (k,); ``before`` is the shift that they come
-        from.
+        The present ones are ``known`` (k,), unless ``instead_of`` names them, and come from the
+        shift ``before``.
         """
         if instead_of is not None:
             known = read_shares(instead_of, classes, known)
@@ -199,7 +177,7 @@ class ShiftedPrior:
             raise InputError(
                 f"shares must be of classes with calibration examples, got none of "
                 f"{classes[known == 0].tolist()}: name the shares they were drawn with "
-                "(instead_of), or contain more examples out"
+                "(instead_of), or set more examples aside"
             )
         wanted = read_shares(shares, classes, known)
         factors = wanted / known
@@ -210,29 +188,20 @@ class ShiftedPrior:
 
 @dataclass(frozen=True, eq=False)
 class PriorEstimate:
-    """Shares of the classes among unlabelled objects.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (k,)
-        The labels.
-    estimate : ndarray of shape (k,)
-        The share of each, in [0, 1]; they sum to 1.
-    lower, upper : ndarray of shape (k,)
-        Ends of a confidence interval for each share, in [0, 1].
-    level : float
-        Its level, in (0, 1).
-    identified : bool
-        Whether the scores tell all classes apart; where they do not, other shares explain them as
-        well, and the intervals say which.
-    """
+    """Shares of the classes among unlabelled objects."""
 
     classes: NDArray[Any]
+    """The labels, of shape (k,)."""
     estimate: FloatArray
+    """The share of each, in [0, 1], of shape (k,); they sum to 1."""
     lower: FloatArray
+    """Lower ends of confidence intervals for the shares, in [0, 1], of shape (k,)."""
     upper: FloatArray
+    """Upper ends."""
     level: float
+    """The level of each interval, in (0, 1)."""
     identified: bool
+    """Whether the scores tell all classes apart; if not, the intervals say which shares may be."""
 
     @property
     def shares(self) -> dict[Any, float]:
@@ -255,15 +224,9 @@ def estimate_shares(
     """Estimate the shares of the classes among new objects from their probabilities.
 
     Probabilities of the new objects (m, k) and of the calibration examples (n, k) are calibrated
-    where the classes have shares ``prior`` (k,), above zero.
+    where the classes have shares ``prior`` (k,), above zero. A warning says so if the scores do not
+    tell all classes apart.
 
-    Warns
-    -----
-    UserWarning
-        If the scores do not tell all classes apart.
-
-    Notes
-    -----
     The estimate maximises the likelihood of Saerens, Latinne & Decaestecker (2002),
     ``L(q) = sum_i log sum_j q_j p_ij / prior_j`` over shares q. It is concave; their
     expectation-maximisation climbs it, and Newton's method with a barrier, used here, reaches the
@@ -384,8 +347,6 @@ def mixture_shares(
     Ratios (m, k) are not negative, no row is of zeros. The search begins at ``start``, above zero,
     which is returned where all shares do as well; or at ``near``, which is nearly right.
 
-    Notes
-    -----
     ``mean log(ratio q) - sum q + b sum start log q`` is maximised over q > 0 by Newton's method,
     for b falling to 1e-10: without the barrier its maximum lies on the simplex by itself, and
     with it the mean log likelihood is within b of its largest value.

@@ -52,10 +52,8 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    best_estimator_ : CalibratedClassifier
-        Fitted with the setting of the smallest loss.
-    best_params_ : dict
-        That setting.
+    best_params_, best_estimator_ : dict, CalibratedClassifier
+        The setting of the smallest loss, and the model fitted with it.
     best_loss_ : float
         Its log loss. As the smallest of several it is optimistic. All losses are means over the
         rows that every setting scores.
@@ -63,10 +61,8 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The log loss corrected for the choice: over resamples of the rows, the loss of the setting
         that is best on the drawn rows, on the rows that were not drawn (Tsamardinos et al. 2018,
         algorithm 3, BBC-CV). With groups, whole groups are drawn.
-    losses_ : ndarray of shape (settings,)
-        Log loss of every setting.
-    settings_ : list of dict
-        The settings, in the same order.
+    settings_, losses_ : list of dict, ndarray of shape (settings,)
+        The settings, and the log loss of each.
     classes_ : ndarray of shape (k,)
         The labels, sorted.
 
@@ -105,18 +101,8 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Fit every setting, and keep the one with the smallest calibrated loss.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, d)
-            What the model takes.
-        y : array-like of shape (n,)
-            Labels of any dtype.
-        sample_weight, groups : array-like of shape (n,), optional
-            As for `CalibratedClassifier.fit`; weights count in the loss too.
-
-        Returns
-        -------
-        self
+        X (n, d), y, weights and groups (n,) are as of `CalibratedClassifier.fit`; weights count in
+        the loss too.
 
         Raises
         ------
@@ -208,18 +194,10 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 def bootstrap_corrected(
     losses: FloatArray, weight: FloatArray, unit: IntArray, random: np.random.RandomState
 ) -> float:
-    """Return the loss to expect of choosing the column with the smallest mean.
+    """Return the loss to expect of choosing the column (n, settings) with the smallest mean.
 
-    Parameters
-    ----------
-    losses : ndarray of shape (n, settings)
-        Of each row, by models that have not seen it.
-    weight : ndarray of shape (n,)
-        Above zero.
-    unit : ndarray of shape (n,)
-        Rows of one number are drawn together.
-    random : RandomState
-        Draws the units, as many as there are with replacement, `BOOTSTRAPS` times.
+    Rows of one ``unit`` (n,) are drawn together, as many as there are with replacement,
+    `BOOTSTRAPS` times.
     """
     names, unit = np.unique(unit, return_inverse=True)
     n, found = len(names), []

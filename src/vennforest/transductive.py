@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from itertools import pairwise
 from typing import Any, Literal, Self
 
 import attrs
@@ -47,6 +46,7 @@ from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn.taxonomies import Taxonomy, resolve
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.sources.base import model_scores, with_seed
+from vennforest.sources.row_hashes import hash_rows
 
 
 def check_table(X: Any) -> Any:
@@ -74,21 +74,8 @@ def stack(above: Any, below: Any) -> Any:
 
 def first_of_equal_rows(X: Any) -> IntArray:
     """Return for each row the number of the first row with the same values, shape (n,)."""
-    if issparse(X):
-        matrix: Any = X
-        X = matrix.copy()
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        bounds = X.indptr
-        keys: Any = [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in pairwise(bounds)]
-    else:
-        table = np.asarray(X)
-        if table.dtype.kind in "fiub":
-            keys = [row.tobytes() for row in table + table.dtype.type(0)]  # -0.0 becomes 0.0
-        else:
-            keys = [repr(row) for row in table.tolist()]
-    seen: dict[Any, int] = {}
-    return np.array([seen.setdefault(key, i) for i, key in enumerate(keys)], np.intp)
+    _, first, number = np.unique(hash_rows(X), return_index=True, return_inverse=True)
+    return first[number]
 
 
 TransductiveMerge = Literal["auto", "log", "brier", "midpoint"]
@@ -98,13 +85,12 @@ TransductiveMerge = Literal["auto", "log", "brier", "midpoint"]
 @stored("fitted-transductive")
 @attrs.frozen(eq=False)
 class FittedTransductive:
-    """The training set, kept for the trainings to come, and how they go.
-
-    The template is not fitted, its seeds drawn; the estimator is trained on the training set alone.
-    """
+    """The training set, kept for the trainings to come, and how they go."""
 
     template: Any
+    """Not fitted, its seeds drawn."""
     estimator: Any
+    """Trained on the training set alone."""
     X: Any
     codes: IntArray
     classes: NDArray[Any] = attrs.field(validator=labels)
@@ -178,8 +164,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     for each class j the isotonic fit of the indicator of j to score column j, with x labelled
     ``v == j``, read at x. The largest of the k values is the upper bound of j against the
     rest (as a rule that with v = j), the smallest is the lower one; the one under the true label
-    is calibrated for j. `normalised_bounds` makes bounds of them that also contain after
-    normalisation.
+    is calibrated for j. `normalised_bounds` widens them to be right after normalisation, too.
 
     *Venn.* P^v(j) is the share of label j in the category of x, x counted with label v; bounds are
     the smallest and the largest over v. Weights are repeated observations, and x weighs 1.
@@ -377,10 +362,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return Multiprobability(lower, upper, fitted.classes)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return probabilities of every class, shape (m, k), rows summing to 1: merged bounds.
-
-        Parameters and errors are those of ``predict_multiprobability``.
-        """
+        """Return probabilities of every class, shape (m, k), rows summing to 1: merged bounds."""
         return self._predict(X)[1]
 
     def _predict(self, X: Any) -> tuple[Multiprobability, FloatArray]:
@@ -389,10 +371,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return bounds, bounds.merge(self._state.merge)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable label of each object, shape (m,), the first of equals.
-
-        Parameters and errors are those of ``predict_multiprobability``.
-        """
+        """Return the most probable label of each object, shape (m,), the first of equals."""
         best = self.predict_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
@@ -457,11 +436,7 @@ def _values_of_object(
 
 @cache
 def _thread_pools() -> ThreadpoolController:
-    """Return what limits the threads of BLAS and OpenMP.
-
-    Trainings are small and many, and run side by side with ``n_jobs``; threads of their own would
-    wait for each other, and the last bit of a sum would depend on their number.
-    """
+    """Return what limits the threads of BLAS and OpenMP, on whose number last bits depend."""
     return ThreadpoolController()
 
 
@@ -469,20 +444,19 @@ def _train(model: Any, X: Any, y: NDArray[Any], weight: FloatArray | None) -> An
     """Train the model; every step of a pipeline that takes weights receives them."""
     if weight is None:
         return model.fit(X, y)
-    if get_config()["enable_metadata_routing"] or not isinstance(model, Pipeline):
-        if not has_fit_parameter(model, "sample_weight") and not isinstance(model, Pipeline):
-            raise ValueError(
-                "sample_weight must be None where the estimator takes no weights, "
-                f"got weights for {type(model).__name__}"
-            )
-        return model.fit(X, y, sample_weight=weight)
-    takers = [name for name, step in model.steps if has_fit_parameter(step, "sample_weight")]
-    if model.steps[-1][0] not in takers:
+    steps = {"sample_weight": model}
+    if isinstance(model, Pipeline):
+        if get_config()["enable_metadata_routing"]:
+            return model.fit(X, y, sample_weight=weight)
+        steps = {f"{name}__sample_weight": step for name, step in model.steps}
+    last = list(steps.values())[-1]
+    if not has_fit_parameter(last, "sample_weight"):
         raise ValueError(
             "sample_weight must be None where the estimator takes no weights, "
-            f"got weights for {type(model.steps[-1][1]).__name__}"
+            f"got weights for {type(last).__name__}"
         )
-    return model.fit(X, y, **{f"{name}__sample_weight": weight for name in takers})
+    takers = [name for name, step in steps.items() if has_fit_parameter(step, "sample_weight")]
+    return model.fit(X, y, **dict.fromkeys(takers, weight))
 
 
 def _score(model: Any, X: Any, classes: NDArray[Any], as_shares: bool = False) -> FloatArray:
@@ -490,5 +464,4 @@ def _score(model: Any, X: Any, classes: NDArray[Any], as_shares: bool = False) -
     scores = check_scores(model_scores(model, X, classes), "scores of the estimator")
     if not as_shares or hasattr(model, "predict_proba"):
         return scores
-    shares: FloatArray = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
-    return shares
+    return expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)

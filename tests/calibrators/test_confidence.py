@@ -273,6 +273,18 @@ def test_copies_of_examples_in_groups_count_once():
     assert 0.99 < loose.mean() / once.mean() < 1.2
 
 
+def test_exact_intervals_take_weights_of_zero_and_one_alone():
+    rng = np.random.default_rng(58)
+    scores, new = rng.random(100), rng.random(20)
+    y, weight = rng.random(100) < scores, rng.integers(0, 2, 100)
+    there = weight > 0
+    weighted = confidence_intervals(scores, y, new, sample_weight=weight, method="exact")
+    kept = confidence_intervals(scores[there], y[there], new, method="exact")
+    assert_array_equal(weighted.lower, kept.lower)
+    with pytest.raises(ValueError, match="sample_weight and groups must be None with method='exa"):
+        confidence_intervals(scores, y, new, sample_weight=weight + 1, method="exact")
+
+
 def test_weights_of_two_are_examples_twice():
     rng = np.random.default_rng(57)
     scores = np.round(rng.random(100), 2)

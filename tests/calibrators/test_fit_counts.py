@@ -21,7 +21,6 @@ from vennforest.calibrators import (
     TemperatureScaling,
     Venn,
 )
-from vennforest.joined import predict_joined
 
 TWO = [
     *(method.make() for method in METHODS.values()),
@@ -187,8 +186,6 @@ def test_no_examples_are_known():
         one.fit_counts(counts)
         with pytest.raises(ValueError, match="left_out must be None after fit_counts"):
             one.predict_multiprobability([0.5], [0])
-        with pytest.raises(ValueError, match="rows must be empty after fit_counts"):
-            predict_joined(one, [[0.2, 0.3]], [0, 1, 2], [0, 1], [0.2, 0.8])
     with pytest.raises(InputError, match=r"counts must be ScoreCounts .*, got list"):
         VennAbers().fit_counts([0.2])
     with pytest.raises(ValueError, match="counts must contain at least one example, got none"):

@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from tests.oracles import confidence as oracle
 
+from vennforest.calibrators import likelihood_ratio_kernels as kernels
 from vennforest.calibrators.confidence import ClassExamples, confidence_intervals
 from vennforest.calibrators.likelihood_ratio import (
     QUANTILES,
@@ -53,7 +54,9 @@ def test_intervals_and_ratios_are_the_definition(seed):
         expected = [oracle.interval(scores, y, weight, x, quantile) for x in new]
         assert_allclose(np.column_stack([low, up]), expected, rtol=0, atol=1e-9)
         theta = rng.uniform(0.001, 0.999, len(new))
-        found = table.ratio(table.places(new), theta)
+        found = np.empty(len(new))
+        trees, largest = (table.below, table.above), table.below.best[-1]
+        kernels.ratios(table.places(new), theta, table.W, table.Y, *trees, largest, found)
         expected = [oracle.ratio(scores, y, weight, x, t) for x, t in zip(new, theta, strict=True)]
         assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 

@@ -10,7 +10,7 @@ from vennforest import PlattScaling, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core import scores as core_scores
-from vennforest.calibrators.core.interface import BoundedCalibrator
+from vennforest.calibrators.core.interface import BoundedCalibrator, Learnt
 from vennforest.calibrators.core.scores import _step, fit_logistic, group, logistic
 from vennforest.calibrators.maps import softmax as softmax_maps
 from vennforest.calibrators.maps.softmax import _Problem, fit_multinomial
@@ -152,14 +152,14 @@ def test_labels_that_no_array_holds_have_no_document():
 
 def test_bounds_alone_have_no_smooth_estimates():
     class Nothing(BoundedCalibrator):
-        def predict_multiprobability(self, scores, left_out=None, *, groups=None):
-            return None
+        def _multiprobability(self, scores, absent=None):
+            raise NotImplementedError
 
-        def _fit(self, scores, codes, weight):
-            pass
+        def _fit(self, scores, codes, weight, k):
+            return Learnt()
 
     with pytest.raises(ValueError, match="Nothing has no such estimates"):
-        Nothing().predict_smooth([0.5])
+        Nothing().fit([0.1, 0.5], [0, 1]).predict_smooth([0.5])
 
 
 def half(scores):

@@ -139,8 +139,7 @@ def test_hard_and_separable_is_a_steep_step_between_the_labels():
     p = model.predict_proba([-3.0, -1.0, 0.0, 1.0, 2.0])[:, 1]
     assert_allclose(p[[0, 1, 3, 4]], [0, 0, 1, 1], atol=1e-8)
     assert 0.4 < p[2] < 0.6
-    assert np.isfinite(model.A_).all()
-    assert np.isfinite(model.B_).all()
+    assert np.isfinite([model.maps_[0].A, model.maps_[0].B]).all()
 
 
 def test_one_label_gives_its_smoothed_share():
@@ -153,12 +152,13 @@ def test_parameters_are_those_of_the_original_scores():
     scores = 40 + 3 * rng.normal(size=500)
     y = rng.random(500) < expit(scores - 40)
     model = PlattScaling().fit(scores, y)
-    p = 1 / (1 + np.exp(model.A_[0] * scores + model.B_[0]))
+    (one,) = model.maps_
+    p = 1 / (1 + np.exp(one.A * scores + one.B))
     assert_allclose(model.predict_proba(scores)[:, 1], p, rtol=1e-11)
     many = np.column_stack([scores, -scores, rng.normal(size=500)])
     model = PlattScaling().fit(many, rng.integers(0, 3, 500))
-    assert model.A_.shape == model.B_.shape == (3,)
-    each = 1 / (1 + np.exp(model.A_ * many + model.B_))
+    A, B = np.array([(one.A, one.B) for one in model.maps_]).T
+    each = 1 / (1 + np.exp(A * many + B))
     assert_allclose(model.predict_proba(many), each / each.sum(1, keepdims=True), rtol=1e-9)
 
 

@@ -12,10 +12,10 @@ from vennforest.calibrators.core.scores import Counts, Prior, fit_penalised, log
 from vennforest.calibrators.maps.log_odds import (
     ROUGHNESS,
     QuadraticScaling,
-    SlopeProblem,
     SplineCalibration,
     basis,
     integrals,
+    slope_prior,
 )
 
 
@@ -42,7 +42,7 @@ def test_the_curve_is_the_integral_of_its_slope():
         z = np.concatenate([rng.normal(scale=9, size=20), knots, [0.0]])
         expected = [maps.slope_value(v, knots, slopes, 0.0) for v in z]
         assert_allclose(integrals(z, knots, slopes), expected, atol=1e-12)
-        assert_allclose(slopes @ basis(z, knots), expected, atol=1e-12)
+        assert_allclose(np.append(slopes, 0.0) @ basis(z, knots), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", ["right", "wrong", "bent", "s"])
@@ -123,24 +123,26 @@ def test_leaving_one_out_is_close_to_fitting_again():
     s = rng.beta(0.8, 0.8, 120)
     y = (rng.random(120) < s).astype(float)
     z = logit(np.clip(s, 0.01, 0.99))
-    problem = SlopeProblem.of(z, np.quantile(z, [0, 0.3, 0.7, 1]), Counts(z, 1 - y, y), 0.3)
+    knots, counts = np.quantile(z, [0, 0.3, 0.7, 1]), Counts(z, 1 - y, y)
+    features = basis(z, knots)
     for roughness in (0.1, 10.0):
-        fit = problem.fit(roughness)
+        prior = slope_prior(knots, 0.3, roughness)
+        fit = fit_penalised(features, counts, prior)
         again = 0.0
         for i in range(120):
             kept = np.arange(120) != i
             rest = Counts(z[kept], 1 - y[kept], y[kept])
-            theta = fit_penalised(problem.features[:, kept], rest, problem.prior(roughness)).theta
-            f = float(theta @ problem.features[:, i])
+            theta = fit_penalised(features[:, kept], rest, prior).theta
+            f = float(theta @ features[:, i])
             again += np.logaddexp(0, -f if y[i] else f)
-        f = fit.theta @ problem.features
+        f = fit.theta @ features
         own = np.logaddexp(0, np.where(y == 1, -f, f)).sum()
-        approximate = fit.left_out_loss(problem.features, problem.counts)
+        approximate = fit.left_out_loss(features, counts)
         assert again > own
         assert abs(approximate - again) < 0.15 * (again - own)
         # It is what one Newton step without the example gives, written out.
-        p, features = expit(f), problem.features
-        hessian = (features * p * (1 - p)) @ features.T + problem.prior(roughness).penalty
+        p = expit(f)
+        hessian = (features * p * (1 - p)) @ features.T + prior.penalty
         stepped = 0.0
         for i, x in enumerate(features.T):
             without = hessian - p[i] * (1 - p[i]) * np.outer(x, x)
@@ -170,7 +172,7 @@ def test_a_spline_follows_a_curve_that_no_sigmoid_can():
     near = np.abs(spline.predict_proba(s)[:, 1] - truth).mean()
     assert near < 0.012
     assert near < np.abs(straight.predict_proba(s)[:, 1] - truth).mean() / 4
-    assert spline.roughness_[0] == min(ROUGHNESS)
+    assert spline.maps_[0].roughness == min(ROUGHNESS)
     calibrated = rng.random(20_000) < s
     assert_allclose(SplineCalibration().fit(s, calibrated).predict_proba(s)[:, 1], s, atol=0.03)
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from vennforest import PlattScaling, ScoreCounts, Venn, VennAbers
-from vennforest.calibrators.core.interface import NUMBERS, blocks, in_blocks
+from vennforest.calibrators.core.interface import NUMBERS, blocks
 from vennforest.calibrators.core.scores import FINEST, MOST_LOG_ODDS
 from vennforest.calibrators.maps.log_odds import MANY, fit_platt, fit_platt_to_counts
 from vennforest.calibrators.venn_abers.calibrator import StepTable, Sums, _group
@@ -183,9 +183,6 @@ def test_blocks_give_what_the_whole_gives():
     rng = np.random.default_rng(0)
     for n, k in ((0, 1), (1, 1), (NUMBERS, 1), (NUMBERS + 1, 1), (3 * NUMBERS, 7), (5, 99_999)):
         assert [i for block in blocks(n, k) for i in range(n)[block]] == list(range(n))
-        scores = rng.random((n, min(k, 9)))
-        assert_array_equal(in_blocks(np.sqrt, scores), np.sqrt(scores))
-        assert_array_equal(in_blocks(lambda s: s.sum(axis=1), scores), scores.sum(axis=1))
     scores, y = drawn(300, "uniform")
     smooth = VennAbers().fit(scores, y).smooth_
     new = rng.random(3 * NUMBERS + 5)

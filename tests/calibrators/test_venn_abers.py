@@ -313,7 +313,7 @@ def test_sums_of_weights_of_very_different_size_are_kept_whole():
     scores, y, weight = [0.1, 0.2, 0.3, 0.4], [1, 0, 1, 0], [1e-25, 1.0, 1e-25, 0.3]
     model = VennAbers().fit(scores, y, sample_weight=weight)
     own, read = model.tables_[0], pickle.loads(pickle.dumps(model)).tables_[0]
-    assert own.W_low is not None
+    assert own.sums.W_low is not None
     for one, other in zip(own.sums, read.sums, strict=True):
         assert_array_equal(one, other)
 

@@ -23,7 +23,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling, Venn, VennAbers
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.classifier.fitted import predict_together
+from vennforest.classifier.fitted import Once, predict_together
 from vennforest.sources import Holdout
 
 
@@ -187,6 +187,23 @@ def test_recalibrating_is_fitting_with_another_method():
 
 
 # --- scores of any scale ---------------------------------------------------------------------
+
+
+def test_many_draws_are_kept_only_where_they_are_asked_for_twice():
+    class Scorer:
+        partial = True
+        asked = 0
+
+        def sampled_scores(self, X):
+            self.asked += 1
+            yield from X
+
+    kept, passed = Scorer(), Scorer()
+    for scorer, once in ((kept, Once(kept)), (passed, Once(passed, draws=False))):
+        assert list(once.sampled_scores([1, 2])) == list(once.sampled_scores([1, 2])) == [1, 2]
+        assert isinstance(once.sampled_scores([1, 2]), list) == (scorer is kept)
+    assert kept.asked == 1
+    assert passed.asked == 2  # the third was not read
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9])

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,7 @@ from vennforest import IsotonicCalibration, ScoreGrid, TemperatureScaling, VennA
 from vennforest.calibrators import METHODS, Calibrator  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.commands.calibrate import calibrate_file  # noqa: E402
+from vennforest.commands.signatures import Calibrate  # noqa: E402
 from vennforest.tables.scores import Counter  # noqa: E402
 
 # By default pandas 2 reads numbers to within a unit in the last place.
@@ -175,32 +177,19 @@ def test_memory_is_bounded(tmp_path):
     pd.DataFrame({"s": scores, "y": y}).to_csv(tmp_path / "p.csv", index=False)
     pd.DataFrame({"s": scores * 9 - 4, "y": y}).to_csv(tmp_path / "z.csv", index=False)
     notes = []
-    done = calibrate_file(
-        tmp_path / "p.csv",
-        tmp_path / "c.json",
-        scores=["s"],
-        target="y",
-        most_scores=500,
-        rows_at_once=100,
-        note=notes.append,
-    )
-    assert done.grid == "logit"
+    output = tmp_path / "c.json"
+    options = Calibrate(tmp_path / "p.csv", ["s"], "y", output, rows_at_once=100)
+    done = calibrate_file(options, notes.append, most_scores=500)
+    assert done["grid"] == "logit"
     assert "cells of their log-odds" in notes[0]
     read = Calibrator.from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
     on = ScoreGrid(on="logit")
     expected = VennAbers().fit(on(scores), y).predict_proba(on(scores))
     np.testing.assert_allclose(read.predict_proba(scores), expected, rtol=0, atol=1e-12)
-    done = calibrate_file(
-        tmp_path / "z.csv",
-        tmp_path / "c.json",
-        scores=["s"],
-        target="y",
-        most_scores=500,
-        rows_at_once=100,
-        note=notes.append,
-    )
-    assert done.distinct <= 500
-    assert 0 < done.error < 0.05
+    options = replace(options, data=tmp_path / "z.csv")
+    done = calibrate_file(options, notes.append, most_scores=500)
+    assert done["distinct"] <= 500
+    assert 0 < done["error"] < 0.05
     assert "moves at most" in notes[-1]
     counter = Counter(["no", "yes"], most=500)
     for i in range(0, 3000, 100):
@@ -223,7 +212,6 @@ ERRORS = [
     ("s,y\n0.1,a\n1.2,b\n", ["--grid", "score"], "the range of the grid, got 1.2"),
     ("s,y\n0.1,a\n0.2,b\n", ["--grid", "fine"], "grid must be one of"),
     ("s,y\n0.1,a\n0.2,b\n", ["--method", "best"], "--method must be one of"),
-    ("s,y\n0.1,a\n0.2,b\n", ["--method", "platt", "--merge", "log"], "--merge must be left out"),
     ("s,y\n0.1,a\n0.2,b\n", ["--weight", "u"], "there is no column 'u'"),
     ("s,y,w\n0.1,a,1\n0.2,b,-2\n", ["--weight", "w"], "not negative, got -2 in row 2"),
     ("t,y\n0.1,a\n0.2,b\n", [], "there is no column 's' in"),

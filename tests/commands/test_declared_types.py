@@ -117,8 +117,8 @@ def test_decimal_commas_in_files_with_semicolons(folder, tmp_path):
     german(ugly()).to_csv(tmp_path / "train.csv", index=False, sep=";")
     german(ugly(40, seed=1)).to_csv(tmp_path / "new.csv", index=False, sep=";")
     types = TYPES | {"lab": "number 1.234,5"}
-    (tmp_path / "t.toml").write_text("\n".join(f"{k} = '{v}'" for k, v in types.items()), "utf-8")
-    assert fit(tmp_path / "train.csv", tmp_path / "m.skops", "--types", tmp_path / "t.toml") == 0
+    (tmp_path / "t.json").write_text(json.dumps(types), "utf-8")
+    assert fit(tmp_path / "train.csv", tmp_path / "m.skops", "--types", tmp_path / "t.json") == 0
     pd.testing.assert_frame_equal(
         predicted(tmp_path / "m.skops", tmp_path / "new.csv", tmp_path),
         predicted(folder / "m.skops", folder / "new.csv", tmp_path),

@@ -493,7 +493,7 @@ def test_bad_files_and_outputs(folder, tmp_path, capsys):
         ((train, "-t", "what hapened", "-o", skops), f"did you mean {TARGET!r}?"),
         ((train, "-t", TARGET, "-o", train), "must not be the table itself"),
         ((train, "-t", TARGET, "-o", skops, "--method", "magic"), "--method must be one of"),
-        ((train, "-t", TARGET, "-o", skops, "--merge", "magic"), "--merge must be one of"),
+        ((train, "-t", TARGET, "-o", skops, "--subforest", "no"), "--subforest must be one of"),
         ((train, "-t", "const", "-o", skops), "only one class"),
         ((train, "-t", TARGET, "-o", tmp_path / "no" / "x.skops"), "there is no folder"),
         ((empty, "-t", TARGET, "-o", skops), "is empty"),

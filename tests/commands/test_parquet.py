@@ -18,6 +18,7 @@ from vennforest.calibrators import Calibrator  # noqa: E402
 from vennforest.calibrators.core.interface import make_calibrator  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.commands import calibrate as command  # noqa: E402
+from vennforest.commands.signatures import Calibrate  # noqa: E402
 
 LABELS = {
     "text": ["no", "yes"],
@@ -61,11 +62,12 @@ def written(folder, frame, files=1):
     return folder if files > 1 else folder / "part0.parquet"
 
 
-def calibrated(data, output, **options):
+def calibrated(data, output, most_scores=command.MOST_SCORES, **options):
     """Return what is written, but for the name of the table, the summary, and the notes."""
     notes = []
-    done = command.calibrate_file(data, output, note=notes.append, **options)
-    summary = {name: getattr(done, name) for name in done.__annotations__ if name != "seconds"}
+    chosen = Calibrate(data, output=output, **options)
+    summary = command.calibrate_file(chosen, notes.append, most_scores=most_scores)
+    del summary["seconds"]
     document = json.loads(output.read_text(encoding="utf-8"))
     del document["about"]["data"]
     return document, summary, notes
@@ -140,7 +142,7 @@ def test_too_many_vectors(tmp_path, most):
     frame = draw("three", seed=9, step=1e-9)
     data = written(tmp_path / "data", frame)
     with pytest.raises(InputError, match=f"more than {most} different score vectors"):
-        command.calibrate_file(
+        calibrated(
             data,
             tmp_path / "c.json",
             scores=["s0", "s1", "s2"],

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import http.server
+import json
 import os
 import shutil
 import socket
@@ -259,9 +260,11 @@ def test_packed_by_zstandard(local, capsys, monkeypatch):
         assert file.read() == plain.read_bytes()
     with pa.output_stream(str(local / "p.zst"), compression="zstd") as file:
         file.write((local / "scores.parquet").read_bytes())
+    assert run("calibrate", local / "p.zst", local / "e.json") == 0
+    assert run("calibrate", local / "scores.parquet", local / "f.json") == 0
+    made = [json.loads((local / name).read_text("utf-8")) for name in ("e.json", "f.json")]
+    assert made[0]["calibrator"] == made[1]["calibrator"]
     capsys.readouterr()
-    assert run("calibrate", local / "p.zst", local / "d.json") == 2
-    assert "packed by zstandard: unpack it first" in capsys.readouterr().err
     with pa.output_stream(str(local / "bomb.csv.zst"), compression="zstd") as file:
         file.write(text + b"0.5,a,1\n" * 200_000)
     monkeypatch.setattr("vennforest.tables.files.FREE", 1 << 16)

@@ -11,6 +11,7 @@ import vennforest
 from vennforest.cli import main
 from vennforest.commands.calibrator_file import CalibratorFile
 from vennforest.commands.fit import fit_file
+from vennforest.commands.signatures import Fit
 from vennforest.monitoring import Monitor, ProtectedClassifier
 
 ARGUMENTS = ("-t", "sold", "--time", "day")
@@ -30,7 +31,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("watch")
     rng = np.random.default_rng(0)
     table(rng, 700).to_csv(folder / "train.csv", index=False)
-    fit_file(folder / "train.csv", "sold", folder / "model.skops", trees=12, jobs=1)
+    fit_file(Fit(folder / "train.csv", "sold", folder / "model.skops", trees=12, jobs=1))
     later = pd.concat([table(rng, 300), table(rng, 400, 2.0)], ignore_index=True)
     days = pd.date_range("2024-01-01", periods=700, freq="D").strftime("%Y-%m-%d")
     later = later.assign(day=days)
@@ -113,7 +114,7 @@ def test_rows_are_put_in_order(folder, watch):
 
 
 def test_objects_alone(folder, watch):
-    code, out, _ = watch(folder / "model.skops", folder / "later.csv", "--form", "shiryaev-roberts")
+    code, out, _ = watch(folder / "model.skops", folder / "later.csv")
     assert code == 0 and " rows" in out and "labelled" not in out
 
 
@@ -134,8 +135,7 @@ def test_what_is_refused_is_said_in_one_sentence(folder, watch, tmp_path):
         ((model, later, "-t", "sold", "--time", "town"), "must be numbers or dates in one format"),
         ((model, tmp_path / "narrow.csv"), "the table lacks the column 'town'"),
         ((model, later, "-t", "sould"), "did you mean 'sold'?"),
-        ((model, later, "-t", "sold", "--alpha", "2"), "alpha must be a number between 0 and 1"),
-        ((model, later, "-t", "sold", "--form", "x"), "form must be one of"),
+        ((model, later, "-t", "sold", "--alpha", "2"), "alpha must lie between 0 and 1"),
         ((tmp_path / "none.skops", later), "there is no model file"),
         ((model, later, "-t", "sold", "--keep", str(tmp_path / "w.html")), "where the page is"),
     ):

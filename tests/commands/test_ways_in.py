@@ -14,7 +14,8 @@ from vennforest import load
 from vennforest._messages import harmless
 from vennforest._validation import InputError
 from vennforest.cli import main
-from vennforest.commands.report_table import Columns, Judged, read_report_table
+from vennforest.commands.report_table import read_report_table
+from vennforest.commands.signatures import Report
 from vennforest.engines import duckdb as engine
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.tables import TableColumns
@@ -75,11 +76,18 @@ def test_marks_of_missing_cells_in_a_report(tmp_path):
     lab().replace({"lab": {"n.d.": "", "-": ""}}).to_csv(tmp_path / "blank.csv", index=False)
 
     def read(name, *missing):
-        columns = Columns(missing=missing)
-        return read_report_table(tmp_path / name, "y", None, None, columns, Judged()).labelled.X
+        options = Report(tmp_path / name, "y", missing=",".join(missing))
+        return read_report_table(options).labelled.X
 
     assert read("t.csv", "n.d.", "-").equals(read("blank.csv"))
     assert read("t.csv")["lab"].dtype.kind == "O" and read("blank.csv")["lab"].dtype.kind == "f"
+
+
+@pytest.mark.parametrize("option", ["--missing", "--sheet", "--keep", "--groups", "--types"])
+def test_an_example_takes_no_options_of_files(option, tmp_path, capsys):
+    page = str(tmp_path / "p.html")
+    assert main(["report", "--example", "iris", option, "x", "-o", page]) == 2
+    assert "an example has no other options" in capsys.readouterr().err
 
 
 def test_marks_among_numbers_and_in_frames():

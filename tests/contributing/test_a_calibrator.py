@@ -7,11 +7,14 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 import vennforest
-from vennforest import CalibratedClassifier
+from vennforest import CalibratedClassifier, Multiprobability
 from vennforest.calibrators import METHODS
 from vennforest.contributing import (
+    BoundedCalibrator,
     Calibrator,
+    Learnt,
     OneVsRestCalibrator,
+    array,
     number,
     register_calibrator,
     stored,
@@ -43,6 +46,40 @@ class PowerCalibration(OneVsRestCalibrator):
         means = [np.average(np.clip(scores, 0, 1) ** e, weights=weight) for e in tried]
         share = np.average(positive, weights=weight)
         return Power(float(tried[np.abs(np.array(means) - share).argmin()]))
+
+
+@stored("frequencies")
+@attrs.frozen(eq=False)
+class Frequencies(Learnt):
+    """How many calibration examples each class has, and the class of each."""
+
+    counts: np.ndarray = attrs.field(validator=array(None, low=0))
+    codes: np.ndarray = attrs.field(validator=array(None, kinds="i", low=0))
+
+    @property
+    def n_examples(self):
+        return len(self.codes)
+
+
+@stored("frequency-bounds")
+class FrequencyBounds(BoundedCalibrator):
+    """A Venn predictor with one category."""
+
+    _learns = Frequencies
+
+    def __init__(self, merge="midpoint"):
+        self.merge = merge
+
+    def _fit(self, scores, codes, weight, k):
+        return Frequencies(np.bincount(codes, weight, minlength=k).astype(float), codes)
+
+    def _multiprobability(self, scores, absent=None):
+        counts = np.tile(self._learnt.counts, (len(scores), 1))
+        if absent is not None:
+            there = np.flatnonzero(absent.rows >= 0)
+            counts[there, self._learnt.codes[absent.rows[there]]] -= 1
+        total = counts.sum(axis=1, keepdims=True) + 1
+        return Multiprobability(counts / total, (counts + 1) / total, self.classes_)
 
 
 @pytest.fixture(autouse=True)
@@ -105,3 +142,23 @@ def test_it_leaves_as_json_sql_and_onnx(k):
     (given,) = session.get_inputs()
     (answer,) = session.run(["p"], {given.name: scores})
     np.testing.assert_allclose(answer, p, rtol=0, atol=1e-13)
+
+
+def test_one_with_bounds_leaves_examples_out_and_takes_other_shares():
+    calibrator = FrequencyBounds().fit([0.1, 0.2, 0.3], ["a", "b", "b"])
+    bounds = calibrator.predict_multiprobability([0.5, 0.5, 0.5], [-1, 0, 2])
+    np.testing.assert_allclose(bounds.p0, [2 / 4, 2 / 3, 1 / 3])
+    np.testing.assert_allclose(bounds.p1, [3 / 4, 3 / 3, 2 / 3])
+    moved = calibrator.with_prior({"b": 0.5}, instead_of={"b": 0.75})
+    np.testing.assert_allclose(moved.predict_multiprobability([0.5]).p1, [0.5])
+    model = CalibratedClassifier(
+        RandomForestClassifier(30, random_state=0),
+        method=FrequencyBounds(),
+        subforest="exchangeable",
+        random_state=0,
+    ).fit(X[:300], Y[:300])
+    share = Y[:300].mean()
+    new = model.predict_multiprobability(X[300:])
+    assert (np.abs(new.p0 - share) < 0.01).all() and (new.width < 0.01).all()
+    own = model.oob_multiprobability_
+    assert (own.lower[:, 1] <= share).all() and len(own) == 300

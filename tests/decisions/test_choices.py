@@ -49,30 +49,27 @@ def test_choices_against_corners():
     assert undecided > 50 and ties > 30
 
 
-def test_names_and_probabilities():
+def test_costs_by_name_are_of_their_classes():
     costs = {"ill": {"wait": 5, "treat": 0}, "well": {"wait": 0, "treat": 1}}
     p = np.array([[0.1, 0.9], [0.9, 0.1]])  # ill, well
-    made = decide(p, costs, classes=["well", "ill"])
+    made = decide(Multiprobability(p, p, np.array(["ill", "well"])), costs)
     assert made.names().tolist() == ["wait", "treat"]
     assert made.lower == pytest.approx([0.5, 0.1]) and made.upper == pytest.approx([0.5, 0.1])
-    assert decide([0.1, 0.9], [[0, 1], [5, 0]]).index.tolist() == [0, 1]
-    assert len(decide(np.empty((0, 2)), [[0, 1], [5, 0]])) == 0
+    none = np.empty((0, 2))
+    assert len(decide(Multiprobability(none, none, np.arange(2)), [[0, 1], [5, 0]])) == 0
 
 
 @pytest.mark.parametrize(
     ("given", "costs", "options", "message"),
     [
-        ([[0.5, 0.5]], np.eye(2), {"rule": "safe"}, 'rule must be "expected" without bounds'),
-        ([[0.5, 0.5]], np.eye(2), {"rule": "bold"}, "rule must be one of"),
-        ([[0.5, 0.6]], np.eye(2), {}, "sum to 1"),
-        ([[0.5, 0.5]], np.eye(3), {}, "a row and a column"),
-        ([[0.5, 0.5]], np.eye(2), {"classes": "abc"}, "classes must name 2"),
-        ([[0.5, 0.5]], CostMatrix(np.eye(3), ("a", "b", "c")), {}, "a row for each of 2"),
-        ([[0.5, 0.5]], np.eye(2), {"p": [[0.5, 0.5]]}, "p must be left out"),
+        ([[0.5, 0.5]], np.eye(2), {}, "bounds must be a Multiprobability, got list: without"),
+        ((0.1, 0.9), np.eye(2), {"rule": "bold"}, "rule must be one of"),
+        ((0.1, 0.9), np.eye(2), {"p": [[0.5, 0.6]]}, "sum to 1"),
+        ((0.1, 0.9), np.eye(3), {}, "a row and a column"),
+        ((0.1, 0.9), CostMatrix(np.eye(3), ("a", "b", "c")), {}, "a row for each of 2"),
         ((0.1, 0.2), np.eye(2), {}, "room for probabilities"),
         ((0.3, 0.2), np.eye(2), {}, "lower <= upper"),
         ((np.nan, 0.2), np.eye(2), {}, "lower <= upper"),
-        ((0.1, 0.9), np.eye(2), {"classes": [0, 1]}, "classes must be left out"),
         ((0.1, 0.9), np.eye(2), {"p": [[0.2, 0.8]] * 2}, "p must have shape"),
     ],
 )
@@ -93,7 +90,7 @@ def test_choices_by_costs_are_those_by_net_benefit():
     for j, t in enumerate(grid):
         # Costs: t for acting in vain, 1 - t for a positive that is missed.
         costs = CostMatrix(np.array([[t, 0], [0, 1 - t]]), ("act", "wait"))
-        paid = costs.paid(decide(p, costs).index, y.astype(int))
+        paid = costs.paid(costs.decide(np.column_stack([1 - p, p])), y.astype(int))
         share = (weight * y).sum() / weight.sum()
         mean = (weight * paid).sum() / weight.sum()
         assert found.net_benefit[j] == pytest.approx(share - mean / (1 - t))

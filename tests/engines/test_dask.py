@@ -130,6 +130,8 @@ def test_partitions_that_are_not_alike(here):
         calibrate(other.astype({"s": str}))
     with pytest.raises(InputError, match="one kind, got text in partition 0 and numbers in part"):
         calibrate(other.assign(y=1))
+    with pytest.raises(InputError, match="there is no column 'S' in the data frame: did you mean"):
+        engine.calibrate(cut(frame, 30), score="S", target="y")
     with pytest.raises(InputError, match="there is no column 's' in partition 1"):
         calibrate(other.rename(columns={"s": "t"}))
 

@@ -11,6 +11,7 @@ from support.systems import local_spark
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.commands.calibrate import calibrate_file
+from vennforest.commands.signatures import Calibrate
 from vennforest.engines import duckdb as engine
 
 pa = pytest.importorskip("pyarrow")
@@ -78,7 +79,7 @@ def doors():
     def of_command(grid):
         def fit(path, **options):
             output = path.parent / f"{path.stem}.json"
-            calibrate_file(path, output, scores=["s"], target="y", grid=grid, **options)
+            calibrate_file(Calibrate(path, ["s"], "y", output, grid=grid, **options))
             return Calibrator.from_json(output.read_bytes())
 
         return fit
@@ -208,8 +209,8 @@ def test_labels_that_are_nan_are_missing(tmp_path, write):
             write(table, path)
     else:
         frame.write_parquet(path, row_group_size=GROUP)
-    done = calibrate_file(path, tmp_path / "c.json", scores=["s"], target="y")
-    assert done.n_rows == N - 1
+    done = calibrate_file(Calibrate(path, ["s"], "y", tmp_path / "c.json"))
+    assert done["n_rows"] == N - 1
     with pytest.raises(InputError, match=rf"label in every row, got none in row {GROUP + 4} of"):
         engine.calibrate(path, score="s", target="y", grid=None)
 

@@ -46,11 +46,13 @@ def test_partitions_add_up_to_the_fit_to_all_rows(spark, method, k):
 
 
 @pytest.mark.parametrize(
-    ("grid", "weight"), [(None, None), (ScoreGrid(1 << 12, on="logit"), "w"), (None, "half")]
+    ("grid", "weight"),
+    [(None, None), (ScoreGrid(1 << 12, on="logit"), "w"), (None, "half"), (None, "some")],
 )
 def test_grids_and_weights(spark, grid, weight):
     frame = draw_scores(400, seed=3070)
     frame["half"] = frame["w"] / 2
+    frame["some"] = frame["w"] > 1
     got = engine.calibrate(cut(spark, frame, 100), score="s", target="y", grid=grid, weight=weight)
     check_same(got, fit_rows(frame, "venn-abers", 2, grid, weight), 2, grid, 1e-9)
 

@@ -156,7 +156,7 @@ def test_dialects():
     three = VennAbers().fit(np.eye(3), [0, 1, 2])
     with pytest.raises(InputError, match="score must name a column of scores for each of 3"):
         three.to_sql()
-    with pytest.raises(ValueError, match="a formula must be of a calibrator that has one"):
+    with pytest.raises(ValueError, match="a formula must be of a taxonomy that has one"):
         Venn(np.rint).fit(scores, y).to_sql()
 
 

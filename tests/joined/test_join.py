@@ -19,7 +19,8 @@ from oracles import joined as literal
 from vennforest import CalibratedClassifier
 from vennforest.calibrators.core.interface import normalised_bounds
 from vennforest.classifier.fitted import predict_together
-from vennforest.forest import LeafIndex, Membership, PackedForest
+from vennforest.forest import Membership, PackedForest
+from vennforest.forest.leaves import LeafIndex
 from vennforest.forest.membership import BagsError
 from vennforest.joined import join_kernels as kernels
 from vennforest.joined.scorer import binomial_thresholds

@@ -17,7 +17,7 @@ from vennforest import metrics
 from vennforest.metrics.calibration_error import Kind
 
 MEASURES = {
-    "brier": lambda y, p, **kw: metrics.brier_score(y, p, **kw),
+    "brier": lambda y, p, **kw: metrics.brier_decomposition(y, p, **kw).brier,
     "decomposition": lambda y, p, **kw: metrics.brier_decomposition(y, p, **kw).reliability,
     "quantiles": lambda y, p, **kw: (
         metrics.brier_decomposition(y, p, bins=4, strategy="quantile", **kw).resolution
@@ -26,7 +26,6 @@ MEASURES = {
     "spiegelhalter": lambda y, p, **kw: metrics.spiegelhalter_test(y, p, **kw).statistic,
     "kuiper": lambda y, p, **kw: metrics.kuiper_test(y, p, **kw).statistic,
     "confidence": metrics.confidence_minus_accuracy,
-    "auc": metrics.weighted_auc,
     **{f"error-{kind}": partial(metrics.calibration_error, kind=kind) for kind in get_args(Kind)},
 }
 
@@ -96,7 +95,7 @@ def test_many_classes_add_up_one_vs_rest():
     parts = [metrics.brier_decomposition(y, p, pos_label=c) for c in "abcd"]
     for name in ("reliability", "resolution", "uncertainty", "sharpness", "brier"):
         close(getattr(whole, name), sum(getattr(part, name) for part in parts))
-    close(whole.brier, metrics.brier_score(y, p))
+    close(whole.brier, brier_score_loss(y, p))
     close(parts[2].brier, np.mean(((y == "c") - p[:, 2]) ** 2))
 
 
@@ -104,17 +103,9 @@ def test_brier_score_is_scikit_learns():
     rng = np.random.default_rng(5)
     for k in (2, 3, 7):
         p, y, w = rng.dirichlet(np.ones(k), 80), rng.integers(0, k, 80), rng.random(80)
-        for half in (True, False, "auto"):
-            theirs = brier_score_loss(
-                y, p, sample_weight=w, labels=np.arange(k), scale_by_half=half
-            )
-            ours = metrics.brier_score(
-                y, p, sample_weight=w, classes=np.arange(k), scale_by_half=half
-            )
-            close(ours, theirs)
-    assert metrics.brier_score([0, 1], [0.5, 0.5]) == 0.25  # as scikit-learn's default
-    with pytest.raises(ValueError, match="scale_by_half must be True, False or \"auto\", got 'no'"):
-        metrics.brier_score([0, 1], [0.5, 0.5], scale_by_half="no")
+        theirs = brier_score_loss(y, p, sample_weight=w, labels=np.arange(k))
+        found = metrics.brier_decomposition(y, p, sample_weight=w, classes=np.arange(k))
+        close(found.brier, theirs)
 
 
 def test_corp_agrees_with_the_exact_fit():
@@ -161,7 +152,7 @@ def test_corp_score_is_scikit_learns_loss():
     close(metrics.corp_decomposition(y, p).score, brier_score_loss(y, p))
     q = rng.dirichlet(np.ones(3), 200)
     labels = rng.integers(0, 3, 200)
-    close(metrics.corp_decomposition(labels, q).score, metrics.brier_score(labels, q))
+    close(metrics.corp_decomposition(labels, q).score, brier_score_loss(labels, q))
 
 
 def test_confidence_minus_accuracy_by_hand():
@@ -172,7 +163,7 @@ def test_confidence_minus_accuracy_by_hand():
     close(metrics.confidence_minus_accuracy([2, 0], matrix, classes=[0, 1, 2]), (0.5 + 0.4 - 1) / 2)
 
 
-def test_weighted_auc_agrees_with_pairs_and_scikit_learn():
+def test_area_of_many_classes_agrees_with_pairs_and_scikit_learn():
     rng = np.random.default_rng(9)
     for _ in range(100):
         p = rng.dirichlet(np.ones(4), 25).round(1) + 1e-12
@@ -180,14 +171,15 @@ def test_weighted_auc_agrees_with_pairs_and_scikit_learn():
         y = rng.choice([0, 1, 2, 3] if rng.random() < 0.5 else [0, 1, 3], 25)
         share = np.bincount(y, minlength=4) / 25
         areas = [oracle.area_under_roc(y == j, p[:, j]) if share[j] else 0 for j in range(4)]
-        close(metrics.weighted_auc(y, p, classes=range(4)), share @ areas)
+        close(metrics.auc_interval(y, p, classes=range(4)).auc, share @ areas)
         if share.all():
             close(share @ areas, roc_auc_score(y, p, multi_class="ovr", average="weighted"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert math.isnan(metrics.weighted_auc([1, 1], [0.2, 0.3]))
-        assert math.isnan(metrics.weighted_auc([1, 1], [[0.2, 0.8, 0]] * 2, classes=[0, 1, 2]))
-    close(metrics.weighted_auc([0, 1, 1], [0.3, 0.3, 0.9]), 0.75)
+        assert math.isnan(metrics.auc_interval([1, 1], [0.2, 0.3]).auc)
+        constant = [[0.2, 0.8, 0]] * 2
+        assert math.isnan(metrics.auc_interval([1, 1], constant, classes=[0, 1, 2]).auc)
+    close(metrics.auc_interval([0, 1, 1], [0.3, 0.3, 0.9]).auc, 0.75)
 
 
 @pytest.mark.parametrize("name", MEASURES)
@@ -250,9 +242,10 @@ def test_one_class_and_one_example(name):
 
 def test_class_missing_from_y_keeps_its_column():
     p = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
-    close(metrics.brier_score(["a", "c"], p, classes=["a", "b", "c"]), (0.98 + 1.26) / 2)
+    found = metrics.brier_decomposition(["a", "c"], p, classes=["a", "b", "c"])
+    close(found.brier, (0.98 + 1.26) / 2)
     with pytest.raises(ValueError, match=r"p must have a column for each of 2 classes.*classes="):
-        metrics.brier_score(["a", "c"], p)
+        metrics.brier_decomposition(["a", "c"], p)
 
 
 @pytest.mark.parametrize("name", MEASURES)
@@ -303,7 +296,7 @@ def test_bad_input_is_named(name, y, p, options, message):
         ({"bins": "many"}, "bins must be a number, edges or 'distinct', got 'many'"),
         ({"bins": [0.5, 0.2]}, r"bins must be increasing edges in \[0, 1\]"),
         ({"bins": [0.5, 1.2]}, r"bins must be increasing edges in \[0, 1\]"),
-        ({"strategy": "width"}, "strategy must be 'uniform' or 'quantile', got 'width'"),
+        ({"strategy": "width"}, "strategy must be one of .*, got 'width'"),
     ],
 )
 def test_bad_bins_are_named(options, message):
@@ -312,4 +305,4 @@ def test_bad_bins_are_named(options, message):
 
 
 def test_rounding_just_outside_the_interval_is_allowed():
-    assert metrics.brier_score([1, 0], [1 + 1e-12, -1e-12]) == 0
+    assert metrics.brier_decomposition([1, 0], [1 + 1e-12, -1e-12]).brier == 0

@@ -268,6 +268,7 @@ def fit_table(frame, types=None):
     import tempfile
 
     from vennforest.commands.fit import fit_file
+    from vennforest.commands.signatures import Fit
 
     with tempfile.TemporaryDirectory() as folder:
         data, model = Path(folder) / "data.csv", Path(folder) / "model.skops"
@@ -276,7 +277,7 @@ def fit_table(frame, types=None):
         if types is not None:
             declared = Path(folder) / "types.json"
             declared.write_text(json.dumps(types), "utf-8")
-        fit_file(data, "label", model, trees=4, jobs=1, types=declared)
+        fit_file(Fit(data, "label", model, trees=4, jobs=1, types=declared))
         return vennforest.load(model)
 
 

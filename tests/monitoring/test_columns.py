@@ -5,8 +5,6 @@ import pytest
 from scipy.stats import ks_2samp
 
 from vennforest.monitoring.columns import column_changes
-from vennforest.plots import EvidenceDisplay
-from vennforest.plots.evidence import MOST_POINTS
 
 
 def test_what_moved_comes_first():
@@ -59,12 +57,3 @@ def test_few_rows_and_odd_columns():
     assert column_changes(columns, 20) == [] and column_changes({}, 5) == []
     found = {one.name: one for one in column_changes(columns, 50)}
     assert found["a"].distance == 1 and [found[name].p_value for name in "bcd"] == [1, 1, 1]
-
-
-def test_evidence_is_drawn():
-    evidence = np.exp(np.cumsum(np.random.default_rng(3).normal(size=MOST_POINTS * 3)) / 10)
-    display = EvidenceDisplay.from_evidence(evidence, threshold=20, began=100)
-    line = display.lines_[0]
-    assert len(line.get_xdata()) == MOST_POINTS
-    assert max(line.get_ydata()) == pytest.approx(np.log10(evidence.max()))
-    assert len(EvidenceDisplay.from_evidence({"a": [1, 2], "b": [2, 1]}).lines_) == 2

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import product
 from math import prod
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,19 +15,24 @@ from oracles import monitoring as oracle
 from vennforest._state import from_state, state_of
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.bets import (
+    LABELS,
+    OBJECTS,
     Bets,
     bets_on_labels,
     bets_on_scores,
     bets_on_share,
     thought_shares,
 )
-from vennforest.monitoring.evidence import FORMS, JUMPS, WAIT, Channel, combined
+from vennforest.monitoring.evidence import JUMPS, WAIT, Channel, Form, combined
+
+FORMS = get_args(Form)
 
 SEEDS = 2**31 - 1
 
 
-def draw_bets(rng, of_labels, n_bins, n_bets):
+def draw_bets(rng, of_labels, n_bins):
     """Fair bets in bins of any size."""
+    n_bets = len(LABELS if of_labels else OBJECTS)
     edges = np.sort(rng.random(n_bins - 1))
     if of_labels:
         limits = rng.uniform(0.05, 0.95, n_bins)
@@ -41,8 +47,7 @@ def draw_bets(rng, of_labels, n_bins, n_bets):
         factors = rng.uniform(0.2, 3, (n_bets, n_bins))
         factors /= (factors @ mass)[:, None]
     kind = "labels given scores" if of_labels else "scores"
-    prior = rng.dirichlet(np.ones(n_bets))
-    return Bets(kind, edges, limits, factors, np.log(factors), prior, ("",) * n_bets)
+    return Bets(kind, edges, limits, factors)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -50,7 +55,7 @@ def draw_bets(rng, of_labels, n_bins, n_bets):
 def test_channel_is_the_mixture(form, of_labels):
     rng = np.random.default_rng(5)
     for case in range(40):
-        bets = draw_bets(rng, of_labels, int(rng.integers(1, 5)), int(rng.integers(1, 4)))
+        bets = draw_bets(rng, of_labels, int(rng.integers(1, 5)))
         n = int(rng.integers(0, 8))
         before, known = rng.random(n), rng.random(n) < 0.4
         scores, hits = rng.random(14), rng.random(14) < 0.6
@@ -66,7 +71,12 @@ def test_channel_is_the_mixture(form, of_labels):
         stream = list(zip(bets.cells(scores).tolist(), hits.tolist(), strict=True))
         column = oracle.stream_columns(reference, stream, case, of_labels, bets.limits.tolist())
         expected = oracle.evidence(
-            column, bets.factors.tolist(), bets.prior.tolist(), JUMPS.tolist(), WAIT, form
+            column,
+            bets.factors.tolist(),
+            [1 / len(bets.factors)] * len(bets.factors),
+            JUMPS.tolist(),
+            WAIT,
+            form,
         )
         assert_allclose(np.exp(found), expected, rtol=1e-9)
         assert_sums(channel, column, bets)

@@ -184,10 +184,7 @@ def spoil(name, value):
         ("times", lambda v: v.astype(np.float32)),
         ("code", lambda v: 7),
         ("factors", lambda v: v * 1.01),
-        ("logs", lambda v: v + 1),
         ("limits", lambda v: v * 0),
-        ("prior", lambda v: v * 2),
-        ("names", lambda v: v[1:]),
         ("kind", lambda v: "luck"),
         ("seeds", lambda v: v[1:]),
         ("channels", lambda v: v[1:]),
@@ -228,7 +225,7 @@ def test_what_is_refused_changes_nothing(small):
         ([0.1], ["x"], ["soon"], "time must be numbers or dates"),
         ([0.1], ["x"], [1, 2], "time must have shape"),
         ([0.1], ["x", "x"], None, "y must have 1 labels"),
-        ([[0.1, 0.2, 0.7]], ["x"], None, "scores must be of two classes"),
+        ([[0.1, 0.2, 0.7]], ["x"], None, "scores must have a column for each of 2"),
     ):
         with pytest.raises(ValueError, match=message):
             small.update_scores(scores, y, time=time)
@@ -280,8 +277,8 @@ def test_calibration_examples_are_recognised():
     [
         ({"watch": "all"}, "watch must be one of"),
         ({"form": "sum"}, "form must be one of"),
-        ({"alpha": 0}, "alpha must be a number between 0 and 1, got 0"),
-        ({"alpha": "x"}, "alpha must be a number"),
+        ({"alpha": 0}, "alpha must lie between 0 and 1, both excluded, got 0"),
+        ({"alpha": "x"}, "alpha must lie between 0 and 1, both excluded, got 'x'"),
         ({"run_length": 1}, "run_length must be a number >= 2"),
         ({"run_length": np.inf}, "run_length must be a number >= 2"),
     ],
@@ -352,3 +349,14 @@ def test_constant_scores():
     monitor = Monitor(random_state=0).fit_scores(np.full(150, 0.5), y[:150])
     evidence = monitor.update_scores(np.full(150, 0.5), y[150:])
     assert np.isfinite(evidence).all() and monitor.alarm_ is None
+
+
+def test_parameters_set_after_fit_change_nothing_before_the_next_fit():
+    X, y = draw(np.random.default_rng(21), 300)
+    one, other = (Monitor(random_state=0).fit_scores(X[:, 0], y) for _ in range(2))
+    other.set_params(form="shiryaev-roberts", watch="objects", run_length=50)
+    new, labels = draw(np.random.default_rng(22), 100)
+    assert other.update_scores(new[:, 0], labels).tolist() == (
+        one.update_scores(new[:, 0], labels).tolist()
+    )
+    assert other.threshold_ == one.threshold_ == pytest.approx(20)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
@@ -262,3 +263,16 @@ def test_a_calibrator_with_prior_is_judged_for_its_population():
     p = moved.predict_proba(scores)[:, 1]
     assert found["accuracy"][1] <= ((p > 0.5) == y).mean() <= found["accuracy"][2]
     assert found["brier"][1] <= ((p - y) ** 2).mean() <= found["brier"][2]
+
+
+def test_rows_may_be_lists():
+    X, y = make_classification(400, 4, random_state=3)
+    fitted = CalibratedClassifier(RandomForestClassifier(20, random_state=0), random_state=0)
+    fitted.fit(X[:300], y[:300])
+    found, expected = (
+        estimate_performance(fitted, new, ["accuracy"], shift="covariate", reference=old)[
+            "accuracy"
+        ]
+        for new, old in ((X[300:].tolist(), X[:300].tolist()), (X[300:], X[:300]))
+    )
+    assert found == expected

@@ -1,3 +1,5 @@
+from typing import get_args
+
 import numpy as np
 import pytest
 from sklearn.metrics import (
@@ -10,7 +12,7 @@ from sklearn.metrics import (
 )
 
 from oracles.performance import measures
-from vennforest.performance.measures import MEASURES, Predictions
+from vennforest.performance.measures import Metric, Predictions
 
 
 def drawn_case(seed):
@@ -33,10 +35,10 @@ def test_expected_measures_are_those_of_every_row_and_pair(seed):
     p, q, decided, costs = drawn_case(seed)
     paid = costs[:, decided.astype(int)].T
     given = Predictions(np.column_stack([1 - p, p]), decided.astype(int), [1], paid)
-    sums = given.expected(np.column_stack([1 - q, q]))
+    found = given.expected(np.column_stack([1 - q, q]))
     wanted = measures(q.tolist(), p.tolist(), decided.tolist(), 1, costs.tolist())
-    for metric in MEASURES:
-        assert given.measure(metric, sums) == pytest.approx(wanted[metric], abs=1e-9, nan_ok=True)
+    for metric in get_args(Metric):
+        assert found[metric] == pytest.approx(wanted[metric], abs=1e-9, nan_ok=True)
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
@@ -48,7 +50,7 @@ def test_with_drawn_labels_they_are_those_of_scikit_learn(k, seed):
     decided = p.argmax(axis=1)
     counted = [1] if k == 2 else list(range(k))
     given = Predictions(p, decided, counted, None)
-    sums = given.drawn(codes)
+    found = given.drawn(codes)
     average = {"average": "macro"} if k > 2 else {}
     brier = (
         brier_score_loss(codes, p[:, 1]) if k == 2 else ((p - np.eye(k)[codes]) ** 2).sum(1).mean()
@@ -64,4 +66,4 @@ def test_with_drawn_labels_they_are_those_of_scikit_learn(k, seed):
         else roc_auc_score(codes, p, multi_class="ovr"),
     }
     for metric, value in wanted.items():
-        assert given.measure(metric, sums) == pytest.approx(value, abs=1e-12)
+        assert found[metric] == pytest.approx(value, abs=1e-12)

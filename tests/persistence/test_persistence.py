@@ -421,7 +421,7 @@ def test_step_tables_and_bit_sets_are_checked(tmp_path):
     X, y = CANCER
     model = VennAbers().fit([0.1, 0.4, 0.9], [0, 1, 1])
     (table,) = model.tables_
-    for wrong in ({"W": table.W[:-1]}, {"x": table.x[::-1]}, {"Y": table.Y * np.nan}):
+    for wrong in ({"W": table.sums.W[:-1]}, {"x": table.x[::-1]}, {"Y": table.sums.Y * np.nan}):
         with pytest.raises(ValueError):
             type(table).__new__(type(table)).__setstate__({**table.__getstate__(), **wrong})
     from support.forging import check_structure

@@ -17,7 +17,6 @@ from vennforest import CalibratedClassifier, metrics  # noqa: E402
 from vennforest.calibrators.confidence import ConfidenceIntervals  # noqa: E402
 from vennforest.multiprobability import Multiprobability  # noqa: E402
 from vennforest.plots import (  # noqa: E402
-    ClassReliabilityDisplay,
     IntervalDisplay,
     ReliabilityDisplay,
 )
@@ -127,24 +126,6 @@ def test_reliability_from_estimator(k):
     assert len(both.lines_) == 2
     # Labels of one class only still have the model's classes.
     ReliabilityDisplay.from_estimator(model, X[y == 0], y[y == 0])
-    panel = ClassReliabilityDisplay.from_estimator(model, X, y)
-    assert len(panel.axes_) == k
-
-
-def test_class_panel_shows_the_most_frequent_classes():
-    y, p = draw_many(k=20)
-    display = ClassReliabilityDisplay.from_predictions(y, {"a": p, LONG: p}, max_classes=5)
-    frequent = np.argsort(-np.bincount(y, minlength=20), kind="stable")[:5]
-    assert list(display.displays) == [str(j) for j in sorted(frequent)]
-    assert display.n_left_out == 15
-    assert "15 rarer ones not shown" in display.figure_.get_supxlabel()
-    j = int(next(iter(display.displays)))
-    curve = metrics.reliability_curve(y, p, classes=range(20), pos_label=j)
-    line = display.displays[str(j)].line_
-    np.testing.assert_array_equal(line.get_ydata(), curve.corp_share)
-    drawn(display.figure_)
-    with pytest.raises(ValueError, match="ax must contain an axes for each of 5 classes, got 1"):
-        display.plot(ax=[plt.gca()])
 
 
 @pytest.mark.parametrize("n", [1, 20, 3000])
@@ -255,36 +236,12 @@ def test_matplotlib_is_imported_at_the_first_plot_only():
     )
 
 
-def test_ranking_and_decision_curves_draw_what_was_computed():
-    from vennforest.metrics import decision_curve, ranking_curves, smooth_calibration_curve
-    from vennforest.plots import DecisionCurveDisplay, RankingDisplay
-
+def test_smooth_lines_and_logarithmic_axes():
     rng = np.random.default_rng(0)
     p = rng.random(80)
     y = (rng.random(80) < p).astype(int)
-    curves = ranking_curves(y, p)
-    for kind, x, height in (
-        ("roc", curves.false_positive_rate, curves.true_positive_rate),
-        ("precision-recall", curves.recall, curves.precision),
-        ("gain", curves.depth, curves.gain),
-    ):
-        display = RankingDisplay.from_predictions(y, {"a": p, "b": p**2}, kind=kind)
-        assert len(display.lines_) == 2
-        np.testing.assert_array_equal(display.lines_[0].get_xdata(), x)
-        np.testing.assert_array_equal(display.lines_[0].get_ydata(), height)
-    with pytest.raises(ValueError, match="kind must be one of"):
-        RankingDisplay({"a": curves}).plot(kind="lift")
-    low, high = (p - 0.1).clip(0, 1), (p + 0.1).clip(0, 1)
-    bounds = Multiprobability(
-        np.column_stack([1 - high, low]), np.column_stack([1 - low, high]), np.array([0, 1])
-    )
-    display = DecisionCurveDisplay.from_predictions(y, p, [0.1, 0.5, 0.9], bounds=bounds)
-    wanted = decision_curve(y, p, [0.1, 0.5, 0.9])
-    np.testing.assert_array_equal(display.lines_[0].get_ydata(), wanted.net_benefit)
-    assert len(display.ax_.collections) == 1  # the band
-    assert not DecisionCurveDisplay.from_predictions(y, p).ax_.collections
     curve = ReliabilityDisplay.from_predictions(y, p).curves
-    smooth = smooth_calibration_curve(y, p)
+    smooth = metrics.smooth_calibration_curve(y, p)
     drawn = ReliabilityDisplay(curve, dict.fromkeys(curve, smooth)).plot(log=True)
     assert drawn.ax_.get_xscale() == "log" and drawn.ax_histogram_ is None
     assert any(np.array_equal(line.get_ydata(), smooth.share) for line in drawn.ax_.lines)

@@ -1,13 +1,15 @@
 """What was found wrong on pages of real-looking tables, looked at as pictures and in print."""
 
-import inspect
+import dataclasses
 import json
 import re
 import shutil
 import subprocess
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from support.browser import CHROMIUM, chromium
 
@@ -17,9 +19,8 @@ for extra in ("skrub", "matplotlib", "jinja2"):
 
 from vennforest import Multiprobability  # noqa: E402
 from vennforest.cli import main  # noqa: E402
-from vennforest.commands.report_table import DEFAULTS  # noqa: E402
-from vennforest.commands.signatures import report as report_command  # noqa: E402
-from vennforest.report import answers, evaluate, page, report  # noqa: E402
+from vennforest.metrics import decision_curve, ranking_curves  # noqa: E402
+from vennforest.report import answers, evaluate, figures, page, report  # noqa: E402
 from vennforest.report.event import event_of, levels  # noqa: E402
 from vennforest.report.page import render  # noqa: E402
 from vennforest.report.subsets import uncertain_rows  # noqa: E402
@@ -79,12 +80,14 @@ def test_levels_are_of_all_rows():
     y, predictions = with_bounds()
     found = report(y, {"m": predictions})
     p, outcome, *_ = event_of(found, found.folds.estimates["m"])
-    rows = levels(found, "m")
+    rows = levels(found)
     slow = [at for i in range(10) if (at := (p >= i / 10) & (p < (i + 1) / 10)).any()]
-    assert [level.n for level in rows] == [at.sum() for at in slow]
+    assert [level["n"] for level in rows] == [at.sum() for at in slow]
     for level, at in zip(rows, slow, strict=True):
-        assert (p[at].mean(), outcome[at].mean()) == pytest.approx((level.p, level.share))
-    assert sum(level.n for level in rows) == len(y)
+        assert (p[at].mean(), outcome[at].mean()) == pytest.approx(
+            (level["expected"], level["observed"])
+        )
+    assert sum(level["n"] for level in rows) == len(y)
 
 
 def test_certain_predictions_that_are_all_right():
@@ -198,12 +201,6 @@ def test_options_are_refused_where_nothing_heeds_them(tmp_path, capsys, options,
     assert said in capsys.readouterr().err
 
 
-def test_options_that_may_be_refused_have_the_defaults_of_the_command():
-    of_command = inspect.signature(report_command).parameters
-    names = {name: name[2:].replace("-", "_") for name in DEFAULTS}
-    assert {name: of_command[as_python].default for name, as_python in names.items()} == DEFAULTS
-
-
 def test_costs_of_a_table_have_as_many_decimals_and_no_exponents(tmp_path):
     table = tmp_path / "t.csv"
     rng = np.random.default_rng(0)
@@ -249,3 +246,86 @@ def test_given_models_are_shown_together():
     best, second, _ = (f"“{name}”" for name in answers.shown_first(found))
     assert f"that of {second}" in answers.recommendation(found)
     assert best in found.advice().sentence or found.advice().action != "use"
+
+
+def test_pictures_of_ranking_and_decisions_are_what_was_computed(monkeypatch):
+    from matplotlib.figure import Figure
+
+    y, (p, bounds) = with_bounds()
+    found = report(y, {"a": (p, bounds)}, positive="b")
+    painted = {}
+
+    def draw(name, size, paint, alt):
+        painted[name] = ax = Figure(layout="constrained").subplots()
+        paint(ax)
+
+    monkeypatch.setattr("vennforest.report.figures.draw", draw)
+    figures.ranking(found)
+    curves = ranking_curves(y, p[:, 1], pos_label="b")
+    for kind, x, height in (
+        ("roc", curves.false_positive_rate, curves.true_positive_rate),
+        ("precision-recall", curves.recall, curves.precision),
+        ("gain", curves.depth, curves.gain),
+    ):
+        line = painted[f"ranking-{kind}"].lines[1]
+        np.testing.assert_array_equal(line.get_xdata(), x)
+        np.testing.assert_array_equal(line.get_ydata(), height)
+    figures.net_benefit(found)
+    line = painted["net-benefit"].lines[2]
+    wanted = decision_curve(y, p[:, 1], line.get_xdata(), pos_label="b")
+    np.testing.assert_array_equal(line.get_ydata(), wanted.net_benefit)
+    assert not painted["net-benefit"].collections  # given probabilities have no intervals
+
+
+def test_evidence_is_drawn():
+    from matplotlib.figure import Figure
+
+    n = figures.MOST_POINTS * 3
+    evidence = np.exp(np.cumsum(np.random.default_rng(3).normal(size=n)) / 10)
+    for few, times in ((n, None), (500, np.arange("2024-01", 500, dtype="datetime64[D]"))):
+        ax = Figure().subplots()
+        figures.paint_evidence(ax, {"a": evidence[:few]}, 20.0, 100, times)
+        line = ax.lines[0]
+        assert len(line.get_xdata()) == min(few, figures.MOST_POINTS)
+        assert max(line.get_ydata()) == pytest.approx(np.log10(evidence[:few].max()))
+    assert np.array_equal(line.get_ydata(), np.log10(evidence[:500]))
+
+
+def test_what_is_advised_keeps_groups_and_estimator(tmp_path, capsys):
+    """Without its groups the report, and the model, would be of other folds."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    frame = pd.DataFrame({"y": y, "person": np.arange(120) // 2 + 1000, "x": rng.normal(size=120)})
+    frame.assign(leak=3 * y + rng.random(120)).to_csv(tmp_path / "t.csv", index=False)
+    given = ("report", tmp_path / "t.csv", "-t", "y", "--groups", "person", "--folds", 2)
+    given += ("--methods", "platt", "-o", tmp_path / "p.html", "--estimator", "logistic")
+    assert run(*given) == 0
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith("--drop leak --groups person --estimator logistic")
+    frame["x"] += 2 * y
+    found = evaluate(frame[["x"]], y, n_folds=2, n_trees=12, estimator="random-forest")
+    off = dataclasses.replace(
+        found.measures[found.verdict.method],
+        calibration_error=0.2,
+        pvalue=0.0,
+        overconfidence=-0.1,
+        impossible=0,
+    )
+    found.suspects.clear()
+    found.measures[found.verdict.method] = off
+    found.settings["files"] = {"data": "t.csv", "target": "y"}
+    assert "--estimator random-forest --trees" in found.advice().command
+
+
+def test_notes_of_folds_come_in_the_order_of_the_warnings():
+    class Loud(LogisticRegression):
+        def fit(self, X, y):
+            for name in "cabfed":
+                warnings.warn(f"the setting {name} is old", UserWarning, stacklevel=2)
+            return super().fit(X, y)
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    found = evaluate(X, (X[:, 0] > 0).astype(int), estimator=Loud(), n_folds=2, methods=["platt"])
+    settings = [note.split()[5] for note in found.notes if "is old" in note]
+    assert settings == list("cabfed")

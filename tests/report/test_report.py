@@ -257,13 +257,14 @@ def test_a_method_that_ruled_out_what_happened_is_not_level_with_others():
     sure[np.flatnonzero(codes == 1)[0]] = 0.0
     methods = {"none": p**2, "venn-abers": 0.5 + 0.8 * (p - 0.5), "isotonic": sure}
     found = verdict_of(methods, ("venn-abers",), codes, fold)
-    assert found.method == "venn-abers" and found.by["isotonic"] == "Brier score"
+    assert found.method == "venn-abers" and found.against["isotonic"].loss == "Brier score"
 
 
 def test_infinite_log_loss_is_compared_by_brier_score():
     codes, fold = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
     p = {"none": np.array([0.0, 0.0, 0.1, 0.9]), "venn": np.array([0.2, 0.8, 0.3, 0.6])}
-    assert set(verdict_of(p, ("venn",), codes, fold).by.values()) == {"Brier score"}
+    found = verdict_of(p, ("venn",), codes, fold)
+    assert {gap.loss for gap in found.against.values()} == {"Brier score"}
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
@@ -305,14 +306,12 @@ def test_costs_are_read_from_all_their_forms(tmp_path):
     wanted = [[0.0, 1.0], [5.0, 0.0]]
     named = {"b": {"a": 5, "b": 0}, "a": {"a": 0, "b": 1}}
     (tmp_path / "c.json").write_text(json.dumps(named))
-    (tmp_path / "c.csv").write_text("observed,a,b\na,0,1\nb,5,0\n")
     for given in (
         wanted,
         named,
         json.dumps(named),
         json.dumps(wanted),
         tmp_path / "c.json",
-        str(tmp_path / "c.csv"),
     ):
         assert CostMatrix.read(given, classes).costs.tolist() == wanted
     for wrong in (

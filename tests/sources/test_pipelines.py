@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from vennforest.sources.base import _alike, obstacle, sees_labels
+from vennforest.sources.base import TrainingData, _alike, obstacle, sees_labels
 from vennforest.sources.row_hashes import hash_rows
 
 
@@ -87,7 +87,8 @@ def test_labels_are_found_in_many_rows_too():
     params = {"weights": np.ones(6000), "level": 3}
 
     def said(step, params=None):
-        return sees_labels(Pipeline([("step", step)]), X, y, y, params or {})
+        data = TrainingData(X, y, y, np.unique(y), fit_params=params or {})
+        return sees_labels(Pipeline([("step", step)]), data)
 
     assert said(StandardScaler()) is None
     assert said(StandardScaler(), {"step__sample_weight": np.ones(6000)}) is None

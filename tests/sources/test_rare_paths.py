@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 from support.forging import check_structure
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.venn_abers.calibrator import Sums
-from vennforest.forest import LeafIndex
+from vennforest.forest.leaves import LeafIndex
 from vennforest.forest.membership import BagsError
 from vennforest.joined import HonestForest, scorer
 

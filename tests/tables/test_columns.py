@@ -125,6 +125,10 @@ def test_refusals():
         TableColumns().fit(pd.DataFrame({"a": [None]}))
     with pytest.raises(InputError, match="two of the same name"):
         TableColumns().fit(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    twice = pd.DataFrame([[1, "x", 2, "y", "z"]], columns=["a", "t", "a", "new", "new"])
+    with pytest.raises(InputError, match="two of the same name"):
+        columns.transform(twice)
+    assert columns.transform(twice.iloc[:, 1:]).to_numpy().tolist() == [[2.0, "x"]]
     with pytest.raises(InputError, match="at least one column"):
         TableColumns().fit(pd.DataFrame(index=[0]))
     with pytest.raises(

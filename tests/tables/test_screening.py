@@ -175,3 +175,19 @@ def test_the_format_suggested_for_dates_reads_the_cell_shown():
     mixed = [f"{d:%d.%m.%y}" if i % 2 == 0 else f"{d:%Y.%m.%d}" for i, d in enumerate(days)]
     (sentence,) = screening.misread(pd.DataFrame({"mixed": mixed})).values()
     assert "such as '08.08.22'" in sentence and '{"mixed": "date %d.%m.%y"}' in sentence
+    years = [f"{d:%Y/%m/%d}" if i % 9 else f"{d:%d.%m.%y}" for i, d in enumerate(days[::-1])]
+    (sentence,) = screening.misread(pd.DataFrame({"years": years[1:]})).values()
+    assert '{"years": "date %Y/%m/%d"}' in sentence
+    other = [f"{d:%d-%B-%y}" if i % 9 else "today" for i, d in enumerate(days)][1:]
+    (sentence,) = screening.misread(pd.DataFrame({"other": other})).values()
+    assert sentence.endswith("Write them as 2021-01-25.")
+
+
+def test_times_with_and_without_a_time_zone_are_screened():
+    y = np.arange(120) // 60
+    days = pd.Series(pd.date_range("2022-08-08 03:00", periods=120, freq="7h"))
+    days += pd.to_timedelta(y * 50, unit="D")
+    days[5] = None
+    for times in (days, days.dt.tz_localize("Europe/Vienna", ambiguous="NaT"), days - days[0]):
+        X = pd.DataFrame({"when": times, "size": np.random.default_rng(0).normal(size=120)})
+        assert screening.leaks(X, y) == ["when"]

@@ -92,6 +92,7 @@ BAD = {
     "arrow": (b"ARROW1\x00\x00 nothing", "not an Arrow file"),
     "stream": (b"\xff\xff\xff\xff nothing", "not an Arrow file"),
     "gzip": (b"\x1f\x8b nothing", "cannot be read"),
+    "damaged gzip": (gzip.compress(b"a,b\n" * 99)[:20] + b"x" * 99, "cannot be read"),
     "cut gzip": (gzip.compress(b"a,b\n" + bytes(9999))[:-20], "cannot be read|binary"),
     "twice": (b"a,b,a\n1,2,3\n", "several columns called 'a'"),
     "ragged": (b"a,b\n1,2\n3,4,5,6\n", "is not a table"),
@@ -322,6 +323,22 @@ def test_written_files_have_the_usual_mode(tmp_path):
     assert (tmp_path / "link").is_symlink()
 
 
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+@pytest.mark.parametrize("kind", ["parquet", "feather", "stream"])
+def test_packed_tables_of_arrow(tmp_path, kind, coding):
+    path = tmp_path / "table"
+    table = pyarrow.Table.from_pandas(TABLE)
+    if kind == "parquet":
+        parquet.write_table(table, path)
+    else:
+        new = pyarrow.ipc.new_file if kind == "feather" else pyarrow.ipc.new_stream
+        with new(str(path), table.schema) as writer:
+            writer.write_table(table)
+    with pyarrow.output_stream(str(tmp_path / "packed"), compression=coding) as packed:
+        packed.write(path.read_bytes())
+    pd.testing.assert_frame_equal(read_table(tmp_path / "packed"), read_table(path))
+
+
 def test_gzipped_tables_unpack_up_to_a_limit(tmp_path, monkeypatch):
     """The size that a gzipped file declares may be anything: what is read is counted."""
     path = tmp_path / "data.csv.gz"
@@ -332,3 +349,11 @@ def test_gzipped_tables_unpack_up_to_a_limit(tmp_path, monkeypatch):
         read_table(path)
     monkeypatch.setattr(files, "MOST_RATIO", 5000)
     assert len(read_table(path)) == 500_000
+
+
+def test_files_of_a_table_may_have_more_columns_than_the_first(tmp_path):
+    parquet.write_table(pyarrow.table({"a": [1, 2], "b": ["x", "y"]}), tmp_path / "1.parquet")
+    more = pyarrow.table({"more": [0.5], "b": ["z"], "a": [2.5]})
+    parquet.write_table(more, tmp_path / "2.parquet")
+    expected = pd.DataFrame({"a": [1, 2, 2.5], "b": ["x", "y", "z"]})
+    pd.testing.assert_frame_equal(read_table(tmp_path), expected)

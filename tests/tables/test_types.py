@@ -1,6 +1,5 @@
 """Types that are declared: what each cell becomes, what is refused, and what is said of it."""
 
-import json
 from decimal import Decimal
 
 import numpy as np
@@ -187,9 +186,6 @@ def test_files_of_types(tmp_path):
     types = {"price": "number 1.234,5 €", "a b": "date %d.%m.%Y", "é": "drop"}
     write_types(tmp_path / "t.json", types)
     assert read_types(tmp_path / "t.json") == types
-    text = "".join(f"{json.dumps(k, ensure_ascii=False)} = '{v}'\n" for k, v in types.items())
-    (tmp_path / "t.toml").write_text(text, "utf-8")
-    assert read_types(tmp_path / "t.toml") == types
     for content, message in [
         ('{"a": "number", "a": "text"}', "stands there twice"),
         ("[1]", "got \\[1\\]"),

@@ -38,7 +38,8 @@ def test_platt_agrees_with_scikit_learn(seed, weighted):
     peer = _SigmoidCalibration().fit(scores, y, sample_weight=weight)
     model = PlattScaling().fit(scores, y, sample_weight=weight)
     assert_allclose(model.predict_proba(scores)[:, 1], peer.predict(scores), atol=2e-5)
-    assert_allclose([model.A_[0], model.B_[0]], [peer.a_, peer.b_], rtol=1e-4, atol=1e-4)
+    (one,) = model.maps_
+    assert_allclose([one.A, one.B], [peer.a_, peer.b_], rtol=1e-4, atol=1e-4)
 
 
 def platt_loss(p, y):
@@ -173,8 +174,8 @@ def test_beta_agrees_with_betacal(seed):
     scores, y, _ = drawn(seed)
     new = np.linspace(scores.min(), scores.max(), 200)
     model = BetaCalibration(targets="hard").fit(scores, y)
-    assert model.a_[0] > 0
-    assert model.b_[0] > 0
+    assert model.maps_[0].a > 0
+    assert model.maps_[0].b > 0
     peers = betacal_of(scores, y, new)
     assert_allclose(model.predict_proba(new)[:, 1], peers, atol=5e-3)
     mine, peers = model.predict_proba(scores)[:, 1], betacal_of(scores, y, scores)

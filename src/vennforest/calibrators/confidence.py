@@ -39,25 +39,18 @@ ROUNDING = 0.02
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceIntervals:
-    """Confidence intervals for the share of every class among objects with the given scores.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n, k)
-        Ends of the intervals, in [0, 1].
-    classes : ndarray of shape (k,)
-        The label of each column.
-    level : float
-        The probability, in (0, 1), with which each interval contains the share.
-    widened : ndarray of bool of shape (n,) or None
-        Rows in which an interval was widened to contain the probability; None: not looked at.
-    """
+    """Confidence intervals for the share of every class among objects with the given scores."""
 
     lower: FloatArray
+    """Lower ends of shape (n, k), in [0, 1]."""
     upper: FloatArray
+    """Upper ends of shape (n, k), in [0, 1]."""
     classes: NDArray[Any]
+    """The label of each column, of shape (k,)."""
     level: float
+    """The probability, in (0, 1), with which each interval contains the share."""
     widened: NDArray[np.bool_] | None = None
+    """Whether each of n rows was widened to contain the probability; None: not looked at."""
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -94,13 +87,6 @@ class ScoreConfidence:
     Stretches are of 4, 8, 16, ... examples, or the first number from there on at which a score
     ends, since examples of equal score have no order; hence n log n.
 
-    Parameters
-    ----------
-    x : ndarray of shape (m,)
-        Distinct calibration scores, increasing.
-    total, positive : ndarray of int of shape (m + 1,)
-        Cumulative numbers of examples, and of positive ones, from 0.
-
     Notes
     -----
     *Pointwise* intervals look at the stretches that begin with the first calibration score from s
@@ -115,19 +101,13 @@ class ScoreConfidence:
     interval reaches from one to the other.
     """
 
-    x: FloatArray
-    total: IntArray
-    positive: IntArray
+    x: FloatArray  # (m,) distinct calibration scores, increasing
+    total: IntArray  # (m + 1,) cumulative numbers of examples, from 0
+    positive: IntArray  # (m + 1,) and of positive ones
 
     @classmethod
     def from_counts(cls, x: FloatArray, total: ArrayLike, positive: ArrayLike) -> Self:
-        """Cumulate whole numbers of examples, and of positive ones, at increasing scores (m,).
-
-        Raises
-        ------
-        ValueError
-            If a number is not whole: weighted examples are not so many independent ones.
-        """
+        """Cumulate whole numbers of examples, and of positive ones, at increasing scores (m,)."""
         sums = []
         for given in (total, positive):
             counts = np.asarray(given, np.float64)
@@ -140,13 +120,7 @@ class ScoreConfidence:
         return cls(x, *sums)
 
     def pointwise(self, scores: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return for scores (n,) the ends of intervals that contain f at each with the level.
-
-        Raises
-        ------
-        InputError
-            If the level does not lie between 0 and 1.
-        """
+        """Return for scores (n,) the ends of intervals that contain f at each with the level."""
         lengths = self._lengths()
         error = check_level(level) / max(1, 2 * len(lengths))
         # A stretch that begins at number i bounds scores up to x[i], one that ends before number i
@@ -168,11 +142,6 @@ class ScoreConfidence:
         """Return for scores (n,) the ends of the band that contains f everywhere with the level.
 
         Both ends do not decrease in the score.
-
-        Raises
-        ------
-        InputError
-            If the level does not lie between 0 and 1.
         """
         lengths = self._lengths()
         error = check_level(level) / max(1, 2 * len(lengths))
@@ -239,15 +208,20 @@ class ClassExamples(NamedTuple):
 
     @classmethod
     def of(
-        cls, scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None = None
+        cls,
+        scores: FloatArray,
+        positive: NDArray[np.bool_],
+        weight: FloatArray | None = None,
+        groups: IntArray | None = None,
     ) -> Self:
-        """Count examples with scores (n,) and weights (n,)."""
+        """Count examples (n,), as so many fewer as those of one group depend on each other."""
         x, number = np.unique(scores, return_inverse=True)
-        weight = np.ones(len(scores)) if weight is None else weight
-        m = len(x)
+        w, m = np.ones(len(scores)) if weight is None else weight, len(x)
+        effect = 1.0 if groups is None else design_effect(scores, positive, weight, groups)
         # Of no examples at all bincount returns integers.
-        total = np.bincount(number, weight, m).astype(np.float64)
-        return cls(x, total, np.bincount(number, weight * positive, m).astype(np.float64))
+        total = np.bincount(number, w, m).astype(np.float64)
+        share = np.bincount(number, w * positive, m).astype(np.float64)
+        return cls(x, total / effect, share / effect)
 
 
 def confidence_intervals(
@@ -314,9 +288,6 @@ def confidence_intervals(
     >>> intervals = confidence_intervals(scores, y, [0.1, 0.9])
     >>> intervals.lower[:, 1].round(2), intervals.upper[:, 1].round(2)
     (array([0.  , 0.86]), array([0.14, 1.  ]))
-    >>> exact = confidence_intervals(scores, y, [0.1, 0.9], method="exact")
-    >>> exact.lower[:, 1].round(2), exact.upper[:, 1].round(2)
-    (array([0.  , 0.71]), array([0.29, 1.  ]))
     """
     score, new = check_scores(scores), check_scores(new_scores, "new_scores")
     check_consistent_length(score, y)
@@ -338,30 +309,17 @@ def confidence_intervals(
         codes, weight = codes[kept], weight[kept]
         score = score[kept]
         groups = None if groups is None else groups[kept]
-    if method == "exact" and groups is not None:
+    weighted = weight is not None and bool((weight != 1).any())
+    if method == "exact" and (weighted or groups is not None):
         raise InputError(
-            "groups must be None with method='exact', which counts independent examples: "
-            "use method='likelihood-ratio'"
+            "sample_weight and groups must be None with method='exact', which counts independent "
+            "examples: use method='likelihood-ratio'"
         )
     per_class = [
-        one_against_rest(score[:, j], codes == (j if k > 2 else 1), weight, groups)
+        ClassExamples.of(score[:, j], codes == (j if k > 2 else 1), weight, groups)
         for j in range(score.shape[1])
     ]
     return intervals_of(per_class, new, labels, level, method, simultaneous)
-
-
-def one_against_rest(
-    scores: FloatArray,
-    positive: NDArray[np.bool_],
-    weight: FloatArray | None = None,
-    groups: IntArray | None = None,
-) -> ClassExamples:
-    """Count examples (n,), as so many fewer as those of one group (n,) depend on each other."""
-    counted = ClassExamples.of(np.ascontiguousarray(scores), positive, weight)
-    if groups is None:
-        return counted
-    effect = design_effect(scores, positive, weight, groups)
-    return ClassExamples(counted.x, counted.total / effect, counted.positive / effect)
 
 
 def intervals_of(
@@ -372,13 +330,7 @@ def intervals_of(
     method: Method = "likelihood-ratio",
     simultaneous: bool = False,
 ) -> ConfidenceIntervals:
-    """Return the intervals at new scores (m, 1) of the second of two classes, or (m, k).
-
-    Raises
-    ------
-    InputError
-        If level, method or both do not fit.
-    """
+    """Return the intervals at new scores (m, 1) of the second of two classes, or (m, k)."""
     check_level(level)
     check_option(method, Method, "method")
     if simultaneous and method != "exact":
@@ -407,13 +359,7 @@ def tables_of(per_class: Sequence[ClassExamples], level: float) -> list[Interval
 
 
 def check_level(level: float) -> float:
-    """Return the probability of an error, 1 minus a level in (0, 1).
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Return the probability of an error, 1 minus a level in (0, 1)."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
         raise InputError(f"level must lie between 0 and 1, got {level!r}")
     return 1 - float(level)

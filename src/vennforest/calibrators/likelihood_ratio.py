@@ -194,15 +194,10 @@ def design_effect(
 ) -> float:
     """Return how many dependent examples count as one independent one, at least 1.
 
-    The sum over groups of squared sums of residuals, divided by the sum of squared residuals
+    The sum over groups (n,) of squared sums of residuals, divided by the sum of squared residuals
     (Rao & Scott 1981): 1 on average if labels of one group are independent given their scores, c
     for groups of c copies. Residuals are those of a smooth curve, which does not follow single
     groups.
-
-    Parameters
-    ----------
-    scores, positive, weight, groups : ndarray of shape (n,)
-        ``groups`` numbers them from 0; weights None: all 1.
     """
     weight = np.ones(len(scores)) if weight is None else weight
     x, number = np.unique(scores, return_inverse=True)
@@ -230,25 +225,14 @@ class LikelihoodRatio:
     ratio of the largest Bernoulli likelihood over all functions f that do not decrease to that over
     those of them with f(x) = theta (Banerjee & Wellner 2001, Annals of Statistics 29). It is the
     same for all x between two neighbouring scores.
-
-    Attributes
-    ----------
-    x : ndarray of shape (m,)
-        Distinct calibration scores, increasing.
-    W, Y : ndarray of shape (m + 1,)
-        Cumulative weight of the examples, and of those of the positive class, from 0.
-    below, above : Regressions
-        Of all prefixes, and of all suffixes (reversed, with labels exchanged).
-    fit : ndarray of shape (m,)
-        The isotonic regression.
     """
 
-    x: FloatArray
-    W: FloatArray
-    Y: FloatArray
-    below: Regressions
-    above: Regressions
-    fit: FloatArray
+    x: FloatArray  # (m,) distinct calibration scores, increasing
+    W: FloatArray  # (m + 1,) cumulative weight, from 0
+    Y: FloatArray  # (m + 1,) and that of the positive class
+    below: Regressions  # of all prefixes
+    above: Regressions  # of all suffixes, reversed, with labels exchanged
+    fit: FloatArray  # (m,) the isotonic regression
 
     @classmethod
     def from_counts(cls, x: FloatArray, total: ArrayLike, positive: ArrayLike) -> Self:
@@ -292,11 +276,8 @@ class LikelihoodRatio:
 
         Where f is flat, at the ends of the scores and for few examples 2 log lambda is larger than
         in its limit. So labels are drawn from a smooth curve near the isotonic regression, and the
-        quantile is that of their 2 log lambda at each place, but not less than the limit's.
-
-        Notes
-        -----
-        The draws have a seed of their own: the same examples give the same intervals.
+        quantile is that of their 2 log lambda at each place, but not less than the limit's. The
+        draws have a seed of their own: the same examples give the same intervals.
         """
         weight = np.diff(self.W)
         ranks = (self.W[:-1] + weight / 2) / self.W[-1]
@@ -321,14 +302,6 @@ class LikelihoodRatio:
             np.where(self.fit[places] == 0, exact, found),
         )
         return IntervalTable(self.x[places], lower, upper)
-
-    def ratio(self, places: IntArray, theta: FloatArray) -> FloatArray:
-        """Return 2 log lambda(theta) at places (n,) for values theta (n,)."""
-        out = np.empty(len(places))
-        kernels.ratios(
-            places, theta, self.W, self.Y, self.below, self.above, self.below.best[-1], out
-        )
-        return out
 
 
 def _mirrored(W: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:

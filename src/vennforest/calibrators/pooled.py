@@ -84,17 +84,9 @@ CELLS = 4_096
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Distinct pairs of score and label, with their weights.
+    """Distinct pairs of score (m,) or (m, k) and label, with their weights above zero.
 
     Label by label, each in the order of that label's own score.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (m,) or (m, k)
-    codes : ndarray of shape (m,)
-        Index of the class.
-    weight : ndarray of shape (m,)
-        Above zero.
     """
 
     scores: FloatArray
@@ -162,8 +154,7 @@ LONGEST = 1 << 20
 
 def _deal(units: int, n_folds: int) -> IntArray:
     """Return the fold of each unit, (units,): equally many each, in shuffled order."""
-    deal: IntArray = np.random.RandomState(0).permutation(np.arange(units) % n_folds)
-    return deal
+    return np.random.RandomState(0).permutation(np.arange(units) % n_folds)
 
 
 def _length_within(x: FloatArray, mine: NDArray[np.bool_]) -> FloatArray:
@@ -231,11 +222,9 @@ class PooledCalibration(Calibrator):
     The weights maximise ``sum_i w_i log sum_m weight_m p_im + sum_m log(weight_m) / 2`` over
     examples i, a concave function, by expectation and maximisation: the second term is half an
     example that each member counts to have predicted, so with few examples the members weigh
-    alike and none is ever left out. The folds depend on which examples there are, not on their
-    order: the examples of each class, sorted by the class's score, go to the folds in turn. Where
-    there is nothing to hold out (one example) the weights are equal.
-
-    Scores of two classes are put together where they are nearly equal, from 4,096 examples on.
+    nearly the same and none is ever left out. The folds depend on which examples there are, not on
+    their order. Scores of two classes are put together where they are nearly equal, from 4,096
+    examples on.
 
     References
     ----------
@@ -244,7 +233,6 @@ class PooledCalibration(Calibrator):
     Examples
     --------
     >>> import numpy as np
-    >>> from vennforest.calibrators.pooled import PooledCalibration
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.random(500)
     >>> model = PooledCalibration().fit(scores, rng.random(500) < scores**2)
@@ -255,6 +243,7 @@ class PooledCalibration(Calibrator):
     """
 
     _learns = Pool
+    _learnt: Pool
 
     def __init__(
         self,
@@ -280,27 +269,24 @@ class PooledCalibration(Calibrator):
     @property
     def members_(self) -> dict[str, Calibrator]:
         """The fitted members, by name."""
-        members: dict[str, Calibrator] = self._learnt.members
-        return members
+        return self._learnt.members
 
     @property
     def weights_(self) -> dict[str, float]:
         """The weight of each member by name, not below 0, with sum 1."""
-        weights: dict[str, float] = self._learnt.weights
-        return weights
+        return self._learnt.weights
 
     @property
     def on_(self) -> Literal["probabilities", "logits"]:
         """What the calibration scores were taken for."""
-        found: Pool = self._learnt
-        return found.to_probabilities.on
+        return self._learnt.to_probabilities.on
 
     def _check_parameters(self) -> None:
         for member in self.members_.values():
             require(isinstance(member, Calibrator), "members must be calibrators")
 
     def _formula(self, scores: Terms) -> Terms:
-        found: Pool = self._learnt
+        found = self._learnt
         p = found.to_probabilities.formula(scores)
         weights = list(found.weights.values())
         members = [found.members[name]._formula(p) for name in found.weights]
@@ -310,7 +296,7 @@ class PooledCalibration(Calibrator):
         )
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        found: Pool = self._learnt
+        found = self._learnt
         p = found.to_probabilities(scores)
         total = np.zeros((len(scores), len(self.classes_)))
         for name, weight in found.weights.items():

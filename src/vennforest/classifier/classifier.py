@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import FrameType, MethodType
 from typing import Any, Literal, Self, TypeVar, cast
 
@@ -65,7 +65,7 @@ from vennforest.forest.packed import Votes
 from vennforest.groups import Grouping, Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
-from vennforest.sources import Fold, Source, Subforest, TrainingData
+from vennforest.sources import Source, Subforest, TrainingData
 from vennforest.sources.base import feature_importances
 from vennforest.sources.hazards import check_order
 from vennforest.sources.row_hashes import KnownRows
@@ -206,23 +206,20 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         al. 2018); or as many trees picked at random. ``"all"`` draws nothing, so bounds are
         the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
         trees and .02 with 100 (``docs/measured.md``). ``"joined"``, for forests with Venn or
-        Venn–Abers: bags are drawn for the object as for any example; once for each label it might
-        have it joins the leaves of the trees whose bags contain it, which changes scores of
-        calibration examples, and the other trees score it (``docs/joined.md``).
+        Venn–Abers: bags are drawn for the object as for any example; it joins the leaves of the
+        trees whose bags contain it, and the other trees score it (``docs/joined.md``).
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
     holdout_size : float or int, default=1/3
-        With ``"holdout"``: share or number of the examples held out, drawn at random (for a
-        stratified part, which gives up exactness: ``calibrate_on=Holdout(size, stratify=True)``
-        from ``vennforest.sources``).
+        With ``"holdout"``: share or number of the examples held out, drawn at random; see also
+        `vennforest.sources.Holdout`.
     cv : int, splitter or iterable, default=5
         With ``"cv"``: so many folds drawn at random, or as everywhere in scikit-learn
         (``StratifiedKFold`` gives up exactness).
     ensemble : bool, default=True
         With ``"cv"``. True: one model and one calibrator per fold, whose bounds are averaged (cross
-        Venn–Abers); one pool of maps serves the probabilities of all, whose geometric mean is
-        taken. False: the pooled scores of all folds calibrate one model that is trained on all the
-        data.
+        Venn–Abers); probabilities are the geometric mean of one pool of maps. False: the pooled
+        scores of all folds calibrate one model that is trained on all the data.
     merge : {"auto", "pooled", "log", "brier", "midpoint", "smooth"}, default="auto"
         Where the probability comes from. ``"pooled"``: a weighted pool of smooth maps of the score
         of all trees (`PooledCalibration`), which no draw moves; the bounds are widened where
@@ -233,9 +230,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     n_draws : int or "all", default=1
         With ``subforest="exchangeable"``: over how many left-out examples bounds are averaged;
         ``"all"``: over every one, without randomness; with ``"joined"``: over how many draws of the
-        object's bags (``"all"`` counts as 1). A mean of several draws is unbiased on
-        average as each draw is, steadier, and more cautious than the single draw that the theorem
-        speaks of.
+        object's bags (``"all"`` counts as 1). A mean of several draws is unbiased on average as
+        each draw is, and steadier; the theorem speaks of a single draw.
     by : str, int, callable or Groups, default=None
         Calibrate within groups of objects, so the bounds are valid in each: a column by name or
         position, or a function of the rows that returns a label for each; missing labels are a
@@ -250,8 +246,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Before ``fit`` all that needs a fit raises ``NotFittedError``.
-
     A row's prediction depends on that row and ``random_state`` alone: the calibration example
     whose trees score it is drawn from a hash of the row and the seed (Johansson et al. 2018,
     section 3.2, draws it again each time).
@@ -350,8 +344,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
         splits = np.random.RandomState(0) if self.random_state is None else random_state
         if several:
-            _refuse_for_labels(sample_weight=sample_weight, groups=groups, **fit_params)
-            self._fitted = fit_labels(self, estimator, X, y, random_state, splits)
+            given = {"sample_weight": sample_weight, "groups": groups, **fit_params}
+            if names := [name for name, value in given.items() if value is not None]:
+                raise SeveralLabelsError(
+                    f"{names[0]} must be left out for a y of several columns, got one: {ONE_EACH}"
+                )
+            self._fitted = fit_labels(settings, self.by, estimator, X, y, random_state, splits)
             return self
         known = None
         if isinstance(estimator, FrozenEstimator):
@@ -407,12 +405,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return a fitted classifier with the same models and another calibrator.
 
         Nothing is trained again: the calibration scores of this one are used, so methods can
-        be compared at the price of one forest.
-
-        Parameters
-        ----------
-        method, merge
-            As for the constructor.
+        be compared at the price of one forest. Parameters are as for the constructor.
 
         Raises
         ------
@@ -433,33 +426,17 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             known_rows=fitted.known_rows,
         )
 
-    def _calibrate(
-        self,
-        classes: NDArray[Any],
-        folds: Sequence[Fold],
-        calibrate_on: str,
-        reason: str,
-        **known: Any,
-    ) -> Self:
+    def _calibrate(self, *fitted: Any, **known: Any) -> Self:
         """Fit calibrators to models with calibration sets: see `FittedClassifier.calibrate`."""
-        self._fitted = FittedClassifier.calibrate(
-            Settings.of(self), classes, folds, calibrate_on, reason, **known
-        )
+        self._fitted = FittedClassifier.calibrate(Settings.of(self), *fitted, **known)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return calibrated probabilities.
+        """Return calibrated probabilities (n, k), a column per class in the order of ``classes_``.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, d)
-            Rows as the estimator takes them.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            In [0, 1], a column per class in the order of ``classes_``; rows sum to 1. Of several
-            labels (n, q): the probability that the row has each, which need not sum to 1.
+        X is an array-like, sparse matrix or data frame of shape (n, d), here and below: rows as the
+        estimator takes them. Probabilities are in [0, 1], and those of a row sum to 1. Of several
+        labels (n, q): the probability that the row has each, which need not sum to 1.
         """
         return self._answers(X, bounds=False)[1]
 
@@ -477,20 +454,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @_if_bounds
     def predict_multiprobability(self, X: Any) -> Multiprobability:
-        """Return lower and upper probabilities; for ``"venn-abers"`` and ``"venn"``.
+        """Return lower and upper probabilities (n, k); for ``"venn-abers"`` and ``"venn"``.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, d)
-            Rows as the estimator takes them.
-
-        Returns
-        -------
-        Multiprobability
-            Bounds of shape (n, k). Where several draws or folds are merged they are the means of
-            theirs. With ``merge="pooled"``, and over folds, they are widened where needed to
-            contain what ``predict_proba`` returns; ``widened`` says in which rows. Of several
-            labels a `LabelBounds`: ``lower`` and ``upper`` of shape (n, q).
+        Where several draws or folds are merged they are the means of theirs. With
+        ``merge="pooled"``, and over folds, they are widened where needed to contain what
+        ``predict_proba`` returns; ``widened`` says in which rows. Of several labels ``lower`` and
+        ``upper`` have shape (n, q).
         """
         bounds: Multiprobability = self._answers(X)[0]
         return bounds
@@ -514,7 +483,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, d)
-            Rows as the estimator takes them.
         level : float, default=0.95
             Probability, in (0, 1), with which an interval contains the frequency.
         method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
@@ -545,18 +513,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return predict_confidence(self._state, X, asked)
 
     def seed_deviation(self, X: Any = None) -> FloatArray:
-        """Return how far another seed of the forest would move each probability.
+        """Return how far another seed of the forest would move each probability, (n, k).
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, d), optional
-            None: the calibration examples, at the scores by the trees that did not see them.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            Standard deviations between seeds, estimated from how much the trees at hand differ;
-            four times as many trees make them half as large. Out of bag only.
+        Standard deviations between seeds, estimated from how much the trees at hand differ; four
+        times as many trees make them half as large. Out of bag only. X None: of the calibration
+        examples, at the scores by the trees that did not see them.
         """
         return seed_deviation(self._state, X)
 
@@ -568,14 +529,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         For a model whose calibration examples were resampled or weighted, or that moves to where
         classes are more or less frequent, while objects of each class stay as they are: the odds
         of every probability and bound are multiplied by what that makes of the odds of the classes
-        (see `vennforest.prior.shift_bounds`). Nothing is trained again, and this model stays as it
-        is.
+        (see `vennforest.prior.shift_bounds`). Nothing is trained again.
 
         Parameters
         ----------
         shares : mapping of label to float
             The share of each class there, in (0, 1), with sum 1; classes that are not named share
-            the rest in their present proportions.
+            the rest in their present proportions. ``docs/guarantee.md`` says what bounds then
+            promise.
         instead_of : mapping of label to float, optional
             The shares of the population that calibration examples were drawn from, where they are
             known; by default ``prior_``, the shares counted among the calibration examples.
@@ -584,11 +545,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If a label is unknown, shares do not fit, or a class has no calibration examples.
-
-        Notes
-        -----
-        ``docs/guarantee.md`` says what the bounds then promise: for two classes, and for
-        ``method="venn"``, all that they promised before, where the old shares are known.
 
         Examples
         --------
@@ -609,22 +565,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def estimate_prior(self, X: Any, level: float = 0.95) -> PriorEstimate:
         """Estimate the shares of the classes among objects without labels, with intervals.
 
-        For objects from a population where classes have other shares, while objects of each class
-        are as those calibrated on: ``model.with_prior(model.estimate_prior(X).shares)``. Where
-        objects of a class themselves have changed, the estimate is of no use, and nothing in the
-        scores tells.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (m, d)
-            Rows as the estimator takes them: a random sample of that population.
-        level : float, default=0.95
-            Of the interval of each share, in (0, 1).
-
-        Returns
-        -------
-        PriorEstimate
-            ``estimate``, ``lower`` and ``upper`` of shape (k,), and ``shares`` by label.
+        For objects from a population where classes have other shares, of which X is a random
+        sample, while objects of each class are as those calibrated on:
+        ``model.with_prior(model.estimate_prior(X).shares)``. Where objects of a class themselves
+        have changed, the estimate is of no use, and nothing in the scores tells.
 
         Raises
         ------
@@ -680,12 +624,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _state(self) -> FittedClassifier:
         """What ``fit`` has made of one column of labels."""
         fitted = self._made
-        if isinstance(fitted, FittedLabels):
-            raise SeveralLabelsError(
-                f"y must have one column for this, got a model of {len(fitted.labels)} labels: use "
-                f"one of its label_classifiers_, or {ONE_EACH}"
-            )
-        return fitted
+        if isinstance(fitted, FittedClassifier):
+            return fitted
+        raise SeveralLabelsError(
+            f"y must have one column for this, got a model of {len(fitted.labels)} labels: use "
+            f"one of its label_classifiers_, or {ONE_EACH}"
+        )
 
     @property
     def _first(self) -> FittedClassifier:
@@ -695,13 +639,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def _made(self) -> FittedClassifier | FittedLabels:
-        try:
-            fitted: FittedClassifier | FittedLabels = self.__dict__["_fitted"]
-        except KeyError:
-            raise NotFittedError(
-                f"this {type(self).__name__} is not fitted yet: call fit first"
-            ) from None
-        return fitted
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return self._fitted
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether ``fit`` has been called."""
@@ -718,13 +658,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def from_state(
         cls, *, parameters: dict[str, Any], fitted: FittedClassifier | FittedLabels | None
     ) -> Self:
-        """Return the classifier of a state.
-
-        Raises
-        ------
-        ValueError
-            If a parameter of a fitted classifier has no such value.
-        """
+        """Return the classifier of a state, refused where a parameter has no such value."""
         model = cls(**parameters)
         if fitted is not None:
             own = isinstance(fitted, FittedClassifier | FittedLabels)
@@ -753,11 +687,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Take what the estimator takes."""
         tags = super().__sklearn_tags__()
-        own = get_tags(resolve_estimator(self.estimator, self.n_jobs))
-        tags.input_tags.sparse = own.input_tags.sparse
-        tags.input_tags.allow_nan = own.input_tags.allow_nan
-        tags.input_tags.categorical = own.input_tags.categorical
-        tags.input_tags.string = own.input_tags.string
+        own = get_tags(resolve_estimator(self.estimator, self.n_jobs)).input_tags
+        for name in ("sparse", "allow_nan", "categorical", "string"):
+            setattr(tags.input_tags, name, getattr(own, name))
         return tags
 
     @property
@@ -771,18 +703,16 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         They share their training; what the library does with two classes it does with each of them.
         """
-        fitted = self._made
-        if not isinstance(fitted, FittedLabels):
-            raise AttributeError(
-                "a CalibratedClassifier has label_classifiers_ where y has several columns"
-            )
-        return [self._with(one) for one in fitted.labels]
+        if isinstance(self._made, FittedLabels):
+            return [self._with(one) for one in self._made.labels]
+        raise AttributeError(
+            "a CalibratedClassifier has label_classifiers_ where y has several columns"
+        )
 
     @property
     def n_features_in_(self) -> int:
         """How many features the estimator was given."""
-        n: int = self._first.folds[0].estimator.n_features_in_
-        return n
+        return int(self._first.folds[0].estimator.n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
@@ -807,8 +737,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         With ``merge="pooled"`` it has the bounds before they are widened to contain the
         probability, which is not its own.
         """
-        calibrator: Calibrator = _only("calibrator", self.calibrators_)
-        return calibrator
+        return cast("Calibrator", _only("calibrator", self.calibrators_))
 
     @property
     def calibrators_(self) -> list[Calibrator]:
@@ -818,8 +747,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def point_calibrator_(self) -> PooledCalibration:
         """With ``merge="pooled"``, what makes the probability of the score, for all folds."""
-        point = self._state.point_calibrator
-        if point is None:
+        if (point := self._state.point_calibrator) is None:
             raise AttributeError(
                 'a CalibratedClassifier has a point calibrator with merge="pooled"'
             )
@@ -866,14 +794,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def oob_probability_(self) -> FloatArray:
-        """Probabilities of the rows given to ``fit``, each without its own label, (n, k).
+        """Probabilities of the rows given to ``fit``, each without its own label, (n, k) or (n, q).
 
-        Each row is scored by models that did not see it: by the members of the ensemble that left
-        it out of bag, the model of the fold that it was left out of, or the model that it was held
-        out from or that is frozen. The calibrator answers without the row's label, and without
-        its group (Venn and Venn–Abers leave it out exactly, others are fitted again five times).
-        NaN for rows that no such model scored, such as those that a held-out part left for
-        training. Computed at each access. Of several labels (n, q).
+        Each row is scored by models that did not see it, NaN where there are none. The calibrator
+        answers without the row's label, and without its group (Venn and Venn–Abers leave it out
+        exactly, others are fitted again five times). Computed at each access.
         """
         return self._training_rows()[1]
 
@@ -893,15 +818,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return mean
 
 
-def _refuse_for_labels(**given: Any) -> None:
-    """Refuse what ``fit`` takes besides X and y for several labels."""
-    for name, value in given.items():
-        if value is not None:
-            raise SeveralLabelsError(
-                f"{name} must be left out for a y of several columns, got one: {ONE_EACH}"
-            )
-
-
 def _only(name: str, things: list[Any]) -> Any:
     if len(things) != 1:
         raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
@@ -911,7 +827,7 @@ def _only(name: str, things: list[Any]) -> Any:
 def _has_several_columns(y: Any) -> bool:
     """Return whether y is a table of two columns or more."""
     try:
-        shape = np.asarray(y).shape if getattr(y, "shape", None) is None else y.shape
+        shape = np.shape(y)
     except ValueError:  # rows of different lengths
         return False
     return len(shape) == 2 and shape[1] > 1

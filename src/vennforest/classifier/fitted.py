@@ -23,6 +23,7 @@ from vennforest._validation import (
     IntArray,
     array,
     check_array,
+    columns,
     labels,
     number,
     require,
@@ -30,10 +31,7 @@ from vennforest._validation import (
 )
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import (
-    BoundedCalibrator,
     has_bounds,
-    leaves_out,
-    leaves_out_groups,
     merged,
 )
 from vennforest.calibrators.pooled import PooledCalibration
@@ -46,7 +44,7 @@ from vennforest.groups import (
     correction,
     of_rows,
 )
-from vennforest.joined import Joined, predict_joined, takes_joined
+from vennforest.joined.bounds import predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import ShiftedPrior, class_shares, shift_bounds, shift_probabilities
 from vennforest.sources import CalibrationExamples, Fold, whole_scores
@@ -58,27 +56,10 @@ from vennforest.sources.row_hashes import FEWEST, KnownRows, hash_rows
 class FittedClassifier:
     """Fitted models with their calibration sets, and what turns scores into probabilities.
 
-    Attributes
-    ----------
-    classes : ndarray of shape (k,)
-    folds : tuple of Fold
-    calibrators : tuple of Calibrator
-        One for each fold.
-    point_calibrator : PooledCalibration or None
-        What makes the probability of the score by the whole model, for all folds; None: the
-        calibrators' own merge of their bounds does.
-    calibrate_on, calibrate_on_reason : str
-        Where the calibration scores came from, and why.
-    n_rows : int or None
-        How many rows ``fit`` was given; None: not known.
-    row_groups : ndarray of shape (n_rows,) or None
-        The group of each, where some were given.
-    by : CalibratedGroups or None
-        Calibrators of groups of objects.
-    shift : ShiftedPrior or None
-        Class frequencies that were set; None: those of the calibration examples.
-    known_rows : KnownRows or None
-        By which the rows given to ``fit`` are known again; None: they are not.
+    ``point_calibrator`` makes the probability of the score by the whole model, for all folds; None:
+    the calibrators' own merge of their bounds does. ``n_rows`` were given to ``fit``, in the groups
+    ``row_groups`` (n_rows,), and are known again by ``known_rows``. ``by`` has the calibrators of
+    groups of objects, ``shift`` class frequencies that were set.
     """
 
     classes: NDArray[Any] = attrs.field(validator=labels)
@@ -150,10 +131,8 @@ class FittedClassifier:
     ) -> Self:
         """Fit a calibrator to each fold, and to each group of objects in it.
 
-        With a grouping every fold has the group of each example; ``known`` are further
-        fields.
+        With a grouping every fold has the group of each example; ``known`` are further fields.
         """
-        settings.check_calibrator(folds)
 
         def calibrator_of(fold: Fold) -> Calibrator:
             return settings.calibrator_for(fold.estimator).fit(
@@ -304,7 +283,8 @@ def _predict_fold(
 ) -> tuple[Multiprobability | None, Multiprobability | None, FloatArray]:
     """Return the means of bounds, of shifted bounds and of probabilities over a fold's samples."""
     sampled = getattr(fold.scorer, "partial", False)
-    if point is not None and not bounds and (sampled or _few(fold)):
+    few = getattr(fold.scorer, "small_ensemble", False)
+    if point is not None and not bounds and (sampled or few):
         return None, None, _point(fold, point, X, None)
     total = 0
     sums: list[FloatArray] = []
@@ -335,16 +315,12 @@ def _predict_fold(
     return found, found if factors is None else Multiprobability(means[2], means[3], classes), p
 
 
-def _few(fold: Fold) -> bool:
-    return bool(getattr(fold.scorer, "small_ensemble", False))
-
-
 def _point(fold: Fold, point: Any, X: Any, of_all: FloatArray | None) -> FloatArray:
     """Return what the point calibrator makes of rows, whose scores by all members may be known.
 
     With few trees: the geometric mean over scores by subforests of out-of-bag size, normalised.
     """
-    if not _few(fold):
+    if not getattr(fold.scorer, "small_ensemble", False):
         p: FloatArray = point.predict_proba(whole_scores(fold, X) if of_all is None else of_all)
         return p
     scorer: Any = fold.scorer
@@ -366,7 +342,7 @@ def _bounds(
     calibrator: Any,
     scores: FloatArray,
     left_out: IntArray | None,
-    joined: Joined | None,
+    joined: Any,
     groups: IntArray | None,
     classes: NDArray[Any],
 ) -> Multiprobability:
@@ -378,17 +354,21 @@ def _bounds(
             given["groups"] = groups
         bounds: Multiprobability = calibrator.predict_multiprobability(scores, **given)
         return bounds
-    blocks = joined.map(lambda block: predict_joined(calibrator, *block))
+    blocks = joined(lambda block: predict_joined(calibrator, block))
     lower = np.concatenate([block.lower for block in blocks])
     upper = np.concatenate([block.upper for block in blocks])
     return Multiprobability(lower, upper, classes)
 
 
 class Once:
-    """A scorer that is asked for the same rows several times, and scores them once."""
+    """A scorer that is asked for the same rows several times, and scores them once.
 
-    def __init__(self, scorer: Any) -> None:
+    Of the draws of a partial scorer, which may be many, all are kept if ``draws``.
+    """
+
+    def __init__(self, scorer: Any, draws: bool = True) -> None:
         self._scorer = scorer
+        self._draws = draws or not getattr(scorer, "partial", False)
         self._known: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -398,7 +378,11 @@ class Once:
     def _answer(self, name: str, score: Any, X: Any) -> Any:
         if name not in self._known:
             answer = score(X)
-            self._known[name] = list(answer) if isinstance(answer, Iterator) else answer
+            if isinstance(answer, Iterator):
+                if not self._draws:
+                    return answer
+                answer = list(answer)
+            self._known[name] = answer
         return self._known[name]
 
 
@@ -440,8 +424,8 @@ def put_together(pieces: Sequence[Piece]) -> Prediction:
     if len(known) < len(every):
         return None, p
     widened = [np.zeros(len(one), bool) if one.widened is None else one.widened for one in known]
-    columns = [one.lower for one in known], [one.upper for one in known], widened
-    lower, upper, wide = (in_place(rows, column) for column in columns)
+    ends = [one.lower for one in known], [one.upper for one in known], widened
+    lower, upper, wide = (in_place(rows, each) for each in ends)
     return Multiprobability(lower, upper, known[0].classes, wide), p
 
 
@@ -464,7 +448,8 @@ def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
             for number, cell in enumerate(grouped.cells):
                 rows = np.flatnonzero(mine == number)
                 if len(rows):
-                    p[rows] = cell.map.predict_proba(fold.scores[rows])
+                    own = cell.point or cell.calibrator
+                    p[rows] = own.predict_proba(fold.scores[rows])
     return np.concatenate(every)
 
 
@@ -530,7 +515,10 @@ def _within_groups(
             lower[mine], upper[mine] = found.lower[mine], found.upper[mine]
         if by.ridge is not None:
             # The correction learns from the probability of each row without it, as it is asked.
-            given = [attrs.evolve(fold, scores=_columns(of_all[fold.rows])) for fold in folds]
+            given = [
+                attrs.evolve(fold, scores=columns(of_all[fold.rows], len(classes)))
+                for fold in folds
+            ]
             one = [correction(by.ridge)] * len(given)
             own_p = _predict_examples(given, one, one, classes, n, fitted.row_groups)[1]
         known = mine[~np.isnan(own_p[mine, 0])]
@@ -539,10 +527,6 @@ def _within_groups(
         return None, p
     made = Multiprobability(lower, upper, classes)
     return (made.widen(p) if pooled or len(fitted.folds) > 1 else made), p
-
-
-def _columns(p: FloatArray) -> FloatArray:
-    return p[:, 1] if p.shape[1] == 2 else p
 
 
 def _predict_examples(
@@ -606,22 +590,14 @@ class _Examples:
         """Return the bounds that leave each example out, None where there are none."""
         if not has_bounds(calibrator):
             return None
-        if leaves_out(calibrator) and (self.groups is None or leaves_out_groups(calibrator)):
-            given = {} if self.groups is None else {"groups": self.groups}
-            found: Multiprobability = calibrator.predict_multiprobability(
-                self.scores, np.arange(len(self.scores)), **given
-            )
-            return found
-        lower, upper = np.full((2, len(self.codes), len(self.classes)), np.nan)
-        for fitted, held in self._refits(calibrator):
-            found = fitted.predict_multiprobability(self.scores[held])
-            lower[held], upper[held] = found.lower, found.upper
-        return Multiprobability(lower, upper, self.classes)
+        found: Multiprobability = calibrator.predict_multiprobability(
+            self.scores, np.arange(len(self.scores)), groups=self.groups
+        )
+        return found
 
     def proba(self, calibrator: Any, bounds: Multiprobability | None) -> FloatArray:
         """Return the probabilities (n, k) without each example."""
-        ready = isinstance(calibrator, BoundedCalibrator) and calibrator.merge != "smooth"
-        if bounds is not None and ready:
+        if bounds is not None and calibrator.merge != "smooth":
             return merged(calibrator, bounds, self.scores)
         p = np.full((len(self.codes), len(self.classes)), np.nan)
         for fitted, held in self._refits(calibrator):

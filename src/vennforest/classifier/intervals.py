@@ -18,7 +18,6 @@ from vennforest.calibrators.confidence import (
     ConfidenceIntervals,
     Method,
     intervals_of,
-    one_against_rest,
     tables_of,
 )
 from vennforest.calibrators.likelihood_ratio import IntervalTable, expected_scores
@@ -98,7 +97,9 @@ def _of_sub_model(
     classes, rows = fitted.classes, rows_of(sub, X)
     if asked.method == "exact":
         _check_exact(sub.folds)
-    once = sub._replace(folds=[attrs.evolve(fold, scorer=Once(fold.scorer)) for fold in sub.folds])
+    # The draws are asked for once; what is asked for twice are the scores by the whole model.
+    folds = [attrs.evolve(fold, scorer=Once(fold.scorer, draws=False)) for fold in sub.folds]
+    once = sub._replace(folds=folds)
     answer = predict_sub_model(once, classes, rows, bounds, factors)
     kept = _COUNTED.setdefault(sub.folds[0], {})
     sharp = asked.method != "exact"
@@ -152,7 +153,7 @@ def _examples(fitted: FittedClassifier, folds: Sequence[Fold], sharp: bool) -> l
                     s[:] = expected_scores(s.copy(), fold.noise * s * (1 - s))
     both = np.concatenate(scores)
     return [
-        one_against_rest(both[:, j], known.codes == (j if k > 2 else 1), known.weight, groups)
+        ClassExamples.of(both[:, j], known.codes == (j if k > 2 else 1), known.weight, groups)
         for j in range(both.shape[1])
     ]
 
@@ -206,22 +207,23 @@ def seed_deviation(fitted: FittedClassifier, X: Any = None) -> FloatArray:
     it would be fitted to other scores as well is left out, since these differences average out over
     the examples. X None: at the calibration scores.
     """
-    if not _knows_seeds(fitted):
+    found = _seed_moves(fitted, X)
+    if found is None:
         raise InputError(
             "calibrate_on must be 'oob' (and merge 'pooled') to know how far another seed would "
             f"move probabilities, got {fitted.calibrate_on!r}"
         )
-    return _seed_moves(fitted, X)[1]
+    return found[1]
 
 
-def _knows_seeds(fitted: FittedClassifier) -> bool:
-    one = len(fitted.folds) == 1 and fitted.folds[0].member_noise is not None
-    return one and fitted.point_calibrator is not None
+def _seed_moves(fitted: FittedClassifier, X: Any) -> tuple[FloatArray, FloatArray] | None:
+    """Return probabilities by the map (n, k), and their standard deviations between seeds.
 
-
-def _seed_moves(fitted: FittedClassifier, X: Any) -> tuple[FloatArray, FloatArray]:
-    """Return probabilities by the map (n, k), and their standard deviations between seeds."""
+    None where those are not known.
+    """
     fold = fitted.folds[0]
+    if len(fitted.folds) > 1 or fold.member_noise is None or fitted.point_calibrator is None:
+        return None
     if X is None:
         return _moves(fold, fitted.point_calibrator, fold.scores)
     subs = list(fitted.sub_models(X))
@@ -255,13 +257,8 @@ def _moves(fold: Fold, point: Any, scores: FloatArray) -> tuple[FloatArray, Floa
 class ForestSpread:
     """How far another forest of the same size would move probabilities.
 
-    Attributes
-    ----------
-    deviation : float
-        Standard deviation between seeds of the predicted label's probability: root mean square
-        over rows.
-    n_trees : int
-        Trees of the forest.
+    ``deviation`` is the standard deviation between seeds of the predicted label's probability: root
+    mean square over rows.
     """
 
     deviation: float
@@ -292,11 +289,10 @@ def forest_spread(fitted: FittedClassifier, X: Any = None) -> ForestSpread | Non
 
     X None: at the calibration scores. The answer is None where `seed_deviation` is refused.
     """
-    if not _knows_seeds(fitted):
+    found = _seed_moves(fitted, X)
+    if found is None or not len(found[0]):
         return None
-    p, moved = _seed_moves(fitted, X)
-    if not len(p):
-        return None
+    p, moved = found
     own = moved[np.arange(len(p)), p.argmax(axis=1)]
     n_trees = len(fitted.folds[0].scorer.membership)  # type: ignore[attr-defined]
     return ForestSpread(float(np.sqrt(np.mean(own**2))), n_trees)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 import numpy as np
@@ -22,6 +22,7 @@ from vennforest._validation import FloatArray, InputError, IntArray, number, req
 from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.classifier.fitted import (
     FittedClassifier,
+    Once,
     Prediction,
     predict,
     predict_training_rows,
@@ -31,10 +32,10 @@ from vennforest.classifier.settings import Settings
 from vennforest.forest import BagsError
 from vennforest.forest.packed import FORESTS
 from vennforest.multiprobability import Multiprobability
-from vennforest.sources import Fold, TrainingData, with_seed
-from vennforest.sources.base import ModelScorer, SampledScores, last_step
+from vennforest.sources import Fold, ModelScorer, Source, TrainingData, with_seed
+from vennforest.sources.base import last_step
 from vennforest.sources.hazards import check_training_data
-from vennforest.sources.registry import is_plain
+from vennforest.sources.registry import choose
 from vennforest.sources.row_hashes import KnownRows
 
 TWO = np.array([0, 1])
@@ -42,29 +43,17 @@ TWO = np.array([0, 1])
 
 ONE_EACH = "fit one CalibratedClassifier for each label"
 
-Answer = TypeVar("Answer")
-
 
 class SeveralLabelsError(InputError, AttributeError):
-    """Something that a classifier of several labels has for each of them alone.
-
-    An ``AttributeError`` too, for those who ask whether an attribute is there.
-    """
+    """Something that a classifier of several labels has for each of them alone."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelBounds:
-    """Lower and upper probabilities of every label for n objects.
+    """Lower and upper probabilities (n, q), in [0, 1], of every label for n objects.
 
     Unlike a `Multiprobability`, whose columns are classes of which one is true, each column is a
-    question of its own: whether the object has that label.
-
-    Attributes
-    ----------
-    lower, upper : ndarray of shape (n, q)
-        Bounds of the probability of each label, in [0, 1] and with ``lower <= upper``.
-    classes : ndarray of shape (q,)
-        The number of each label, 0 to q - 1.
+    question of its own: whether the object has that label. ``classes`` (q,) are their numbers.
     """
 
     lower: FloatArray
@@ -78,17 +67,7 @@ class LabelBounds:
 @stored("one-label")
 @attrs.frozen(eq=False)
 class OneLabel:
-    """A fitted model of several labels, as a classifier of one of them.
-
-    Attributes
-    ----------
-    model : classifier
-        Fitted to labels (n, q); its ``predict_proba`` returns one array (n, q), or a list of q.
-    label : int
-        From 0 to q - 1.
-    n_labels : int
-        q.
-    """
+    """A model fitted to ``n_labels`` labels, as a classifier of one of them."""
 
     model: Any = attrs.field()
     label: int = attrs.field(validator=number(0, integer=True))
@@ -121,19 +100,15 @@ class OneLabel:
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the model's probabilities (n, 2) that a row lacks and that it has the label."""
-        p = label_scores(self.model, X, self.n_labels)[:, self.label]
-        return np.column_stack([1 - p, p])
+        own = slice(self.label, self.label + 1)
+        p = label_scores(self.model, X, self.n_labels, own)
+        return np.hstack([1 - p, p])
 
 
 @stored("fitted-labels")
 @attrs.frozen(eq=False)
 class FittedLabels:
-    """A fitted classifier of two classes for each of q labels, trained together.
-
-    Attributes
-    ----------
-    labels : tuple of FittedClassifier
-    """
+    """A fitted classifier of two classes for each of q labels, trained together."""
 
     labels: tuple[FittedClassifier, ...] = attrs.field(validator=instance_of(tuple))
 
@@ -189,18 +164,19 @@ def check_label_table(y: Any) -> IntArray:
     return made
 
 
-def label_scores(model: Any, X: Any, q: int) -> FloatArray:
-    """Return a fitted model's probabilities (n, q) that rows have each of q labels."""
+def label_scores(model: Any, X: Any, q: int, some: slice = slice(None)) -> FloatArray:
+    """Return a fitted model's probabilities (n, q) that rows have each of q labels, or some."""
     found = model.predict_proba(X)
     if not isinstance(found, list):
         p = np.asarray(found, dtype=np.float64)
         if p.ndim == 2 and p.shape[1] == q:
-            return p
+            return p[:, some]
         got = f"an array of shape {p.shape}"
     elif len(found) == q:
-        classes = model.classes_
-        columns = [_of_one(p, known) for p, known in zip(found, classes, strict=True)]
-        return np.column_stack(columns)
+        known = model.classes_
+        return np.column_stack(
+            [_of_one(p, one) for p, one in zip(found[some], known[some], strict=True)]
+        )
     else:
         got = f"a list of {len(found)}"
     raise InputError(
@@ -239,7 +215,8 @@ class _Together(ClassifierMixin, BaseEstimator):
 
 
 def fit_labels(
-    model: Any,
+    settings: Settings,
+    by: Any,
     estimator: Any,
     X: Any,
     y: Any,
@@ -252,24 +229,23 @@ def fit_labels(
     trees are those of a forest of two classes, whose bags are verified like any other's. The seeds
     are those of `Settings.score`.
     """
-    settings = Settings.of(model)
     table = check_label_table(y)
-    _check_parameters(model, estimator)
+    _check_parameters(settings, by, estimator)
     estimator = with_seed(estimator, random_state)
     seed = int(random_state.randint(2**31 - 1))
-    name, reason = _choose(settings, estimator)
     # How labels are spread over folds is looked at for the rarest: it is the first to be missing.
     counts = table.sum(axis=0)
     rarest = int(np.minimum(counts, len(table) - counts).argmin())
     codes = table.astype(np.int8)
     n, q = table.shape
     data = TrainingData(X, table, codes[:, rarest], np.arange(q + 1))
+    name, reason = _choose(settings, estimator, data)
     check_training_data(estimator, attrs.evolve(data, classes=TWO), name)
     given: dict[str, Any] = {"seed": seed, "random_state": splits, "n_jobs": settings.n_jobs}
     every: list[list[Fold]] = []
     if name == "oob":
         try:
-            every = _out_of_bag(settings, estimator, X, table, codes, given)
+            every = _out_of_bag(settings.source("oob"), estimator, data, codes, given)
         except BagsError as error:
             if settings.calibrate_on == "oob":
                 raise
@@ -289,15 +265,15 @@ def fit_labels(
     )
 
 
-def _check_parameters(model: Any, estimator: Any) -> None:
+def _check_parameters(settings: Settings, by: Any, estimator: Any) -> None:
     """Refuse what is not known to be right for several labels."""
-    for name, allowed in (
-        ("by", (None,)),
-        ("subforest", ("all",)),
-        ("calibrate_on", ("auto", "oob", "cv", "holdout")),
+    sources = "auto", "oob", "cv", "holdout"
+    for name, value, allowed in (
+        ("by", by, (None,)),
+        ("subforest", settings.given.subforest, ("all",)),
+        ("calibrate_on", settings.calibrate_on, sources),
     ):
-        value = getattr(model, name)
-        if not any(value is one or (isinstance(one, str) and value == one) for one in allowed):
+        if value not in allowed:
             shown = " or ".join(map(repr, allowed))
             raise InputError(
                 f"{name} must be {shown} for a y of several columns, got {value!r}: {ONE_EACH}"
@@ -309,50 +285,37 @@ def _check_parameters(model: Any, estimator: Any) -> None:
         )
 
 
-def _choose(settings: Settings, estimator: Any) -> tuple[str, str]:
+def _choose(settings: Settings, estimator: Any, data: TrainingData) -> tuple[str, str]:
     """Return the name of the source, and why, in a clause."""
-    wanted = str(settings.calibrate_on)
-    if wanted in ("cv", "holdout"):
-        if wanted == "holdout" and not is_plain(settings.cv):
-            raise InputError(
-                'cv must be left out with calibrate_on="holdout", which does not split by it, got '
-                f'{type(settings.cv).__name__}: use calibrate_on="cv"'
-            )
-        return wanted, "it was asked for"
-    why = None
+    name, reason = choose(settings.calibrate_on, estimator, data, settings.given.cv, "all")
     if not (isinstance(estimator, FORESTS) and estimator.bootstrap):
         why = "the estimator is not a forest of scikit-learn's with bootstrap=True"
     elif estimator.class_weight is not None:
         why = "class_weight weighs a row by all its labels together"
-    elif not is_plain(settings.cv):
-        why = f"cv is a {type(settings.cv).__name__}, which knows more of the rows than bags do"
-    if wanted == "oob" and why is not None:
+    else:
+        return name, reason
+    if name == settings.calibrate_on == "oob":
         raise InputError(
             f'calibrate_on must be "cv" or "holdout" for several labels here, got "oob": {why}'
         )
-    if why is not None:
-        return "cv", why
-    chosen = "the members of the ensemble leave examples out of bag"
-    return "oob", "it was asked for" if wanted == "oob" else chosen
+    return ("cv", why) if name == "oob" else (name, reason)
 
 
 def _out_of_bag(
-    settings: Settings,
+    source: Source,
     estimator: Any,
-    X: Any,
-    table: IntArray,
+    data: TrainingData,
     codes: NDArray[np.int8],
     given: dict[str, Any],
 ) -> list[list[Fold]]:
     """Return the fold of each label, all of one forest."""
-    forest = clone(estimator).fit(X, table)
-    source = settings.source("oob")
+    forest = clone(estimator).fit(data.X, data.y)
     every = []
-    for j in range(table.shape[1]):
+    for j in range(codes.shape[1]):
         view = forest_of_label(forest, j)
-        data = TrainingData(X, table[:, j], codes[:, j].copy(), TWO)
+        own = TrainingData(data.X, data.y[:, j], codes[:, j].copy(), TWO)
         try:
-            folds = source.folds(FrozenEstimator(view), data, **given)
+            folds = source.folds(FrozenEstimator(view), own, **given)
         except BagsError as error:
             raise BagsError(
                 "estimator must be a forest whose bags can be verified for every label, got a "
@@ -412,42 +375,25 @@ def _view(model: Any, label: int, q: int) -> Any:
     return view
 
 
-@attrs.frozen(eq=False)
-class _Scored:
-    """A scorer of one label, for rows that the model of all labels has scored already."""
-
-    scores: FloatArray
-
-    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
-        """Yield the scores."""
-        yield SampledScores(self.scores, None, 1)
-
-
-def _each(
-    fitted: FittedLabels, X: Any, answer: Callable[[FittedClassifier], Answer]
-) -> list[Answer]:
-    """Return an answer for each label; a model of all labels scores the rows once."""
-    tables: dict[int, FloatArray] = {}
-    answers = []
+def _scored_once(fitted: FittedLabels) -> Iterator[FittedClassifier]:
+    """Yield the classifier of each label; a model of all labels scores the rows once."""
+    models: dict[int, Once] = {}
     for one in fitted.labels:
         folds = list(one.folds)
         for i, fold in enumerate(folds):
             view = fold.estimator
             if isinstance(view, OneLabel):
-                key = id(view.model)
-                if key not in tables:
-                    tables[key] = label_scores(view.model, X, view.n_labels)
-                scorer = _Scored(np.ascontiguousarray(tables[key][:, view.label]))
+                model = models.setdefault(id(view.model), Once(view.model))
+                scorer = ModelScorer(attrs.evolve(view, model=model), TWO)
                 folds[i] = attrs.evolve(fold, scorer=scorer)
-        answers.append(answer(attrs.evolve(one, folds=tuple(folds))))
-    return answers
+        yield attrs.evolve(one, folds=tuple(folds))
 
 
 def predict_labels(
     fitted: FittedLabels, X: Any, bounds: bool = True
 ) -> tuple[LabelBounds | None, FloatArray]:
     """Return the bounds, where the method has them, and the probabilities (n, q) of rows."""
-    return _joined(_each(fitted, X, lambda one: predict(one, X, bounds)), fitted.classes)
+    return _joined([predict(one, X, bounds) for one in _scored_once(fitted)], fitted.classes)
 
 
 def predict_label_training_rows(fitted: FittedLabels) -> tuple[LabelBounds | None, FloatArray]:
@@ -471,7 +417,7 @@ def predict_label_confidence(fitted: FittedLabels, X: Any, asked: Asked) -> Conf
     """Return confidence intervals (n, q) for the frequency of each label."""
     if asked.simultaneous:
         raise InputError(f"simultaneous must be False for several labels, got True: {ONE_EACH}")
-    every = _each(fitted, X, lambda one: predict_confidence(one, X, asked))
+    every = [predict_confidence(one, X, asked) for one in _scored_once(fitted)]
     widened = [one.widened for one in every if one.widened is not None]
     return ConfidenceIntervals(
         np.column_stack([one.lower[:, 1] for one in every]),

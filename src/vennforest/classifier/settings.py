@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -18,7 +17,6 @@ from vennforest.calibrators.core.interface import (
     METHODS,
     check_method,
     has_bounds,
-    leaves_out,
     make_calibrator,
 )
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
@@ -28,14 +26,15 @@ from vennforest.groups import Groups
 from vennforest.sources import (
     Fold,
     Source,
+    SourceSettings,
     Subforest,
     TrainingData,
+    named_sources,
     with_seed,
 )
 from vennforest.sources.base import last_step, transformers_of
 from vennforest.sources.hazards import check_frozen, check_training_data
-from vennforest.sources.out_of_bag import StepsError
-from vennforest.sources.registry import FROZEN, SourceSettings, check_source, choose, make_source
+from vennforest.sources.registry import FROZEN, check_source, choose
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
 """How bounds, or the scores that they are of, become one probability."""
@@ -71,29 +70,15 @@ def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
 class Settings:
     """What the parameters of a `CalibratedClassifier` mean.
 
-    Attributes
-    ----------
-    calibrator : Calibrator
-        Not fitted; with the merge that was asked for.
-    bounds : bool
-        Whether it gives lower and upper probabilities.
-    pooled : bool
-        Whether the probability comes from a pool of maps and not from the bounds.
-    calibrate_on, subforest, votes, holdout_size, cv, ensemble, n_draws, n_jobs
-        As given.
+    ``calibrator`` is not fitted, and has the merge that was asked for; ``pooled`` is whether the
+    probability comes from a pool of maps and not from the bounds.
     """
 
     calibrator: Calibrator
-    bounds: bool
     pooled: bool
     calibrate_on: str | Source
-    subforest: Subforest
-    votes: Votes
-    holdout_size: float | int
-    cv: Any
-    ensemble: bool
-    n_draws: int | Literal["all"]
     n_jobs: int | None
+    given: SourceSettings
 
     @classmethod
     def of(cls, model: Any) -> Self:
@@ -109,16 +94,16 @@ class Settings:
                 calibrator.set_params(merge="log")  # not asked; needs nothing fitted
             elif model.merge != "auto":
                 calibrator.set_params(merge=model.merge)
-        same = ("calibrate_on", "holdout_size", "cv", "ensemble", "n_jobs", *OUT_OF_BAG)
-        return cls(calibrator, bounds, pooled, **{name: getattr(model, name) for name in same})
+        same = {n: getattr(model, n) for n in SourceSettings._fields if n != "stratify"}
+        # Splits behind bounds are not stratified.
+        given = SourceSettings(**same, stratify=not bounds)
+        return cls(calibrator, pooled, model.calibrate_on, model.n_jobs, given)
 
     def source(self, name: str) -> Source:
-        """Return the source of a name; splits behind bounds are not stratified."""
+        """Return the source of a name."""
         if not isinstance(self.calibrate_on, str):
             return self.calibrate_on
-        given = {known: getattr(self, known) for known in ("holdout_size", "cv", "ensemble")}
-        given |= {known: getattr(self, known) for known in OUT_OF_BAG}
-        return make_source(name, SourceSettings(**given, stratify=not self.bounds))
+        return named_sources()[name].make(self.given)
 
     def calibrator_for(self, model: Any) -> Calibrator:
         """Return an unfitted calibrator for the scores of a fitted model."""
@@ -127,16 +112,6 @@ class Settings:
         if decides and isinstance(calibrator, Venn) and calibrator.taxonomy == "label":
             calibrator.set_params(taxonomy=LabelTaxonomy(boundary=0.0))
         return calibrator
-
-    def check_calibrator(self, folds: Sequence[Fold]) -> None:
-        """Refuse a calibrator of a user's own that cannot do what its source asks of it."""
-        leave = any(getattr(fold.scorer, "leaves_out", False) for fold in folds)
-        if leave and has_bounds(self.calibrator) and not leaves_out(self.calibrator):
-            raise TypeError(
-                "method must take left_out in predict_multiprobability, as a BoundedCalibrator "
-                f'does, for subforest="exchangeable", got {type(self.calibrator).__name__}: use '
-                'subforest="all"'
-            )
 
     def score(
         self,
@@ -153,7 +128,7 @@ class Settings:
         """
         estimator = with_seed(estimator, random_state)
         seed = int(random_state.randint(2**31 - 1))
-        name, why = choose(self.calibrate_on, estimator, data, self.cv, self.subforest)
+        name, why = choose(self.calibrate_on, estimator, data, self.given.cv, self.given.subforest)
         check_training_data(estimator, data, name)
 
         def folds(source: Source) -> list[Fold]:
@@ -164,7 +139,7 @@ class Settings:
         if self.calibrate_on == "auto" and name == "oob":
             try:
                 return folds(self.source("oob")), name, why
-            except (BagsError, StepsError) as error:
+            except BagsError as error:
                 # Found by looking at what was fitted, so a fit is lost; never a guarantee.
                 if not isinstance(estimator, FrozenEstimator):
                     return folds(self.source("cv")), "cv", error.reason
@@ -179,8 +154,8 @@ class Settings:
         A warning and no error: the answer is right without them, and a search over parameters
         meets such pairs.
         """
-        given = {name: getattr(self, name) for name in OUT_OF_BAG}
-        given = {name: value for name, value in given.items() if value != OUT_OF_BAG[name]}
+        own = {name: getattr(self.given, name) for name in OUT_OF_BAG}
+        given = {name: value for name, value in own.items() if value != OUT_OF_BAG[name]}
         wanted = self.calibrate_on
         where = f"calibrate_on={wanted!r}" if isinstance(wanted, str) else f"the source {source}"
         if source == "oob":

@@ -26,9 +26,7 @@ ELSEWHERE = {"datasets": "vennforest-experiments", "reproduce": "vennforest-expe
 class Command(Protocol):
     """What an entry point of the group names: a function that typer can call.
 
-    Its parameters become arguments and options, its docstring the help. A mistake of the user is
-    reported in one sentence, without a traceback, if the function raises ``typer.BadParameter``,
-    ``OSError`` or ``ImportError``.
+    ``typer.BadParameter``, ``OSError`` and ``ImportError`` are reported in one sentence.
     """
 
     __name__: str
@@ -38,10 +36,7 @@ class Command(Protocol):
 
 
 def add_commands(app: typer.Typer, arguments: Sequence[str] = ()) -> None:
-    """Register the commands of other packages, none in place of one that is there already.
-
-    Where ``arguments``, what was typed, begins with a command of ``app``, none is looked for.
-    """
+    """Register commands of other packages, unless ``arguments`` begin with one of ``app``'s own."""
     there = {
         command.name or getattr(command.callback, "__name__", "")
         for command in app.registered_commands

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,65 +15,38 @@ from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier.intervals import Known
 from vennforest.commands.calibrator_file import read_calibrator
-from vennforest.commands.streams import STREAM, format_of, output_file, over_rows
+from vennforest.commands.signatures import Apply
+from vennforest.commands.streams import STREAM, format_of, over_rows, write_answers
 from vennforest.tables.scores import check_names, read_scores
-from vennforest.tables.stream import TableFile
-from vennforest.tables.write import all_as_text, table_writer
-
-ROWS_AT_ONCE = 100_000
-"""Rows that are calibrated together; the probabilities do not depend on it."""
-
-Progress = Callable[[int, int | None], None]
+from vennforest.tables.stream import Batch, TableFile
 
 
-@dataclass(frozen=True)
-class Applied:
-    """What ``apply_file`` did: columns of the output, and means of those that were added."""
-
-    n_rows: int
-    columns: list[str]
-    mean: dict[str, float]
-    seconds: float
+def run(options: Apply) -> None:
+    """Calibrate every row of a table, and say how many rows."""
+    over_rows(options, options.calibrator, _apply)
 
 
-def run(calibrator: Path, data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
-    """Calibrate as `apply_file`, and say how many rows."""
-    over_rows(apply_file, (calibrator, data, output), as_json, options)
-
-
-def apply_file(
+def _apply(
+    options: Apply,
     path: Path,
-    data: Path,
-    output: Path,
-    *,
-    scores: Sequence[str] = (),
-    carried: Sequence[str] = (),
-    prior: Sequence[str] = (),
-    columns: str | None = None,
-    level: float = 0.95,
-    sheet: str | None = None,
-    rows_at_once: int = ROWS_AT_ONCE,
-    no_formulas: bool = False,
-    note: Callable[[str], None] = lambda _: None,
-    progress: Progress | None = None,
-) -> Applied:
+    note: Callable[[str], None],
+    progress: Callable[[int, int | None], None] | None,
+) -> dict[str, Any]:
     """Calibrate every row of a table, and write its columns with those of `Answers` after them.
 
-    Parameters are options of ``vennforest apply``. ``note`` takes sentences for the user, and
-    ``progress`` the rows done and, where known, all of them.
+    Returned are the number of rows, the columns written and the means of those that were added.
     """
-    start = time.perf_counter()
-    how = format_of(output, no_formulas)
-    if output != STREAM:
-        check_output(output, {"calibrator": path, "table of scores": data})
-    read = read_calibrator(path, scores)
-    read = read.with_prior(prior) if prior else read
+    data, how = options.data, format_of(options)
+    if options.output != STREAM:
+        check_output(options.output, {"calibrator": path, "table of scores": data})
+    read = read_calibrator(path, options.scores or ())
+    read = read.with_prior(options.prior) if options.prior else read
     calibrator, named = read.calibrator, read.scores
-    table = TableFile(data, sheet)
+    table = TableFile(data, options.sheet)
     check_names(table, named)
-    check_names(table, carried)
-    carried = list(carried) or table.names
-    answers = answers_for(calibrator, columns, level, note)
+    check_names(table, options.carried or ())
+    carried = options.carried or table.names
+    answers = answers_for(calibrator, options.columns, options.level, note)
     added = [field.name for field in answers.fields]
     taken = [name for name in added if name in carried]
     if taken:
@@ -85,23 +56,18 @@ def apply_file(
         )
     kinds = zip(carried, table.types(carried), strict=True)
     schema = pa.schema([*kinds, *answers.fields])
-    sums, done = np.zeros(len(added) - 1), 0
-    safe = all_as_text if no_formulas else (lambda table: table)
-    written = safe(schema.empty_table()).schema
-    with output_file(output) as part, table_writer(part, how, written) as writer:
-        for batch in table.batches(named, carried, rows_at_once, named):
-            n = len(batch.rows)
-            if n:
-                read_in = [read_scores(batch.rows[name], name, table.place) for name in named]
-                arrays = answers.arrays(_predict(calibrator, answers, read_in, done, named, table))
-                sums += [array.to_numpy().sum() for array in arrays[1:]]
-                rows = pa.Table.from_arrays([*batch.carried, *arrays], schema=schema)
-                writer.write_table(safe(rows))
-            done += n
-            if progress is not None:
-                progress(done, table.n_rows)
+    sums = np.zeros(len(added) - 1)
+
+    def answer(batch: Batch, done: int) -> pa.Table:
+        scores = [read_scores(batch.rows[name], name, table.place) for name in named]
+        arrays = answers.arrays(_predict(calibrator, answers, scores, done, named, table))
+        sums[:] += [array.to_numpy().sum() for array in arrays[1:]]
+        return pa.Table.from_arrays([*batch.carried, *arrays], schema=schema)
+
+    columns = named, carried, named
+    done, written = write_answers(options, how, schema, table, columns, answer, progress)
     mean = dict(zip(added[1:], (sums / max(done, 1)).tolist(), strict=True))
-    return Applied(done, list(written.names), mean, time.perf_counter() - start)
+    return {"n_rows": done, "columns": written, "mean": mean}
 
 
 def _predict(

@@ -1,10 +1,9 @@
-"""What the signatures of all commands share: the application, and options of several commands."""
+"""The application of all commands, its help, and options of every command."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -66,10 +65,6 @@ def known_names() -> dict[str, list[str]]:
     }
 
 
-TABLE = "A table: CSV or TSV, Parquet, Arrow, or Excel (.xlsx)."
-TARGET = "The column of labels."
-
-
 class HelpWithNames(TyperCommand):
     """A command whose help lists named sources, calibrators and estimators."""
 
@@ -103,43 +98,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-Data = Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)]
-NewRows = Annotated[
-    Path,
-    typer.Argument(metavar="DATA", show_default=False, help=f"{TABLE} -: standard input."),
-]
-Target = Annotated[
-    str, typer.Option("--target", "-t", metavar="COLUMN", show_default=False, help=TARGET)
-]
-Output = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="The table to write: .csv, .tsv, .csv.gz, .parquet or .arrow. -: CSV on standard "
-        "output.",
-    ),
-]
-Scores = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--score",
-        "-s",
-        metavar="COLUMN",
-        help="The scores that a calibrator takes; several times for more than two classes.",
-        show_default="the columns that it was calibrated on",
-    ),
-]
-Trust = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--trust",
-        metavar="TYPE",
-        help="Accept objects of this type in the model, such as xgboost.sklearn.XGBClassifier; "
-        "only in files you trust. May be given several times.",
-    ),
-]
 Debug = Annotated[
     bool,
     typer.Option(
@@ -151,98 +109,6 @@ Debug = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
-Jobs = Annotated[int, typer.Option(help="Processors to use; -1: all.")]
-Estimator = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="The classifier: ESTIMATORS.", show_default="mixed-forest"),
-]
-Groups = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Keep rows of one value together, such as those of a patient; it is not a feature.",
-    ),
-]
-Sheet = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="The sheet of an Excel workbook.", show_default="the only one"
-    ),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="KINDS",
-        show_default="all that the model gives",
-        help="What to write of each class, separated by commas: p, bounds (lower and upper) "
-        "and confidence (the ends of the confidence interval).",
-    ),
-]
-Level = Annotated[
-    float,
-    typer.Option(help="Level of the confidence intervals; 0.9 names their columns low90, high90."),
-]
-Method = Annotated[
-    str,
-    typer.Option(help="How scores become probabilities: METHODS."),
-]
-Trees = Annotated[int, typer.Option(min=1, help="Trees of each forest.")]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="Leave this column out; may be given several times."),
-]
-Keep = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Keep this column though it looks like an identifier; may be given several times.",
-    ),
-]
-Types = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TYPES",
-        help="What columns contain where a guess would be wrong, as JSON or a file of JSON or "
-        'TOML: {"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", "ward": "category", "note": '
-        '"drop"}.',
-    ),
-]
-WriteTypes = Annotated[
-    Path | None,
-    typer.Option(
-        "--write-types",
-        metavar="FILE",
-        help="Write what columns are taken to contain here, to be corrected for --types.",
-    ),
-]
-Subforest = Annotated[
-    str,
-    typer.Option(
-        help="Which trees score a new row for its bounds: all (no draw), exchangeable (those that "
-        "did not see a calibration row drawn at random), joined (the row joins the bags) or random."
-    ),
-]
-Draws = Annotated[
-    int,
-    typer.Option(min=1, help="Draws over which bounds are averaged, with exchangeable or joined."),
-]
-NoFormulas = Annotated[
-    bool,
-    typer.Option(
-        "--no-formulas",
-        help="Put an apostrophe before text in a .csv output that a spreadsheet program would "
-        "take for a formula.",
-    ),
-]
-Missing = Annotated[
-    str | None,
-    typer.Option(
-        "--missing",
-        metavar="MARKERS",
-        show_default=False,
-        help='Cells that stand for missing values, in all columns: "n.d.,-,-999".',
-    ),
-]
 
 
 @app.callback(invoke_without_command=True)

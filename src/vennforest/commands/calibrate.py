@@ -6,30 +6,26 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from vennforest._files import check_output, refused_as, shown_path, write_text
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option, warn_of_small_weights
-from vennforest.calibrators import Venn, VennAbers
-from vennforest.calibrators.core.interface import Calibrator, OneVsRestCalibrator, check_method
+from vennforest.calibrators import VennAbers
+from vennforest.calibrators.core.interface import OneVsRestCalibrator, check_method
 from vennforest.calibrators.core.scores import HigherIs, ranking
 from vennforest.commands.calibrator_file import kept_examples, kept_rows
+from vennforest.commands.signatures import Calibrate, Report
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import print_json, progress_bar, say, say_notes, shares_of
 from vennforest.counts import ScoreCounts, ScoreGrid
-from vennforest.multiprobability import Merge
 from vennforest.tables.scores import MOST_SCORES, ScoreColumns, check_names
 from vennforest.tables.stream import TableFile
 
 if TYPE_CHECKING:
     from vennforest.report import Evaluation
-
-ROWS_AT_ONCE = 200_000
-"""Rows that are read together; the calibrator does not depend on it."""
 
 MANY = 2_000_000
 """Rows up to which some of more than two classes are read once more, to be kept."""
@@ -37,144 +33,116 @@ MANY = 2_000_000
 GridOf = Literal["auto", "none", "score", "logit"]
 """On what grid scores are put."""
 
-Progress = Callable[[int, int | None], None]
 
-
-@dataclass(frozen=True)
-class Calibrated:
-    """What ``calibrate_file`` did.
-
-    Rows with a label; rows, or the weight, of each class; of two classes the one whose score it is;
-    scores that were told apart, and on what grid; the largest share of the rows that compression
-    moved past any score.
-    """
-
-    n_rows: int
-    classes: dict[str, float]
-    positive: str | None
-    distinct: int
-    grid: str | None
-    error: float
-    seconds: float
-
-
-def run(data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
+def run(options: Calibrate) -> None:
     """Calibrate as `calibrate_file`, and print a summary."""
     notes: list[str] = []
-    with progress_bar("Rows") as progress, local_copy(data) as file, sent_whole(output) as out:
-        done = calibrate_file(file, out, note=notes.append, progress=progress, **options)
+    output = shown_path(options.output)
+    with (
+        progress_bar("Rows") as progress,
+        local_copy(options.data) as file,
+        sent_whole(options.output) as out,
+    ):
+        done = calibrate_file(replace(options, data=file, output=out), notes.append, progress)
     say_notes(notes)
-    if as_json:
-        print_json({**asdict(done), "calibrator": shown_path(output), "notes": notes})
+    if options.as_json:
+        print_json({**done, "calibrator": output, "notes": notes})
         return
-    of = "" if done.positive is None else f"; the score is that of {done.positive!r}"
-    say(f"Calibrated on {done.n_rows:,} rows, {done.distinct:,} distinct scores{of}.")
-    say(f"Classes: {shares_of(done.classes, 2)}.")
-    say(f"Wrote {shown_path(output)} ({done.seconds:.0f} s)")
+    of = "" if done["positive"] is None else f"; the score is that of {done['positive']!r}"
+    say(f"Calibrated on {done['n_rows']:,} rows, {done['distinct']:,} distinct scores{of}.")
+    say(f"Classes: {shares_of(done['classes'], 2)}.")
+    say(f"Wrote {output} ({done['seconds']:.0f} s)")
 
 
 def calibrate_file(
-    data: Path,
-    output: Path,
-    *,
-    scores: Sequence[str],
-    target: str,
-    weight: str | None = None,
-    method: str = "venn-abers",
-    merge: str | None = None,
-    grid: str = "auto",
-    higher_is: str | None = None,
-    sheet: str | None = None,
-    rows_at_once: int = ROWS_AT_ONCE,
-    most_scores: int = MOST_SCORES,
+    options: Calibrate,
     note: Callable[[str], None] = lambda _: None,
-    progress: Progress | None = None,
-) -> Calibrated:
+    progress: Callable[[int, int | None], None] | None = None,
+    most_scores: int = MOST_SCORES,
+) -> dict[str, Any]:
     """Fit a calibrator to scores of any system, and write it as JSON, whole or not at all.
 
-    Parameters are options of ``vennforest calibrate``. With more than ``most_scores`` distinct
-    scores ``grid="auto"`` puts probabilities on a grid of log-odds. ``note`` takes sentences for
-    the user, and ``progress`` the rows done and, where known, all of them.
+    With more than ``most_scores`` distinct scores ``--grid auto`` puts probabilities on a grid of
+    log-odds. ``note`` takes sentences for the user, and ``progress`` the rows done and, where
+    known, all of them. Returned are numbers of rows with a label, the rows or the weight of each
+    class, of two classes the one whose score it is, how many scores were told apart and on what
+    grid, and the largest share of the rows that compression moved past any score.
     """
     start = time.perf_counter()
+    data, target, grid = options.data, options.target, options.grid
+    higher_is, weight = options.higher_is, options.weight
     check_option(grid, GridOf, "grid")
     if higher_is is not None:
         check_option(higher_is, HigherIs, "--higher-is")
-    calibrator = _calibrator(method, merge)
-    check_output(output, {"table of scores": data})
-    check_suffix(output, ".json", "calibrator")
-    table = TableFile(data, sheet)
-    check_names(table, [*scores, target, *([weight] if weight else [])])
+    calibrator = check_method(options.method, "--method").make()
+    check_output(options.output, {"table of scores": data})
+    check_suffix(options.output, ".json", "calibrator")
+    table = TableFile(data, options.sheet)
+    check_names(table, [*options.scores, target, *([weight] if weight else [])])
     with refused_as(f"{data} cannot be calibrated on"):  # what the scores are not
-        columns = ScoreColumns(table, scores, target, weight, rows_at_once, progress)
-        found = _count(columns, calibrator, method, grid, most_scores)
-        _check_direction(found, higher_is)
-        warn_of_small_weights(float(found.counts.total), len(found.counts))
-        calibrator.fit_counts(found.counts, higher_is=cast("Any", higher_is or "likelier"))
-    classes, missing, counts = found.classes, found.missing, found.counts
+        columns = ScoreColumns(
+            table, options.scores, target, weight, options.rows_at_once, progress
+        )
+        classes, missing = columns.labels()
+        counts, n_rows = _count(columns, classes, calibrator, options, most_scores)
+        if higher_is is None and len(classes) == 2:
+            _check_direction(counts, classes, columns.scores[0])
+        warn_of_small_weights(float(counts.total), len(counts))
+        calibrator.fit_counts(counts, higher_is=cast("Any", higher_is or "likelier"))
     if missing:
         note(f"{missing:,} rows have no {target!r} and are left out.")
     _note_bounds(counts, grid, note)
     if calibrator._fitted.reversed_at is not None:
         note(f"High scores mean that {str(classes[1])!r} is less likely: they are reversed.")
-    positive = str(classes[1]) if len(classes) == 2 else None
     some: dict[str, Any] = {}
-    if len(classes) > 2 and weight is None and found.n_rows <= MANY:
-        rows = ScoreColumns(table, found.scores, target, None, rows_at_once)
-        some = kept_rows(rows, found.n_rows)
+    if len(classes) > 2 and weight is None and n_rows <= MANY:
+        rows = ScoreColumns(table, columns.scores, target, None, options.rows_at_once)
+        some = kept_rows(rows, n_rows)
     about = {
-        "scores": found.scores,
+        "scores": columns.scores,
         "target": target,
-        "rows": found.n_rows,
+        "rows": n_rows,
         "data": data.name,
         **(kept_examples(counts, calibrator) if len(classes) == 2 else some),
     }
     # A million scores are written once, and not read and written again.
     document = calibrator.to_json().removesuffix("}")
     document += f', "about": {json.dumps(about, ensure_ascii=False)}}}'
-    write_text(output, document)
-    names = map(str, classes)
-    return Calibrated(
-        found.n_rows,
-        dict(zip(names, counts.class_totals, strict=True)),
-        positive,
-        max(len(table.scores) for table in counts.tables),
-        None if counts.grid is None else counts.grid.on,
-        counts.error,
-        time.perf_counter() - start,
-    )
+    write_text(options.output, document)
+    return {
+        "n_rows": n_rows,
+        "classes": dict(zip(map(str, classes), counts.class_totals, strict=True)),
+        "positive": str(classes[1]) if len(classes) == 2 else None,
+        "distinct": max(len(table.scores) for table in counts.tables),
+        "grid": None if counts.grid is None else counts.grid.on,
+        "error": counts.error,
+        "seconds": time.perf_counter() - start,
+    }
 
 
-def write_calibrator(path: Path, evaluation: Evaluation) -> None:
+def write_calibrator(options: Report, evaluation: Evaluation) -> None:
     """Calibrate the column that a report was of, as the command that it prints would."""
-    files, typed = evaluation.settings["files"], evaluation.settings["score_options"][""]
-    calibrate_file(
-        Path(files["data"]),
+    path, data = options.calibrator, options.data
+    assert path is not None and data is not None
+    typed = evaluation.settings["score_options"][""]
+    chosen = Calibrate(
+        data,
+        [name for option, name in pairwise(typed) if option == "-s"],
+        evaluation.target,
         path,
-        scores=[name for option, name in pairwise(typed) if option == "-s"],
-        target=files["target"],
         higher_is="safer" if "--higher-is" in typed else "likelier",
-        note=lambda sentence: say(f"Note: {sentence}"),
+        sheet=options.sheet,
     )
+    calibrate_file(chosen, lambda sentence: say(f"Note: {sentence}"))
     command = shlex.join(["vennforest", "apply", str(path)])
     say(f"Wrote the calibrator {path}. For new scores: {command} NEW.csv")
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What was counted."""
-
-    classes: list[Any]
-    missing: int
-    scores: list[str]
-    counts: ScoreCounts
-    n_rows: int
-
-
-def _count(columns: ScoreColumns, calibrator: Any, method: str, grid: str, most: int) -> _Found:
-    """Return the counts of a table."""
-    classes, missing = columns.labels()
-    k, scores = len(classes), columns.scores
+def _count(
+    columns: ScoreColumns, classes: Sequence[Any], calibrator: Any, options: Calibrate, most: int
+) -> tuple[ScoreCounts, int]:
+    """Return the counts of a table, and of how many rows; of two scores the second is taken."""
+    k, scores, grid = len(classes), columns.scores, options.grid
     if len(scores) not in ({1, 2} if k == 2 else {k}):
         raise InputError(
             f"--score must name {'one column' if k == 2 else f'{k} columns'} for the {k} classes "
@@ -186,20 +154,19 @@ def _count(columns: ScoreColumns, calibrator: Any, method: str, grid: str, most:
     whole = k > 2 and not isinstance(calibrator, OneVsRestCalibrator | VennAbers)
     chosen = None if grid in ("auto", "none") else ScoreGrid(on=cast("Any", grid))
     if whole and chosen is not None:
-        raise InputError(f"--grid must be none or auto for {method} of {k} classes, got {grid}")
-    found = columns.count(classes, chosen, whole, most if grid == "auto" or whole else 1 << 62)
-    return _Found(classes, missing, columns.scores, *found)
-
-
-def _check_direction(found: _Found, higher_is: str | None) -> None:
-    """Refuse scores that fall where the second class becomes frequent, unless that is meant."""
-    if higher_is is not None or len(found.classes) > 2:
-        return
-    area, sure = ranking(found.counts)
-    if sure and area < 0.5:
-        first, second = found.classes
         raise InputError(
-            f"the scores {found.scores[0]!r} are lower for {str(second)!r} than for "
+            f"--grid must be none or auto for {options.method} of {k} classes, got {grid}"
+        )
+    return columns.count(classes, chosen, whole, most if grid == "auto" or whole else 1 << 62)
+
+
+def _check_direction(counts: ScoreCounts, classes: Sequence[Any], score: str) -> None:
+    """Refuse scores that fall where the second of two classes becomes frequent."""
+    area, sure = ranking(counts)
+    if sure and area < 0.5:
+        first, second = classes
+        raise InputError(
+            f"the scores {score!r} are lower for {str(second)!r} than for "
             f"{str(first)!r} (area under the ROC curve {area:.3f}): give --higher-is safer if high "
             f"scores mean that {str(second)!r} is less likely, or --higher-is likelier to keep them"
         )
@@ -216,15 +183,3 @@ def _note_bounds(counts: ScoreCounts, grid: str, note: Callable[[str], None]) ->
             "There are too many distinct scores to keep them all: neighbouring ones are put "
             f"together, which moves at most {counts.error:.2g} of the rows past any score."
         )
-
-
-def _calibrator(method: str, merge: str | None) -> Calibrator:
-    made = check_method(method, "--method").make()
-    if merge is not None:
-        if not isinstance(made, Venn | VennAbers):
-            raise InputError(
-                f"--merge must be left out with --method {method}, which has no bounds"
-            )
-        check_option(merge, Merge, "--merge")
-        made.merge = merge  # type: ignore[assignment]
-    return made

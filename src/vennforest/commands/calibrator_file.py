@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from vennforest._files import one_line, refuse_special
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator, VennAbers
-from vennforest.calibrators.core.interface import METHODS
 from vennforest.counts import ScoreCounts
 from vennforest.monitoring.stream import score_columns
 from vennforest.tables.scores import ScoreColumns
@@ -30,13 +29,6 @@ class CalibratorFile:
     calibrator: Calibrator
     scores: list[str]
     about: dict[str, Any]
-
-    @property
-    def method(self) -> str:
-        """The name of the calibrator, or of its class where it has none."""
-        made = type(self.calibrator)
-        names = [name for name, method in METHODS.items() if method.calibrator is made]
-        return names[0] if names else made.__name__
 
     @property
     def reversed(self) -> bool:
@@ -71,15 +63,10 @@ class CalibratorFile:
         if isinstance(made, VennAbers) and len(made.tables_) == 1:
             table = made.tables_[0]
             total, positive = table.sums.counts()
-            scores, counts = table.x, np.column_stack([total - positive, positive])
             at = made._fitted.reversed_at
-            scores = scores if at is None else at - scores
-        else:
-            found = _kept(self.about, "counts", 2)
-            if found is None:
-                return None
-            scores, counts = found
-        return scores, counts
+            scores = table.x if at is None else at - table.x
+            return scores, np.column_stack([total - positive, positive])
+        return _kept(self.about, "counts", 2)
 
     def with_prior(self, given: Sequence[str]) -> CalibratorFile:
         """Return this for other shares of the classes, each typed as LABEL=SHARE."""
@@ -182,10 +169,7 @@ def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
 
 
 def read_calibrator(path: Path, scores: Sequence[str] = ()) -> CalibratorFile:
-    """Return the calibrator of a file, and the columns of scores it takes.
-
-    Where none are named: those named at ``calibrate``.
-    """
+    """Return the calibrator of a file, and the columns of scores: as named, or at ``calibrate``."""
     calibrator, document = read_document(path)
     k = len(calibrator.classes_)
     about = document.get("about", {})
@@ -193,10 +177,7 @@ def read_calibrator(path: Path, scores: Sequence[str] = ()) -> CalibratorFile:
     if not named:
         raise InputError(f"--score must be given, since {path} names no column")
     if len(named) != (1 if k == 2 else k):
-        raise InputError(
-            f"--score must name {1 if k == 2 else k} columns, one for each class of "
-            f"{', '.join(map(repr, map(str, calibrator.classes_)))}, got {len(named)}"
-            if k > 2
-            else f"--score must name one column, got {len(named)}"
-        )
+        each = ", ".join(map(repr, map(str, calibrator.classes_)))
+        wanted = f"{k} columns, one for each class of {each}" if k > 2 else "one column"
+        raise InputError(f"--score must name {wanted}, got {len(named)}")
     return CalibratorFile(calibrator, list(named), about)

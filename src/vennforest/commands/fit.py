@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from vennforest._validation import InputError, check_option
 from vennforest.calibrators.core.interface import check_method
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.intervals import forest_spread
-from vennforest.classifier.settings import ClassifierMerge
+from vennforest.commands.signatures import Fit
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import (
     busy,
@@ -41,126 +40,98 @@ from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.cells import PLURAL
 from vennforest.tables.known_rows import sketch_rows
 from vennforest.tables.read import find_column, read_table
-from vennforest.tables.target import LabelledTable, split_target
+from vennforest.tables.target import split_target
 from vennforest.tables.types import read_types
 
-
-@dataclass(frozen=True)
-class Fitted:
-    """What ``fit_file`` did: rows with a label, rows of each class, columns of each kind.
-
-    The measures are those of `_measures`; ``other_forests`` says how far another forest of this
-    size would move a probability.
-    """
-
-    n_rows: int
-    classes: dict[str, int]
-    kinds: dict[str, int]
-    measures: dict[str, float]
-    seconds: float
-    other_forests: str = ""
+PASSED = ("method", "calibrate_on", "subforest", "n_draws", "by")
+"""Options that are the classifier's arguments."""
 
 
-def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any) -> None:
+def run(options: Fit) -> None:
     """Train as `fit_file`, and print a summary."""
-    options["missing"] = names_in(options.get("missing", ""))
     notes: list[str] = []
-    training = busy("Training")
-    with training, local_copy(data) as file, sent_whole(output) as out:
-        done = fit_file(file, target, out, note=notes.append, **options)
+    output, training = shown_path(options.output), busy("Training")
+    with training, local_copy(options.data) as file, sent_whole(options.output) as out:
+        done = fit_file(replace(options, data=file, output=out), notes.append)
     say_notes(notes)
-    if as_json:
-        print_json({**asdict(done), "model": shown_path(output), "notes": notes})
+    if options.as_json:
+        print_json({**done, "model": output, "notes": notes})
         return
-    kinds = ", ".join(f"{count} of {kind}" for kind, count in done.kinds.items())
-    say(f"Trained on {done.n_rows:,} rows; columns: {kinds}.")
-    say(f"Classes of {target!r}: {shares_of(done.classes, 1)}.")
-    if done.measures:
-        say(measures_sentence(done.measures))
-    if done.other_forests:
-        say(done.other_forests)
-    say(f"Wrote {shown_path(output)} ({done.seconds:.0f} s)")
+    kinds = ", ".join(f"{count} of {kind}" for kind, count in done["kinds"].items())
+    say(f"Trained on {done['n_rows']:,} rows; columns: {kinds}.")
+    say(f"Classes of {options.target!r}: {shares_of(done['classes'], 1)}.")
+    for sentence in (measures_sentence(done["measures"]), done["other_forests"]):
+        if sentence:
+            say(sentence)
+    say(f"Wrote {output} ({done['seconds']:.0f} s)")
 
 
-def fit_file(
-    data: Path,
-    target: str,
-    output: Path,
-    *,
-    estimator: str | None = None,
-    method: str = "venn-abers",
-    trees: int = 300,
-    calibrate_on: str = "auto",
-    merge: str = "auto",
-    subforest: str = "all",
-    n_draws: int = 1,
-    by: str | None = None,
-    groups: str | None = None,
-    sheet: str | None = None,
-    drop: Sequence[str] = (),
-    keep: Sequence[str] = (),
-    types: Path | str | None = None,
-    missing: Sequence[str] = (),
-    guessed: Path | None = None,
-    seed: int = 0,
-    jobs: int | None = None,
-    note: Callable[[str], None] = lambda _: None,
-) -> Fitted:
+def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """Train and calibrate a classifier on a table, and write it to a model file, whole or not.
 
-    Parameters are options of ``vennforest fit``; ``note`` takes sentences for the user.
+    ``note`` takes sentences for the user. Returned are numbers of rows, of those of each class and
+    of columns of each kind, `_measures`, and how far another forest would move a probability.
     """
     start = time.perf_counter()
-    check_method(method, "--method")
-    check_source(calibrate_on, "--calibrate-on")
-    check_option(merge, ClassifierMerge, "--merge")
-    check_option(subforest, Subforest, "--subforest")
-    if jobs == 0:
+    data, output, by = options.data, options.output, options.by
+    check_method(options.method, "--method")
+    check_source(options.calibrate_on, "--calibrate-on")
+    check_option(options.subforest, Subforest, "--subforest")
+    if options.jobs == 0:
         raise InputError("--jobs must be a number of processors, or -1 for all, got 0")
-    options: dict[str, Any] = {
-        "method": method,
-        "calibrate_on": calibrate_on,
-        "merge": merge,
-        "subforest": subforest,
-        "n_draws": n_draws,
-        "by": by,
-    }
-    check_output(output, {"table": data, "file of types": types})
+    check_output(output, {"table": data, "file of types": options.types})
     check_suffix(output, ".skops", "model file")
-    if guessed is not None:
-        check_output(guessed, {"table": data, "model": output})
-    declared = {} if types is None else read_types(types)
-    learner = learner_of(estimator)
-    frame = read_table(data, declared, missing, sheet)
-    held = [] if groups is None else [find_column(frame, groups)]
+    if options.guessed is not None:
+        check_output(options.guessed, {"table": data, "model": output})
+    declared = {} if options.types is None else read_types(options.types)
+    learner = learner_of(options.estimator)
+    missing, drop = names_in(options.missing or ""), options.drop or []
+    frame = read_table(data, declared, missing, options.sheet)
+    held = [] if options.groups is None else [find_column(frame, options.groups)]
     table = split_target(
         frame,
-        target,
+        options.target,
         [*drop, *(name for name in held if name not in drop)],
         name=data.name,
-        keep=[*keep, *([] if by is None else [by])],
+        keep=[*(options.keep or []), *([] if by is None else [by])],
         types={name: kind for name, kind in declared.items() if name not in held},
     )
-    for sentence in table.notes:
-        note(sentence)
-    if guessed is not None:
-        table.write_types(guessed)
+    remarks = list(table.notes)
+    if options.guessed is not None:
+        table.write_types(options.guessed)
     if by is not None:
         find_column(table.X, by)
-    members = None
-    if groups is not None:
-        remarks: list[str] = []
-        members = members_of(frame.loc[table.X.index, groups], len(table.y), remarks)
-        for sentence in remarks:
-            note(sentence)
-    unfitted = learner.make(trees, seed, jobs)
-    model = _fit(table, missing, options, unfitted, members, seed, jobs, note)
+    groups = {}
+    if held:
+        of_rows = frame.loc[table.X.index, options.groups]
+        groups["groups"] = members_of(of_rows, len(table.y), remarks)
+    for sentence in remarks:
+        note(sentence)
+    source = named_sources().get(options.calibrate_on)
+    model = CalibratedClassifier(
+        table_pipeline(
+            learner.make(options.trees, options.seed, options.jobs),
+            random_state=options.seed,
+            types=table.types or None,
+            missing=missing or None,
+        ),
+        **{name: getattr(options, name) for name in PASSED},
+        n_jobs=None if source is not None and source.several else options.jobs,
+        random_state=options.seed,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")  # remarks of skrub on how columns are read
+        warnings.simplefilter("always", CalibrationWarning)
+        warnings.filterwarnings("always", message=".*least populated class.*")
+        with refused_as():
+            model.fit(table.X, table.y, **groups)
+    for sentence in dict.fromkeys(str(warning.message) for warning in caught):
+        note(f"{sentence[:1].upper()}{sentence[1:]}.")
     columns = model.estimators_[0][0]
     assert isinstance(columns, TableColumns)
     labels, counts = np.unique(table.y, return_counts=True)
     classes = {str(label): int(n) for label, n in zip(labels, counts, strict=True)}
     measures = _measures(model, table.y)
-    fit_seconds = time.perf_counter() - start
     write_model(
         model,
         output,
@@ -172,60 +143,30 @@ def fit_file(
             "class_counts": classes,
             "data": data.name,
             "options": {
-                "estimator": estimator or FOREST,
-                "trees": trees,
-                "seed": seed,
-                "drop": list(drop),
-                **({} if groups is None else {"groups": groups}),
+                "estimator": options.estimator or FOREST,
+                "trees": options.trees,
+                "seed": options.seed,
+                "drop": drop,
+                **({} if options.groups is None else {"groups": options.groups}),
             },
             "measures": measures,
-            "seconds": round(fit_seconds, 1),
+            "seconds": round(time.perf_counter() - start, 1),
             "known_rows": sketch_rows(columns.transform(table.X)),
         },
     )
-    kinds = dict(Counter(PLURAL[kind] for kind in columns.kinds_))
     spread = forest_spread(model._state)
-    said = "" if spread is None else spread.sentence()
-    return Fitted(len(table.y), classes, kinds, measures, time.perf_counter() - start, said)
-
-
-def _fit(
-    table: LabelledTable,
-    missing: Sequence[str],
-    options: dict[str, Any],
-    estimator: Any,
-    groups: NDArray[Any] | None,
-    seed: int,
-    jobs: int | None,
-    note: Callable[[str], None],
-) -> CalibratedClassifier:
-    known = named_sources().get(options["calibrate_on"])
-    folds = known is not None and known.several
-    model = CalibratedClassifier(
-        table_pipeline(
-            estimator, random_state=seed, types=table.types or None, missing=list(missing) or None
-        ),
-        **options,
-        n_jobs=None if folds else jobs,
-        random_state=seed,
-    )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")  # remarks of skrub on how columns are read
-        warnings.simplefilter("always", CalibrationWarning)
-        warnings.filterwarnings("always", message=".*least populated class.*")
-        with refused_as():
-            model.fit(table.X, table.y, **({} if groups is None else {"groups": groups}))
-    for sentence in dict.fromkeys(str(warning.message) for warning in caught):
-        note(f"{sentence[:1].upper()}{sentence[1:]}.")
-    return model
+    return {
+        "n_rows": len(table.y),
+        "classes": classes,
+        "kinds": dict(Counter(PLURAL[kind] for kind in columns.kinds_)),
+        "measures": measures,
+        "seconds": time.perf_counter() - start,
+        "other_forests": "" if spread is None else spread.sentence(),
+    }
 
 
 def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
-    """Evaluate predictions of the training rows, each by models that did not see it.
-
-    ``baseline_…``: of always predicting the class frequencies. Empty where the model has seen every
-    row.
-    """
+    """Evaluate predictions of training rows by models that did not see them; {}: all saw all."""
     if model.calibrate_on_ == "training":
         return {}
     p = model.oob_probability_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +29,19 @@ def read_model(path: Path, trusted: Sequence[str]) -> Any:
         raise InputError(f"{path} cannot be read: {one_line(error)}") from error
 
 
+@dataclass(frozen=True)
 class RowReader:
-    """The columns a model takes, and how rows are passed to it."""
+    """The columns a model takes, and how rows are passed to it: as an array, and read from text."""
 
-    def __init__(
-        self,
-        columns: list[str],
-        numbers: list[str],
-        ignored: list[str],
-        as_array: bool = False,
-        text: bool = False,
-    ) -> None:
-        self.columns, self.numbers, self.ignored = columns, numbers, ignored
-        self._as_array, self._text = as_array, text
+    columns: list[str]
+    numbers: list[str]
+    ignored: list[str]
+    as_array: bool = False
+    text: bool = False
 
     def read(self, rows: pd.DataFrame) -> Any:
         """Return rows as the model takes them."""
-        if self._text:
+        if self.text:
             try:
                 rows = rows.astype(np.float64)
             except ValueError as error:
@@ -52,7 +49,7 @@ class RowReader:
                     f"the model file does not say how text is to be read: {one_line(error)}; "
                     "give the table as Parquet, or fit the model with vennforest fit"
                 ) from error
-        return rows.to_numpy() if self._as_array else rows
+        return rows.to_numpy() if self.as_array else rows
 
 
 def rows_of(model: Any, table: TableFile, carried: Sequence[str] = ()) -> RowReader:

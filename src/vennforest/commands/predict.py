@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,111 +18,78 @@ from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.classifier.intervals import Known
 from vennforest.commands.model_rows import read_model, rows_of
-from vennforest.commands.streams import STREAM, format_of, output_file, over_rows
+from vennforest.commands.signatures import Predict
+from vennforest.commands.streams import STREAM, format_of, over_rows, write_answers
 from vennforest.monitoring import Monitor, ProtectedClassifier
 from vennforest.tables.stream import Batch, TableFile
-from vennforest.tables.write import all_as_text, table_writer
-
-ROWS_AT_ONCE = 20_000
-"""Rows that are predicted together; the predictions do not depend on it."""
-
-Progress = Callable[[int, int | None], None]
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """What ``predict_file`` did.
-
-    How many rows got each label; the columns of the output, and those of the table that the model
-    does not know; the mean width of the bounds of the predicted labels (None without).
-    """
-
-    n_rows: int
-    counts: dict[str, int]
-    columns: list[str]
-    ignored: list[str]
-    mean_width: float | None
-    seconds: float
+def run(options: Predict) -> None:
+    """Predict every row of a table, and say how many rows."""
+    over_rows(options, options.model, _predict)
 
 
-def run(model: Path, data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
-    """Predict as `predict_file`, and say how many rows."""
-    over_rows(predict_file, (model, data, output), as_json, options)
-
-
-def predict_file(
-    model_path: Path,
-    data: Path,
-    output: Path,
-    *,
-    carried: Sequence[str] = (),
-    keep: bool = False,
-    positive: str | None = None,
-    columns: str | None = None,
-    level: float = 0.95,
-    sheet: str | None = None,
-    trusted: Sequence[str] = (),
-    rows_at_once: int = ROWS_AT_ONCE,
-    no_formulas: bool = False,
-    note: Callable[[str], None] = lambda _: None,
-    progress: Progress | None = None,
-) -> Predicted:
+def _predict(
+    options: Predict,
+    path: Path,
+    note: Callable[[str], None],
+    progress: Callable[[int, int | None], None] | None,
+) -> dict[str, Any]:
     """Predict every row of a table, and write a table of predictions in the same order.
 
-    Parameters are options of ``vennforest predict``. ``note`` takes sentences for the user, and
-    ``progress`` the rows done and, where known, all of them.
+    Returned are how many rows there are and how many got each label, the columns of the output,
+    those of the table that the model does not know, and the mean width of the bounds of the
+    predicted labels (None without).
     """
-    start = time.perf_counter()
-    how = format_of(output, no_formulas)
-    if output != STREAM:
-        check_output(output, {"model": model_path, "table": data})
-    model = read_model(model_path, trusted)
+    data, how = options.data, format_of(options)
+    carried = options.carried or []
+    if options.output != STREAM:
+        check_output(options.output, {"model": path, "table": data})
+    model = read_model(path, options.trusted or ())
     if isinstance(model, Calibrator):
         raise InputError(
-            f"{model_path} contains a {type(model).__name__}, which takes scores and no table: "
+            f"{path} contains a {type(model).__name__}, which takes scores and no table: "
             "use vennforest.load in Python"
         )
     if isinstance(model, Monitor):
-        raise InputError(f"{model_path} contains a monitor, which predicts nothing: name its model")
-    table = TableFile(data, sheet)
+        raise InputError(f"{path} contains a monitor, which predicts nothing: name its model")
+    table = TableFile(data, options.sheet)
     for name in carried:
         if name not in table.names:
             near = nearest(name, table.names)
             raise InputError(f"there is no column {name!r} in {data} to copy{near}")
     reader = rows_of(model, table, carried)
-    if keep:
+    if options.keep:
         carried = [*carried, *(name for name in table.names if name not in carried)]
-    target = persistence.read_header(model_path).get("target")
+    target = persistence.read_header(path).get("target")
     ignored = [name for name in reader.ignored if name not in carried]
     others = [name for name in ignored if name != target]
     if others:
         what = "column" if len(others) == 1 else "columns"
         note(f"The model does not use the {what} {listed(others, 5)}.")
     taken = list(zip(carried, table.types(carried), strict=True))
-    wanted = answers_for(model, columns, level, note)
-    answers = _Answers(model, model_path, taken, positive, wanted)
-    done, safe = 0, all_as_text if no_formulas else (lambda table: table)
-    schema = safe(answers.schema.empty_table()).schema
-    with output_file(output) as part, table_writer(part, how, schema) as writer:
-        for batch in table.batches(reader.columns, carried, rows_at_once, reader.numbers):
-            if len(batch.rows):
-                writer.write_table(safe(answers.of(reader.read(batch.rows), batch)))
-            done += len(batch.rows)
-            if progress is not None:
-                progress(done, table.n_rows)
-    width = answers.width / done if done and answers.bounded else None
-    counts = dict(zip(answers.labels, answers.counts.tolist(), strict=True))
-    seconds = time.perf_counter() - start
-    return Predicted(done, counts, list(schema.names), ignored, width, seconds)
+    wanted = answers_for(model, options.columns, options.level, note)
+    answers = _Answers(model, path, taken, options.positive, wanted)
+    done, written = write_answers(
+        options,
+        how,
+        answers.schema,
+        table,
+        (reader.columns, carried, reader.numbers),
+        lambda batch, _: answers.of(reader.read(batch.rows), batch),
+        progress,
+    )
+    return {
+        "n_rows": done,
+        "counts": dict(zip(answers.labels, answers.counts.tolist(), strict=True)),
+        "columns": written,
+        "ignored": ignored,
+        "mean_width": answers.width / done if done and answers.bounded else None,
+    }
 
 
 class _Answers:
-    """A model's predictions for rows, as a table.
-
-    Columns: those carried along, ``label``, ``probability``, ``lower``, ``upper``, ``low95`` and
-    ``high95`` (of that label, where they are wanted), then the same of each class c as ``p(c)``,
-    ``lower(c)`` and so on; or ``label`` and those of one class.
-    """
+    """A model's predictions for rows, as a table: of the label, then of each class."""
 
     def __init__(
         self,

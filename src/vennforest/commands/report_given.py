@@ -16,19 +16,15 @@ from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import has_bounds
 from vennforest.calibrators.core.scores import ranking
 from vennforest.commands.calibrator_file import (
+    CalibratorFile,
     is_calibrator_file,
     read_calibrator,
     score_options,
     written_label,
 )
 from vennforest.commands.model_rows import read_model, rows_of
-from vennforest.commands.report_table import (
-    Columns,
-    Judged,
-    ReportTable,
-    changed,
-    common_options,
-)
+from vennforest.commands.report_table import ReportTable, changed, common_options
+from vennforest.commands.signatures import Report
 from vennforest.commands.terminal import names_in
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Multiprobability
@@ -43,21 +39,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def report_on_columns(
-    table: ReportTable,
-    data: Path | None,
-    columns: Columns,
-    judged: Judged,
-    costs: CostMatrix | None,
-    options: dict[str, Any],
-) -> Evaluation:
+def report_on_columns(table: ReportTable, costs: CostMatrix | None, options: Report) -> Evaluation:
     """Evaluate columns of probabilities, or of scores."""
     X, y = table.labelled.X, table.labelled.y
-    names = [find_column(X, name) for name in judged.probability]
+    names = [find_column(X, name) for name in options.probability or ()]
     read = {name: _numbers(X[name], name) for name in names}
     there = np.all([np.isfinite(values) for values in read.values()], axis=0)
-    common = common_options(table, columns, costs, options)
-    notes = list(common.pop("notes"))
+    common = common_options(table, costs, options)
+    notes = common["notes"] = list(common["notes"])
     if not there.all():
         notes.append(f"{int((~there).sum()):,} rows without a probability are left out.")
         common["by"] = {name: values[there] for name, values in common["by"].items()}
@@ -68,30 +57,46 @@ def report_on_columns(
     X, y = X[there], y[there]
     read = {name: values[there] for name, values in read.items()}
     labels = np.unique(y)
-    shared = {"positive": options["positive"], "random_state": options["seed"], "X": table.named(X)}
+    common["X"] = table.named(X)
     outside = [name for name, v in read.items() if v.min() < -1e-9 or v.max() > 1 + 1e-9]
     of_classes = _by_class(names, labels)
-    falling = set() if of_classes else _falling(read, y, labels, options, notes, bool(outside))
-    typed = _score_options(names, of_classes, labels, options, falling if outside else set())
-    if outside:
-        if len(names) > 1 and of_classes is None:
-            raise InputError(
-                f"the column {outside[0]!r} contains numbers outside [0, 1]: give one column of "
-                "scores at a time, or a column per class"
-            )
-        methods = options["methods"]
-        scores = _matrix(read, of_classes) if of_classes else _of_second(read, labels, options)
-        scores = -scores if falling else scores
-        notes.append(_no_probabilities(outside[0], read[outside[0]]))
-        found = report_scores(
-            y,
-            scores,
-            methods=None if methods is None else names_in(methods),
-            n_folds=options["folds"],
-            notes=notes,
-            **shared,
-            **common,
+    if of_classes is None and outside and len(names) > 1:
+        raise InputError(
+            f"the column {outside[0]!r} contains numbers outside [0, 1]: give one column of "
+            "scores at a time, or a column per class"
         )
+    class_of = {} if of_classes else {name: _class_of(name, labels, options) for name in names}
+    falling = set()
+    for name, at in class_of.items() if len(labels) == 2 else ():
+        area, sure = ranking(ScoreCounts.from_scores(read[name], y == labels[at]))
+        if sure and area <= 0.5:
+            falling.add(name)
+            own, other = str(labels[at]), str(labels[1 - at])
+            start = f"{name!r} is lower where {own!r} was observed (AUC {area:.3f})"
+            notes.append(
+                f"{start}: high scores are taken to mean that it is less likely."
+                if outside
+                else f"{start}: if it is of {other!r}, give --positive {shlex.quote(other)}."
+            )
+    if of_classes:
+        ordered = [of_classes[j] for j in range(len(labels))]
+        typed = {"": score_options(ordered if len(labels) > 2 else ordered[1:])}
+    else:
+        reverse = falling if outside else set()
+        typed = {
+            name: score_options([name], higher_is_safer=(at == 0) != (name in reverse))
+            for name, at in class_of.items()
+        }
+        typed[""] = typed[names[0]]
+    if outside:
+        notes.append(_no_probabilities(outside[0], read[outside[0]]))
+        if of_classes:
+            scores = np.column_stack([read[name] for name in ordered])
+        else:  # `report_scores` takes them for those of the class that is named, or the second
+            up = options.positive is not None or class_of[names[0]] == 1
+            scores = read[names[0]] if up != bool(falling) else -read[names[0]]
+        methods = None if options.methods is None else names_in(options.methods)
+        found = report_scores(y, scores, methods=methods, n_folds=options.folds, **common)
         found.settings["score_options"] = typed
         return found
     for name in ("--methods", "--folds"):
@@ -100,86 +105,32 @@ def report_on_columns(
                 f"{name} has no meaning for probabilities, which are judged as they are: it is "
                 "for columns of scores"
             )
+    if of_classes is None and len(labels) != 2:
+        raise InputError(
+            f"--probability must name a column for each of {len(labels)} classes, by names "
+            f"such as 'p({labels[0]})', got {', '.join(names)}"
+        )
+    predictions: dict[str, Any] = {}
     if of_classes:
-        predictions: dict[str, Any] = {UNNAMED: _matrix(read, of_classes)}
         bounds = _bounds(X, of_classes, labels)
-        if bounds is not None:
-            predictions = {UNNAMED: (predictions[UNNAMED], bounds)}
-    else:
-        if len(labels) != 2:
-            raise InputError(
-                f"--probability must name a column for each of {len(labels)} classes, by names "
-                f"such as 'p({labels[0]})', got {', '.join(names)}"
-            )
-        predictions = {}
-        for name, values in read.items():
-            at = _column_of(name, labels, options)
-            p = np.column_stack([1 - values, values] if at == 1 else [values, 1 - values])
-            predictions[name] = p
-            bounds = _bounds(X, {at: name}, labels)
-            if bounds is not None:
-                predictions[name] = (p, bounds)
-            notes.append(
-                f"{name!r} is taken for the probability of {str(labels[at])!r}"
-                + ("." if options["positive"] is not None else "; --positive names another.")
-            )
-            gain = calibration_gain(y, p, common["groups"], options["seed"])
-            if gain is not None:
-                command = ["vennforest", "calibrate", str(data), "-t", table.labelled.target]
-                command += typed[name]
-                written = "" if gain.startswith("Calibrating") else f" {shlex.join(command)}"
-                notes.append(gain + written)
-    found = report(y, predictions, notes=notes, **shared, **common)
+        p = np.column_stack([read[name] for name in ordered])
+        predictions[UNNAMED] = p if bounds is None else (p, bounds)
+    for name, at in class_of.items():
+        values, bounds = read[name], _bounds(X, {at: name}, labels)
+        p = np.column_stack([1 - values, values] if at == 1 else [values, 1 - values])
+        predictions[name] = p if bounds is None else (p, bounds)
+        notes.append(
+            f"{name!r} is taken for the probability of {str(labels[at])!r}"
+            + ("." if options.positive is not None else "; --positive names another.")
+        )
+        gain = calibration_gain(y, p, common["groups"], options.seed)
+        if gain is not None:
+            named = [str(options.data), "-t", table.labelled.target, *typed[name]]
+            command = shlex.join(["vennforest", "calibrate", *named])
+            notes.append(gain if gain.startswith("Calibrating") else f"{gain} {command}")
+    found = report(y, predictions, **common)
     found.settings["score_options"] = typed
     return found
-
-
-def _falling(
-    read: dict[str, FloatArray],
-    y: Any,
-    labels: Any,
-    options: dict[str, Any],
-    notes: list[str],
-    scores: bool,
-) -> set[str]:
-    """Return the columns that surely fall where the class they are taken for is frequent."""
-    found = set()
-    for name, values in read.items():
-        if len(labels) != 2:
-            continue
-        at = _column_of(name, labels, options)
-        area, sure = ranking(ScoreCounts.from_scores(values, y == labels[at]))
-        if not sure or area > 0.5:
-            continue
-        found.add(name)
-        own, other = str(labels[at]), str(labels[1 - at])
-        start = f"{name!r} is lower where {own!r} was observed (AUC {area:.3f})"
-        if scores:
-            notes.append(f"{start}: high scores are taken to mean that it is less likely.")
-        else:
-            notes.append(f"{start}: if it is of {other!r}, give --positive {shlex.quote(other)}.")
-    return found
-
-
-def _score_options(
-    names: Sequence[str],
-    of_classes: dict[int, str] | None,
-    labels: Any,
-    options: dict[str, Any],
-    falling: set[str],
-) -> dict[str, list[str]]:
-    """Return how ``calibrate`` is given each lone column, or under "" of all columns."""
-    if of_classes:
-        ordered = [of_classes[j] for j in range(len(labels))]
-        return {"": score_options(ordered if len(labels) > 2 else ordered[1:])}
-    typed = {
-        name: score_options(
-            [name],
-            higher_is_safer=(_column_of(name, labels, options) == 0) != (name in falling),
-        )
-        for name in names
-    }
-    return {"": typed[names[0]], **typed}
 
 
 def _numbers(cells: pd.Series[Any], name: str) -> FloatArray:
@@ -202,25 +153,13 @@ def _by_class(names: Sequence[str], labels: Any) -> dict[int, str] | None:
     return found if None not in found and len(found) == len(labels) else None  # type: ignore[return-value]
 
 
-def _matrix(read: dict[str, FloatArray], of_classes: dict[int, str]) -> FloatArray:
-    return np.column_stack([read[of_classes[j]] for j in range(len(of_classes))])
-
-
-def _column_of(name: str, labels: Any, options: dict[str, Any]) -> int:
+def _class_of(name: str, labels: Any, options: Report) -> int:
     """Return which class a lone column is of: as named, by its name, else the second."""
-    positive = options["positive"]
-    if positive is not None and str(positive) in labels.astype(str):
-        return int(np.flatnonzero(labels.astype(str) == str(positive))[0])
+    positive = options.positive
+    if positive is not None and positive in labels.astype(str):
+        return int(np.flatnonzero(labels.astype(str) == positive)[0])
     found = class_of_name(name, labels)
     return 1 if found is None else found
-
-
-def _of_second(read: dict[str, FloatArray], labels: Any, options: dict[str, Any]) -> FloatArray:
-    """Return one column of scores as those of the class that the report takes it for."""
-    (name, values), *_ = read.items()
-    if options["positive"] is not None:
-        return values
-    return values if _column_of(name, labels, options) == 1 else -values
 
 
 def _no_probabilities(name: str, values: FloatArray) -> str:
@@ -248,50 +187,38 @@ def _bounds(X: pd.DataFrame, of_classes: dict[int, str], labels: Any) -> Multipr
     return Multiprobability(low.clip(0, 1), high.clip(0, 1), labels)
 
 
-def report_on_model(
-    table: ReportTable,
-    data: Path | None,
-    columns: Columns,
-    judged: Judged,
-    costs: CostMatrix | None,
-    options: dict[str, Any],
-) -> Evaluation:
+def report_on_model(table: ReportTable, costs: CostMatrix | None, options: Report) -> Evaluation:
     """Evaluate a model in a file."""
-    assert judged.model is not None and data is not None
-    if is_calibrator_file(judged.model):
-        return _report_on_calibrator(table, columns, judged, costs, options)
-    if judged.scores:
+    path, data = options.model, options.data
+    assert path is not None and data is not None
+    common = common_options(table, costs, options)
+    if is_calibrator_file(path):
+        read = read_calibrator(path, options.scores or ())
+        return _report_on_calibrator(read, table, common)
+    if options.scores:
         raise InputError("--score is for a calibrator: a model reads its own columns")
-    model = read_model(judged.model, judged.trusted)
+    model = read_model(path, options.trusted or ())
     if isinstance(model, Calibrator):
         raise InputError(
-            f"{judged.model} contains a {type(model).__name__}, which takes scores and no table: "
+            f"{path} contains a {type(model).__name__}, which takes scores and no table: "
             "give the probabilities it makes with --probability"
         )
-    header = persistence.read_header(judged.model)
-    X = _as_trained(model, table, data, columns.sheet)
+    header = persistence.read_header(path)
+    X = _as_trained(model, table, data, options.sheet)
     with refused_as("the model refuses the table"):
         return report_model(
             model,
             table.named(X),
             table.labelled.y,
             n_trained=header.get("n_rows"),
-            positive=options["positive"],
-            random_state=options["seed"],
-            **common_options(table, columns, costs, options),
+            **common,
         )
 
 
 def _report_on_calibrator(
-    table: ReportTable,
-    columns: Columns,
-    judged: Judged,
-    costs: CostMatrix | None,
-    options: dict[str, Any],
+    read: CalibratorFile, table: ReportTable, common: dict[str, Any]
 ) -> Evaluation:
     """Evaluate what a calibrator makes of columns of scores."""
-    assert judged.model is not None
-    read = read_calibrator(judged.model, judged.scores)
     calibrator, X = read.calibrator, table.labelled.X
     names = [find_column(X, name) for name in read.scores]
     scores = np.column_stack([_numbers(X[name], name) for name in names])
@@ -317,10 +244,8 @@ def _report_on_calibrator(
         np.array([known[label] for label in given], dtype=classes.dtype),
         {"Calibrated": p if bounds is None else (p, bounds.widen(p))},
         classes=classes,
-        positive=options["positive"],
-        random_state=options["seed"],
         X=table.named(X),
-        **common_options(table, columns, costs, options),
+        **common,
     )
     found.settings["score_options"] = {"": score_options(names, higher_is_safer=read.reversed)}
     return found

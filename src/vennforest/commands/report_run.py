@@ -5,22 +5,20 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from vennforest._files import check_output
 from vennforest._validation import InputError
+from vennforest.commands.calibrate import write_calibrator
 from vennforest.commands.report_given import report_on_columns, report_on_model
 from vennforest.commands.report_table import (
-    Columns,
-    Judged,
     ReportTable,
     changed,
     common_options,
     read_report_table,
 )
+from vennforest.commands.signatures import Report
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say
 from vennforest.decisions.costs import cost_file
 from vennforest.report import CostMatrix, Evaluation, evaluate
@@ -28,84 +26,56 @@ from vennforest.report.folds import times
 from vennforest.report.learners import learner_of
 
 
-def run(
-    output: Path,
-    *,
-    as_json: bool,
-    rows: bool,
-    data: Path | None = None,
-    target: str | None = None,
-    example: str | None = None,
-    test: Path | None = None,
-    costs: str | None = None,
-    guessed: Path | None = None,
-    calibrator: Path | None = None,
-    **options: Any,
-) -> Evaluation:
-    """Evaluate, write the page, and say what it says.
-
-    Parameters are options of ``vennforest report``.
-    """
-    columns, judged = _taken(Columns, options), _taken(Judged, options)
-    options = {**dict.fromkeys(("estimator", "positive", "methods", "tolerance")), **options}
-    if options["tolerance"] is not None:
-        options["tolerance"] /= 100
+def run(options: Report) -> None:
+    """Evaluate, write the page, and say what it says."""
+    data, output, model = options.data, options.output, options.model
     check_output(
         output,
         {
             "table": data,
-            "file of costs": None if costs is None else cost_file(costs),
-            "table to test on": test,
-            "model": judged.model,
-            "file of types": columns.types,
+            "file of costs": None if options.costs is None else cost_file(options.costs),
+            "table to test on": options.test,
+            "model": model,
+            "file of types": options.types,
         },
     )
-    if guessed is not None:
-        check_output(guessed, {"table": data, "page": output})
-    if calibrator is not None:
-        if not judged.probability:
+    if options.guessed is not None:
+        check_output(options.guessed, {"table": data, "page": output})
+    if options.calibrator is not None:
+        if not options.probability:
             raise InputError("--write-calibrator is for given predictions: name --probability")
-        check_output(calibrator, {"table": data, "page": output})
-    _check(test, columns, judged, guessed, options)
+        check_output(options.calibrator, {"table": data, "page": output})
+    _check(options)
     over_time = None
-    if columns.time is not None and (judged.probability or judged.model is not None):
-        over_time = columns.time  # nothing is trained: rows are looked at over time
-        columns = replace(columns, by=list(dict.fromkeys([*columns.by, over_time])), time=None)
-    table = read_report_table(data, target, example, test, columns, judged)
-    matrix = None if costs is None else CostMatrix.read(costs, np.unique(table.labelled.y))
-    for note in table.labelled.notes:
+    if options.time is not None and (options.probability or model is not None):
+        over_time = options.time  # nothing is trained: rows are looked at over time
+        by = list(dict.fromkeys([*(options.by or ()), over_time]))
+        options = replace(options, by=by, time=None)
+    table = read_report_table(options)
+    labelled = table.labelled
+    costs = None if options.costs is None else CostMatrix.read(options.costs, np.unique(labelled.y))
+    for note in labelled.notes:
         say(f"Note: {note}")
-    if guessed is not None:
-        table.labelled.write_types(guessed)
-    if judged.probability:
-        evaluation = report_on_columns(table, data, columns, judged, matrix, options)
-    elif judged.model is not None:
-        evaluation = report_on_model(table, data, columns, judged, matrix, options)
+    if options.guessed is not None:
+        labelled.write_types(options.guessed)
+    if options.probability:
+        evaluation = report_on_columns(table, costs, options)
+    elif model is not None:
+        evaluation = report_on_model(table, costs, options)
     else:
-        evaluation = _trained(table, columns, matrix, options)
+        evaluation = _trained(table, costs, options)
     if over_time is not None:
         evaluation.settings["time"] = over_time
-    files = {"target": table.labelled.target, "groups": columns.groups or ""}
-    read = {"--sheet": columns.sheet, "--missing": ",".join(columns.missing)}
-    read["--types"] = str(columns.types or "")
-    typed = [part for name, value in read.items() if value for part in (name, value)]
-    typed += [part for name in columns.drop for part in ("--drop", name)]
-    typed += [part for name in columns.keep for part in ("--keep", name)]
-    files["read"] = shlex.join(typed)
-    files["sheet"] = shlex.join(typed[:2]) if columns.sheet else ""
-    if data is not None:
-        files["data"] = str(data)
-    if judged.model is not None:
-        files["model"] = str(judged.model)
-    evaluation.settings["files"] = files
-    evaluation.suspects.update(table.labelled.suspects)
-    for name in columns.keep:  # known to be no leak
+    evaluation.settings["files"] = _files(labelled.target, options)
+    evaluation.suspects.update(labelled.suspects)
+    for name in options.keep or ():  # known to be no leak
         evaluation.suspects.pop(name, None)
     for note in evaluation.notes:
-        if note not in table.labelled.notes:
+        if note not in labelled.notes:
             say(f"Note: {note}")
-    evaluation.to_html(output, rows=rows, command=shlex.join(["vennforest", *sys.argv[1:]]))
-    if as_json:
+    command = shlex.join(["vennforest", *sys.argv[1:]])
+    evaluation.to_html(output, rows=options.rows, command=command)
+    if options.as_json:
         print_json({**evaluation.summary(), "report": str(output)})
     advice = evaluation.advice()
     say(advice.sentence)
@@ -113,29 +83,34 @@ def run(
         say(f"  {line}")
     if sys.stderr.isatty():
         say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
-    return evaluation
+    if options.calibrator is not None:
+        write_calibrator(options, evaluation)
 
 
-def _taken(kind: Any, options: dict[str, Any]) -> Any:
-    """Return options as a value of a dataclass, out of the others."""
-    taken = {name: options.pop(name) for name in kind.__annotations__ if name in options}
-    if "missing" in taken:
-        taken["missing"] = names_in(taken["missing"])
-    return kind(**taken)
+def _files(target: str, options: Report) -> dict[str, str]:
+    """Return what commands that the page advises name: files, and options of how they are read."""
+    sheet = ["--sheet", options.sheet] if options.sheet else []
+    missing = ",".join(names_in(options.missing or ""))
+    read = [*sheet, *(["--missing", missing] if missing else [])]
+    read += ["--types", options.types] if options.types else []
+    read += [part for name in options.drop or () for part in ("--drop", name)]
+    read += [part for name in options.keep or () for part in ("--keep", name)]
+    files = {"target": target, "groups": options.groups or ""}
+    split = {"groups": options.groups, "time": options.time, "test": options.test}
+    again = {**split, "estimator": options.estimator}
+    typed = [part for name, value in again.items() if value for part in (f"--{name}", str(value))]
+    files |= {"again": shlex.join(typed), "read": shlex.join(read), "sheet": shlex.join(sheet)}
+    named = {"data": options.data, "model": options.model}
+    return files | {name: str(path) for name, path in named.items() if path is not None}
 
 
-def _check(
-    test: Path | None,
-    columns: Columns,
-    judged: Judged,
-    guessed: Path | None,
-    options: dict[str, Any],
-) -> None:
+def _check(options: Report) -> None:
     """Refuse options that do not go together."""
+    model, test = options.model, options.test
     given = {
-        "--probability": bool(judged.probability),
-        "--model": judged.model is not None,
-        "--estimator": options["estimator"] is not None,
+        "--probability": bool(options.probability),
+        "--model": model is not None,
+        "--estimator": options.estimator is not None,
     }
     named = [name for name, there in given.items() if there]
     if len(named) > 1:
@@ -143,48 +118,45 @@ def _check(
     ready = next((name for name in ("--probability", "--model") if given[name]), None)
     if ready and test is not None:
         raise InputError(f"with {ready} nothing is trained: give the table to test on as DATA")
-    if ready and guessed is not None:
+    if ready and options.guessed is not None:
         raise InputError(f"with {ready} no types are guessed, and --write-types has no meaning")
-    if judged.scores and judged.model is None:
+    if options.scores and model is None:
         raise InputError("--score is for a calibrator, which --model names")
     unused = [] if ready is None else ["--trees"]
-    if judged.model is not None:
+    if model is not None:
         unused += ["--folds", "--methods"]
     meaningless = next((name for name in unused if changed(name, options)), None)
     if meaningless:
         raise InputError(f"with {ready} nothing is trained, and {meaningless} has no meaning")
-    learner = learner_of(options["estimator"])
+    learner = learner_of(options.estimator)
     if not learner.trees and changed("--trees", options):
-        raise InputError(f"--trees has no meaning for --estimator {options['estimator']}")
+        raise InputError(f"--trees has no meaning for --estimator {options.estimator}")
     if test is not None and changed("--folds", options):
         raise InputError("with --test there are no folds, and --folds has no meaning")
-    if judged.model is not None and columns.types is not None:
+    if model is not None and options.types is not None:
         raise InputError("with --model columns are read as in its training: leave out --types")
-    if test is not None and columns.time is not None:
+    if test is not None and options.time is not None:
         raise InputError("give --test or --time, not both")
 
 
-def _trained(
-    table: ReportTable, columns: Columns, costs: CostMatrix | None, options: dict[str, Any]
-) -> Evaluation:
-    methods = options["methods"]
-    if methods is not None and not names_in(methods):
-        raise InputError(f"--methods must name one method at least, got {methods!r}")
+def _trained(table: ReportTable, costs: CostMatrix | None, options: Report) -> Evaluation:
+    methods = None if options.methods is None else names_in(options.methods)
+    if methods == []:
+        raise InputError(f"--methods must name one method at least, got {options.methods!r}")
+    time = options.time
     with progress_bar("Folds") as progress:
         return evaluate(
             table.named(table.labelled.X),
             table.labelled.y,
-            estimator=options["estimator"],
-            methods=None if methods is None else names_in(methods),
-            n_folds=options["folds"],
-            n_trees=options["trees"],
-            positive=options["positive"],
-            random_state=options["seed"],
-            n_jobs=options["jobs"],
-            time=None if columns.time is None else times(table.values[columns.time], columns.time),
+            estimator=options.estimator,
+            methods=methods,
+            n_folds=options.folds,
+            n_trees=options.trees,
+            n_jobs=options.jobs,
+            time=None if time is None else times(table.values[time], time),
             test=table.test,
             types=table.labelled.types or None,
-            missing=list(columns.missing) or None,
+            missing=names_in(options.missing or "") or None,
             progress=progress,
-            **common_options(table, columns, costs, options),
+            **common_options(table, costs, options),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vennforest._validation import InputError
+from vennforest.commands.signatures import Report
+from vennforest.commands.terminal import names_in
 from vennforest.report import CostMatrix
 from vennforest.tables.cells import Column
 from vennforest.tables.read import find_column, read_table
@@ -18,37 +19,6 @@ from vennforest.tables.types import DROP, declared_read, read_types
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DEFAULTS = {"--trees": 300, "--folds": 10, "--methods": None}
-"""Defaults of options that are refused where they have no effect."""
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Options about columns: how rows are split or looked at, and how cells are read."""
-
-    groups: str | None = None
-    time: str | None = None
-    by: Sequence[str] = ()
-    drop: Sequence[str] = ()
-    keep: Sequence[str] = ()
-    types: Path | str | None = None
-    missing: Sequence[str] = ()
-    sheet: str | None = None
-
-    def unused(self) -> list[str]:
-        """Return those that are not to predict from: groups and time."""
-        return [name for name in (self.groups, self.time) if name is not None]
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Options about what is judged instead of models that the report trains."""
-
-    probability: Sequence[str] = ()
-    model: Path | None = None
-    trusted: Sequence[str] = ()
-    scores: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,65 +45,63 @@ class ReportTable:
         return X.set_axis((X.index + 1).rename(f"Row of {file}, from 1"), axis=0)
 
 
-def read_report_table(
-    data: Path | None,
-    target: str | None,
-    example: str | None,
-    test: Path | None,
-    columns: Columns,
-    judged: Judged,
-) -> ReportTable:
+def unused_columns(options: Report) -> list[str]:
+    """Return the columns that are not to predict from: groups and time."""
+    return [name for name in (options.groups, options.time) if name is not None]
+
+
+def read_report_table(options: Report) -> ReportTable:
     """Return the table of files or an example, split into X and y."""
-    if (data is None) == (example is None):
+    data, target, test = options.data, options.target, options.test
+    if (data is None) == (options.example is None):
         raise InputError(
             "name a file, or an example with --example"
             if data is None
             else "name a file or an example with --example, not both"
         )
-    if example is not None:
-        if (
-            test is not None
-            or judged.probability
-            or judged.model
-            or columns.unused()
-            or columns.types
-        ):
+    drop, by, unused = options.drop or [], options.by or [], unused_columns(options)
+    if options.example is not None:
+        about_files = (test, options.probability, options.model, unused, options.types)
+        if any((*about_files, options.sheet, options.missing, options.keep)):
             raise InputError("an example has no other options: name a file")
-        return _with_values(load_example(example, target, list(columns.drop)), columns, None)
+        labelled = load_example(options.example, target, drop)
+        X = labelled.X
+        return ReportTable(
+            labelled, {name: X[find_column(X, name)].to_numpy(object) for name in by}
+        )
     assert data is not None
     if target is None:
         raise InputError("name the column to predict with --target")
-    types = {} if columns.types is None else read_types(columns.types)
-    frame = read_table(data, types, columns.missing, columns.sheet)
+    types = {} if options.types is None else read_types(options.types)
+    missing = names_in(options.missing or "")
+    frame = read_table(data, types, missing, options.sheet)
     held = None
     if test is not None:
-        frame, held = _joined(frame, read_table(test, types, columns.missing, columns.sheet), test)
-    for name in (*columns.unused(), *columns.by):
+        frame, held = _joined(frame, read_table(test, types, missing, options.sheet), test)
+    wanted = dict.fromkeys([*unused, *by])
+    for name in wanted:
         find_column(frame, name)
-    left = {*columns.unused(), *judged.probability} - {target}
-    drop = list(dict.fromkeys([*columns.drop, *left]))
-    if judged.probability:  # nothing is trained: no column has to be left, and none is judged
-        drop = list(columns.drop)
+    if options.probability:  # nothing is trained: no column has to be left, and none is judged
         labelled = split_target(frame, target, drop, name=data.name, screened=False, types=types)
         X, remarks = declared_read(labelled.X, labelled.types)
         labelled = replace(labelled, X=X, notes=[*labelled.notes, *remarks])
     else:
-        screened = judged.model is None
         labelled = split_target(
             frame,
             target,
-            drop,
+            list(dict.fromkeys([*drop, *(name for name in unused if name != target)])),
             name=data.name,
-            keep=list(columns.keep),
-            screened=screened,
+            keep=options.keep or [],
+            screened=options.model is None,
             types=types,
         )
-    wanted = {*columns.unused(), *columns.by}
-    looked_at = {
-        name: declared for name, declared in types.items() if name in wanted and declared != DROP
-    }
-    found = _with_values(labelled, columns, declared_read(frame, looked_at)[0], held)
-    return found if test is None else replace(found, tested=test.name)
+    declared = {name: kind for name, kind in types.items() if name in wanted and kind != DROP}
+    frame, _ = declared_read(frame, declared)
+    known = Column(frame[labelled.target], labelled.target).there
+    values = {name: frame[name][known].to_numpy(object) for name in wanted}
+    if held is None or test is None:
+        return ReportTable(labelled, values)
+    return ReportTable(labelled, values, held[known], test.name)
 
 
 def _joined(frame: pd.DataFrame, more: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, Any]:
@@ -148,34 +116,21 @@ def _joined(frame: pd.DataFrame, more: pd.DataFrame, path: Path) -> tuple[pd.Dat
     return both, held
 
 
-def _with_values(
-    labelled: LabelledTable, columns: Columns, frame: pd.DataFrame | None, held: Any = None
-) -> ReportTable:
-    """Keep the values of the columns asked for, of the rows that have a label."""
-    if frame is None:
-        X = labelled.X
-        values = {name: X[find_column(X, name)].to_numpy(object) for name in columns.by}
-        return ReportTable(labelled, values)
-    known = Column(frame[labelled.target], labelled.target).there
-    wanted = dict.fromkeys([*columns.unused(), *columns.by])
-    values = {name: frame[name][known].to_numpy(object) for name in wanted}
-    return ReportTable(labelled, values, None if held is None else held[known])
+def changed(name: str, options: Report) -> bool:
+    """Return whether an option, such as ``--trees``, is another than where it is not given."""
+    field = name.removeprefix("--")
+    return bool(getattr(options, field) != getattr(Report, field))
 
 
-def changed(name: str, options: dict[str, Any]) -> bool:
-    """Return whether an option is another than where it is not given."""
-    return bool(options[name[2:].replace("-", "_")] != DEFAULTS[name])
-
-
-def common_options(
-    table: ReportTable, columns: Columns, costs: CostMatrix | None, options: dict[str, Any]
-) -> dict[str, Any]:
+def common_options(table: ReportTable, costs: CostMatrix | None, options: Report) -> dict[str, Any]:
     """Return what every evaluation is given."""
     return {
-        "groups": None if columns.groups is None else table.values[columns.groups],
-        "by": {name: table.values[name] for name in columns.by},
+        "positive": options.positive,
+        "random_state": options.seed,
+        "groups": None if options.groups is None else table.values[options.groups],
+        "by": {name: table.values[name] for name in options.by or ()},
         "costs": costs,
-        "tolerance": options["tolerance"],
+        "tolerance": None if options.tolerance is None else options.tolerance / 100,
         "name": table.name,
         "target": table.labelled.target,
         "notes": table.labelled.notes,

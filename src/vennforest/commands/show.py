@@ -15,16 +15,18 @@ from vennforest._program import __version__
 from vennforest.calibrators import VennAbers
 from vennforest.calibrators.core.interface import METHODS, has_bounds
 from vennforest.commands.calibrator_file import CalibratorFile, is_calibrator_file, read_document
+from vennforest.commands.signatures import Show
 from vennforest.commands.terminal import measures_sentence, print_json
 
 COLUMNS = 40
 """Columns that are listed by name."""
 
 
-def run(model: Path, *, as_json: bool) -> None:
+def run(options: Show) -> None:
     """Print what a model file says, or what a calibrator is; as JSON the header as it stands."""
     from vennforest.persistence.archive import read_header
 
+    model = options.model
     if model.is_dir():
         raise InputError(f"{model} is a folder: name a model file in it")
     if not model.exists():
@@ -39,7 +41,7 @@ def run(model: Path, *, as_json: bool) -> None:
             described = lines(header, str(model), size)
     except OSError as error:
         raise InputError(f"{model} cannot be read: {error.strerror or error}") from error
-    if as_json:
+    if options.as_json:
         print_json(header)
         return
     rows = [(name, line) for name, line in described if line]
@@ -57,13 +59,15 @@ def about_calibrator(path: Path) -> dict[str, Any]:
     read = CalibratorFile(calibrator, about.list("scores"), about.content)
     counts, classes = read.class_counts(), [str(label) for label in calibrator.classes_]
     fitted = None if counts is None else dict(zip(classes, counts.tolist(), strict=True))
-    rows = about.text("rows")
+    rows, made = about.text("rows"), type(calibrator)
+    names = [name for name, method in METHODS.items() if method.calibrator is made]
     grid, shift = calibrator._fitted.grid, calibrator._fitted.shift
+    tables = calibrator.tables_ if isinstance(calibrator, VennAbers) else ()
     return {
         "format": document["format"],
         "version": document["version"],
         "vennforest": document.get("vennforest"),
-        "method": read.method,
+        "method": names[0] if names else made.__name__,
         "parameters": calibrator.get_params(deep=False),
         "bounds": has_bounds(calibrator),
         "scores": read.scores,
@@ -75,47 +79,39 @@ def about_calibrator(path: Path) -> dict[str, Any]:
         "prior": None if shift is None else dict(zip(classes, shift.shares.tolist(), strict=True)),
         "higher_is": None if len(classes) > 2 else "safer" if read.reversed else "likelier",
         "grid": None if grid is None else {"on": grid.on, "cells": grid.cells},
-        "distinct_scores": _distinct(calibrator),
+        "distinct_scores": max((len(table.x) for table in tables), default=None),
         "formulas": document["reading"] is not None,
     }
 
 
-def _distinct(calibrator: Any) -> int | None:
-    """Return how many scores Venn–Abers tells apart, None for other calibrators."""
-    tables = calibrator.tables_ if isinstance(calibrator, VennAbers) else ()
-    return max((len(table.x) for table in tables), default=None)
+WAYS = {
+    None: "a column for each class: a higher score, that class is likelier",
+    "safer": "a higher score: {} is less likely (scores are reversed)",
+    "likelier": "a higher score: {} is likelier",
+}
 
 
-def calibrator_lines(header: Mapping[str, Any], name: str, size: int) -> Iterator[tuple[str, str]]:
+def calibrator_lines(about: Mapping[str, Any], name: str, size: int) -> Iterator[tuple[str, str]]:
     """Yield what `about_calibrator` says as pairs of a name and a line."""
-    about = _Part(header)
-    yield "File", f"{name}, {size / 1e6:,.1f} MB, {about.text('format')} {about.text('version')}"
-    yield "Written", f"by vennforest {about.text('vennforest')}"
-    parameters = ", ".join(f"{key} {value}" for key, value in header["parameters"].items())
-    bounds = "with bounds" if header["bounds"] else "without bounds"
-    title = METHODS[header["method"]].title if header["method"] in METHODS else header["method"]
+    yield "File", f"{name}, {size / 1e6:,.1f} MB, {about['format']} {about['version']}"
+    yield "Written", f"by vennforest {about['vennforest'] or ''}"
+    parameters = ", ".join(f"{key} {value}" for key, value in about["parameters"].items())
+    bounds = "with bounds" if about["bounds"] else "without bounds"
+    title = METHODS[about["method"]].title if about["method"] in METHODS else about["method"]
     yield "Calibrator", f"{title}, {bounds}" + (f" ({parameters})" if parameters else "")
-    rows, data = about.text("rows"), about.text("data")
-    yield "Fitted to", (f"{_number(rows)} rows" if rows else "") + (f" of {data}" if data else "")
-    distinct = header["distinct_scores"]
+    rows, data, distinct = about["rows"], about["data"], about["distinct_scores"]
+    yield "Fitted to", (f"{rows:,} rows" if rows else "") + (f" of {data}" if data else "")
     yield "", "" if distinct is None else f"{distinct:,} distinct scores"
-    grid = about.part("grid")
-    of = "log-odds" if grid.text("on") == "logit" else "the scores"
-    cells = grid.text("cells")
-    yield "", cells and f"scores are put on {_number(cells)} cells of {of}, new ones too"
-    yield "Target", about.text("target")
-    yield "Classes", _classes(about)
-    prior = header["prior"] or {}
+    if about["grid"]:
+        of = "log-odds" if about["grid"]["on"] == "logit" else "the scores"
+        yield "", f"scores are put on {about['grid']['cells']:,} cells of {of}, new ones too"
+    yield "Target", about["target"] or ""
+    yield "Classes", _classes(_Part(about))
+    prior = about["prior"] or {}
     yield "Shares set", ", ".join(f"{label!r} {share:.2%}" for label, share in prior.items())
-    yield "Scores", ", ".join(map(repr, about.list("scores")))
-    second, way = repr(header["classes"][1]), header["higher_is"]
-    if way is None:
-        yield "Direction", "a column for each class: a higher score, that class is likelier"
-    elif way == "safer":
-        yield "Direction", f"a higher score: {second} is less likely (scores are reversed)"
-    else:
-        yield "Direction", f"a higher score: {second} is likelier"
-    yield "Elsewhere", "" if header["formulas"] else "no formula for other programs"
+    yield "Scores", ", ".join(map(repr, about["scores"]))
+    yield "Direction", WAYS[about["higher_is"]].format(repr(about["classes"][1]))
+    yield "Elsewhere", "" if about["formulas"] else "no formula for other programs"
 
 
 def lines(header: Mapping[str, Any], name: str, size: int) -> Iterator[tuple[str, str]]:
@@ -146,12 +142,11 @@ def lines(header: Mapping[str, Any], name: str, size: int) -> Iterator[tuple[str
     yield "Options", ", ".join(f"{key} {value}" for key, value in options.items() if value != [])
     libraries = {key: str(value) for key, value in about.mapping("libraries").items()}
     yield "Libraries", ", ".join(f"{key} {value}" for key, value in libraries.items())
-    others = {key: now for key, was in libraries.items() if (now := _installed(key)) != was}
-    here = [f"{key} {now or 'not installed'}" for key, now in others.items()]
-    yield (
-        "Here",
-        ", ".join([f"vennforest {__version__}, Python {platform.python_version()}", *here]),
-    )
+    here = [f"vennforest {__version__}", f"Python {platform.python_version()}"]
+    for key, was in libraries.items():
+        now = _installed(key)
+        here += [] if now == was else [f"{key} {now or 'not installed'}"]
+    yield "Here", ", ".join(here)
 
 
 class _Part:

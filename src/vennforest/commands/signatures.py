@@ -1,45 +1,150 @@
-"""The signatures of all commands; each imports its work, which takes seconds, when it runs."""
+"""What is typed: the options of every command, each in one place.
+
+A command imports its work, which takes seconds, when it runs.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from vennforest.commands.arguments import (
-    TABLE,
-    TARGET,
-    Columns,
-    Data,
-    Debug,
-    Draws,
-    Drop,
-    Estimator,
-    Groups,
-    HelpWithNames,
-    Jobs,
-    Json,
-    Keep,
-    Level,
-    Method,
-    Missing,
-    NewRows,
-    NoFormulas,
-    Output,
-    Scores,
-    Seed,
-    Sheet,
-    Subforest,
-    Target,
-    Trees,
-    Trust,
-    Types,
-    WriteTypes,
-    app,
-)
+from vennforest.commands.arguments import Debug, HelpWithNames, Json, Seed, app
 
+TABLE = "A table: CSV or TSV, Parquet, Arrow, or Excel (.xlsx)."
+TARGET = "The column of labels."
+
+Data = Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)]
+NewRows = Annotated[
+    Path,
+    typer.Argument(metavar="DATA", show_default=False, help=f"{TABLE} -: standard input."),
+]
+Target = Annotated[
+    str, typer.Option("--target", "-t", metavar="COLUMN", show_default=False, help=TARGET)
+]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="The table to write: .csv, .tsv, .csv.gz, .parquet or .arrow. -: CSV on standard "
+        "output.",
+    ),
+]
+Scores = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--score",
+        "-s",
+        metavar="COLUMN",
+        help="The scores that a calibrator takes; several times for more than two classes.",
+        show_default="the columns that it was calibrated on",
+    ),
+]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust",
+        metavar="TYPE",
+        help="Accept objects of this type in the model, such as xgboost.sklearn.XGBClassifier; "
+        "only in files you trust. May be given several times.",
+    ),
+]
+Jobs = Annotated[int, typer.Option(help="Processors to use; -1: all.")]
+Estimator = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The classifier: ESTIMATORS.", show_default="mixed-forest"),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Keep rows of one value together, such as those of a patient; it is not a feature.",
+    ),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The sheet of an Excel workbook.", show_default="the only one"
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KINDS",
+        show_default="all that the model gives",
+        help="What to write of each class, separated by commas: p, bounds (lower and upper) "
+        "and confidence (the ends of the confidence interval).",
+    ),
+]
+Level = Annotated[
+    float,
+    typer.Option(help="Level of the confidence intervals; 0.9 names their columns low90, high90."),
+]
+Method = Annotated[str, typer.Option(help="How scores become probabilities: METHODS.")]
+Trees = Annotated[int, typer.Option(min=1, help="Trees of each forest.")]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Leave this column out; may be given several times."),
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Keep this column though it looks like an identifier; may be given several times.",
+    ),
+]
+Types = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TYPES",
+        help="What columns contain where a guess would be wrong, as JSON or a file of it: "
+        '{"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", "ward": "category", "note": '
+        '"drop"}.',
+    ),
+]
+WriteTypes = Annotated[
+    Path | None,
+    typer.Option(
+        "--write-types",
+        metavar="FILE",
+        help="Write what columns are taken to contain here, to be corrected for --types.",
+    ),
+]
+Subforest = Annotated[
+    str,
+    typer.Option(
+        help="Which trees score a new row for its bounds: all (no draw), exchangeable (those that "
+        "did not see a calibration row drawn at random), joined (the row joins the bags) or random."
+    ),
+]
+Draws = Annotated[
+    int,
+    typer.Option(min=1, help="Draws over which bounds are averaged, with exchangeable or joined."),
+]
+NoFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--no-formulas",
+        help="Put an apostrophe before text in a .csv output that a spreadsheet program would "
+        "take for a formula.",
+    ),
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        "--missing",
+        metavar="MARKERS",
+        show_default=False,
+        help='Cells that stand for missing values, in all columns: "n.d.,-,-999".',
+    ),
+]
 Rows = Annotated[
     int,
     typer.Option(
@@ -48,38 +153,56 @@ Rows = Annotated[
 ]
 
 
-def start(command: str, options: dict[str, Any]) -> Any:
-    """Return what a command returns, run with the options that were given and are not None."""
-    given = {name: value for name, value in options.items() if value is not None}
-    given.pop("debug")
-    return import_module(f"vennforest.commands.{command}").run(**given)
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of every command."""
+
+    as_json: Json = False
+    debug: Debug = False
 
 
-@app.command(cls=HelpWithNames)
-def fit(
-    data: Data,
-    target: Target,
+Kind = TypeVar("Kind", bound=type[Options])
+
+
+def command(module: str) -> Callable[[Kind], Kind]:
+    """Register a dataclass of options as the command of its name; ``run`` of a module does it."""
+
+    def register(options: Kind) -> Kind:
+        def run(**given: Any) -> None:
+            import_module(f"vennforest.commands.{module}").run(options(**given))
+
+        run.__doc__ = options.__doc__
+        run.__signature__ = inspect.signature(options, eval_str=True)  # type: ignore[attr-defined]
+        app.command(options.__name__.lower(), cls=HelpWithNames)(run)
+        return options
+
+    return register
+
+
+@command("fit")
+@dataclass(frozen=True)
+class Fit(Options):
+    """Train a calibrated classifier on your data, and write it to a file.
+
+    Text, dates and missing cells are handled, in the same way when the model is used.
+    """
+
+    data: Data
+    target: Target
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write.")
-    ] = Path("model.skops"),
-    estimator: Estimator = None,
-    method: Method = "venn-abers",
-    trees: Trees = 300,
+    ] = Path("model.skops")
+    estimator: Estimator = None
+    method: Method = "venn-abers"
+    trees: Trees = 300
     calibrate_on: Annotated[
         str,
         typer.Option(
             help="Where calibration scores come from: SOURCES; auto: oob where that is valid."
         ),
-    ] = "auto",
-    merge: Annotated[
-        str,
-        typer.Option(
-            help="Where the probability comes from: pooled (maps of all trees' score), or the "
-            "bounds by log, brier, midpoint or smooth."
-        ),
-    ] = "auto",
-    subforest: Subforest = "all",
-    n_draws: Draws = 1,
+    ] = "auto"
+    subforest: Subforest = "all"
+    n_draws: Draws = 1
     by: Annotated[
         str | None,
         typer.Option(
@@ -88,67 +211,21 @@ def fit(
             show_default=False,
             help="Calibrate within the groups of this column: bounds are then valid in each.",
         ),
-    ] = None,
-    groups: Groups = None,
-    sheet: Sheet = None,
-    drop: Drop = None,
-    keep: Keep = None,
-    types: Types = None,
-    missing: Missing = None,
-    guessed: WriteTypes = None,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Train a calibrated classifier on your data, and write it to a file.
-
-    Text, dates and missing cells are handled, in the same way when the model is used.
-    """
-    start("fit", locals())
+    ] = None
+    groups: Groups = None
+    sheet: Sheet = None
+    drop: Drop = None
+    keep: Keep = None
+    types: Types = None
+    missing: Missing = None
+    guessed: WriteTypes = None
+    seed: Seed = 0
+    jobs: Jobs = -1
 
 
-@app.command()
-def predict(
-    model: Annotated[
-        Path,
-        typer.Argument(metavar="MODEL", show_default=False, help="A model file written by fit."),
-    ],
-    data: NewRows,
-    output: Output = Path("predictions.csv"),
-    positive: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL",
-            show_default=False,
-            help="Write the probability and the bounds of this class alone.",
-        ),
-    ] = None,
-    columns: Columns = None,
-    level: Level = 0.95,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Copy all columns of DATA to the output.")
-    ] = False,
-    carried: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            help="Copy this column of DATA to the output; may be given several times.",
-        ),
-    ] = None,
-    sheet: Sheet = None,
-    trusted: Trust = None,
-    rows_at_once: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Rows held in memory at once; makes no difference to the predictions."
-        ),
-    ] = 20_000,
-    no_formulas: NoFormulas = False,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
+@command("predict")
+@dataclass(frozen=True)
+class Predict(Options):
     """Predict the rows of a table with a model written by fit.
 
     The output has, in the order of DATA, the most probable label, and for each class c its
@@ -156,11 +233,49 @@ def predict(
     high95(c) of the confidence interval. The same numbers of the label come first. DATA may be
     larger than memory.
     """
-    start("predict", locals())
+
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", show_default=False, help="A model file written by fit."),
+    ]
+    data: NewRows
+    output: Output = Path("predictions.csv")
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            show_default=False,
+            help="Write the probability and the bounds of this class alone.",
+        ),
+    ] = None
+    columns: Columns = None
+    level: Level = 0.95
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Copy all columns of DATA to the output.")
+    ] = False
+    carried: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="Copy this column of DATA to the output; may be given several times.",
+        ),
+    ] = None
+    sheet: Sheet = None
+    trusted: Trust = None
+    rows_at_once: Rows = 20_000
+    no_formulas: NoFormulas = False
 
 
-@app.command()
-def show(
+@command("show")
+@dataclass(frozen=True)
+class Show(Options):
+    """Show what a model file contains: what was trained, when, on what, and its calibration.
+
+    This is the file's own description; predict and vennforest.load verify it. A calibrator is read
+    and checked whole.
+    """
+
     model: Annotated[
         Path,
         typer.Argument(
@@ -168,29 +283,27 @@ def show(
             show_default=False,
             help="A model file written by fit or vennforest.save, or a calibrator by calibrate.",
         ),
-    ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
-    debug: Debug = False,
-) -> None:
-    """Show what a model file contains: what was trained, when, on what, and its calibration.
+    ]
 
-    This is the file's own description; predict and vennforest.load verify it. A calibrator is read
-    and checked whole.
+
+@command("report_run")
+@dataclass(frozen=True)
+class Report(Options):
+    """Evaluate probabilities and ways of calibrating them, and write a report.
+
+    It trains random forests (or others) on a table and compares all methods by cross-validation.
+    Text, dates and missing cells are handled. With --probability or --model nothing is trained.
     """
-    start("show", locals())
 
-
-@app.command(cls=HelpWithNames)
-def report(
-    data: Annotated[
-        Path | None, typer.Argument(metavar="DATA", show_default=False, help=TABLE)
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", metavar="COLUMN", help=TARGET)
-    ] = None,
+    data: Annotated[Path | None, typer.Argument(metavar="DATA", show_default=False, help=TABLE)] = (
+        None
+    )
+    target: Annotated[str | None, typer.Option("--target", "-t", metavar="COLUMN", help=TARGET)] = (
+        None
+    )
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
-    ] = Path("report.html"),
+    ] = Path("report.html")
     example: Annotated[
         str | None,
         typer.Option(
@@ -198,7 +311,7 @@ def report(
             help="A data set shipped with scikit-learn, instead of DATA: breast-cancer, digits, "
             "iris or wine.",
         ),
-    ] = None,
+    ] = None
     probability: Annotated[
         list[str] | None,
         typer.Option(
@@ -206,22 +319,22 @@ def report(
             help="Judge this column of probabilities (or scores) and train nothing; several: a "
             "column per class, or one per model.",
         ),
-    ] = None,
+    ] = None
     model: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Evaluate this model file, or calibrator, on DATA; train nothing.",
         ),
-    ] = None,
-    scores: Scores = None,
-    trusted: Trust = None,
-    estimator: Estimator = None,
+    ] = None
+    scores: Scores = None
+    trusted: Trust = None
+    estimator: Estimator = None
     test: Annotated[
         Path | None,
         typer.Option(metavar="TABLE", help="Train on DATA, and evaluate on this table."),
-    ] = None,
-    groups: Groups = None,
+    ] = None
+    groups: Groups = None
     time: Annotated[
         str | None,
         typer.Option(
@@ -229,7 +342,7 @@ def report(
             help="Predict each row by a model of earlier rows. With --probability or --model: show "
             "calibration over time.",
         ),
-    ] = None,
+    ] = None
     by: Annotated[
         list[str] | None,
         typer.Option(
@@ -237,17 +350,17 @@ def report(
             help="Report on the rows of each value separately, of dates by week, month or quarter; "
             "may be given several times.",
         ),
-    ] = None,
+    ] = None
     positive: Annotated[
         str | None,
         typer.Option(metavar="LABEL", help="The positive class of two.", show_default="the rarer"),
-    ] = None,
-    sheet: Sheet = None,
-    drop: Drop = None,
-    keep: Keep = None,
-    types: Types = None,
-    missing: Missing = None,
-    guessed: WriteTypes = None,
+    ] = None
+    sheet: Sheet = None
+    drop: Drop = None
+    keep: Keep = None
+    types: Types = None
+    missing: Missing = None
+    guessed: WriteTypes = None
     methods: Annotated[
         str | None,
         typer.Option(
@@ -255,15 +368,15 @@ def report(
             help="Compare only these with the raw forest: COMPARED.",
             show_default="all",
         ),
-    ] = None,
+    ] = None
     costs: Annotated[
         str | None,
         typer.Option(
             metavar="FILE|JSON",
             help="What decisions cost: "
-            '\'{"observed class": {"decision": cost, …}, …}\', or a file of it, or of CSV.',
+            '\'{"observed class": {"decision": cost, …}, …}\', or a file of it.',
         ),
-    ] = None,
+    ] = None
     calibrator: Annotated[
         Path | None,
         typer.Option(
@@ -272,7 +385,7 @@ def report(
             help="With --probability, calibrate the column on DATA and write the calibrator, as "
             "calibrate does.",
         ),
-    ] = None,
+    ] = None
     tolerance: Annotated[
         float | None,
         typer.Option(
@@ -280,7 +393,7 @@ def report(
             help="Percentage points by which reliable probabilities may be off.",
             show_default="2, or a fifth of the share of a rare class",
         ),
-    ] = None,
+    ] = None
     rows: Annotated[
         bool,
         typer.Option(
@@ -288,29 +401,22 @@ def report(
             help="List single rows with their values: the most uncertain, and the most confident "
             "mistakes.",
         ),
-    ] = False,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
-    trees: Trees = 300,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Evaluate probabilities and ways of calibrating them, and write a report.
+    ] = False
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10
+    trees: Trees = 300
+    seed: Seed = 0
+    jobs: Jobs = -1
 
-    It trains random forests (or others) on a table and compares all methods by cross-validation.
-    Text, dates and missing cells are handled. With --probability or --model nothing is trained.
+
+@command("calibrate")
+@dataclass(frozen=True)
+class Calibrate(Options):
+    """Calibrate the scores of any system on labelled rows, and write a calibrator.
+
+    SCORES may be larger than memory. The calibrator is JSON, for apply and for other programs.
     """
-    evaluation = start("report_run", locals())
-    if calibrator is not None:
-        from vennforest.commands.calibrate import write_calibrator
 
-        write_calibrator(calibrator, evaluation)
-
-
-@app.command(cls=HelpWithNames)
-def calibrate(
-    data: Annotated[Path, typer.Argument(metavar="SCORES", show_default=False, help=TABLE)],
+    data: Annotated[Path, typer.Argument(metavar="SCORES", show_default=False, help=TABLE)]
     scores: Annotated[
         list[str],
         typer.Option(
@@ -321,30 +427,23 @@ def calibrate(
             help="The scores of the second class, in sorted order; of more than two classes "
             "several times, a column per class in sorted order.",
         ),
-    ],
-    target: Target,
+    ]
+    target: Target
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The calibrator to write.")
-    ] = Path("calibrator.json"),
-    method: Method = "venn-abers",
-    merge: Annotated[
-        str | None,
-        typer.Option(
-            help="How the bounds are merged into a probability: log, brier, midpoint or smooth.",
-            show_default="the method's own",
-        ),
-    ] = None,
+    ] = Path("calibrator.json")
+    method: Method = "venn-abers"
     weight: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The column of weights: how often each row counts."),
-    ] = None,
+    ] = None
     grid: Annotated[
         str,
         typer.Option(
             help="Put scores in [0, 1] on 1,048,576 cells: of the score, of its log-odds (logit), "
             "or none; auto: of the log-odds where there are at least as many distinct scores."
         ),
-    ] = "auto",
+    ] = "auto"
     higher_is: Annotated[
         str | None,
         typer.Option(
@@ -353,33 +452,34 @@ def calibrate(
             help="What a higher score means for the second class: likelier, safer (such as credit "
             "scores), or auto: what the rows show.",
         ),
-    ] = None,
-    sheet: Sheet = None,
-    rows_at_once: Rows = 200_000,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Calibrate the scores of any system on labelled rows, and write a calibrator.
+    ] = None
+    sheet: Sheet = None
+    rows_at_once: Rows = 200_000
 
-    SCORES may be larger than memory. The calibrator is JSON, for apply and for other programs.
+
+@command("apply")
+@dataclass(frozen=True)
+class Apply(Options):
+    """Turn scores into probabilities with a calibrator.
+
+    The output has the columns of SCORES, then the most probable label, and for each class c its
+    probability p(c), the Venn–Abers bounds lower(c) and upper(c), and the ends low95(c) and
+    high95(c) of the confidence interval, where the method has them. SCORES may be larger than
+    memory.
     """
-    start("calibrate", locals())
 
-
-@app.command()
-def apply(
     calibrator: Annotated[
         Path,
         typer.Argument(
             metavar="CALIBRATOR", show_default=False, help="A file written by calibrate."
         ),
-    ],
+    ]
     data: Annotated[
         Path,
         typer.Argument(metavar="SCORES", show_default=False, help=f"{TABLE} -: standard input."),
-    ],
-    output: Output = Path("calibrated.csv"),
-    scores: Scores = None,
+    ]
+    output: Output = Path("calibrated.csv")
+    scores: Scores = None
     carried: Annotated[
         list[str] | None,
         typer.Option(
@@ -388,7 +488,7 @@ def apply(
             help="Copy this column of SCORES to the output; may be given several times.",
             show_default="all",
         ),
-    ] = None,
+    ] = None
     prior: Annotated[
         list[str] | None,
         typer.Option(
@@ -397,27 +497,24 @@ def apply(
             "several times.",
             show_default="as calibrated",
         ),
-    ] = None,
-    columns: Columns = None,
-    level: Level = 0.95,
-    sheet: Sheet = None,
-    rows_at_once: Rows = 100_000,
-    no_formulas: NoFormulas = False,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Turn scores into probabilities with a calibrator.
+    ] = None
+    columns: Columns = None
+    level: Level = 0.95
+    sheet: Sheet = None
+    rows_at_once: Rows = 100_000
+    no_formulas: NoFormulas = False
 
-    The output has the columns of SCORES, then the most probable label, and for each class c its
-    probability p(c), the Venn–Abers bounds lower(c) and upper(c), and the ends low95(c) and
-    high95(c) of the confidence interval, where the method has them. SCORES may be larger than
-    memory.
+
+@command("watch")
+@dataclass(frozen=True)
+class Watch(Options):
+    """Test whether rows still look like those the model was calibrated on.
+
+    Prints a verdict, and writes a page: when a change began, what moved and what it costs. Without
+    --target the page has the performance that is expected of the rows, by week or month with
+    --time. The chance of a false alarm, however many rows there are, is at most --alpha.
     """
-    start("apply", locals())
 
-
-@app.command()
-def watch(
     model: Annotated[
         Path,
         typer.Argument(
@@ -426,8 +523,8 @@ def watch(
             help="A model file written by fit, a calibrator written by calibrate, or a monitor "
             "saved with --keep.",
         ),
-    ],
-    data: Data,
+    ]
+    data: Data
     target: Annotated[
         str | None,
         typer.Option(
@@ -437,7 +534,7 @@ def watch(
             help="The column of labels that have become known.",
             show_default="watch objects alone, and estimate the performance",
         ),
-    ] = None,
+    ] = None
     time: Annotated[
         str | None,
         typer.Option(
@@ -445,15 +542,15 @@ def watch(
             help="When each label became known: numbers or dates.",
             show_default="the order of DATA",
         ),
-    ] = None,
-    scores: Scores = None,
+    ] = None
+    scores: Scores = None
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
-    ] = Path("watch.html"),
+    ] = Path("watch.html")
     keep: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Save the monitor here, to continue with later rows."),
-    ] = None,
+    ] = None
     reference: Annotated[
         Path | None,
         typer.Option(
@@ -461,34 +558,11 @@ def watch(
             help="Without --target: the rows the model was fitted to. Says which columns differ, "
             "and corrects the expected performance for how frequent each kind of row has become.",
         ),
-    ] = None,
+    ] = None
     alpha: Annotated[
         float | None,
         typer.Option(help="Probability of ever raising a false alarm.", show_default="0.05"),
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option(help="ville, or for endless streams: shiryaev-roberts."),
-    ] = None,
-    run_length: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="For the last one: a false alarm within n rows has a probability of at most n "
-            "divided by this.",
-            show_default="10000",
-        ),
-    ] = None,
-    trusted: Trust = None,
-    sheet: Sheet = None,
-    seed: Seed = 0,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Test whether rows still look like those the model was calibrated on.
-
-    Prints a verdict, and writes a page: when a change began, what moved and what it costs. Without
-    --target the page has the performance that is expected of the rows, by week or month with
-    --time. The chance of a false alarm, however many rows there are, is at most --alpha.
-    """
-    start("watch", locals())
+    ] = None
+    trusted: Trust = None
+    sheet: Sheet = None
+    seed: Seed = 0

@@ -5,17 +5,22 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
+
+import pyarrow as pa
 
 from vennforest._files import shown_path, written_whole
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError
+from vennforest.commands.signatures import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say, say_notes
-from vennforest.tables.write import output_format
+from vennforest.tables.stream import Batch, TableFile
+from vennforest.tables.write import all_as_text, output_format, table_writer
 
 STREAM = Path("-")
 
@@ -48,14 +53,6 @@ def input_file(path: Path) -> Iterator[Path]:
             raise InputError(str(error).replace(str(copy), "standard input")) from error
 
 
-def format_of(output: Path, no_formulas: bool = False) -> str:
-    """Return the format that a name stands for; standard output is CSV."""
-    how = "csv" if output == STREAM else output_format(output)
-    if no_formulas and not how.startswith(("csv", "tsv")):
-        raise InputError(f"--no-formulas is for outputs of text, as .csv is, got {output.name!r}")
-    return how
-
-
 def check_suffix(output: Path, wanted: str, what: str) -> None:
     """Refuse a name that promises another format than the one that is written."""
     if output.suffix.lower() in OTHERS - {wanted}:
@@ -76,27 +73,63 @@ def output_file(path: Path) -> Iterator[Path | IO[bytes]]:
         yield part
 
 
-def over_rows(
-    work: Callable[..., Any], paths: tuple[Path, Path, Path], as_json: bool, options: dict[str, Any]
-) -> None:
+def over_rows(options: Predict | Apply, given: Path, work: Callable[..., dict[str, Any]]) -> None:
     """Run what writes a table of answers for a table, and say how many rows.
 
-    ``work`` takes the paths of the model, the table and the output, ``options``, ``note`` and
-    ``progress``, and returns a dataclass with ``n_rows`` and ``seconds``, printed with ``as_json``.
+    ``work`` takes the options with local files, that of the model or calibrator ``given``, what
+    takes sentences for the user, and what takes the rows done and, where known, all of them.
     """
-    model, data, output = paths
-    if as_json and output == STREAM:
+    start, output = time.perf_counter(), options.output
+    if options.as_json and output == STREAM:
         raise InputError("--json prints where the output would go: name a file with --output")
     notes: list[str] = []
     with (
         progress_bar("Rows") as progress,
-        input_file(model) as read,
-        input_file(data) as file,
+        input_file(given) as model,
+        input_file(options.data) as file,
         sent_whole(output) as out,
     ):
-        done = work(read, file, out, note=notes.append, progress=progress, **options)
+        done = work(replace(options, data=file, output=out), model, notes.append, progress)
+    seconds = time.perf_counter() - start
     say_notes(notes)
-    if as_json:
-        print_json({**asdict(done), "output": shown_path(output), "notes": notes})
+    if options.as_json:
+        shown = {"seconds": seconds, "output": shown_path(output), "notes": notes}
+        print_json({**done, **shown})
     elif output != STREAM:
-        say(f"Wrote {shown_path(output)}: {done.n_rows:,} rows ({done.seconds:.0f} s)")
+        say(f"Wrote {shown_path(output)}: {done['n_rows']:,} rows ({seconds:.0f} s)")
+
+
+def format_of(options: Predict | Apply) -> str:
+    """Return the format that the name of an output stands for; standard output is CSV."""
+    output = options.output
+    how = "csv" if output == STREAM else output_format(output)
+    if options.no_formulas and not how.startswith(("csv", "tsv")):
+        raise InputError(f"--no-formulas is for outputs of text, as .csv is, got {output.name!r}")
+    return how
+
+
+def write_answers(
+    options: Predict | Apply,
+    how: str,
+    schema: pa.Schema,
+    table: TableFile,
+    columns: tuple[Sequence[str], Sequence[str], Sequence[str]],
+    answer: Callable[[Batch, int], pa.Table],
+    progress: Callable[[int, int | None], None] | None,
+) -> tuple[int, list[str]]:
+    """Write the answers for batches of a table; return how many rows and which columns it has.
+
+    ``columns`` are those to read, to carry along, and those of numbers; ``answer`` takes a batch
+    and how many rows are before it.
+    """
+    read, carried, numbers = columns
+    safe = all_as_text if options.no_formulas else (lambda table: table)
+    written, done = safe(schema.empty_table()).schema, 0
+    with output_file(options.output) as part, table_writer(part, how, written) as writer:
+        for batch in table.batches(read, carried, options.rows_at_once, numbers):
+            if len(batch.rows):
+                writer.write_table(safe(answer(batch, done)))
+            done += len(batch.rows)
+            if progress is not None:
+                progress(done, table.n_rows)
+    return done, list(written.names)

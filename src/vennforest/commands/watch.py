@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest import persistence
-from vennforest._files import check_output, refused_as
+from vennforest._files import check_output, refused_as, write_text
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.commands.calibrator_file import (
@@ -23,13 +23,14 @@ from vennforest.commands.calibrator_file import (
     written_label,
 )
 from vennforest.commands.model_rows import inner_model, read_model, rows_of, table_columns
+from vennforest.commands.signatures import Watch
 from vennforest.commands.terminal import busy, print_json, say_notes
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import as_numbers
 from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.folds import moments
-from vennforest.report.watched import watched, write_page
+from vennforest.report.watched import render, watched
 from vennforest.tables.cells import Column
 from vennforest.tables.known_rows import share_known
 from vennforest.tables.read import find_column
@@ -45,26 +46,10 @@ KNOWN = 0.5
 WORTH_SAYING = 0.1
 
 
-def run(
-    model: Path,
-    data: Path,
-    output: Path,
-    *,
-    as_json: bool,
-    seed: int,
-    target: str | None = None,
-    time: str | None = None,
-    keep: Path | None = None,
-    reference: Path | None = None,
-    trusted: Sequence[str] = (),
-    scores: Sequence[str] = (),
-    sheet: str | None = None,
-    **options: Any,
-) -> None:
-    """Watch, print the verdict, and write the page and the monitor.
-
-    Parameters are options of ``vennforest watch``, ``options`` those of a new `Monitor`.
-    """
+def run(options: Watch) -> None:
+    """Watch, print the verdict, and write the page and the monitor."""
+    model, data, output, target = options.model, options.data, options.output, options.target
+    keep, reference = options.keep, options.reference
     check_output(output, {"model": model, "table": data})
     if keep is not None:
         check_output(keep, {"table": data, "page": output})
@@ -78,7 +63,7 @@ def run(
     notes: list[str] = []
     about: dict[str, Any] = {}
     with busy("Watching"):
-        file = TableFile(data, sheet)
+        file = TableFile(data, options.sheet)
         read = None
         if is_calibrator_file(model):
             if keep is not None:
@@ -90,20 +75,20 @@ def run(
                     "--reference is for models: a calibrator sees scores, and how frequent each "
                     "score is counts already"
                 )
-            read = read_calibrator(model, scores)
-            monitor = _monitor_of_scores(read, model, target, seed, options)
+            read = read_calibrator(model, options.scores or ())
+            monitor = _monitor_of_scores(read, options)
         else:
-            if scores:
+            if options.scores:
                 raise InputError("--score is for a calibrator: a model reads its own columns")
-            monitor, about = _monitor(model, target, trusted, seed, options)
+            monitor, about = _monitor(options)
         table = file.read()
         if table.empty:
             raise InputError(f"{data} has no rows, only the names of {len(table.columns)} columns")
         times: NDArray[Any] | None = None
-        if time is not None:
-            table, times = _in_order(table, find_column(table, time), notes)
+        if options.time is not None:
+            table, times = _in_order(table, find_column(table, options.time), notes)
         y = None if target is None else _labels(table, find_column(table, target), monitor)
-        carried = (time, target)
+        carried = (options.time, target)
         # what its own checks say of the rows
         with refused_as(f"the {'calibrator' if read else 'model'} refuses the table"):
             if read is not None:
@@ -113,74 +98,68 @@ def run(
             found = watched(
                 monitor, **given, y=y, times=times, name=data.name, target=target or "", notes=notes
             )
-        write_page(found, output, command=shlex.join(["vennforest", *sys.argv[1:]]))
+        write_text(output, render(found, shlex.join(["vennforest", *sys.argv[1:]])))
     if keep is not None:
         write_model(monitor, keep, about)
     say_notes(found.notes)
-    if as_json:
+    if options.as_json:
         print_json({**found.summary(), "verdict": found.verdict(), "report": str(output)})
         return
     for sentence in found.verdict():
         print(sentence)  # noqa: T201
 
 
-def _monitor(
-    path: Path,
-    target: str | None,
-    trusted: Sequence[str],
-    seed: int,
-    options: Mapping[str, Any],
-) -> tuple[Monitor, dict[str, Any]]:
+def _new_monitor(options: Watch, model: Any = None) -> Monitor:
+    watch: Any = "objects" if options.target is None else "labels"
+    alpha = 0.05 if options.alpha is None else options.alpha
+    return Monitor(model, watch=watch, alpha=alpha, random_state=options.seed)
+
+
+def _monitor(options: Watch) -> tuple[Monitor, dict[str, Any]]:
     """Return the monitor of a file, or a new one of its model, and what the file says of itself."""
-    model = read_model(path, trusted)
+    path = options.model
+    model = read_model(path, options.trusted or ())
     header = persistence.read_header(path)
     about: dict[str, Any] = {key: header[key] for key in ABOUT if key in header}
     if isinstance(model, Calibrator):
         raise InputError(
             f"{path} contains a {type(model).__name__}, which takes scores and no table"
         )
-    watch = "objects" if target is None else "labels"
     if isinstance(model, Monitor):
         if model.model is None:
             raise InputError(f"{path} contains a monitor of scores: use vennforest.load in Python")
-        for name, value in options.items():
-            if getattr(model, name) != value:
-                raise InputError(
-                    f"{name} must be what the monitor began with, {getattr(model, name)!r}, got "
-                    f"{value!r}: begin again from the model"
-                )
-        if model.watch != watch:
+        if options.alpha not in (None, model.alpha):
+            raise InputError(
+                f"alpha must be what the monitor began with, {model.alpha!r}, got "
+                f"{options.alpha!r}: begin again from the model"
+            )
+        if (model.watch == "labels") != (options.target is not None):
             raise InputError(
                 "the monitor watches labels: name their column with --target"
                 if model.watch == "labels"
                 else "the monitor watches objects alone: leave out --target"
             )
         return model, about
-    monitor = Monitor(inner_model(model), watch=watch, random_state=seed, **options)  # type: ignore[arg-type]
-    return monitor.fit(), about
+    return _new_monitor(options, inner_model(model)).fit(), about
 
 
-def _monitor_of_scores(
-    read: CalibratorFile, path: Path, target: str | None, seed: int, options: Mapping[str, Any]
-) -> Monitor:
+def _monitor_of_scores(read: CalibratorFile, options: Watch) -> Monitor:
     """Return a monitor that compares scores with those that a calibrator was fitted to."""
     examples = read.examples()
     if examples is None:
         raise InputError(
-            f"{path} keeps no scores to compare with: calibrate again with this version, "
+            f"{options.model} keeps no scores to compare with: calibrate again with this version, "
             "without --weight, or watch them in Python (vennforest.Monitor.fit_scores)"
         )
     if read.calibrator._fitted.shift is not None:
         raise InputError(
-            f"{path} is for other shares of the classes than its examples have (with_prior): watch "
-            "the calibrator that it was made from"
+            f"{options.model} is for other shares of the classes than its examples have "
+            "(with_prior): watch the calibrator that it was made from"
         )
-    watch: Any = "objects" if target is None else "labels"
-    monitor = Monitor(watch=watch, random_state=seed, **options)
     classes = read.calibrator.classes_
     scores = read.oriented(examples[0])
     scores = scores[:, 0] if len(classes) == 2 else scores
-    return monitor.fit_scores(scores, examples[1], classes=classes)
+    return _new_monitor(options).fit_scores(scores, examples[1], classes=classes)
 
 
 def _of_scores(
@@ -254,16 +233,11 @@ def _in_order(
     table: pd.DataFrame, name: str, notes: list[str]
 ) -> tuple[pd.DataFrame, NDArray[Any]]:
     """Return the rows in the order of a column of times, and these."""
-    if table[name].isna().any():
-        row = int(table[name].isna().to_numpy().argmax()) + 1
-        raise InputError(f"the time {name!r} must be known in every row, and row {row} has none")
     values = moments(table[name], name)
-    if np.isnan(as_numbers(values)).any():
-        row = int(np.isnan(as_numbers(values)).argmax())
-        raise InputError(
-            f"the time {name!r} must be known in every row, got {str(table[name].iloc[row])!r} in "
-            f"row {row + 1}"
-        )
+    unknown = np.isnan(as_numbers(values))
+    if unknown.any():
+        row = int(unknown.argmax()) + 1
+        raise InputError(f"the time {name!r} must be known in every row, and row {row} has none")
     if (np.diff(as_numbers(values)) < 0).any():
         notes.append(f"The rows were put in the order of {name!r}.")
         order = np.argsort(as_numbers(values), kind="stable")

@@ -28,8 +28,8 @@ class Choices:
     decisions : tuple of str
         Their names.
     lower, upper : ndarray of shape (n,)
-        Least and largest expected cost of the decision under the probabilities between the bounds
-        (the same number twice where there are no bounds); NaN where there is no decision.
+        Least and largest expected cost of the decision under the probabilities between the bounds;
+        NaN where there is no decision.
     """
 
     index: IntArray
@@ -46,19 +46,16 @@ class Choices:
 
 
 def decide(
-    given: Multiprobability | ArrayLike,
-    costs: Any,
-    rule: Rule = "expected",
-    *,
-    p: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
+    bounds: Multiprobability, costs: Any, rule: Rule = "expected", *, p: ArrayLike | None = None
 ) -> Choices:
     """Choose among decisions whose costs are known for each class.
 
+    By probabilities alone, without bounds, ``CostMatrix.read(costs, classes).decide(p)`` chooses.
+
     Parameters
     ----------
-    given : Multiprobability or array-like of shape (n, k)
-        Bounds, or probabilities (which only ``"expected"`` can decide by).
+    bounds : Multiprobability
+        Of n objects and k classes.
     costs : CostMatrix, array-like of shape (k, k), dict, str or path
         ``{"observed class": {"decision": cost}}``, or what else `CostMatrix.read` takes.
     rule : {"expected", "cautious", "safe"}
@@ -68,14 +65,11 @@ def decide(
         probability between the bounds, or none.
     p : array-like of shape (n, k), optional
         The probability that goes with the bounds; by default their merge for log loss.
-    classes : array-like of shape (k,), optional
-        Labels of the columns, for probabilities and costs by name; by default 0 to k - 1.
 
     Raises
     ------
     ValueError
-        If costs are of other classes, probabilities are none, or bounds are asked for and were not
-        given.
+        If bounds are none, costs are of other classes, or probabilities are none.
 
     Notes
     -----
@@ -101,42 +95,22 @@ def decide(
     array(['wait', 'treat', 'treat'], dtype='<U5')
     """
     check_option(rule, Rule, "rule")
-    if not isinstance(given, Multiprobability):
-        if p is not None:
-            raise InputError("p must be left out where probabilities are given already, got both")
-        values = _matrix(given)
-        names = np.arange(values.shape[1]) if classes is None else np.unique(np.asarray(classes))
-        if rule != "expected":
-            raise InputError(f'rule must be "expected" without bounds, got {rule!r}')
-        if len(names) != values.shape[1]:
-            raise InputError(
-                f"classes must name {values.shape[1]} columns, got {len(names)} labels"
-            )
-        given = Multiprobability(values, values, names)
-        p = values
-    elif classes is not None:
-        raise InputError("classes must be left out with a Multiprobability, which has its own")
-    matrix = CostMatrix.read(costs, given.classes)
-    _check_bounds(given)
-    if len(matrix.costs) != len(given.classes):
-        raise InputError(
-            f"costs must have a row for each of {len(given.classes)} classes, "
-            f"got {len(matrix.costs)}"
-        )
-    middle = given.merge("log") if p is None else _matrix(p)
-    if middle.shape != given.lower.shape:
-        raise InputError(f"p must have shape {given.lower.shape}, got {middle.shape}")
+    _check_bounds(bounds)
+    matrix = CostMatrix.read(costs, bounds.classes)
+    middle = bounds.merge("log") if p is None else check_probabilities(p)
+    if middle.shape != bounds.lower.shape:
+        raise InputError(f"p must have shape {bounds.lower.shape}, got {middle.shape}")
     if rule == "expected":
         index = matrix.decide(middle)
     elif rule == "cautious":
-        index = _cautious(matrix, given, middle)
+        index = _cautious(matrix, bounds, middle)
     else:
-        index = _safe(matrix, given)
+        index = _safe(matrix, bounds)
     low, high = np.full(len(index), np.nan), np.full(len(index), np.nan)
     for j in np.unique(index[index >= 0]):
         rows, cost = index == j, matrix.costs[:, j]
-        high[rows] = largest_mean(cost, given.lower[rows], given.upper[rows])
-        low[rows] = -largest_mean(-cost, given.lower[rows], given.upper[rows])
+        high[rows] = largest_mean(cost, bounds.lower[rows], bounds.upper[rows])
+        low[rows] = -largest_mean(-cost, bounds.lower[rows], bounds.upper[rows])
     return Choices(index, matrix.decisions, low, high)
 
 
@@ -155,12 +129,12 @@ def _safe(matrix: CostMatrix, bounds: Multiprobability) -> IntArray:
     return index
 
 
-def _matrix(p: ArrayLike) -> FloatArray:
-    values = check_probabilities(p)
-    return np.column_stack([1 - values, values]) if values.ndim == 1 else values
-
-
 def _check_bounds(bounds: Multiprobability) -> None:
+    if not isinstance(bounds, Multiprobability):
+        raise InputError(
+            f"bounds must be a Multiprobability, got {type(bounds).__name__}: without bounds use "
+            "CostMatrix.read(costs, classes).decide(p)"
+        )
     low, high = bounds.lower, bounds.upper
     if np.isnan(low).any() or np.isnan(high).any() or (low > high).any():
         raise InputError("bounds must be numbers with lower <= upper, got others")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
-from numbers import Real
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -16,11 +13,14 @@ from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
+    check_inside,
     check_scores,
     check_weights,
     encode_labels,
 )
-from vennforest.classifier.fitted import rows_of
+from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.fitted import in_place, rows_of
+from vennforest.decisions.thresholds import KEPT_APART
 from vennforest.sources import whole_scores
 
 AGREEING = 0.6
@@ -64,8 +64,7 @@ class PredictionSets:
     @property
     def size(self) -> IntArray:
         """Number of labels in each set, shape (m,)."""
-        count: IntArray = self.contains.sum(axis=1)
-        return count
+        return np.asarray(self.contains.sum(axis=1))
 
     def labels(self) -> list[NDArray[Any]]:
         """Return the labels in each set, m arrays."""
@@ -81,7 +80,6 @@ def conformal_p_values(
     classes: ArrayLike | None = None,
     class_conditional: bool = True,
     boundary: float = 0.5,
-    uniform: ArrayLike | None = None,
 ) -> FloatArray:
     """Return the conformal p-value of every label for new scores.
 
@@ -102,19 +100,15 @@ def conformal_p_values(
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     class_conditional : bool, default=True
-        Whether a label is compared with examples of that label alone, so the error is as
-        stated for each class by itself.
+        As of `prediction_sets`: whether a label is compared with examples of that label alone.
     boundary : float, default=0.5
         With one column of scores, that which speaks for neither class: .5 for probabilities, 0 for
         decision values. Only with ``class_conditional=False`` it matters.
-    uniform : array-like of shape (m,), optional
-        A number in [0, 1] drawn uniformly for each new object, by which ties are broken: p-values
-        are then uniformly distributed exactly. Without, they are on the safe side.
 
     Returns
     -------
     ndarray of shape (m, k)
-        In (0, 1] (in [0, 1] with ``uniform``); 1 for a label without calibration examples.
+        In (0, 1]; 1 for a label without calibration examples.
 
     Raises
     ------
@@ -138,11 +132,7 @@ def conformal_p_values(
         )
     middle = 0.0 if class_conditional else boundary  # taking it off may round
     own, tried = _by_label(old, k, middle), _by_label(new, k, middle)
-    tie = np.ones(len(new)) if uniform is None else np.asarray(uniform, np.float64)
-    if tie.shape != (len(new),) or not ((tie >= 0) & (tie <= 1)).all():
-        raise InputError(f"uniform must be {len(new)} numbers in [0, 1], got others")
-    counts = _Counts.of(own, codes, weight, tried, class_conditional)
-    return counts.p_values(tie)
+    return _p_values([_counts(own, codes, weight, tried, class_conditional)])
 
 
 def prediction_sets(
@@ -184,10 +174,8 @@ def prediction_sets(
     chance is at most about twice the error, and near it in measurements (Barber et al. 2021).
     With ``proven`` each of K folds has a p-value of its own, and of these the j-th smallest times
     K / j counts, j being 3/5 of K: at most the error, however the folds depend on each other
-    (Vovk & Wang 2020). In the terms of e-values: a fold whose p-value is at most e' has the e-value
-    1 / e' against the label, else 0, and their mean is one again.
-    Out of bag new objects are scored by all trees, which is not proved. With ``by`` all this is
-    valid within every group.
+    (Vovk & Wang 2020). Out of bag new objects are scored by all trees, which is not proved. With
+    ``by`` all this is valid within every group.
 
     Examples
     --------
@@ -199,8 +187,12 @@ def prediction_sets(
     >>> sets.labels()[25:28]
     [array([1]), array([1]), array([1])]
     """
-    if isinstance(error, bool) or not isinstance(error, Real) or not 0 < error < 1:
-        raise InputError(f"error must lie between 0 and 1, both excluded, got {error!r}")
+    error = check_inside(error, "error")
+    if not isinstance(model, CalibratedClassifier):
+        raise InputError(
+            f"model must be a CalibratedClassifier, got {type(model).__name__}: for the scores of "
+            "other models there is conformal_p_values"
+        )
     check_is_fitted(model, "classes_")
     if proven:
         _check_proven(model._state)
@@ -211,65 +203,48 @@ def prediction_sets(
         for part in parts:
             centred = not class_conditional and hasattr(part.estimator, "predict_proba")
             boundary = 0.5 if centred else 0.0
-            counts = _Counts.of(
-                _by_label(part.scores, k, boundary),
-                part.codes.astype(np.intp),
-                part.weight,
-                _by_label(whole_scores(part, rows), k, boundary),
-                class_conditional,
+            own, tried = (
+                _by_label(scores, k, boundary) for scores in (part.scores, whole_scores(part, rows))
             )
-            every.append(counts)
-        tie = np.ones(len(every[0].below))
-        if proven and len(every) > 1:
-            return combined(np.stack([counts.p_values(tie) for counts in every]))
-        return reduce(add, every).p_values(tie)
+            codes = part.codes.astype(np.intp)
+            every.append(_counts(own, codes, part.weight, tried, class_conditional))
+        if proven:
+            return combined(np.stack([_p_values([counts]) for counts in every]))
+        return _p_values(every)
 
     pieces = [(sub.rows, values(sub.folds, rows_of(sub, X))) for sub in model._state.sub_models(X)]
-    p = np.concatenate([values for _, values in pieces])
-    if pieces[0][0] is not None:
-        p = p[np.argsort(np.concatenate([rows for rows, _ in pieces]))]
-    return PredictionSets(p > error, p, float(error), model.classes_)
+    rows = [rows for rows, _ in pieces if rows is not None]
+    p = in_place(rows, [p for _, p in pieces]) if rows else pieces[0][1]
+    return PredictionSets(p > error, p, error, model.classes_)
 
 
-@dataclass(frozen=True)
-class _Counts:
-    """How many calibration examples (m, k) go worse, and as well, and how many there are (k,)."""
+def _counts(
+    own: FloatArray,
+    codes: IntArray,
+    weight: FloatArray | None,
+    tried: FloatArray,
+    class_conditional: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Return how many examples go no better with their label (m, k), and how many there are (k,).
 
-    below: FloatArray
-    equal: FloatArray
-    total: FloatArray
+    Of each label tried for each object; ``own`` (n, k) and ``tried`` (m, k) are from `_by_label`.
+    """
+    of_true = own[np.arange(len(own)), codes]
+    counted = np.ones(len(own)) if weight is None else weight
+    no_better, total = np.empty(tried.shape), np.empty(tried.shape[1])
+    for j in range(len(total)):
+        mine = codes == j if class_conditional else np.ones(len(own), bool)
+        order = np.argsort(of_true[mine], kind="stable")
+        sums = np.append(0.0, np.cumsum(counted[mine][order]))
+        no_better[:, j] = sums[np.searchsorted(of_true[mine][order], tried[:, j], "right")]
+        total[j] = sums[-1]
+    return no_better, total
 
-    @classmethod
-    def of(
-        cls,
-        own: FloatArray,
-        codes: IntArray,
-        weight: FloatArray | None,
-        tried: FloatArray,
-        class_conditional: bool,
-    ) -> _Counts:
-        """Count, for each label tried for each object."""
-        of_true = own[np.arange(len(own)), codes]
-        counted = np.ones(len(own)) if weight is None else weight
-        k = tried.shape[1]
-        below, equal, total = np.empty(tried.shape), np.empty(tried.shape), np.empty(k)
-        for j in range(k):
-            mine = codes == j if class_conditional else np.ones(len(own), bool)
-            order = np.argsort(of_true[mine], kind="stable")
-            ranked = of_true[mine][order]
-            sums = np.append(0.0, np.cumsum(counted[mine][order]))
-            below[:, j] = sums[np.searchsorted(ranked, tried[:, j], "left")]
-            equal[:, j] = sums[np.searchsorted(ranked, tried[:, j], "right")] - below[:, j]
-            total[j] = sums[-1]
-        return cls(below, equal, total)
 
-    def __add__(self, other: _Counts) -> _Counts:
-        return _Counts(self.below + other.below, self.equal + other.equal, self.total + other.total)
-
-    def p_values(self, tie: FloatArray) -> FloatArray:
-        """Return p-values (m, k); the new object is one example more, as good as itself."""
-        p: FloatArray = (self.below + tie[:, None] * (self.equal + 1)) / (self.total + 1)
-        return p
+def _p_values(counts: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
+    """Return p-values (m, k) of counts of parts together; the new object is one example more."""
+    no_better, total = (np.sum(one, axis=0) for one in zip(*counts, strict=True))
+    return np.asarray((no_better + 1) / (total + 1))
 
 
 def _by_label(scores: FloatArray, k: int, boundary: float) -> FloatArray:
@@ -283,14 +258,8 @@ def _by_label(scores: FloatArray, k: int, boundary: float) -> FloatArray:
 
 
 def _check_proven(fitted: Any) -> None:
-    """Refuse sources whose sets have no proven error.
-
-    Raises
-    ------
-    InputError
-        If new objects are scored by another model than calibration examples.
-    """
-    apart = ("holdout", "frozen") if len(fitted.folds) == 1 else ("cv", "cv-forest")
+    """Refuse sources by which new objects are scored by another model than examples."""
+    apart = KEPT_APART if len(fitted.folds) == 1 else ("cv", "cv-forest")
     if fitted.calibrate_on not in apart:
         raise InputError(
             "proven must be False where new objects are scored by other trees or models than "

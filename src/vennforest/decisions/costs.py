@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +14,7 @@ from vennforest._files import refuse_special
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.multiprobability import Multiprobability
 
-FORM = (
-    'JSON {"observed class": {"decision": cost}}, a list of rows in the order of the classes, or '
-    "a CSV file with the decisions in its first line and the observed class first in every other"
-)
+FORM = 'JSON {"observed class": {"decision": cost}}, or a list of rows in the order of the classes'
 
 
 @dataclass(frozen=True)
@@ -61,6 +56,13 @@ class CostMatrix:
     costs: FloatArray
     decisions: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        """Refuse costs that are not finite, and fewer than two decisions."""
+        if not np.isfinite(self.costs).all():
+            raise InputError("costs must be finite numbers, got NaN or inf")
+        if not 2 <= len(self.decisions) == self.costs.shape[1]:
+            raise InputError(f"costs must name at least two decisions, got {len(self.decisions)}")
+
     @classmethod
     def read(cls, given: Any, classes: NDArray[Any]) -> CostMatrix:
         """Return the costs that a matrix, a mapping, JSON text or a file contains.
@@ -78,6 +80,11 @@ class CostMatrix:
             If it is none of these, a class is missing or unknown, or a cost is not a finite number.
         """
         if isinstance(given, CostMatrix):
+            if len(given.costs) != len(classes):
+                raise InputError(
+                    f"costs must have a row for each of {len(classes)} classes, "
+                    f"got {len(given.costs)}"
+                )
             return given
         if isinstance(given, str | Path):
             given = _parse(given)
@@ -93,7 +100,7 @@ class CostMatrix:
                 f"costs must have a row and a column for each of {len(names)} classes "
                 f"({', '.join(names[:8])}), got shape {costs.shape}"
             )
-        return _checked(costs, names)
+        return cls(costs, tuple(names))
 
     @property
     def slack(self) -> float:
@@ -117,8 +124,7 @@ class CostMatrix:
 
     def paid(self, decided: IntArray, codes: IntArray) -> FloatArray:
         """Return what each decision cost, (n,), given the observed classes."""
-        paid: FloatArray = self.costs[codes, decided]
-        return paid
+        return np.asarray(self.costs[codes, decided])
 
     def settled(self, decided: IntArray, bounds: Multiprobability) -> NDArray[np.bool_]:
         """Tell which decisions (n,) cost least under all probabilities between the bounds.
@@ -186,20 +192,10 @@ def _parse(given: str | Path) -> Any:
             raise InputError(f"costs must be {FORM}, and there is no file {path}") from None
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"the costs in {path} cannot be read as text: {error}") from None
-    if text.lstrip().startswith(("{", "[")):
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(f"costs must be {FORM}, got JSON with a fault: {error}") from None
-    return _parse_csv(text)
-
-
-def _parse_csv(text: str) -> dict[str, dict[str, str]]:
-    lines = [line for line in csv.reader(io.StringIO(text), skipinitialspace=True) if line]
-    if len(lines) < 2 or any(len(line) != len(lines[0]) for line in lines):
-        raise InputError(f"costs must be {FORM}, got lines of different lengths or too few")
-    decisions = lines[0][1:]
-    return {line[0]: dict(zip(decisions, line[1:], strict=True)) for line in lines[1:]}
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"costs must be {FORM}, got JSON with a fault: {error}") from None
 
 
 def _from_dict(given: dict[Any, Any], names: list[str]) -> CostMatrix:
@@ -223,12 +219,4 @@ def _from_dict(given: dict[Any, Any], names: list[str]) -> CostMatrix:
         costs = np.array([[float(rows[name][key]) for key in decisions] for name in names])
     except (TypeError, ValueError):
         raise InputError("costs must be numbers, got something else among them") from None
-    return _checked(costs, decisions)
-
-
-def _checked(costs: FloatArray, decisions: list[str]) -> CostMatrix:
-    if not np.isfinite(costs).all():
-        raise InputError("costs must be finite numbers, got NaN or inf")
-    if costs.shape[1] < 2:
-        raise InputError(f"costs must name at least two decisions, got {costs.shape[1]}")
     return CostMatrix(costs, tuple(decisions))

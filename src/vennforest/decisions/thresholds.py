@@ -9,11 +9,20 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaincc, betainccinv
+from scipy.special import betainccinv
+from scipy.stats import binom
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from vennforest._messages import not_one_of
-from vennforest._validation import FloatArray, InputError, IntArray, check_scores, encode_labels
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_inside,
+    check_scores,
+    class_index,
+    encode_labels,
+)
+from vennforest.classifier import CalibratedClassifier
 from vennforest.sources import CalibrationExamples, whole_scores
 
 Promise = Literal["precision", "recall", "false alarms", "cost"]
@@ -158,19 +167,14 @@ def threshold_for(
 
     Notes
     -----
-    Precision: Learn then Test (Angelopoulos et al. 2021) over all thresholds from the highest. Of
-    the n examples at or above a threshold K are of the class, and were its precision below alpha,
-    so many had probability P(Bin(n, alpha) >= K) at most: its p-value. Thresholds are tested in
-    this fixed sequence until one is not rejected. As 29 examples at least are needed for .9 and
-    .05, the sequence begins there, and at 2, 4, 8 ... times as many; each start has its part of
-    delta, and takes along what is left of the earlier ones that were rejected all the way to it
-    (the fallback procedure, Wiens 2003). Exact if, once the precision is too low as the threshold
-    falls, it stays so.
-
-    Recall and false alarms move in one direction with the threshold, so one exact binomial
-    limit serves for all thresholds. Costs: exact binomial limits for false alarms and for misses,
-    at ranks 1, 2, 3, 5, 8 ... with an equal part of delta for each, are valid for all thresholds at
-    once.
+    ``docs/promises.md`` has what is proved and measured. Precision: Learn then Test (Angelopoulos
+    et al. 2021) from the highest threshold down. Of the n examples at or above one K are of the
+    class; its p-value is P(Bin(n, precision) >= K). Thresholds are tested until one is not
+    rejected, from as many examples on as could be rejected, and from 2, 4, 8 ... times as many;
+    each start has its part of delta, and takes along what is left of earlier ones (the fallback
+    procedure, Wiens 2003). Recall and false alarms move in one direction with the threshold: one
+    exact binomial limit serves for all. Costs: exact binomial limits of false alarms and misses at
+    ranks 1, 2, 3, 5, 8 ..., with an equal part of delta for each.
 
     Examples
     --------
@@ -183,13 +187,15 @@ def threshold_for(
     array([ 0,  1,  1,  1,  1,  1, -1, -1])
     """
     promise, target = _asked(precision, recall, false_alarms, rows, cost, costs)
-    delta = _inside(delta, "delta")
+    delta = check_inside(delta, "delta")
     if abstain and promise != "precision":
         raise InputError("abstain must be False but with precision, got True")
     scores, labels, exact, score = _examples(model, y, pos_label)
-    n, lower = len(labels), None
+    n, positives = len(labels), int(labels.sum())
     if not n:
         raise InputError("y must contain at least one example, got none")
+    about = promise, target, delta
+    threshold = lower = None
     if promise == "precision":
         threshold = _precise(scores, labels, target, delta / (2 if abstain else 1))
         if abstain:
@@ -201,10 +207,24 @@ def threshold_for(
         threshold = _recalling(scores, labels, target, delta)
     elif promise == "false alarms":
         threshold = _quiet(scores, labels, target, delta)
-    else:
-        assert costs is not None
+    elif costs is not None:
         threshold = _cheap(scores, labels, target, costs, delta)
-    return _told(threshold, lower, promise, target, delta, costs, scores, labels, exact, score)
+    if threshold is None and lower in (None, -np.inf):
+        why = _why(promise, target, delta, n, positives)
+        return Threshold(None, None, *about, None, 0.0, 0.0, n, exact, why, score)
+    threshold = np.inf if threshold is None else threshold
+    flagged = scores >= threshold
+    hits, alarms = int((flagged & labels).sum()), int((flagged & ~labels).sum())
+    paid = 0.0 if costs is None else (costs[0] * alarms + costs[1] * (positives - hits)) / n
+    observed = {
+        "precision": hits / (hits + alarms) if hits + alarms else None,
+        "recall": hits / positives if positives else None,
+        "false alarms": alarms / n,
+        "cost": paid,
+    }[promise]
+    undecided = 0.0 if lower is None else float((~flagged & (scores > lower)).mean())
+    share = float(flagged.mean())
+    return Threshold(threshold, lower, *about, observed, share, undecided, n, exact, "", score)
 
 
 def _asked(
@@ -227,28 +247,20 @@ def _asked(
         if (value is None) == (named == [own]):
             raise InputError(f"{name} must be given with {own}, and only with it, got {value!r}")
     if precision is not None:
-        return "precision", _inside(precision, "precision")
+        return "precision", check_inside(precision, "precision")
     if recall is not None:
-        return "recall", _inside(recall, "recall")
+        return "recall", check_inside(recall, "recall")
     if false_alarms is not None:
-        assert rows is not None
         share = _above(false_alarms, "false_alarms") / _above(rows, "rows")
         if share >= 1:
             raise InputError(f"false_alarms must be fewer than rows, got {false_alarms!r}")
         return "false alarms", share
-    assert cost is not None
     pair = np.asarray(costs, np.float64)
     if pair.shape != (2,) or not (np.isfinite(pair) & (pair >= 0)).all() or not pair.any():
         raise InputError(
             f"costs must be two numbers, of a false alarm and of a miss, got {costs!r}"
         )
     return "cost", _above(cost, "cost")
-
-
-def _inside(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise InputError(f"{name} must lie between 0 and 1, both excluded, got {value!r}")
-    return float(value)
 
 
 def _above(value: Any, name: str) -> float:
@@ -266,7 +278,7 @@ def _examples(
         scores = _one_column(model)
         check_consistent_length(scores, y)
         codes, classes = encode_labels(y)
-        code = _code(classes.tolist(), pos_label)
+        code = class_index(classes, pos_label)
         return scores, codes == code, True, _one_column
     if not hasattr(model, "predict_proba"):
         raise InputError(
@@ -274,13 +286,13 @@ def _examples(
             f"{type(model).__name__} and no y"
         )
     check_is_fitted(model, "classes_")
-    fitted = getattr(model, "_fitted", None)
-    if fitted is None:
+    if not isinstance(model, CalibratedClassifier):
         raise InputError(
             "model must be a CalibratedClassifier, whose calibration scores are kept, got "
             f"{type(model).__name__}: give the scores of other examples, and their labels as y"
         )
-    code = _code(fitted.classes.tolist(), pos_label)
+    fitted = model._state
+    code = class_index(fitted.classes, pos_label)
     examples = CalibrationExamples.of(fitted.folds)
     way_out = "give scores of independent examples, and their labels as y"
     if fitted.calibrate_on == "training":
@@ -320,16 +332,6 @@ def _one_column(scores: Any) -> FloatArray:
     return checked
 
 
-def _code(labels: list[Any], pos_label: Any) -> int:
-    if pos_label is None:
-        if len(labels) != 2:
-            raise InputError(f"pos_label must be one of {labels} where these are not two, got None")
-        return 1
-    if pos_label not in labels:
-        raise not_one_of("pos_label", labels, pos_label)
-    return labels.index(pos_label)
-
-
 def fewest(share: float, delta: float) -> int:
     """Return how many examples without an exception reject that their share is at most this."""
     return max(1, int(np.ceil(np.log(delta) / np.log(share) - 1e-9)))
@@ -362,20 +364,6 @@ def _steps(scores: FloatArray, labels: NDArray[np.bool_]) -> tuple[FloatArray, I
     return ranked[last], last + 1, of_class[last]
 
 
-def at_least(k: Any, n: Any, share: Any) -> FloatArray:
-    """Return P(Bin(n, share) >= k), elementwise; k and n from 0 on."""
-    k, n = np.asarray(k, np.float64), np.asarray(n, np.float64)
-    some: FloatArray = betainc(np.maximum(k, 1), np.maximum(n - k + 1, 1), share)
-    return np.where(k <= 0, 1.0, np.where(k > n, 0.0, some))
-
-
-def at_most(k: Any, n: Any, share: Any) -> FloatArray:
-    """Return P(Bin(n, share) <= k), elementwise; k and n from 0 on."""
-    k, n = np.asarray(k, np.float64), np.asarray(n, np.float64)
-    some: FloatArray = betaincc(k + 1, np.maximum(n - k, 1), share)
-    return np.where(k >= n, 1.0, some)
-
-
 def _precise(
     scores: FloatArray, labels: NDArray[np.bool_], share: float, delta: float
 ) -> float | None:
@@ -383,7 +371,8 @@ def _precise(
     values, n, k = _steps(scores, labels)
     starts, part = _starts(len(scores), share, delta)
     found, level, nth = None, 0.0, 0
-    for value, count, p in zip(values, n.tolist(), at_least(k, n, share).tolist(), strict=True):
+    p_values = np.asarray(binom.sf(k - 1, n, share))
+    for value, count, p in zip(values, n.tolist(), p_values.tolist(), strict=True):
         while nth < len(starts) and count >= starts[nth]:
             level, nth = level + part, nth + 1
         if level and p <= level:
@@ -398,7 +387,7 @@ def _recalling(
 ) -> float | None:
     """Return the largest threshold whose recall is at least the share; None: there is none."""
     values, _, k = _steps(scores, labels)
-    sound = np.flatnonzero(at_least(k, k[-1], share) <= delta)
+    sound = np.flatnonzero(binom.sf(k - 1, k[-1], share) <= delta)
     return float(values[sound[0]]) if len(sound) else None
 
 
@@ -407,10 +396,10 @@ def _quiet(
 ) -> float | None:
     """Return the smallest threshold above which the share of others is at most this."""
     values, n, k = _steps(scores, labels)
-    sound = np.flatnonzero(at_most(n - k, len(scores), share) <= delta)
+    sound = np.flatnonzero(binom.cdf(n - k, len(scores), share) <= delta)
     if len(sound):
         return float(values[sound[-1]])
-    nobody = bool(at_most(0, len(scores), share) <= delta)
+    nobody = bool(binom.cdf(0, len(scores), share) <= delta)
     return float(np.nextafter(values[0], np.inf)) if nobody else None
 
 
@@ -449,62 +438,23 @@ def _cheap(
     return float(values[best]) if expected[best] <= cost else None
 
 
-def _told(
-    threshold: float | None,
-    lower: float | None,
-    promise: Promise,
-    target: float,
-    delta: float,
-    costs: tuple[float, float] | None,
-    scores: FloatArray,
-    labels: NDArray[np.bool_],
-    exact: bool,
-    score: Callable[[Any], FloatArray],
-) -> Threshold:
-    """Return the threshold with what is seen among the calibration examples."""
-    n, positives = len(labels), int(labels.sum())
-    if threshold is None and lower in (None, -np.inf):
-        why = _why(promise, target, delta, n, positives)
-        return Threshold(None, None, promise, target, delta, None, 0.0, 0.0, n, exact, why, score)
-    threshold = np.inf if threshold is None else threshold
-    flagged = scores >= threshold
-    hits, alarms = int((flagged & labels).sum()), int((flagged & ~labels).sum())
-    observed: float | None
-    if promise == "precision":
-        observed = hits / (hits + alarms) if hits + alarms else None
-    elif promise == "recall":
-        observed = hits / positives
-    elif promise == "false alarms":
-        observed = alarms / n
-    else:
-        assert costs is not None
-        observed = (costs[0] * alarms + costs[1] * (positives - hits)) / n
-    undecided = 0.0 if lower is None else float((~flagged & (scores > lower)).mean())
-    share = float(flagged.mean())
-    return Threshold(
-        threshold, lower, promise, target, delta, observed, share, undecided, n, exact, "", score
-    )
-
-
 def _why(promise: Promise, target: float, delta: float, n: int, positives: int) -> str:
     """Return why no threshold keeps a promise, with what would be needed."""
-    start = f"impossible with these data: no threshold promises {_words(promise, target)} with "
-    start += f"probability {1 - delta:g}"
-    if promise == "precision":
-        need, have, what = fewest(target, delta), n, "examples with the highest scores, all"
-        end = f"at least the {need:,} {what} of the class, would show it at best"
-    elif promise == "recall":
-        need, have = fewest(target, delta), positives
-        end = f"{need:,} examples of the class are needed"
-    elif promise == "false alarms":
-        need, have = fewest(1 - target, delta), n
-        end = f"{need:,} examples are needed"
-    else:
+    what = f"a {promise} of {target:g}"
+    if promise not in ("precision", "recall"):
+        what = f"at most {target:g} of {promise} per case"
+    start = f"impossible with these data: no threshold promises {what} with probability "
+    start += f"{1 - delta:g}"
+    if promise == "cost":
         return f"{start}; ask for less, or for a larger delta, or calibrate on more examples"
+    need = fewest(1 - target if promise == "false alarms" else target, delta)
+    end, have = {
+        "precision": (
+            f"at least the {need:,} examples with the highest scores, all of the class, would show "
+            "it at best",
+            n,
+        ),
+        "recall": (f"{need:,} examples of the class are needed", positives),
+        "false alarms": (f"{need:,} examples are needed", n),
+    }[promise]
     return f"{start} ({end}; there are {have:,}); ask for less, or for a larger delta"
-
-
-def _words(promise: Promise, target: float) -> str:
-    if promise in ("precision", "recall"):
-        return f"a {promise} of {target:g}"
-    return f"at most {target:g} of {promise} per case"

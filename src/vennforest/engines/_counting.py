@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._validation import FloatArray, InputError, warn_of_small_weights
-from vennforest.batch import matrix_of
+from vennforest.batch import check_number, find_column, matrix_of
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import OneVsRestCalibrator, make_calibrator
 from vennforest.calibrators.core.scores import HigherIs
@@ -19,9 +20,6 @@ from vennforest.calibrators.venn_abers import VennAbers
 from vennforest.counts import ScoreCounts, ScoreGrid, sql_number
 from vennforest.engines._workers import label_kind, labels_of, with_rows
 from vennforest.tables.refusals import bad_score, bad_weight, row_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Grid = ScoreGrid | Literal["auto"] | None
 """The grid that scores are put on; "auto": a million cells from 0 to 1; None: as they are."""
@@ -117,14 +115,11 @@ class Counting:
             counts = counts + self._count(batch, where, done, classes)
         return counts
 
-    def check(self, batches: Iterable[pa.RecordBatch], where: str) -> None:
-        """Refuse the first row that cannot be counted."""
+    def check(self, batches: Iterable[pa.RecordBatch], of: int | str) -> None:
+        """Refuse the first row that cannot be counted, of a partition or a file."""
+        where = f"partition {of}" if isinstance(of, int) else of
         for batch, done in with_rows(batches, [], self.target, where):
             self._read(batch, where, done)
-
-    def check_partition(self, batches: Iterable[pa.RecordBatch], number: int) -> None:
-        """Refuse the first row of a partition that cannot be counted, see `check`."""
-        self.check(batches, f"partition {number}")
 
     def _read(
         self, batch: pa.RecordBatch, where: str, first: int
@@ -175,8 +170,18 @@ class Counting:
             vectors=self.vectors,
         )
 
-    def of_groups(self, groups: Sequence[pa.Table]) -> ScoreCounts:
-        """Return counts from the results of `Statement.groups`, one a column of scores."""
+    def of_groups(
+        self, groups: Sequence[pa.Table], where: str, check: Callable[[], None]
+    ) -> ScoreCounts:
+        """Return counts from the results of `Statement.groups`, one a column of scores.
+
+        Where rows cannot be counted, ``check`` refuses the first of them.
+        """
+        if any(group["label"].null_count for group in groups):
+            check()
+            raise InputError(f"{where} must stay as it is while it is read, got other rows")
+        if not any(len(group) for group in groups):
+            raise InputError(f"{where} must contain at least one row, got none")
         found = [_Groups.of(table, self) for table in groups]
         counting = self
         if self.classes is None:
@@ -213,8 +218,6 @@ class _Groups:
 
     @classmethod
     def of(cls, table: pa.Table, counting: Counting) -> _Groups:
-        import pyarrow as pa
-
         names = [name for name in table.column_names if name not in ("label", "n")]
         kept = {name: table[name].combine_chunks() for name in [*names, "label", "n"]}
         at = matrix_of({name: kept[name] for name in names})
@@ -273,11 +276,11 @@ def _against_rest(calibrator: Calibrator, probabilities: bool) -> bool:
 
 LARGEST = "1.7976931348623157e308"
 
-FINITE = {
-    '"': "isfinite({x})",
-    "`": f"NOT isnan({{x}}) AND {{x}} BETWEEN -{LARGEST} AND {LARGEST}",
+TESTS = {
+    '"': ("isfinite({x})", "(isfinite({x}) OR isinf({x}))"),
+    "`": (f"NOT isnan({{x}}) AND {{x}} BETWEEN -{LARGEST} AND {LARGEST}", "NOT isnan({x})"),
 }
-"""The test for a finite number of DuckDB and of Spark, by their quotes.
+"""The tests for a finite number, and for one that is not NaN, of DuckDB and Spark by their quotes.
 
 DuckDB answers other tests from the range that a Parquet file declares, which knows nothing of NaN:
 ``isnan`` is then false in every row, and ``BETWEEN`` true.
@@ -293,8 +296,22 @@ class Statement:
 
     counting: Counting
     quote: str
-    whole: bool = True
-    floats: bool = False
+    whole: bool
+    floats: bool
+
+    @classmethod
+    def of(cls, counting: Counting, schema: pa.Schema, quote: str, where: str) -> Statement:
+        """Take the columns of a table, once they are there and contain numbers."""
+        for name in counting.columns:
+            find_column(name, schema.names, where)
+            if name != counting.target:
+                check_number(name, schema.field(name).type, where)
+        whole, weight = True, counting.weight
+        if weight is not None:
+            kind = schema.field(weight).type
+            whole = bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+        floats = bool(pa.types.is_floating(schema.field(counting.target).type))
+        return cls(counting, quote, whole, floats)
 
     def name(self, column: str) -> str:
         """Return a quoted name."""
@@ -303,16 +320,17 @@ class Statement:
     def good(self) -> str:
         """Return the condition that a row can be counted."""
         counting, target = self.counting, self.name(self.counting.target)
-        tests = [f"{target} IS NOT NULL", *([not_nan(target, self.quote)] if self.floats else [])]
+        finite, not_nan = TESTS[self.quote]
+        tests = [f"{target} IS NOT NULL", *([not_nan.format(x=target)] if self.floats else [])]
         for score in counting.scores:
             s = f"CAST({self.name(score)} AS DOUBLE)"
-            tests.append(is_finite(s, self.quote))
+            tests.append(finite.format(x=s))
             if counting.grid is not None:
                 low, high = sql_number(counting.grid.low), sql_number(counting.grid.high)
                 tests.append(f"{s} BETWEEN {low} AND {high}")
         if counting.weight is not None:
             w = f"CAST({self.name(counting.weight)} AS DOUBLE)"
-            tests.append(f"{is_finite(w, self.quote)} AND {w} >= 0")
+            tests.append(f"{finite.format(x=w)} AND {w} >= 0")
         # A test of a missing cell is neither true nor false, and its opposite neither.
         return f"coalesce({' AND '.join(tests)}, FALSE)"
 
@@ -349,15 +367,3 @@ class Statement:
 def quoted(column: str, quote: str) -> str:
     """Return a name between quotes, those in it doubled."""
     return quote + column.replace(quote, 2 * quote) + quote
-
-
-def is_finite(number: str, quote: str) -> str:
-    """Return the test that a double is there and finite; NULL where it is missing."""
-    return FINITE[quote].format(x=number)
-
-
-def not_nan(number: str, quote: str) -> str:
-    """Return the test that a double is not NaN."""
-    if quote == "`":
-        return f"NOT isnan({number})"
-    return f"({is_finite(number, quote)} OR isinf({number}))"

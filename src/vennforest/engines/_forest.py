@@ -9,11 +9,12 @@ on several partitions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import attrs
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
@@ -38,9 +39,6 @@ from vennforest.sources.partitions import (
 )
 from vennforest.sources.row_hashes import HashArray
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 MOST_SCORES = 1 << 20
 """Distinct scores up to which the counts that calibrate two classes are exact."""
 
@@ -51,6 +49,7 @@ MOST_VECTORS = 1 << 20
 """Rows that calibrate more than two classes: all, or so many of them drawn at random."""
 
 Batches = Iterable["pa.RecordBatch"]
+Read = Callable[[Batches, int], Labelled]
 PartitionTask = Callable[[Batches, int], Any]
 CrewTask = Callable[[Sequence[tuple[int, Batches]], int], Any]
 
@@ -99,8 +98,8 @@ def fit_partitions(
     estimator = with_seed(resolve_estimator(model.estimator, model.n_jobs), random_state)
     check_forest(estimator)
     seed = int(random_state.randint(2**31 - 1))
-    reading = Reading(list(features), target)
-    seen: dict[int, Seen] = backend.each(reading.look)
+    read: Read = partial(read_labelled, list(features), target)
+    seen: dict[int, Seen] = backend.each(partial(_look, read))
     numbers = sorted(number for number, one in seen.items() if one.n)
     if len(numbers) < 2:
         raise InputError(
@@ -114,15 +113,16 @@ def fit_partitions(
         )
     crews = plan(estimator, len(numbers), source.per_tree)
     held = [tuple(numbers[p] for p in crew.partitions) for crew in crews]
-    growing = Growing(reading, estimator, classes, tuple(crews), held, seen)
-    forest = join_forests(backend.crews(growing.grow, held))
+    forest = join_forests(
+        backend.crews(partial(_grow, read, seen, estimator, classes, crews), held)
+    )
     forest.feature_names_in_ = np.array(features, dtype=object)
     membership = bags_of(crews, len(numbers))
     members = Members(forest, source.votes, model.n_jobs)
     # Workers score one partition each: threads would be in each other's way.
     shipped = Shipment((ForestAnswers(forest, source.votes, 1), membership))
-    scoring = Scoring(reading, shipped, classes, numbers, seen, MOST_DRAWN, seed)
-    found = backend.each(scoring.tally)
+    homes_of = {number: home for home, number in enumerate(numbers)}
+    found = backend.each(partial(_tally, read, seen, shipped, classes, homes_of, MOST_DRAWN, seed))
     tallies: list[Tally] = [found[number] for number in numbers]
     leaves_out = source.subforest == "exchangeable"
     scores, codes, weight, homes = _examples(tallies, len(classes), leaves_out)
@@ -156,105 +156,81 @@ def _source(model: CalibratedClassifier) -> Partitions:
     return source
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Which columns are read, and what a partition holds."""
-
-    features: list[str]
-    target: str
-
-    def rows(self, batches: Batches, number: int) -> Labelled:
-        """Return the rows of a partition."""
-        return read_labelled(batches, self.features, self.target, f"partition {number}")
-
-    def look(self, batches: Batches, number: int) -> Seen:
-        """Return what a partition holds."""
-        return see(self.rows(batches, number))
-
-    def checked(self, batches: Batches, number: int, before: Seen) -> Labelled:
-        """Return the rows of a partition, if they are those that were there before."""
-        rows = self.rows(batches, number)
-        now = see(rows)
-        if (now.n, now.checksum) != (before.n, before.checksum):
-            raise InputError(
-                f"partition {number} must contain the same rows each time that it is read, so "
-                f"it is known which are out of bag, got {before.n} rows and then {now.n} rows, or "
-                "others: store or persist the data before fitting"
-            )
-        return rows
+def _look(read: Read, batches: Batches, number: int) -> Seen:
+    """Return what a partition holds, whatever the order of its rows."""
+    return _seen(read(batches, number))
 
 
-def see(rows: Labelled) -> Seen:
-    """Return what rows come to, whatever their order."""
+def _seen(rows: Labelled) -> Seen:
     total = int(rows.hashes().sum(dtype=np.uint64)) if len(rows.y) else 0
     return Seen(len(rows.y), np.unique(rows.y), total)
 
 
-@dataclass(frozen=True)
-class Growing:
-    """Crews of trees, each grown on its partitions."""
-
-    reading: Reading
-    estimator: Any
-    classes: NDArray[Any]
-    planned: tuple[Crew, ...]
-    held: list[tuple[int, ...]]
-    seen: dict[int, Seen]
-
-    def grow(self, partitions: Sequence[tuple[int, Batches]], crew: int) -> Any:
-        """Return the forest of one crew."""
-        parts = [
-            self.reading.checked(batches, number, self.seen[number])
-            for number, batches in sorted(partitions, key=lambda one: one[0])
-        ]
-        y = np.concatenate([part.y for part in parts]).astype(self.classes.dtype)
-        data = TrainingData(
-            np.concatenate([part.X for part in parts]),
-            y,
-            np.searchsorted(self.classes, y),
-            self.classes,
+def _checked(read: Read, before: Seen, batches: Batches, number: int) -> Labelled:
+    """Return the rows of a partition, if they are those that were there before."""
+    rows = read(batches, number)
+    now = _seen(rows)
+    if (now.n, now.checksum) != (before.n, before.checksum):
+        raise InputError(
+            f"partition {number} must contain the same rows each time that it is read, so it is "
+            f"known which are out of bag, got {before.n} rows and then {now.n} rows, or others: "
+            "store or persist the data before fitting"
         )
-        return grow(self.estimator, data, self.planned[crew])
+    return rows
 
 
-@dataclass(frozen=True)
-class Scoring:
-    """Partitions, each scored by the trees of the others."""
+def _grow(
+    read: Read,
+    seen: dict[int, Seen],
+    estimator: Any,
+    classes: NDArray[Any],
+    planned: Sequence[Crew],
+    partitions: Sequence[tuple[int, Batches]],
+    crew: int,
+) -> Any:
+    """Return the forest of one crew, grown on its partitions."""
+    parts = [
+        _checked(read, seen[number], batches, number)
+        for number, batches in sorted(partitions, key=lambda one: one[0])
+    ]
+    y = np.concatenate([part.y for part in parts]).astype(classes.dtype)
+    X = np.concatenate([part.X for part in parts])
+    return grow(estimator, TrainingData(X, y, np.searchsorted(classes, y), classes), planned[crew])
 
-    reading: Reading
-    shipped: Shipment
-    classes: NDArray[Any]
-    numbers: list[int]
-    seen: dict[int, Seen]
-    draws: int
-    seed: int
 
-    def tally(self, batches: Batches, number: int) -> Tally | None:
-        """Return what one partition's out-of-bag scores come to; None of an empty one."""
-        before = self.seen[number]
-        if not before.n:
-            return None
-        rows = self.reading.checked(batches, number, before)
-        answers, membership = self.shipped.open()
-        home = np.full(before.n, self.numbers.index(number))
-        X = answers.check(_named(rows.X, self.reading.features))
-        scores = answers.mean(X, membership, home)
-        codes = np.searchsorted(self.classes, rows.y.astype(self.classes.dtype))
-        counts, size = None, self.draws
-        if len(self.classes) == 2:
-            counts = ScoreCounts.from_scores(scores, codes, classes=[0, 1])
-        else:
-            size = MOST_VECTORS
-        drawn = np.random.default_rng((self.seed, number))
-        keys = drawn.integers(0, 2**64, before.n, dtype=np.uint64)
-        some = bottom_sample(keys, size)
-        return Tally(counts, scores[some], codes[some], some, keys[some])
+def _tally(
+    read: Read,
+    seen: dict[int, Seen],
+    shipped: Shipment,
+    classes: NDArray[Any],
+    homes: dict[int, int],
+    draws: int,
+    seed: int,
+    batches: Batches,
+    number: int,
+) -> Tally | None:
+    """Return what a partition's scores by the trees of others come to; None of an empty one."""
+    before = seen[number]
+    if not before.n:
+        return None
+    rows = _checked(read, before, batches, number)
+    answers, membership = shipped.open()
+    X = answers.check(_named(rows.X, answers.ensemble.feature_names_in_.tolist()))
+    scores = answers.mean(X, membership, np.full(before.n, homes[number]))
+    codes = np.searchsorted(classes, rows.y.astype(classes.dtype))
+    counts, size = None, draws
+    if len(classes) == 2:
+        counts = ScoreCounts.from_scores(scores, codes, classes=[0, 1])
+    else:
+        size = MOST_VECTORS
+    drawn = np.random.default_rng((seed, number))
+    keys = drawn.integers(0, 2**64, before.n, dtype=np.uint64)
+    some = bottom_sample(keys, size)
+    return Tally(counts, scores[some], codes[some], some, keys[some])
 
 
 def _named(X: NDArray[np.float32], features: list[str]) -> Any:
     """Return rows with names, as the forest was told them."""
-    import pyarrow as pa
-
     return pa.Table.from_arrays([pa.array(column) for column in X.T], names=features)
 
 

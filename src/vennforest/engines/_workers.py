@@ -8,22 +8,18 @@ import pickle
 import platform
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from vennforest._answers import need_pyarrow
 from vennforest._program import __version__
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor, check_number, find_column, matrix_of
 from vennforest.sources.row_hashes import HashArray, hash_rows
 from vennforest.tables.refusals import no_label, row_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 KEPT = 4
 """Models that a worker keeps open."""
@@ -65,18 +61,18 @@ class Shipment:
             return _open[self.key]
 
 
-@dataclass(frozen=True)
-class Predicting:
-    """A model on its way, and what it reads of a partition."""
+def shipped_predictor(
+    model: Any, schema: pa.Schema, options: dict[str, Any]
+) -> tuple[BatchPredictor, Shipment]:
+    """Return what predicts batches here, and what `open_predictor` makes it of on workers."""
+    predictor = BatchPredictor(model, schema, **options)
+    return predictor, Shipment((model, schema, {**options, "columns": predictor.columns}))
 
-    shipped: Shipment
-    schema: pa.Schema
-    options: dict[str, Any]
-    """Of the `BatchPredictor`."""
 
-    def predictor(self) -> BatchPredictor:
-        """Return what predicts batches of such a partition."""
-        return BatchPredictor(self.shipped.open(), self.schema, **self.options)
+def open_predictor(shipped: Shipment) -> BatchPredictor:
+    """Return what predicts batches, on a worker."""
+    model, schema, options = shipped.open()
+    return BatchPredictor(model, schema, **options)
 
 
 def _packed(thing: Any) -> bytes:
@@ -110,10 +106,10 @@ class Labelled(NamedTuple):
 
 
 def read_labelled(
-    batches: Iterable[pa.RecordBatch], features: Sequence[str], target: str, where: str
+    features: Sequence[str], target: str, batches: Iterable[pa.RecordBatch], number: int
 ) -> Labelled:
     """Return the rows of a partition."""
-    need_pyarrow()
+    where = f"partition {number}"
     tables: list[NDArray[np.float32]] = []
     labels: list[NDArray[Any]] = []
     for batch, done in with_rows(batches, features, target, where):
@@ -149,8 +145,6 @@ def with_rows(
 
 def labels_of(column: pa.Array, name: str, where: str, first: int) -> NDArray[Any]:
     """Return a column of labels."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     values = column.to_numpy(zero_copy_only=False)

@@ -11,16 +11,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vennforest._answers import need_pyarrow
+import pyarrow as pa
+
+from vennforest._messages import needed
 from vennforest._validation import InputError
-from vennforest.batch import BatchPredictor, find_column
+from vennforest.batch import find_column
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.scores import HigherIs
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
-from vennforest.engines._workers import Predicting, Shipment, labels_of_all
+from vennforest.engines._workers import (
+    Shipment,
+    labels_of_all,
+    open_predictor,
+    shipped_predictor,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,24 +48,8 @@ def calibrate(
 ) -> Calibrator:
     """Fit a calibrator to scores and labels, of which only counts leave the partitions.
 
-    Parameters
-    ----------
-    frame : dask.dataframe.DataFrame
-    score, target, method, weight, classes, grid, higher_is
-        See `vennforest.engines.duckdb.calibrate`.
-
-    Returns
-    -------
-    Calibrator
-        Fitted, equal to a fit to all rows.
-
-    Raises
-    ------
-    InputError
-        If a column is missing or of another kind in some partition, a score is not finite or
-        outside the grid, or a label is missing; naming the partition.
-    ImportError
-        If dask or pyarrow is not installed.
+    Arguments, result and errors are those of `vennforest.engines.duckdb.calibrate`; errors name the
+    partition. ``frame`` is a ``dask.dataframe.DataFrame``.
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
     parts = _delayed_parts(frame, counting.columns)
@@ -90,37 +81,24 @@ def predict(
     model : CalibratedClassifier or calibrator
         Fitted; sent once to each worker.
     columns, carried, answers, level
-        See `vennforest.engines.duckdb.predict`; ``carried=None``: all columns.
+        As of `vennforest.BatchPredictor`; ``carried=None``: all columns.
 
     Returns
     -------
     dask.dataframe.DataFrame
-        With the partitions and index of ``frame``, not computed yet. Errors name the partition.
-
-    Raises
-    ------
-    InputError
-        If a column is missing or contains no numbers.
-    ImportError
-        If dask or pyarrow is not installed.
+        With the partitions and index of ``frame``, not computed yet. Errors are those of
+        `vennforest.BatchPredictor`, and name the partition.
     """
     dask = _dask()
-    pa = need_pyarrow()
     carried = [str(name) for name in frame.columns] if carried is None else list(carried)
     empty = frame._meta.iloc[:0]
     schema = pa.Schema.from_pandas(empty, preserve_index=False)
-    options: dict[str, Any] = {
-        "columns": columns,
-        "carried": carried,
-        "answers": answers,
-        "level": level,
-    }
-    predictor = BatchPredictor(model, schema, **options)
-    task = Predicting(Shipment(model), schema, {**options, "columns": predictor.columns})
+    options = {"columns": columns, "carried": carried, "answers": answers, "level": level}
+    predictor, shipment = shipped_predictor(model, schema, options)
     meta = _frame_of(predictor.schema.empty_table(), carried, empty)
-    shipped = dask.delayed(task)
+    shipped = dask.delayed(shipment)
     parts = [
-        dask.delayed(_predict)(shipped, part, number)
+        dask.delayed(_predict)(shipped, carried, part, number)
         for number, part in enumerate(frame.to_delayed())
     ]
     import dask.dataframe as dd
@@ -166,8 +144,6 @@ def fit(
     ------
     InputError
         If a partition is not what the others are, or changed; naming it.
-    ImportError
-        If dask or pyarrow is not installed.
     """
     _dask()
     if features is None:
@@ -187,8 +163,7 @@ class _Backend:
     def each(self, task: PartitionTask) -> dict[int, Any]:
         shipped = _dask().delayed(task)
         parts = _delayed_parts(self.frame, self.columns)
-        found = _computed([_dask().delayed(_call)(shipped, *one) for one in parts])
-        return dict(enumerate(found))
+        return dict(enumerate(_computed([_run(shipped, *one) for one in parts])))
 
     def crews(self, task: CrewTask, held: Sequence[tuple[int, ...]]) -> list[Any]:
         shipped = _dask().delayed(task)
@@ -200,13 +175,13 @@ class _Backend:
         return list(_computed(jobs))
 
 
-def _predict(task: Predicting, part: pd.DataFrame, number: int) -> pd.DataFrame:
+def _predict(
+    shipped: Shipment, carried: list[str], part: pd.DataFrame, number: int
+) -> pd.DataFrame:
     """Return the predictions for one partition, with its index."""
-    import pyarrow as pa
-
-    predictor = task.predictor()
+    predictor = open_predictor(shipped)
     found = list(predictor(_batches(part), f"partition {number}"))
-    return _frame_of(pa.Table.from_batches(found, predictor.schema), task.options["carried"], part)
+    return _frame_of(pa.Table.from_batches(found, predictor.schema), carried, part)
 
 
 def _frame_of(table: Any, carried: list[str], part: pd.DataFrame) -> pd.DataFrame:
@@ -229,8 +204,6 @@ def _call_crew(task: CrewTask, parts: list[Any], numbers: tuple[int, ...], crew:
 
 
 def _batches(part: pd.DataFrame) -> Any:
-    import pyarrow as pa
-
     return pa.Table.from_pandas(part, preserve_index=False).to_batches()
 
 
@@ -241,11 +214,12 @@ def _add(parts: list[ScoreCounts]) -> ScoreCounts:
 def _delayed_parts(frame: Any, columns: Sequence[str]) -> list[tuple[Any, int]]:
     """Return the partitions of a frame, of these columns where they can be read alone."""
     _dask()
-    need_pyarrow()
     if not hasattr(frame, "to_delayed") or not hasattr(frame, "columns"):
         raise InputError(f"frame must be a Dask DataFrame, got {type(frame).__name__}")
-    known = [name for name in dict.fromkeys(columns) if name in frame.columns]
-    return [(part, number) for number, part in enumerate(frame[known].to_delayed())]
+    for name in columns:
+        find_column(name, [str(one) for one in frame.columns], "the data frame")
+    some = frame[list(dict.fromkeys(columns))]
+    return [(part, number) for number, part in enumerate(some.to_delayed())]
 
 
 @contextmanager
@@ -271,11 +245,5 @@ def _computed(jobs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _dask() -> Any:
-    try:
-        import dask
-        import dask.dataframe
-    except ImportError as missing:
-        raise ImportError(
-            "vennforest.engines.dask needs Dask: install it with pip install 'vennforest[dask]'"
-        ) from missing
-    return dask
+    needed("dask.dataframe", "data frames of Dask", "dask")
+    return needed("dask", "data frames of Dask", "dask")

@@ -7,19 +7,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vennforest._answers import need_pyarrow
+import pyarrow as pa
+from pyarrow import parquet
+
 from vennforest._files import check_output, files_of, one_line, written_whole
+from vennforest._messages import needed
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_count
-from vennforest.batch import BatchPredictor, check_number, find_column
+from vennforest.batch import BatchPredictor
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.scores import HigherIs
 from vennforest.engines._counting import Counting, Grid, Statement, fitted_to, quoted
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["calibrate", "predict"]
 
@@ -75,35 +75,22 @@ def calibrate(
     Returns
     -------
     Calibrator
-        Fitted.
+        Fitted, equal to a fit to all rows.
 
     Raises
     ------
     InputError
         If a file or column is missing or of another kind, a score is not finite or outside the
         grid, or a label is missing; with the file and the row, from 1.
-    ImportError
-        If duckdb or pyarrow is not installed.
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
-    pa = need_pyarrow()
     with opened(source, config) as table:
-        schema = table.schema()
-        for name in counting.columns:
-            find_column(name, schema.names, table.shown)
-            if name != target:
-                check_number(name, schema.field(name).type, table.shown)
-        whole = weight is None or _is_whole(schema.field(weight).type)
-        floats = pa.types.is_floating(schema.field(target).type)
-        statement = Statement(counting, '"', whole, floats)
+        statement = Statement.of(counting, table.schema(), '"', table.shown)
         groups = [table.run(query) for query in statement.groups("source")]
-        if any(group["label"].null_count for group in groups):
-            table.check(counting)
-        if not any(len(group) for group in groups):
-            raise InputError(f"{table.shown} must contain at least one row, got none")
+        counts = counting.of_groups(groups, table.shown, lambda: table.check(counting))
         if weight is None:
             table.check_rows(int(sum(groups[0]["n"].to_pylist())))
-        return fitted_to(method, counting.of_groups(groups), higher_is)
+        return fitted_to(method, counts, higher_is)
 
 
 def predict(
@@ -117,7 +104,6 @@ def predict(
     level: float = 0.95,
     rows_at_once: int = ROWS_AT_ONCE,
     config: Mapping[str, Any] | None = None,
-    progress: Callable[[int], None] | None = None,
 ) -> int:
     """Write the predictions of a fitted model for every row of files of any size, in their order.
 
@@ -125,23 +111,12 @@ def predict(
     ----------
     source : path, sequence of paths, or DuckDBPyRelation
         As for `calibrate`.
-    model : CalibratedClassifier or calibrator
-        Fitted.
     output : path-like
         Ends in .parquet, .csv or .arrow; written whole or not at all; here or in an object store.
-    columns : str or sequence of str, optional
-        The columns of features in the order of training, or of scores; None: by their names in
-        training.
-    carried : sequence of str
-        Columns that the output begins with.
-    answers, level
-        What is written of each class: see ``vennforest.BatchPredictor``.
-    rows_at_once : int
-        Above zero; memory is bounded by so many rows.
+    model, columns, carried, answers, level, rows_at_once
+        As of `vennforest.BatchPredictor`.
     config : mapping, optional
         As for `calibrate`.
-    progress : callable, optional
-        Called with the number of rows done.
 
     Returns
     -------
@@ -152,11 +127,8 @@ def predict(
     ------
     InputError
         If a file or column is missing or of another kind, or the model refuses a row.
-    ImportError
-        If duckdb or pyarrow is not installed.
     """
     check_count(rows_at_once, "rows_at_once")
-    need_pyarrow()
     from vennforest.tables.write import output_format, table_writer
 
     done = 0
@@ -183,24 +155,12 @@ def predict(
             for batch in predictor(table.batches(wanted, rows_at_once), table.shown):
                 writer.write_batch(batch)
                 done += batch.num_rows
-                if progress is not None:
-                    progress(done)
             table.check_rows(done)
     return done
 
 
 class Files:
-    """What a connection calls ``source``.
-
-    Parameters
-    ----------
-    query : callable
-        Runs SQL.
-    shown : str
-        What an error message calls the data.
-    paths : list of Path
-        The files; none of a relation.
-    """
+    """What a connection calls ``source``: files, or a relation, which has no ``paths``."""
 
     def __init__(self, query: Callable[..., Any], shown: str, paths: list[Path]) -> None:
         self._query, self.shown, self.paths = query, shown, paths
@@ -231,14 +191,11 @@ class Files:
         for path in self.paths:
             rows = self.batches(counting.columns, ROWS_AT_ONCE, f"({_query([path])})")
             counting.check(rows, str(path))
-        raise InputError(f"{self.shown} must stay as it is while it is read, got other rows")
 
     def check_rows(self, n: int) -> None:
         """Refuse another number of rows than the Parquet files say that they have."""
         if not self.paths or _is_text(self.paths[0]):
             return
-        from pyarrow import parquet
-
         rows = sum(parquet.read_metadata(path).num_rows for path in self.paths)
         if n != rows:
             raise InputError(
@@ -291,34 +248,29 @@ def _query(paths: Sequence[Path]) -> str:
     They are of one kind, and have the columns of the first. Nothing in a name is a pattern, and
     folders called ``run=7`` are no column.
     """
-    _refuse_case(paths[0])
     kinds = {"csv" if _is_text(path) else "parquet" for path in paths}
     if len(kinds) > 1:
         raise InputError("source must be files of one kind, got Parquet and CSV")
     listed = ", ".join(_literal(path) for path in paths)
     if "csv" in kinds:
+        from vennforest.tables.text import text_format
+
+        _refuse_case(text_format(paths[0]).names, paths[0])
         # Whether "no" is a label or false is not for each version of DuckDB to say.
         types = "auto_type_candidates=['BIGINT', 'DOUBLE', 'VARCHAR']"
         return f"SELECT * FROM read_csv([{listed}], {types}, hive_partitioning=false)"
-    columns = "*"
-    if len(paths) > 1:
-        names = _columns_of(paths)
-        columns = ", ".join(quoted(name, '"') for name in names)
-    # Else the types of the first file would be those of all: integers of what are fractions later.
+    names = _columns_of(paths)
+    _refuse_case(names, paths[0])
+    columns = ", ".join(quoted(name, '"') for name in names)
+    # By name: else the types of the first file would be those of all, integers of later fractions.
     return (
         f"SELECT {columns} FROM "
         f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
     )
 
 
-def _refuse_case(path: Path) -> None:
+def _refuse_case(names: list[str], path: Path) -> None:
     """Refuse columns that differ by case alone, among which DuckDB would take any."""
-    if _is_text(path):
-        from vennforest.tables.text import text_format
-
-        names = text_format(path).names
-    else:
-        names = _columns_of([path])
     lower = [name.lower() for name in names]
     alike = [name for name in names if lower.count(name.lower()) > 1]
     alike = [name for name in alike if name.lower() == alike[0].lower()]
@@ -338,9 +290,6 @@ def _literal(path: Path) -> str:
 
 def _columns_of(paths: Sequence[Path]) -> list[str]:
     """Return the columns of the first of several Parquet files, which all others must have."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     first: list[str] = []
     for path in paths:
         try:
@@ -361,12 +310,6 @@ def _is_text(path: Path) -> bool:
         return file.read(4) != b"PAR1"
 
 
-def _is_whole(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
-
-
 @contextmanager
 def _said_in_a_sentence(shown: str) -> Iterator[None]:
     """Turn DuckDB's errors into one sentence."""
@@ -384,12 +327,4 @@ def _said_in_a_sentence(shown: str) -> Iterator[None]:
 
 def need_duckdb() -> Any:
     """Return duckdb."""
-    need_pyarrow()
-    try:
-        import duckdb
-    except ImportError as missing:
-        raise ImportError(
-            "vennforest.engines.duckdb needs DuckDB: install it with "
-            "pip install 'vennforest[duckdb]'"
-        ) from missing
-    return duckdb
+    return needed("duckdb", "files read by DuckDB", "duckdb")

@@ -23,7 +23,7 @@ from vennforest._validation import FloatArray, InputError
 from vennforest.batch import find_column
 from vennforest.calibrators import Calibrator
 from vennforest.engines._counting import quoted
-from vennforest.engines._workers import Predicting, Shipment
+from vennforest.engines._workers import Shipment, open_predictor
 from vennforest.engines.spark import (
     calibrate,
     partition_number,
@@ -182,10 +182,10 @@ class ProbabilityCalibratorModel(
         names = self._names(len(classes))
         schema = pa.schema([(name, pa.float64()) for name in names])
         k = len(names)
-        task = sent(dataset, Predicting(Shipment(self.calibrator), schema, {"columns": names}))
+        task = sent(dataset, Shipment((self.calibrator, schema, {"columns": names})))
 
         def answer(batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
-            predictor = received(task).predictor()
+            predictor = open_predictor(received(task))
             rows = (pa.record_batch(list(_matrix(one, k)), schema=schema) for one in batches)
             for found in predictor(rows, f"partition {partition_number()}"):
                 columns = {part: [found[f"{part}({c})"] for c in classes] for part in parts}

@@ -158,13 +158,7 @@ def _tables(calibrator: Calibrator) -> Sequence[IntervalTable]:
 
 
 def table_of(calibrator: Calibrator) -> CalibrationTable:
-    """Return the table of a fitted calibrator of two classes.
-
-    Raises
-    ------
-    ValueError
-        If there are more classes, or neither bounds nor probabilities are constant on intervals.
-    """
+    """Return the table of a fitted calibrator of two classes: see `Calibrator.to_table`."""
     if len(calibrator.classes_) != 2:
         raise ValueError(
             f"classes must be two for a table of scores, got {len(calibrator.classes_)}"

@@ -35,13 +35,7 @@ KINDS = {"text": str, "integer": int, "number": float, "boolean": bool}
 
 
 def to_json(calibrator: Calibrator, confidence: bool = False) -> str:
-    """Return the document: see `Calibrator.to_json`.
-
-    Raises
-    ------
-    ValueError
-        If the calibrator consists of something else than numbers and text.
-    """
+    """Return the document: see `Calibrator.to_json`."""
     kind, labels = _labels(calibrator.classes_)
     document: dict[str, Any] = {
         "format": FORMAT,
@@ -56,13 +50,7 @@ def to_json(calibrator: Calibrator, confidence: bool = False) -> str:
 
 
 def from_json(text: str | bytes) -> Calibrator:
-    """Return the calibrator that a document describes: see `Calibrator.from_json`.
-
-    Raises
-    ------
-    InputError
-        A ``ValueError``: it is not a calibrator's document, or none that ``to_json`` has written.
-    """
+    """Return the calibrator that a document describes: see `Calibrator.from_json`."""
     try:
         document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -90,7 +78,10 @@ def _read(document: dict[str, Any]) -> Calibrator:
     about = document.get("about", {})
     require(isinstance(about, dict), "about must be an object")
     columns = about.get("scores", [])
-    require(isinstance(columns, list) and all(map(_is_text, columns)), "scores must be names")
+    require(
+        isinstance(columns, list) and all(isinstance(one, str) for one in columns),
+        "scores must be names",
+    )
     require(
         type(document["version"]) is int and document["version"] == VERSION, "version must be 1"
     )
@@ -164,19 +155,15 @@ class _Reading:
         return len(self.terms) - 1
 
     def score(self, column: int) -> int:
-        """Return a column of scores."""
         return self._add("score", column)
 
     def number(self, value: float) -> int:
-        """Return a constant."""
         return self._add("number", value)
 
     def apply(self, operation: Operation, *terms: int) -> int:
-        """Return what an operation makes of terms."""
         return self._add(operation, *terms)
 
     def keep(self, term: int) -> int:
-        """Return the same term."""
         return term
 
     def look_up(self, table: Steps, x: int) -> dict[str, int]:
@@ -281,10 +268,6 @@ def _array(values: list[Any]) -> NDArray[Any]:
     array = np.array(values, dtype=np.int64 if kinds == {int} else np.float64)
     check_array(array, "an array", (None,) * array.ndim, "fi")
     return array
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line
+from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.calibrators.core.formula import Operation, Score, Steps, written
 from vennforest.calibrators.core.interface import Calibrator
@@ -77,8 +78,7 @@ def to_onnx(
     Raises
     ------
     ImportError
-        Without onnx, and for other estimators than forests skl2onnx: ``pip install
-        'vennforest[onnx]'``.
+        Without onnx, and for other estimators than forests skl2onnx.
     InputError
         A ``ValueError``: there are several estimators, draws, groups (``by``), a prior of other
         shares, a user's function, or a step that skl2onnx does not convert.
@@ -91,7 +91,7 @@ def to_onnx(
     other estimators, are as skl2onnx converts them, partly in 32 bits: their scores may differ by
     about 1e-7, and rarely lie at another side of the edge of an interval or of a threshold.
     """
-    _need("onnx")
+    needed("onnx", "ONNX graphs", "onnx")
     if isinstance(model, Calibrator):
         check_is_fitted(model, "classes_")
         k = len(model.classes_)
@@ -222,9 +222,9 @@ def _answers(
     codes = iter(written([one for terms in found.values() for one in terms], graph))
     columns = {name: [next(codes) for _ in terms] for name, terms in found.items()}
     if point is not None and "p0" in found:
-        for name, end in (("p0", graph.apply_min), ("p1", graph.apply_max)):
-            pairs = zip(columns[name], columns["p"], strict=True)
-            columns[name] = [end(one, p) for one, p in pairs]
+        pairs = zip(columns["p0"], columns["p1"], columns["p"], strict=True)
+        ends = [(graph.apply("min", low, p), graph.apply("max", high, p)) for low, high, p in pairs]
+        columns["p0"], columns["p1"] = map(list, zip(*ends, strict=True))
     low, high, _ = accepted = taken(calibrator)
     nan = graph.number(np.nan)
 
@@ -278,7 +278,7 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
 
 def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> tuple[Any, list[str]]:
     """Return the graph of an estimator or of transformers, and the names of what it gives."""
-    _need("skl2onnx")
+    needed("skl2onnx", "ONNX graphs of other estimators", "onnx")
     from skl2onnx import to_onnx as convert
     from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 
@@ -322,7 +322,6 @@ class _Graph:
         self.trees = False
 
     def input(self, name: str, shape: list[int | None]) -> Any:
-        """Return an input of float64."""
         return self.onnx.helper.make_tensor_value_info(name, self.kinds.DOUBLE, shape)
 
     def constant(self, values: Any) -> str:
@@ -342,30 +341,18 @@ class _Graph:
         return name
 
     def gather(self, columns: str, j: int) -> str:
-        """Return one column of an array."""
         return self.node("Gather", columns, self.constant(np.int64(j)), axis=1)
 
     def score(self, column: int) -> str:
-        """Return a column of scores."""
         return self.scores[column]
 
     def number(self, value: float) -> str:
-        """Return a constant."""
         return self.constant(np.float64(value))
 
     def apply(self, operation: Operation, *terms: str) -> str:
-        """Return what a standard operator makes of terms."""
         if operation == "if <=":
             return self.node("Where", self.node("LessOrEqual", *terms[:2]), *terms[2:])
         return self.node(OPERATORS[operation], *terms)
-
-    def apply_min(self, one: str, other: str) -> str:
-        """Return the smaller one."""
-        return self.apply("min", one, other)
-
-    def apply_max(self, one: str, other: str) -> str:
-        """Return the larger one."""
-        return self.apply("max", one, other)
 
     def keep(self, term: str) -> str:
         """Return the same term, which has a name already."""
@@ -426,12 +413,3 @@ class _Graph:
         )
         self.onnx.checker.check_model(made)
         return made
-
-
-def _need(package: str) -> None:
-    try:
-        __import__(package)
-    except ImportError as missing:
-        raise ImportError(
-            f"ONNX needs {package}: install it with pip install 'vennforest[onnx]'"
-        ) from missing

@@ -33,15 +33,7 @@ def to_sql(
     steps: str | None,
     confidence: bool = False,
 ) -> str:
-    """Return the query: see `Calibrator.to_sql`.
-
-    Raises
-    ------
-    InputError
-        If the dialect is unknown, or ``score`` does not name a column of scores a class.
-    ValueError
-        If the calibrator contains a user's own function.
-    """
+    """Return the query: see `Calibrator.to_sql`."""
     check_option(dialect, Dialect, "dialect")
     classes = calibrator.classes_.tolist()
     names = [score] if isinstance(score, str) else list(score)
@@ -125,21 +117,17 @@ class _Query:
         self.scores = [self.keep(f"CASE WHEN {test} THEN {one} END") for one in self.columns]
 
     def score(self, column: int) -> str:
-        """Return a column of scores."""
         return self.scores[column]
 
     def number(self, value: float) -> str:
-        """Return a constant."""
         return number(value)
 
     def apply(self, operation: Operation, *terms: str) -> str:
-        """Return an expression."""
         made = OPERATIONS[operation].format(*terms)
         self.known[made] = max(self.known.get(one, -1) for one in terms)
         return made
 
     def keep(self, term: str) -> str:
-        """Give a value a name."""
         step = self.known.get(term, -1) + 1
         if step == len(self.values):
             self.values.append([])

@@ -2,13 +2,11 @@
 
 from vennforest.forest.kinds import (
     ForestKind,
-    MemberAnswers,
     Members,
     forest_kinds,
     kind_of,
     register_forest,
 )
-from vennforest.forest.leaves import LeafIndex
 from vennforest.forest.membership import Bag, BagsError, Membership
 from vennforest.forest.mixed import MixedForestClassifier
 from vennforest.forest.packed import Answers, PackedForest
@@ -18,8 +16,6 @@ __all__ = [
     "Bag",
     "BagsError",
     "ForestKind",
-    "LeafIndex",
-    "MemberAnswers",
     "Members",
     "Membership",
     "MixedForestClassifier",

@@ -307,19 +307,3 @@ def score_rows(
         for i in range(m):
             for j in range(table.shape[1]):
                 means[i, j] = means[i, j] / counts[i] if counts[i] > 0 else np.nan
-
-
-@kernel
-def clear_bits(indices: Words, bits: Words) -> None:
-    """Take the bits at these int64 places out of the uint64 words ``bits``."""
-    for i in range(indices.size):
-        place = np.uint64(indices[i])
-        bits[place >> np.uint64(6)] &= ~(ONE << (place & np.uint64(63)))
-
-
-@kernel
-def count_bits(bits: Words, counts: Words) -> None:
-    """Add to ``counts`` (n,) how many rows of ``bits`` (n_rows, n_words) have each bit set."""
-    for t in range(bits.shape[0]):
-        for i in range(counts.size):
-            counts[i] += (bits[t, i >> 6] >> np.uint64(i & 63)) & ONE

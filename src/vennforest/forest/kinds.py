@@ -7,17 +7,14 @@ another package: then the classifier calibrates it out of bag, and model files c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import BaggingClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import validate_data
 
 from vennforest._state import store_type, stored
 from vennforest._validation import (
@@ -34,100 +31,15 @@ from vennforest.forest.membership import Bag, BagsError, Membership, samples_of,
 from vennforest.forest.packed import FORESTS, Answers, ForestAnswers, Rows, Votes
 
 
-@dataclass(frozen=True)
-class MemberAnswers:
-    """The members of an ensemble, asked one by one.
-
-    They are in ``estimators_``, and trained on class numbers, as scikit-learn's are: the places of
-    labels in the ensemble's ``classes_``.
-    """
-
-    ensemble: Any
-    votes: Votes = "soft"
-    n_jobs: int | None = None
-
-    @property
-    def n_trees(self) -> int:
-        """Number of members."""
-        return len(self.ensemble.estimators_)
-
-    def check(self, X: Any) -> Any:
-        """Return rows as an array or CSR, refused as the ensemble would refuse them."""
-        return validate_data(
-            self.ensemble,
-            X,
-            accept_sparse="csr",
-            dtype=None,
-            ensure_all_finite=False,
-            reset=False,
-        )
-
-    def table(self, rows: Any) -> Any:
-        """Return rows with which equal numbers in float32 and float64 have the same hash."""
-        return rows.astype(np.float64) if rows.dtype == np.float32 else rows
-
-    def mean(
-        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
-    ) -> FloatArray:
-        """Return scores by all members, or by those for whom the row's example is out of bag."""
-        n, k = rows.shape[0], self._k
-        total, count = np.zeros((n, k)), np.zeros(n)
-        for member in range(self.n_trees):
-            index = np.arange(n)
-            if membership is not None and examples is not None:
-                free = _bits_of(membership, member)[examples] | (examples < 0)
-                index = np.flatnonzero(free)
-            if len(index):
-                chosen = rows if len(index) == n else _safe_indexing(rows, index)
-                total[index] += self.answer(member, chosen)
-                count[index] += 1
-        means = total / count[:, None]
-        return np.ascontiguousarray(means[:, 1] if k == 2 else means)
-
-    def per_member(self, rows: Any) -> FloatArray:
-        """Return each member's answers, (n, n_trees) or (n, n_trees, k)."""
-        answers = np.stack([self.answer(m, rows) for m in range(self.n_trees)], axis=1)
-        return np.ascontiguousarray(answers[:, :, 1]) if self._k == 2 else answers
-
-    def columns(self, member: int, rows: Any) -> Any:
-        """Return the columns of rows that a member was trained on: all of them."""
-        return rows
-
-    def answer(self, member: int, rows: Any) -> FloatArray:
-        """Return one member's class distributions or votes, (n, k)."""
-        model = self.ensemble.estimators_[member]
-        rows = self.columns(member, rows)
-        known = np.asarray(model.classes_, dtype=np.intp)
-        answer = np.zeros((rows.shape[0], self._k))
-        if hasattr(model, "predict_proba"):
-            answer[:, known] = model.predict_proba(rows)
-            if self.votes == "soft":
-                return answer
-            winner = answer.argmax(axis=1)
-        else:
-            winner = np.asarray(model.predict(rows), dtype=np.intp)
-        votes: FloatArray = np.eye(self._k)[winner]
-        return votes
-
-    @property
-    def _k(self) -> int:
-        return len(self.ensemble.classes_)
-
-
-class BaggingAnswers(MemberAnswers):
+class BaggingAnswers(Answers):
     """The members of a BaggingClassifier, each trained on columns of its own."""
 
-    def columns(self, member: int, rows: Any) -> Any:
-        """Return the columns of rows that a member was trained on."""
+    def answer(self, member: int, rows: Any) -> FloatArray:
+        """Return the answer to the columns that the member was trained on."""
         columns = self.ensemble.estimators_features_[member]
         if len(columns) < self.ensemble.n_features_in_ or (np.diff(columns) != 1).any():
-            return _safe_indexing(rows, columns, axis=1)
-        return rows
-
-
-def _bits_of(membership: Membership, member: int) -> NDArray[np.bool_]:
-    octets = membership.bits[member].astype("<u8", copy=False).view(np.uint8)
-    return np.unpackbits(octets, count=membership.n, bitorder="little").astype(bool)
+            rows = _safe_indexing(rows, columns, axis=1)
+        return super().answer(member, rows)
 
 
 MEMBERS_CHECKED = 60
@@ -201,7 +113,7 @@ class ForestKind:
     fits: Callable[[Any], bool]
     samples: Callable[[Any, int], Iterable[IntArray]]
     bagged: Callable[[Any], bool] = lambda estimator: True
-    answers: Callable[[Any, Votes, int | None], Answers] = MemberAnswers
+    answers: Callable[[Any, Votes, int | None], Answers] = Answers
     bag: Callable[[Any, int, IntArray], Bag | None] = is_tree_bag
     verify: Callable[[Any, int, IntArray], bool] | None = None
     joins: bool = False
@@ -216,13 +128,7 @@ class ForestKind:
         return {"parameters": ensemble.get_params(deep=False), "fitted": fitted or None}
 
     def from_state(self, parameters: dict[str, Any], fitted: dict[str, Any] | None) -> Any:
-        """Return the ensemble that has this state, checked.
-
-        Raises
-        ------
-        ValueError
-            If ``fit`` could not have left it.
-        """
+        """Return the ensemble that has this state, refused where ``fit`` could not have left it."""
         assert self.ensemble_type is not None
         ensemble = self.ensemble_type(**parameters)
         if fitted is not None:
@@ -306,17 +212,7 @@ def kind_of(ensemble: Any) -> ForestKind | None:
 @stored("members")
 @attrs.frozen(eq=False, slots=False)
 class Members:
-    """A fitted bagged ensemble whose members are asked for scores.
-
-    Attributes
-    ----------
-    ensemble : classifier
-        Fitted, of a registered kind.
-    votes : {"soft", "hard"}
-        The mean of the members' class distributions, or the share of their votes.
-    n_jobs : int or None
-        Threads.
-    """
+    """A fitted ensemble of a registered kind whose members are asked for scores."""
 
     ensemble: Any = attrs.field()
     votes: Votes = attrs.field(default="soft")
@@ -352,19 +248,8 @@ def read_bags(
 ) -> Membership:
     """Return who is out of bag for which member of a fitted ensemble, verified.
 
-    Parameters
-    ----------
-    ensemble : fitted ensemble
-    rows : ndarray or CSR array of shape (n, d)
-        What it was trained on, as its members see it.
-    codes : ndarray of shape (n,)
-        Class numbers.
-    weight : ndarray of shape (n,) or None
-        Weights given to its ``fit``.
-    groups : ndarray of shape (n,) or None
-        Group numbers: a member saw an example if it saw anyone of its group.
-    verify : bool
-        Whether to verify.
+    The rows (n, d), as members see them, class numbers (n,) and weights (n,) are what it was
+    trained on; with groups (n,) a member saw an example if it saw anyone of its group.
     """
     kind = kind_of(ensemble)
     assert kind is not None
@@ -386,7 +271,8 @@ def read_bags(
             f'{type(ensemble).__name__} does not ({error}): use calibrate_on="cv"',
             "the ensemble does not name the rows that its members were trained on",
         ) from error
-    seen = _as_trees_see(rows) if claimed else rows
+    seen = rows.table if isinstance(rows, Rows) else rows
+    seen = seen.astype(np.float32, copy=False) if claimed else seen
     for number, drawn in claimed.items():
         bag = kind.bag(ensemble, number, drawn)
         if bag is not None:
@@ -402,10 +288,9 @@ def read_bags(
 
 
 def _checked(ensemble: Any, n_members: int) -> set[int]:
-    """Return the members whose bags are verified: all, or a draw from the ensemble's own seed.
+    """Return the members whose bags are verified: all, or a draw by the first member's seed.
 
-    The seed is the first member's, which the ensemble drew from its ``random_state``: one
-    ``random_state`` gives one decision, and no draw of anything else moves.
+    So one ``random_state`` gives one decision, and no draw of anything else moves.
     """
     if n_members <= MEMBERS_CHECKED:
         return set(range(n_members))
@@ -415,26 +300,12 @@ def _checked(ensemble: Any, n_members: int) -> set[int]:
     return set(drawn.tolist())
 
 
-def _as_trees_see(rows: Any) -> Any:
-    """Return checked rows as float32, dense or CSR."""
-    table = rows.table if isinstance(rows, Rows) else rows
-    return table.astype(np.float32, copy=False)
-
-
-def _from(package: str, *names: str) -> Callable[[Any], bool]:
-    """Return what tells whether an estimator is of a class of a package, without importing it."""
-
-    def fits(estimator: Any) -> bool:
-        return any(
-            base.__name__ in names and base.__module__.split(".")[0] == package
-            for base in type(estimator).__mro__
-        )
-
-    return fits
-
-
-def _leaves_out(bagging: Any) -> bool:
-    return bool(bagging.bootstrap) or bagging.max_samples not in (None, 1.0)
+def _is_balanced(estimator: Any) -> bool:
+    """Tell whether an estimator is a balanced forest of imbalanced-learn, without importing it."""
+    return any(
+        base.__name__ == "BalancedRandomForestClassifier" and base.__module__.startswith("imblearn")
+        for base in type(estimator).__mro__
+    )
 
 
 def _member_of_bagging(bagging: Any, number: int, drawn: IntArray) -> Bag | None:
@@ -478,7 +349,7 @@ register_forest(
     ForestKind(
         "bagging",
         fits=lambda ensemble: isinstance(ensemble, BaggingClassifier),
-        bagged=_leaves_out,
+        bagged=lambda bagging: bagging.bootstrap or bagging.max_samples not in (None, 1.0),
         samples=samples_of,
         answers=BaggingAnswers,
         bag=_member_of_bagging,
@@ -490,7 +361,7 @@ register_forest(
     ForestKind(
         "forest",
         fits=lambda ensemble: isinstance(ensemble, FORESTS),
-        bagged=lambda forest: bool(forest.bootstrap),
+        bagged=lambda forest: forest.bootstrap,
         samples=samples_of,
         answers=ForestAnswers,
         joins=True,
@@ -501,7 +372,7 @@ register_forest(
 register_forest(
     ForestKind(
         "balanced-forest",
-        fits=_from("imblearn", "BalancedRandomForestClassifier"),
+        fits=_is_balanced,
         samples=_balanced_samples,
         answers=ForestAnswers,
         check=check_forest,

@@ -26,20 +26,10 @@ TOLERANCE = 1e-6
 class LeafIndex:
     """From the leaves of a packed forest to the examples that are out of bag in them.
 
-    Parameters
-    ----------
-    totals : ndarray of shape (n_nodes,)
-        Weight of the examples of the tree's bag that fell into each node; 0 in inner nodes.
-    begins : ndarray of shape (n_nodes + 1,), int64
-        Where each node's examples begin in ``examples``.
-    examples : ndarray of shape (n_pairs,), int32
-        Numbers of calibration examples: those that are out of bag in a tree, by their leaf.
-
-    Notes
-    -----
-    Memory: 16 bytes a node, as much as the packed forest itself takes, and 4 bytes for each
-    example and tree that it is out of bag in. With bags of n draws these are .37 of all pairs,
-    so about 1.5 bytes for each example and tree.
+    ``totals`` (n_nodes,): weight of the bag's examples in each node, 0 in inner nodes;
+    ``examples`` (n_pairs,): calibration examples that are out of bag in a tree, leaf by leaf;
+    ``begins`` (n_nodes + 1,): where each node's begin. With bags of n draws about 1.5 bytes for
+    each example and tree.
     """
 
     totals: FloatArray = attrs.field(validator=array(None, low=0))
@@ -65,24 +55,10 @@ class LeafIndex:
         numbers: IntArray,
         n_jobs: int | None = None,
     ) -> Self:
-        """Send the training examples through all trees.
+        """Send the training examples (n, d), of class numbers (n,), through all trees.
 
-        Parameters
-        ----------
-        forest : PackedForest
-            Of k classes.
-        X : array-like or sparse matrix of shape (n, n_features)
-            The rows that the trees were grown on.
-        codes : ndarray of shape (n,)
-            Index of each example's class in ``forest.classes_``.
-        bags : iterable of ndarray of shape (n,)
-            For each tree what each example weighs in its leaves: 0 where it is not in the bag.
-        membership : Membership
-            Which example is out of bag in which tree.
-        numbers : ndarray of shape (n,), int
-            The number of each example among the calibration examples; -1: it is none.
-        n_jobs : int, optional
-            Threads of the walk.
+        ``bags`` gives for each tree what each example weighs in its leaves, (n,): 0 where it is not
+        in the bag. ``numbers`` (n,) are those among the calibration examples; -1: it is none.
         """
         n, k = len(codes), len(forest.classes_)
         edges = np.append(forest.roots // 4, len(forest.nodes)).astype(np.int64)
@@ -112,9 +88,8 @@ def class_weights(
     nodes: IntArray, codes: CodeArray, weight: FloatArray, n_nodes: int, k: int
 ) -> FloatArray:
     """Return the weight of each class in each node, (n_nodes, k), of examples (n,) in nodes."""
-    contents: FloatArray = np.zeros((n_nodes, k))
-    contents += np.bincount(nodes * k + codes, weight, n_nodes * k).reshape(n_nodes, k)
-    return contents
+    contents = np.bincount(nodes * k + codes, weight, n_nodes * k)
+    return contents.reshape(n_nodes, k).astype(np.float64)
 
 
 def _check_contents(forest: PackedForest, contents: FloatArray, start: int, tree: int) -> None:

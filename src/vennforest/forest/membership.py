@@ -23,7 +23,6 @@ from vennforest._validation import (
     number,
     require,
 )
-from vennforest.forest import kernels
 
 INDICES_AT_ONCE = 1 << 23
 """Training indices of a forest that are held at once, at least those of one tree."""
@@ -64,15 +63,7 @@ class Membership:
 
     @classmethod
     def from_forest(cls, ensemble: Any, n: int) -> Self:
-        """Read the bootstrap samples of a fitted forest or bagging ensemble.
-
-        Parameters
-        ----------
-        ensemble : RandomForestClassifier, ExtraTreesClassifier or BaggingClassifier
-            Fitted; its public ``estimators_samples_`` is read.
-        n : int
-            Number of examples it was fitted to.
-        """
+        """Read ``estimators_samples_`` of a forest or bagging ensemble fitted to n examples."""
         check_is_fitted(ensemble)
         return cls.from_samples(samples_of(ensemble, n), n, len(ensemble.estimators_))
 
@@ -84,36 +75,27 @@ class Membership:
         n_trees: int | None = None,
         groups: IntArray | None = None,
     ) -> Self:
-        """Take each tree's training examples from an array of their indices.
+        """Take each tree's training examples from an array (n_drawn,) of their indices in [0, n).
 
-        Parameters
-        ----------
-        samples : iterable of array-like of shape (n_drawn,)
-            For each tree the indices in [0, n) of the examples it saw, in any order, repeated or
-            not.
-        n : int
-            Number of examples.
-        n_trees : int, optional
-            Number of arrays in ``samples``, where it has no length.
-        groups : ndarray of shape (n,), int, optional
-            Each example's group, numbered from 0: a tree that saw one example of a group saw all.
+        Indices may be repeated; ``n_trees`` is the number of arrays, where ``samples`` has no
+        length. With ``groups`` (n,), numbered from 0, a tree that saw one of a group saw all.
         """
         if n_trees is None:
             samples = list(samples)
             n_trees = len(samples)
-        everyone = np.zeros(-(-n // 64) * 64, dtype=bool)
-        everyone[:n] = True
-        bits = np.tile(_pack(everyone[None]), (n_trees, 1))
+        bits = np.empty((n_trees, -(-n // 64)), np.uint64)
+        free = np.zeros(64 * bits.shape[1], bool)
         for row, drawn in zip(bits, samples, strict=True):
-            indices = np.array(drawn, dtype=np.int64)
+            indices = np.asarray(drawn, dtype=np.intp)
             if indices.size and not (indices.min() >= 0 and indices.max() < n):
                 wrong = indices[(indices < 0) | (indices >= n)][0]
                 raise ValueError(f"samples must be indices of {n} examples, got {wrong}")
+            free[:n] = True
+            free[indices] = False
             if groups is not None:
-                seen = np.zeros(int(groups.max(initial=-1)) + 1, dtype=bool)
-                seen[groups[indices]] = True
-                indices = np.flatnonzero(seen[groups]).astype(np.int64)
-            kernels.clear_bits(indices, row)
+                seen = np.bincount(groups[indices], minlength=int(groups.max(initial=-1)) + 1) > 0
+                free[:n] = ~seen[groups]
+            row[:] = np.packbits(free, bitorder="little").view("<u8")
         return cls(bits, n)
 
     @classmethod
@@ -136,9 +118,10 @@ class Membership:
 
     def counts(self) -> IntArray:
         """Return for each example the number of trees that may score it, shape (n,)."""
-        counts = np.zeros(self.n, dtype=np.int64)
-        kernels.count_bits(self.bits, counts)
-        return counts.astype(np.intp, copy=False)
+        counts = np.zeros(self.n, np.intp)
+        for row in self.bits.astype("<u8", copy=False).view(np.uint8):
+            counts += np.unpackbits(row, count=self.n, bitorder="little")
+        return counts
 
     def dense(self) -> NDArray[np.bool_]:
         """Return one boolean per tree and example, shape (n_trees, n)."""
@@ -180,13 +163,7 @@ TOLERANCE = 1e-6
 
 
 class BagsError(InputError):
-    """Scores of an ensemble's examples out of bag cannot calibrate it.
-
-    Attributes
-    ----------
-    reason : str
-        Why, in a clause.
-    """
+    """Scores of an ensemble's examples out of bag cannot calibrate it: ``reason``, in a clause."""
 
     def __init__(
         self,
@@ -199,20 +176,11 @@ class BagsError(InputError):
 
 @dataclass(frozen=True)
 class Bag:
-    """A member that is a tree, and the examples that it claims to be trained on.
+    """A member that is a tree, fitted, and the examples that it claims to be trained on.
 
-    Attributes
-    ----------
-    tree : DecisionTreeClassifier
-        Fitted.
-    drawn : ndarray of shape (n_drawn,)
-        Indices of examples, as often as each was drawn.
-    columns : ndarray or None
-        The features that the tree sees; None: all.
-    owner : estimator
-        Whose ``class_weight`` and ``monotonic_cst`` the tree was grown with.
-    classes : ndarray of shape (k,)
-        The labels that the keys of a ``class_weight`` stand for.
+    ``drawn`` (n_drawn,) are indices of examples, as often as each was drawn; ``columns`` the
+    features that the tree sees, None: all. It was grown with the ``class_weight`` and
+    ``monotonic_cst`` of ``owner``, whose keys stand for ``classes`` (k,).
     """
 
     tree: Any
@@ -223,7 +191,7 @@ class Bag:
 
 
 def verify_bag(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None) -> None:
-    """Fill the leaves of a tree from its claimed bag and compare.
+    """Fill the leaves of a tree from its claimed bag, and refuse it where they are others.
 
     The rows (n, d), float32, class numbers (n,) and weights (n,) are what the ensemble was
     trained on.
@@ -278,14 +246,11 @@ def _weights(
         if isinstance(class_weight, dict):
             code = {label: number for number, label in enumerate(bag.classes.tolist())}
             by_code = {code[key]: value for key, value in class_weight.items() if key in code}
-        yield counts * compute_sample_weight(by_code, codes)[some]
-        yield (
-            counts
-            * compute_sample_weight(by_code, codes[bag.drawn])[
-                np.unique(bag.drawn, return_index=True)[1]
-            ]
-        )
-        counts = counts * compute_sample_weight(by_code, codes)[some]
+        first = np.unique(bag.drawn, return_index=True)[1]
+        of_drawn = compute_sample_weight(by_code, codes[bag.drawn])[first]
+        of_all = counts * compute_sample_weight(by_code, codes)[some]
+        yield from (of_all, counts * of_drawn)
+        counts = of_all
     if weight is not None:
         yield counts * weight[some]
 

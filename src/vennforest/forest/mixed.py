@@ -39,23 +39,14 @@ class MixedForestClassifier(RandomForestClassifier):
         How splits are found. Of a sequence, here and below, each tree has one value, drawn by its
         own seed.
     min_samples_leaf : int, float or sequence of these, default=1
-        As in a random forest.
     max_features : {"sqrt", "log2", None}, int, float or sequence of these, default="sqrt"
-        As in a random forest.
-    criterion, max_depth, min_samples_split, min_weight_fraction_leaf, max_leaf_nodes, \
-    min_impurity_decrease, ccp_alpha
-        As in a random forest, the same for all trees.
-    oob_score, n_jobs, random_state, verbose, warm_start, class_weight, max_samples, monotonic_cst
-        As in a random forest.
+        As in a random forest, whose other parameters are the same for all trees.
 
     Attributes
     ----------
     estimators_ : list of DecisionTreeClassifier
-        Fitted; their parameters say of which kind each is.
-    estimators_samples_ : list of ndarray
-        The rows that each tree was grown on.
-    classes_, n_features_in_, feature_names_in_, feature_importances_
-        As of a random forest, with ``oob_score_`` and ``oob_decision_function_``.
+        Fitted; their parameters say of which kind each is. Other attributes are those of a random
+        forest.
 
     References
     ----------
@@ -127,20 +118,7 @@ class MixedForestClassifier(RandomForestClassifier):
         self.splitter = splitter
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the trees.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            NaN stands for a missing value.
-        y : array-like of shape (n,)
-            Labels.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        self
+        """Grow the trees: X (n, d), y (n,) and weights (n,) as of a random forest.
 
         Raises
         ------
@@ -163,10 +141,7 @@ class MixedForestClassifier(RandomForestClassifier):
         return [dict(zip(MIXED, values, strict=True)) for values in product(*several.values())]
 
     def _make_estimator(self, append: bool = True, random_state: Any = None) -> Any:
-        """Return an unfitted tree of the kind that its own seed draws.
-
-        scikit-learn's forests make each tree by this method.
-        """
+        """Return an unfitted tree of the kind that its own seed draws, for scikit-learn's fit."""
         tree = super()._make_estimator(append, random_state)
         kinds = self._kinds()
         drawn = np.random.default_rng(tree.random_state).integers(len(kinds))
@@ -194,13 +169,7 @@ class MixedForestClassifier(RandomForestClassifier):
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], forests: Any, places: Any) -> Self:
-        """Return the forest that has this state.
-
-        Raises
-        ------
-        ValueError
-            If ``fit`` could not have left it.
-        """
+        """Return the forest that has this state, refused where ``fit`` could not have left it."""
         forest = cls(**parameters)
         if forests is None:
             return forest

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, Protocol, Self, get_args
+from typing import Any, Literal, Self
 
 import attrs
 import joblib
@@ -16,12 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
-from sklearn.utils import get_tags
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vennforest._messages import not_one_of
-from vennforest._validation import FloatArray, IntArray, require
+from vennforest._validation import FloatArray, IntArray, check_option, require
 from vennforest.forest import kernels
 from vennforest.forest.membership import Membership
 
@@ -113,17 +111,12 @@ class PackedForest:
 
     @classmethod
     def from_forest(cls, forest: Any) -> Self:
-        """Pack a fitted forest.
-
-        Parameters
-        ----------
-        forest : RandomForestClassifier or ExtraTreesClassifier
-            Fitted to one column of labels, two classes or more.
+        """Pack a fitted random forest, or extra trees, of one output and less than 2**30 nodes.
 
         Raises
         ------
         ValueError
-            If it is another estimator, or has several outputs, or 2**30 nodes.
+            For anything else.
         """
         if not isinstance(forest, FORESTS):
             raise ValueError(
@@ -174,10 +167,6 @@ class PackedForest:
         """Return the number of trees."""
         return len(self.roots)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is derived from the rest."""
-        return {**self.__dict__, "_tables": {}}
-
     def scores(
         self,
         X: Any,
@@ -189,6 +178,10 @@ class PackedForest:
     ) -> FloatArray:
         """Return the mean answer of the trees, of all of them or of those an example allows.
 
+        For two classes the second's score, (m,), else a column per class, (m, k); in [0, 1]. Rows
+        that no tree may score are NaN. With all trees and soft votes it is the forest's
+        ``predict_proba``, to the last bit.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (m, n_features)
@@ -199,18 +192,10 @@ class PackedForest:
             In [-1, n): row i is scored by the trees that may score example ``examples[i]``; -1
             means all trees.
         votes : {"soft", "hard"}
-            ``"soft"``: mean of the leaves' class distributions (probability estimation trees);
-            ``"hard"``: share of the trees whose leaf's most frequent class it is, the first of
-            equals (classification trees). Boström (2008), section 2.1.
+            The mean of the leaves' class distributions, or the share of the trees whose leaf's most
+            frequent class it is, the first of equals. Boström (2008), section 2.1.
         n_jobs : int, optional
             Threads; the result does not depend on it.
-
-        Returns
-        -------
-        ndarray of shape (m,) or (m, k)
-            The second class's score for two classes, else a column per class; in [0, 1]. Rows that
-            no tree may score are NaN. With all trees and soft votes it is the forest's
-            ``predict_proba``, to the last bit.
         """
         table = self._table(votes)
         rows = self.check_rows(X).table
@@ -224,17 +209,9 @@ class PackedForest:
     def tree_scores(
         self, X: Any, *, votes: Votes = "soft", n_jobs: int | None = None
     ) -> FloatArray:
-        """Return each tree's answer.
+        """Return each tree's answer, (m, n_trees) or (m, n_trees, k): arguments as of ``scores``.
 
-        Parameters
-        ----------
-        X, votes, n_jobs
-            As for ``scores``.
-
-        Returns
-        -------
-        ndarray of shape (m, n_trees) or (m, n_trees, k)
-            The second class's score for two classes, else one value per class; in [0, 1].
+        The second class's score for two classes, else one value per class; in [0, 1].
         """
         table = self._table(votes)
         answers: FloatArray = table[self.nodes[self.leaves(X, n_jobs=n_jobs), 3]]
@@ -243,19 +220,9 @@ class PackedForest:
     def leaves(
         self, X: Any, trees: slice = slice(None), *, n_jobs: int | None = None
     ) -> NDArray[np.uint32]:
-        """Return the leaf that each row falls into in each tree.
+        """Return the leaf that each row falls into in each of some trees, (m, n_trees).
 
-        Parameters
-        ----------
-        X, n_jobs
-            As for ``scores``.
-        trees : slice
-            Which of the trees.
-
-        Returns
-        -------
-        ndarray of shape (m, n_trees)
-            Numbers of rows of ``nodes``.
+        Leaves are numbers of rows of ``nodes``; X and ``n_jobs`` as of ``scores``.
         """
         rows = self.check_rows(X).table
         roots = self.roots[trees]
@@ -279,7 +246,7 @@ class PackedForest:
         n_jobs: int | None,
         roots: NDArray[np.uint32] | None = None,
     ) -> None:
-        """Fill ``means`` or ``leaves``, whichever is not empty, block by block."""
+        """Fill ``means`` or ``leaves``, whichever has columns, block by block."""
         size = min(ROWS, max(FEWEST_ROWS, CELLS // rows.shape[1]))
         nodes = self.nodes.reshape(-1)
         steps = min(FIRST_STEPS, self.depth)
@@ -303,12 +270,20 @@ class PackedForest:
                     leaves[part],
                 )
 
-        _run_in_blocks(work, rows.shape[0], n_jobs, max(1, WALKS_A_THREAD // len(roots)))
+        n = rows.shape[0]
+        most = max(1, n * len(roots) // WALKS_A_THREAD)
+        parts = min(joblib.effective_n_jobs(n_jobs), most) if n_jobs != 1 else 1
+        edges = [n * part // parts for part in range(parts + 1)]
+        if parts == 1:
+            work(0, n)
+            return
+        joblib.Parallel(n_jobs=parts, require="sharedmem")(
+            joblib.delayed(work)(start, stop) for start, stop in pairwise(edges)
+        )
 
     def _table(self, votes: Votes) -> FloatArray:
         """Return what each distribution answers, shape (n_distinct, 1) or (n_distinct, k)."""
-        if votes not in get_args(Votes):
-            raise not_one_of("votes", get_args(Votes), votes)
+        check_option(votes, Votes, "votes")
         if votes not in self._tables:
             answers = self.distributions
             if votes == "hard":
@@ -411,54 +386,91 @@ def _takes_missing(tree: Any) -> bool:
     return bool(get_tags(tree).input_tags.allow_nan and (late or tree.monotonic_cst is None))
 
 
-class Answers(Protocol):
-    """What the members of a fitted ensemble answer for rows."""
+@dataclass(frozen=True)
+class Answers:
+    """What the members of a fitted ensemble answer for rows: they are asked one by one.
+
+    They are in ``estimators_``, and trained on class numbers, as scikit-learn's are: the places of
+    labels in the ensemble's ``classes_``.
+    """
+
+    ensemble: Any
+    votes: Votes = "soft"
+    n_jobs: int | None = None
 
     @property
     def n_trees(self) -> int:
         """Number of members."""
-        ...
+        return len(self.ensemble.estimators_)
 
     def check(self, X: Any) -> Any:
         """Return rows as the members see them, refused as the ensemble would refuse them."""
-        ...
+        return validate_data(
+            self.ensemble,
+            X,
+            accept_sparse="csr",
+            dtype=None,
+            ensure_all_finite=False,
+            reset=False,
+        )
 
     def table(self, rows: Any) -> Any:
-        """Return checked rows as the table of numbers that draws are hashed from."""
-        ...
+        """Return checked rows as the table of numbers that draws are hashed from.
+
+        Equal numbers in float32 and float64 have the same hash.
+        """
+        return rows.astype(np.float64) if rows.dtype == np.float32 else rows
 
     def mean(
         self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
     ) -> FloatArray:
         """Return scores by all members, or by those for whom the row's example is out of bag."""
-        ...
+        n, k = rows.shape[0], self._k
+        total, count = np.zeros((n, k)), np.zeros(n)
+        for member in range(self.n_trees):
+            index = np.arange(n)
+            if membership is not None and examples is not None:
+                bits = Membership(membership.bits[member : member + 1], membership.n).dense()[0]
+                index = np.flatnonzero(bits[examples] | (examples < 0))
+            if len(index):
+                chosen = rows if len(index) == n else _safe_indexing(rows, index)
+                total[index] += self.answer(member, chosen)
+                count[index] += 1
+        means = total / count[:, None]
+        return np.ascontiguousarray(means[:, 1] if k == 2 else means)
 
     def per_member(self, rows: Any) -> FloatArray:
         """Return each member's answers, (n, n_trees) or (n, n_trees, k)."""
-        ...
+        answers = np.stack([self.answer(m, rows) for m in range(self.n_trees)], axis=1)
+        return np.ascontiguousarray(answers[:, :, 1]) if self._k == 2 else answers
+
+    def answer(self, member: int, rows: Any) -> FloatArray:
+        """Return one member's class distributions or votes, (n, k)."""
+        model = self.ensemble.estimators_[member]
+        known = np.asarray(model.classes_, dtype=np.intp)
+        answer = np.zeros((rows.shape[0], self._k))
+        if hasattr(model, "predict_proba"):
+            answer[:, known] = model.predict_proba(rows)
+            if self.votes == "soft":
+                return answer
+            winner = answer.argmax(axis=1)
+        else:
+            winner = np.asarray(model.predict(rows), dtype=np.intp)
+        votes: FloatArray = np.eye(self._k)[winner]
+        return votes
+
+    @property
+    def _k(self) -> int:
+        return len(self.ensemble.classes_)
 
 
-@dataclass(frozen=True)
-class ForestAnswers:
+class ForestAnswers(Answers):
     """The trees of a forest, walked in packed form."""
-
-    forest: Any
-    votes: Votes = "soft"
-    n_jobs: int | None = None
 
     @cached_property
     def packed(self) -> PackedForest:
-        """The forest in flat arrays; packed again after pickling."""
-        return PackedForest.from_forest(self.forest)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be made again."""
-        return {name: value for name, value in self.__dict__.items() if name != "packed"}
-
-    @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return len(self.forest.estimators_)
+        """The forest in flat arrays."""
+        return PackedForest.from_forest(self.ensemble)
 
     def check(self, X: Any) -> Any:
         """Return rows as float32, refused as the forest would refuse them."""
@@ -477,22 +489,3 @@ class ForestAnswers:
     def per_member(self, rows: Any) -> FloatArray:
         """Return each tree's answers, (n, n_trees) or (n, n_trees, k)."""
         return self.packed.tree_scores(rows, votes=self.votes, n_jobs=self.n_jobs)
-
-
-def _run_in_blocks(
-    work: Callable[[int, int], None], n: int, n_jobs: int | None, smallest: int = 1
-) -> None:
-    """Call ``work(start, stop)`` on equal parts of ``range(n)``, one thread per part.
-
-    ``n_jobs`` is scikit-learn's: ``None`` follows ``joblib.parallel_config`` and is 1 otherwise,
-    and inside joblib workers no more threads are started than they allow. Each part has at least
-    ``smallest`` items. Parts must write to places of their own.
-    """
-    parts = min(joblib.effective_n_jobs(n_jobs), max(1, n // smallest)) if n_jobs != 1 else 1
-    if parts == 1:
-        work(0, n)
-        return
-    edges = [n * part // parts for part in range(parts + 1)]
-    joblib.Parallel(n_jobs=parts, require="sharedmem")(
-        joblib.delayed(work)(start, stop) for start, stop in pairwise(edges)
-    )

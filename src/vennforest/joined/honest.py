@@ -13,8 +13,8 @@ from scipy import stats
 
 from vennforest._state import stored
 from vennforest._validation import FloatArray, check_count, check_option
-from vennforest.forest import LeafIndex, Members, Membership
-from vennforest.forest.leaves import class_weights
+from vennforest.forest import Members, Membership
+from vennforest.forest.leaves import LeafIndex, class_weights
 from vennforest.forest.packed import ForestAnswers, Votes
 from vennforest.joined.scorer import JoinedScorer, check_joins, thresholds_of
 from vennforest.sources.base import Drawn, Fold, TrainingData, taken_apart
@@ -37,11 +37,8 @@ class HonestForest:
     ----------
     grow_size : float, default=0.5
         Share of the examples that the trees are grown on, above 0 and below 1.
-    votes : {"soft", "hard"}, default="soft"
-        The mean of the trees' class frequencies, or the share of their votes.
-    n_draws : int, default=1
-        Over how many draws of a new object's bags an answer is averaged; the theorem speaks of
-        one.
+    votes, n_draws
+        As of `CalibratedClassifier`; ``n_draws`` is a number. The theorem speaks of one draw.
 
     Notes
     -----
@@ -70,14 +67,7 @@ class HonestForest:
             raise ValueError(f"grow_size must lie between 0 and 1, got {self.grow_size!r}")
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
-        """Return one fold, whose calibration examples are those that fill the leaves.
-
-        Raises
-        ------
-        ValueError
-            If the estimator is not a forest, a parameter has no such value, or a part of the data
-            lacks examples or the first one a class.
-        """
+        """Return one fold, whose calibration examples are those that fill the leaves."""
         check_joins(estimator, data)
         random_state, n_jobs = given["random_state"], given["n_jobs"]
         data = data.present()

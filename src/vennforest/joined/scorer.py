@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from functools import cached_property, partial
+from typing import Any, TypeVar, cast
 
 import attrs
 import joblib
@@ -17,57 +17,32 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from vennforest._state import stored
 from vennforest._validation import CodeArray, FloatArray, IntArray, array, number, require
-from vennforest.forest import BagsError, LeafIndex, Members, Membership, kind_of
+from vennforest.forest import BagsError, Members, Membership, kind_of
+from vennforest.forest.leaves import LeafIndex
 from vennforest.forest.membership import samples_of
 from vennforest.forest.packed import ForestAnswers
 from vennforest.joined import join_kernels
+from vennforest.joined.bounds import JoinedBlock
 from vennforest.sources.base import SampledScores, TrainingData, last_step
-from vennforest.sources.out_of_bag import OWN_SCORERS, EnsembleScorer, OwnScorer, typical
+from vennforest.sources.out_of_bag import (
+    MOST_DRAWS,
+    OWN_SCORERS,
+    EnsembleScorer,
+    OwnScorer,
+    typical,
+)
 from vennforest.sources.row_hashes import HashArray, hash_rows
 
 Result = TypeVar("Result")
-
-
-class JoinedBlock(NamedTuple):
-    """Some new objects in the bags, with each tentative label.
-
-    ``scores`` has shape (m, k) for two classes, (m, k, k) for more: the score (a column per class)
-    of each object with each label. The calibration examples that this changes, of object i and
-    label y, are ``rows[offsets[i * k + y] : offsets[i * k + y + 1]]``; ``changed``, (n_changed,)
-    or (n_changed, k), contains their new scores.
-    """
-
-    scores: FloatArray
-    offsets: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    changed: FloatArray
-
-
-class Joined(Protocol):
-    """New objects in the bags, block by block: all that they change would not fit into memory."""
-
-    def map(self, function: Callable[[JoinedBlock], Result]) -> list[Result]:
-        """Return what a function says of each block of new objects, in their order."""
-        ...
 
 
 @dataclass(frozen=True)
 class Bags:
     """What the bags of a forest contain, and what a further object's would.
 
-    Attributes
-    ----------
-    forest : RandomForestClassifier or ExtraTreesClassifier
-        Fitted.
-    codes : ndarray of shape (n,)
-    example_weight : ndarray of shape (n,) or None
-        What one draw of an example weighs in every tree's leaves; None: 1.
-    units : ndarray of shape (n_trees, k)
-        What one draw of a further object weighs, by its label.
-    rates : ndarray of shape (k,)
-        The probability that a draw takes the object, by its label.
-    n_drawn : int
-        Draws of a bag.
+    ``example_weight`` (n,): what one draw of an example weighs in every tree's leaves; None: 1;
+    ``units`` (n_trees, k): what one of a further object weighs, by its label; ``rates`` (k,): the
+    probability that one of the ``n_drawn`` draws of a bag takes it.
     """
 
     forest: Any
@@ -170,76 +145,13 @@ ROOM = 1 << 18
 """Changed scores that are held at once, at least those of one object."""
 
 
-@dataclass(frozen=True)
-class JoinedDraw:
-    """One draw of how often each tree's bag contains each of the new objects.
-
-    Nothing is computed before it is asked for, block by block: all that changes would not fit
-    into memory.
-    """
-
-    scorer: JoinedScorer
-    rows: Any
-    hashes: HashArray
-    number: int
-
-    def scores(self) -> FloatArray:
-        """Return the scores of the objects, (m,) or (m, k).
-
-        Where weights of classes decide how often an object is drawn, so do the tentative labels:
-        then it is the mean over these.
-        """
-        means = self.map(lambda block: block.scores.mean(axis=1), alone=True)
-        return np.concatenate(means)
-
-    def map(self, function: Callable[[JoinedBlock], Result], alone: bool = False) -> list[Result]:
-        """Return what a function says of each block of new objects, in their order.
-
-        ``alone``: the blocks contain the scores of the objects and nothing that they change.
-        """
-        starts = range(0, len(self.hashes), OBJECTS)
-        work = joblib.delayed(self._map_part)
-        n_jobs = min(joblib.effective_n_jobs(self.scorer.answers.n_jobs), len(starts))
-        if n_jobs <= 1:
-            parts = [self._map_part(function, start, alone) for start in starts]
-        else:
-            parts = joblib.Parallel(n_jobs=n_jobs, require="sharedmem")(
-                work(function, start, alone) for start in starts
-            )
-        return [result for part in parts for result in part]
-
-    def _map_part(
-        self, function: Callable[[JoinedBlock], Result], start: int, alone: bool
-    ) -> list[Result]:
-        part = slice(start, start + OBJECTS)
-        rows = type(self.rows)(self.rows.table[part])
-        blocks = self.scorer.blocks(rows, self.hashes[part], self.number, alone)
-        return [function(block) for block in blocks]
-
-
-MOST_DRAWS = 10_000
-"""Draws that a model read from a file may ask for."""
-
-
 @stored("joined-scorer")
 @attrs.frozen(eq=False, slots=False)
 class JoinedScorer(EnsembleScorer):
     """Scores new objects that are in the bags of some trees, as every calibration example is.
 
-    Attributes
-    ----------
-    transformer : Pipeline or None
-        What comes before the forest.
-    members : Members
-        The forest.
-    index : LeafIndex
-    thresholds : ndarray of shape (1, n) or (k, n), uint64
-        2**64 times the probability that a bag contains an object at most 0, 1, ... times; for all
-        labels, or for each.
-    units : ndarray of shape (n_trees, k)
-        What an object of each label weighs in a tree's leaf, for each time that it was drawn.
-    n_calibration : int
-    n_draws, seed : int
+    ``thresholds`` (1, n) or (k, n): 2**64 times the probability that a bag contains an object at
+    most 0, 1, ... times, for all labels or for each; ``units`` as of `Bags`.
     """
 
     index: LeafIndex = attrs.field(validator=attrs.validators.instance_of(LeafIndex))
@@ -280,10 +192,13 @@ class JoinedScorer(EnsembleScorer):
         """Number of calibration examples."""
         return self.n_calibration
 
-    @cached_property
+    @property
     def _unit(self) -> float:
-        trees = self.answers.n_trees
-        return float(UNITS[0] if UNITS[0] * trees < 2**53 else UNITS[1])
+        return float(UNITS[0] if UNITS[0] * self.answers.n_trees < 2**53 else UNITS[1])
+
+    @property
+    def _hard(self) -> bool:
+        return bool(self.answers.votes == "hard")
 
     @cached_property
     def _table(self) -> FloatArray:
@@ -293,10 +208,6 @@ class JoinedScorer(EnsembleScorer):
         table = np.empty((n, 1 if k == 2 else k))
         join_kernels.tabulate(packed.distributions, self._hard, self._unit, table)
         return table
-
-    @property
-    def _hard(self) -> bool:
-        return bool(self.answers.votes == "hard")
 
     @cached_property
     def _sums(self) -> tuple[FloatArray, FloatArray]:
@@ -313,15 +224,14 @@ class JoinedScorer(EnsembleScorer):
         )
         return sums, counts
 
-    partial = True
-    """Its draws are scores by some of the trees."""
+    subforest = "joined"
 
     @cached_property
     def _typical(self) -> Membership:
         examples = self.index.examples
         free = np.zeros((self.answers.n_trees, self.n_calibration), np.bool_)
         nodes = np.searchsorted(self.index.begins, np.arange(len(examples)), "right") - 1
-        sizes = [tree.tree_.node_count for tree in self.answers.forest.estimators_]
+        sizes = [tree.tree_.node_count for tree in self.answers.ensemble.estimators_]
         free[np.searchsorted(np.cumsum(sizes), nodes, "right"), examples] = True
         return Membership.from_dense(free[:, typical(self.n_calibration)])
 
@@ -336,8 +246,37 @@ class JoinedScorer(EnsembleScorer):
         rows = self._rows(X)
         hashes = hash_rows(self.answers.table(rows))
         for draw in range(self.n_draws):
-            joined = JoinedDraw(self, rows, hashes, draw)
-            yield SampledScores(joined.scores(), None, 1, joined)
+            joined = partial(self._map, rows, hashes, draw)
+            # Where weights of classes decide how often an object is drawn, so do the tentative
+            # labels: then its score is the mean over these.
+            means = joined(lambda block: block.scores.mean(axis=1), alone=True)
+            yield SampledScores(np.concatenate(means), None, 1, joined)
+
+    def _map(
+        self,
+        rows: Any,
+        hashes: HashArray,
+        draw: int,
+        function: Callable[[JoinedBlock], Result],
+        alone: bool = False,
+    ) -> list[Result]:
+        """Return what a function says of each block of new objects, in their order.
+
+        All that they change would not fit into memory. ``alone``: the blocks contain the scores of
+        the objects and nothing that they change.
+        """
+
+        def part(start: int) -> list[Result]:
+            some = slice(start, start + OBJECTS)
+            blocks = self.blocks(type(rows)(rows.table[some]), hashes[some], draw, alone)
+            return [function(block) for block in blocks]
+
+        starts = range(0, len(hashes), OBJECTS)
+        n_jobs = min(joblib.effective_n_jobs(self.answers.n_jobs), len(starts))
+        if n_jobs <= 1:
+            return [made for start in starts for made in part(start)]
+        work = joblib.Parallel(n_jobs=n_jobs, require="sharedmem")
+        return [made for some in work(map(joblib.delayed(part), starts)) for made in some]
 
     def blocks(
         self, rows: Any, hashes: HashArray, draw: int, alone: bool = False
@@ -410,7 +349,7 @@ def joined_scorer(
 ) -> JoinedScorer:
     """Return the scorer of a forest fitted to data, whose calibration examples are ``kept``."""
     answers = cast("ForestAnswers", members.answers)
-    bags = Bags.read(answers.forest, data)
+    bags = Bags.read(answers.ensemble, data)
     numbers = np.full(len(data), -1, np.intp)
     numbers[kept] = np.arange(len(kept))
     try:

@@ -10,7 +10,6 @@ from vennforest.metrics.brier import (
     BrierDecomposition,
     CorpDecomposition,
     brier_decomposition,
-    brier_score,
     corp_decomposition,
 )
 from vennforest.metrics.calibration_error import (
@@ -47,7 +46,6 @@ from vennforest.metrics.ranking import (
     decision_curve,
     ranking_curves,
     threshold_table,
-    weighted_auc,
 )
 
 __all__ = [
@@ -67,7 +65,6 @@ __all__ = [
     "ThresholdTable",
     "auc_interval",
     "brier_decomposition",
-    "brier_score",
     "calibration_error",
     "calibration_line",
     "confidence_minus_accuracy",
@@ -82,5 +79,4 @@ __all__ = [
     "smooth_calibration_curve",
     "spiegelhalter_test",
     "threshold_table",
-    "weighted_auc",
 ]

@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
 from vennforest._messages import not_one_of, warn
-from vennforest._validation import FloatArray, IntArray, check_scores, check_weights, encode_labels
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_option,
+    check_scores,
+    check_weights,
+    encode_labels,
+)
 
 SLACK = 1e-9  # what adding up votes may put above 1 or below 0
 SUM_SLACK = 1e-5  # what float32 rows may be off a sum of 1
@@ -33,13 +40,14 @@ class ClassEstimates(NamedTuple):
 
     ``codes`` (n,) is each label's column, ``p`` (n, k) has a column per class, ``weight`` (n,) is
     above zero, ``positive`` is the column of the positive class (None: more than two classes and
-    no ``pos_label``).
+    no ``pos_label``), and ``event`` its label, or "predicted label".
     """
 
     codes: IntArray
     p: FloatArray
     weight: FloatArray
     positive: int | None
+    event: str
 
     def of_column(self, j: int) -> EventEstimates:
         """Return the two-class problem of class j against the rest."""
@@ -50,16 +58,14 @@ class ClassEstimates(NamedTuple):
         """Yield the two-class problem of every class against the rest."""
         return (self.of_column(j) for j in range(self.p.shape[1]))
 
-    def predicted(self) -> IntArray:
-        """Return the column of the largest estimate, the first of equals, shape (n,)."""
-        columns: IntArray = self.p.argmax(axis=1)
-        return columns
-
     def of_predicted(self) -> EventEstimates:
-        """Return the problem "is the predicted label right", with the confidence in it."""
-        predicted = self.predicted()
-        confidence = np.take_along_axis(self.p, predicted[:, None], axis=1)[:, 0]
-        return EventEstimates((predicted == self.codes).astype(np.float64), confidence, self.weight)
+        """Return the problem "is the predicted label right", with the confidence in it.
+
+        The predicted label is that of the largest estimate, the first of equals.
+        """
+        predicted = self.p.argmax(axis=1)
+        right = (predicted == self.codes).astype(np.float64)
+        return EventEstimates(right, self.p[np.arange(len(right)), predicted], self.weight)
 
     def main(self) -> EventEstimates:
         """Return the positive class's problem, or that of the predicted label without one."""
@@ -90,13 +96,16 @@ def check_estimates(
     codes, labels = encode_labels(y, classes)
     weight = check_weights(sample_weight, len(estimates))
     codes, labels, positive = _positive(codes, labels, pos_label, estimates)
+    event = "predicted label" if positive is None else str(labels[positive])
+    if pos_label is not None:
+        event = str(pos_label)
     if estimates.ndim == 1:
         pair = [1 - estimates, estimates]
         estimates = np.column_stack(pair if positive == 1 else pair[::-1])
     if weight is None:
-        return ClassEstimates(codes, estimates, np.ones(len(estimates)), positive)
+        weight = np.ones(len(estimates))
     kept = weight > 0
-    return ClassEstimates(codes[kept], estimates[kept], weight[kept], positive)
+    return ClassEstimates(codes[kept], estimates[kept], weight[kept], positive, event)
 
 
 def positive_problem(
@@ -107,12 +116,6 @@ def positive_problem(
     if estimates.positive is None:
         raise ValueError(f"pos_label must name one of {estimates.p.shape[1]} classes, got None")
     return estimates.of_column(estimates.positive)
-
-
-def check_level(level: float, name: str = "level") -> None:
-    """Refuse a confidence level outside (0, 1)."""
-    if not 0 < level < 1:
-        raise ValueError(f"{name} must lie in (0, 1), got {level}")
 
 
 def group_numbers(groups: ArrayLike, n: int) -> IntArray:
@@ -239,28 +242,6 @@ class Cells(NamedTuple):
     observed: FloatArray
 
 
-def check_bins(bins: Bins, strategy: Strategy) -> FloatArray | int | None:
-    """Return inner edges (m,), the number of equal-count bins, or None for distinct values."""
-    if strategy not in ("uniform", "quantile"):
-        raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}")
-    if isinstance(bins, str):
-        if bins != "distinct":
-            raise ValueError(f"bins must be a number, edges or 'distinct', got {bins!r}")
-        return None
-    if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
-        if bins < 1:
-            raise ValueError(f"bins must be at least 1, got {bins}")
-        # i / K is the float nearest the edge, so an estimate of 0.29 is at the edge 29 / 100.
-        return int(bins) if strategy == "quantile" else np.arange(1, bins) / bins
-    edges = np.asarray(bins)
-    if edges.dtype.kind not in "fiu" or edges.ndim != 1 or not len(edges):
-        raise ValueError(f"bins must be a number, edges or 'distinct', got {bins!r}")
-    edges = edges.astype(np.float64)
-    if not ((edges >= 0) & (edges <= 1)).all() or (np.diff(edges) <= 0).any():
-        raise ValueError(f"bins must be increasing edges in [0, 1], got {edges.tolist()}")
-    return edges[(edges > 0) & (edges < 1)]
-
-
 def bin_codes(
     p: FloatArray, bins: Bins, strategy: Strategy = "uniform", weight: FloatArray | None = None
 ) -> IntArray:
@@ -269,15 +250,30 @@ def bin_codes(
     Bins are closed to the right; the first one contains 0 as well. Equal-count bins never part
     equal estimates: bin b ends at the smallest estimate below or at which b/K of the weight lies.
     """
-    rule = check_bins(bins, strategy)
-    if isinstance(rule, np.ndarray):
-        return np.searchsorted(rule, p, side="left").astype(np.intp)
-    distinct: IntArray = np.unique(p, return_inverse=True)[1].astype(np.intp)
-    if rule is None:
-        return distinct
+    check_option(strategy, Strategy, "strategy")
+    if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+        if bins < 1:
+            raise ValueError(f"bins must be at least 1, got {bins}")
+        if strategy == "quantile":
+            return _equal_count(p, int(bins), weight)
+        # i / K is the float nearest the edge, so an estimate of 0.29 is at the edge 29 / 100.
+        return np.searchsorted(np.arange(1, bins) / bins, p, side="left").astype(np.intp)
+    if isinstance(bins, str) and bins == "distinct":
+        return np.unique(p, return_inverse=True)[1].astype(np.intp)
+    edges = np.asarray(bins)
+    if edges.dtype.kind not in "fiu" or edges.ndim != 1 or not len(edges):
+        raise ValueError(f"bins must be a number, edges or 'distinct', got {bins!r}")
+    if not ((edges >= 0) & (edges <= 1)).all() or (np.diff(edges) <= 0).any():
+        raise ValueError(f"bins must be increasing edges in [0, 1], got {edges.tolist()}")
+    inner = edges[(edges > 0) & (edges < 1)].astype(np.float64)
+    return np.searchsorted(inner, p, side="left").astype(np.intp)
+
+
+def _equal_count(p: FloatArray, bins: int, weight: FloatArray | None) -> IntArray:
+    distinct = np.unique(p, return_inverse=True)[1].astype(np.intp)
     reached = np.cumsum(np.bincount(distinct, weights=weight))
     # A hair less, so sums of weights like 0.1 reach the shares that they should.
-    wanted = np.arange(1, rule) * (reached[-1] / rule) * (1 - 1e-12)
+    wanted = np.arange(1, bins) * (reached[-1] / bins) * (1 - 1e-12)
     last = np.searchsorted(reached, wanted, side="left")
     return np.searchsorted(last, np.arange(len(reached)), side="left")[distinct]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -120,45 +120,6 @@ def _decompose(problem: EventEstimates, bins: Bins, strategy: Strategy) -> tuple
     )
 
 
-def brier_score(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    scale_by_half: bool | Literal["auto"] = "auto",
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> float:
-    """Return the Brier score.
-
-    For two classes the mean of (y − p)² over the positive class, whose sum is eq. 12 of Johansson
-    et al. (2018); for more the mean squared distance between the label's and the estimated vector
-    (Brier 1950), in [0, 2]. That is scikit-learn's ``brier_score_loss``, and takes a class that is
-    missing from ``y``. ``scale_by_half=False`` gives the distance between vectors for two classes
-    too, which is twice as much (Boström 2008).
-
-    Parameters
-    ----------
-    y, p, sample_weight, classes, pos_label
-        As in ``brier_decomposition``.
-    scale_by_half : bool or "auto"
-        Whether to halve it; ``"auto"``: with two classes, as scikit-learn does.
-
-    Returns
-    -------
-    float
-        In [0, 1] where halved, in [0, 2] otherwise.
-    """
-    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
-    if not isinstance(scale_by_half, bool | np.bool_) and scale_by_half != "auto":
-        raise ValueError(f'scale_by_half must be True, False or "auto", got {scale_by_half!r}')
-    halved = estimates.p.shape[1] == 2 if scale_by_half == "auto" else scale_by_half
-    distance = estimates.p.copy()
-    distance[np.arange(len(distance)), estimates.codes] -= 1
-    losses = np.einsum("ij,ij->i", distance, distance)
-    return float(np.average(losses / 2 if halved else losses, weights=estimates.weight))
-
-
 @dataclass(frozen=True)
 class CorpDecomposition:
     """The CORP decomposition: ``score = miscalibration − discrimination + uncertainty``.
@@ -227,11 +188,6 @@ def corp_decomposition(
     Jordan 2021, doi:10.1073/pnas.2016191118). p̂ is the best increasing function of p
     in hindsight, so MCB and DSC are never negative. It is fitted to the
     data it is judged on: of perfect estimates, too, a finite sample shows a small MCB.
-
-    Examples
-    --------
-    >>> corp_decomposition([0, 0, 1, 1], [0.2, 0.2, 0.2, 0.8])
-    CorpDecomposition(miscalibration=0.023..., discrimination=0.083..., uncertainty=0.25, ...)
     """
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     terms = [_parts(problem) for problem in estimates.additive()]

@@ -47,12 +47,7 @@ def calibration_error(
     Returns
     -------
     float
-        In [0, 1]; 0 is best.
-
-    Notes
-    -----
-    A binned error is biased upwards: of perfect estimates, too, the shares in finite bins differ
-    from the estimates, the more so the more bins. Compare numbers with the same bins and n only.
+        In [0, 1]; 0 is best. Biased upwards, as the reliability of ``brier_decomposition``.
 
     Examples
     --------
@@ -99,11 +94,6 @@ def confidence_minus_accuracy(
     -------
     float
         In [-1, 1].
-
-    Examples
-    --------
-    >>> round(confidence_minus_accuracy([0, 0, 1, 1], [0.1, 0.6, 0.8, 0.9]), 3)
-    0.05
     """
     problem = check_estimates(y, p, sample_weight, classes, pos_label).of_predicted()
     return float(np.average(problem.p - problem.outcome, weights=problem.weight))

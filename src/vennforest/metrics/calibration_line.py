@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfc, expit, ndtri
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, check_inside
 from vennforest.metrics._inputs import (
     EventEstimates,
     check_estimates,
-    check_level,
     group_numbers,
     positive_problem,
 )
@@ -88,7 +87,7 @@ def calibration_line(
     class) the value is NaN. The interval of O/E is symmetric in its logarithm, with the variance
     of the number observed, n q (1 - q) for its share q; of groups the variance between them.
     """
-    check_level(level)
+    check_inside(level, "level")
     outcome, estimate, _ = positive_problem(y, p, None, classes, pos_label)
     n = len(outcome)
     member = None if groups is None else group_numbers(groups, n)

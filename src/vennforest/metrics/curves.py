@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
-from vennforest._validation import FloatArray, IntArray
+from vennforest._validation import FloatArray, IntArray, check_inside
 from vennforest.metrics._inputs import (
     Bins,
     EventEstimates,
     Strategy,
     binned,
     check_estimates,
-    check_level,
 )
 from vennforest.metrics.brier import Recalibration, recalibrate
 
@@ -97,7 +96,7 @@ def reliability_curve(
     at the estimates, and quantiles are taken point by point. Of more than 2,000 distinct estimates
     neighbours are drawn together, with their mean as the probability.
     """
-    check_level(level)
+    check_inside(level, "level")
     if n_resamples < 0:
         raise ValueError(f"n_resamples must not be negative, got {n_resamples}")
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
@@ -115,21 +114,12 @@ def reliability_curve(
         corp_estimate=fit.p[corners],
         corp_share=fit.fitted[corners],
         histogram=counts / counts.sum(),
-        event=_event(y, classes, pos_label, estimates.positive),
+        event=estimates.event,
         level=level,
         band_estimate=estimate,
         band_low=low,
         band_high=high,
     )
-
-
-def _event(y: ArrayLike, classes: ArrayLike | None, pos_label: Any, positive: int | None) -> str:
-    if positive is None:
-        return "predicted label"
-    if pos_label is not None:
-        return str(pos_label)
-    named = np.unique(np.asarray(y if classes is None else classes))
-    return str(named[1] if len(named) > 1 else 1)
 
 
 def _corners(fitted: FloatArray) -> IntArray:

@@ -13,11 +13,17 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest._validation import FloatArray, IntArray
-from vennforest.metrics._inputs import check_level, positive_problem
+from vennforest._validation import FloatArray, IntArray, check_inside
+from vennforest.metrics._inputs import positive_problem
 
 SMALLEST_LEAF = 20
 """Cases in a leaf of the trees that look for differences, and at a level of p."""
+
+LEVELS = 15
+"""Levels of p, of equally many cases, within which cases are compared, where there are enough."""
+
+FOLDS = 5
+"""Differences are found in the first folds, and measured in the next; not in the first."""
 
 TREES = 100
 """Trees that look for differences."""
@@ -65,8 +71,6 @@ def grouping_loss(
     p: ArrayLike,
     *,
     level: float = 0.95,
-    levels: int = 15,
-    folds: int = 5,
     random_state: int | None = 0,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
@@ -80,37 +84,27 @@ def grouping_loss(
     ----------
     X : array-like of shape (n, d)
         Numbers that describe the cases, which the model was not trained on; NaN is allowed.
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    y, p, classes, pos_label
+        As in ``brier_decomposition``.
     level : float, default=0.95
         Level of the interval, in (0, 1).
-    levels : int, default=15
-        Levels of p, of equally many cases, within which cases are compared; fewer where a level
-        would be of less than 20 cases of a fold.
-    folds : int, default=5
-        Differences are found in the first folds, and measured in the next; not in the first.
     random_state : int or None, default=0
         Who is in which fold, and the seed of the trees.
-    classes, pos_label
-        As in ``reliability_curve``.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, p lies outside [0, 1], or there are fewer than 2 levels or folds.
+        If shapes do not fit, p lies outside [0, 1], or there are fewer than 100 cases.
 
     Notes
     -----
-    After Perez-Lebel, Le Morvan & Varoquaux (ICLR 2023): trees are grown on one part of the data,
-    and what their leaves differ by within levels of p is measured on the other. Here one forest of
-    small trees for all levels, grown on X and p, learns the residuals r = y - c(p), c the isotonic
-    calibration curve of the first part; h is what it predicts of the other part. Both are centred
-    within levels of p there. By the Cauchy-Schwarz inequality E[r h]^2 / E[h^2] is at most the
-    grouping loss, whatever h is, and equal to it where h finds all differences. The root
-    E[r h] / E[h^2]^(1/2) is asymptotically normal; its variance is that of its influence function,
-    and is subtracted from its square in ``loss``.
+    After Perez-Lebel, Le Morvan & Varoquaux (ICLR 2023). A forest of small trees, grown on X and p
+    in one part of the data, learns the residuals r = y - c(p), c the isotonic calibration curve of
+    that part; h is what it predicts of the other part. Both are centred within levels of p there.
+    By the Cauchy-Schwarz inequality E[r h]^2 / E[h^2] is at most the grouping loss, whatever h is,
+    and equal to it where h finds all differences. The root E[r h] / E[h^2]^(1/2) is asymptotically
+    normal; its variance is that of its influence function, and is subtracted from its square in
+    ``loss``.
 
     Each fold is measured with what earlier folds show, so the sum of r h is a martingale. With
     all other folds two rows would each take part in the prediction of the other, and the variance
@@ -127,21 +121,18 @@ def grouping_loss(
     >>> round(found.spread, 2), found.lower > 0
     (0.15, True)
     """
-    check_level(level)
-    for name, value in (("levels", levels), ("folds", folds)):
-        if value < 2:
-            raise ValueError(f"{name} must be 2 or more, got {value}")
+    check_inside(level, "level")
     table = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
     check_consistent_length(table, y)
     given = positive_problem(y, p, None, classes, pos_label)
     observed, estimate = given.outcome, given.p
     n = len(observed)
-    if n < folds * SMALLEST_LEAF:
+    if n < FOLDS * SMALLEST_LEAF:
         raise ValueError(
-            f"y must be of {folds * SMALLEST_LEAF} cases or more for {folds} folds, got {n}"
+            f"y must be of {FOLDS * SMALLEST_LEAF} cases or more for {FOLDS} folds, got {n}"
         )
-    levels = max(1, min(levels, n // (folds * SMALLEST_LEAF)))
-    fold = np.random.default_rng(random_state).permutation(n) % folds
+    levels = min(LEVELS, n // (FOLDS * SMALLEST_LEAF))
+    fold = np.random.default_rng(random_state).permutation(n) % FOLDS
     ranks = np.argsort(np.argsort(estimate, kind="stable"), kind="stable")
     group = np.unique(estimate, return_inverse=True)[1]
     # Equal estimates are at one level: that of their first rank.
@@ -149,7 +140,7 @@ def grouping_loss(
     np.minimum.at(first, group, ranks)
     bin_of = first[group] * levels // n
     residual, found = np.zeros(n), np.zeros(n)
-    for number in range(1, folds):
+    for number in range(1, FOLDS):
         train, test = fold < number, fold == number
         trees = RandomForestRegressor(
             TREES, min_samples_leaf=SMALLEST_LEAF, max_features=0.5, random_state=random_state

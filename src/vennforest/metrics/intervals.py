@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest._messages import not_one_of
-from vennforest._validation import FloatArray, check_scores, check_weights, encode_labels
+from vennforest._validation import (
+    FloatArray,
+    check_scores,
+    check_weights,
+    class_index,
+    encode_labels,
+)
 from vennforest.multiprobability import Multiprobability
-
-
-class Confidence(Protocol):
-    """What is read of `ConfidenceIntervals`, which metrics do without."""
-
-    @property
-    def lower(self) -> FloatArray:
-        """Lower ends (n, k)."""
-
-    @property
-    def upper(self) -> FloatArray:
-        """Upper ends (n, k)."""
-
-    @property
-    def level(self) -> float:
-        """Level of each interval."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +126,7 @@ def interval_curve(
     *,
     scores: ArrayLike | None = None,
     p: FloatArray | None = None,
-    confidence: Confidence | None = None,
+    confidence: Any = None,
     pos_label: Any = None,
     max_points: int | None = None,
 ) -> IntervalCurve:
@@ -171,19 +160,15 @@ def interval_curve(
         max_points = 400 if scores is None else 2000
     if max_points < 2:
         raise ValueError(f"max_points must be at least 2, got {max_points}")
-    classes = list(m.classes)
-    if pos_label is not None and pos_label not in classes:
-        raise not_one_of("pos_label", classes, pos_label)
     middle = (m.lower + m.upper) / 2 if p is None else check_scores(p, "p")
     if middle.shape != m.lower.shape:
         raise ValueError(f"p must have shape {m.lower.shape}, got {middle.shape}")
-    if pos_label is None and len(classes) > 2:
+    if pos_label is None and len(m.classes) > 2:
         column = m.lower.argmax(axis=1)
         event = "predicted label"
     else:
-        at = 1 if pos_label is None else classes.index(pos_label)
-        column = np.full(len(m), at)
-        event = str(classes[at])
+        at = class_index(m.classes, pos_label)
+        column, event = np.full(len(m), at), str(m.classes[at])
     tables = [m.lower, m.upper, middle]
     if confidence is not None:
         if confidence.lower.shape != m.lower.shape:
@@ -198,7 +183,7 @@ def interval_curve(
     if y is not None:
         check_consistent_length(m.lower, y)
         encode_labels(y, m.classes)
-        outcome = (m.classes[column] == np.asarray(y)).astype(np.float64)
+        outcome = (m.classes[column] == np.asarray(y).reshape(-1)).astype(np.float64)
     if scores is None:
         order = np.lexsort((high, low, middle))
         x = np.arange(1.0, len(m) + 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal, get_args
 
 import attrs
@@ -59,51 +58,39 @@ SHARES: dict[str, float] = {
 }
 """Shifts of the log-odds of the class's share."""
 
+NAMES: dict[Kind, tuple[str, ...]] = {
+    "scores": tuple(OBJECTS),
+    "share": tuple(SHARES),
+    "labels given scores": tuple(LABELS),
+}
+
 
 @stored("bets")
 @attrs.frozen(eq=False)
 class Bets:
     """Bins of a score, and bets that are fair in them.
 
-    Attributes
-    ----------
-    kind : {"scores", "share", "labels given scores"}
-        What the bets are on.
-    edges : ndarray of shape (n_bins - 1,)
-        Scores; a bin is ``[edge, next edge)``. For a share there is one bin.
-    limits : ndarray of shape (n_bins - 1,) or (n_bins,)
-        Share of objects up to each edge, or share of examples without the label in each bin, in
-        (0, 1): where p-values are cut.
-    factors : ndarray of shape (n_bets, n_bins) or (n_bets, 2 n_bins)
-        What each bet multiplies its capital by: in each bin, or in each without and with the label.
-    logs : ndarray
-        Natural logarithms of the factors.
-    prior : ndarray of shape (n_bets,)
-        Sums to 1.
-    names : tuple of str
-        What each bet says has changed.
+    A bin is ``[edge, next edge)`` of ``edges`` (n_bins - 1,); for a share there is one. ``limits``
+    are where p-values are cut, in (0, 1): the share of objects up to each edge (n_bins - 1,), or of
+    examples without the label in each bin (n_bins,). ``factors`` are what each bet multiplies its
+    capital by: in each bin (n_bets, n_bins), or in each without and with the label (n_bets,
+    2 n_bins).
     """
 
     kind: Kind = attrs.field(validator=attrs.validators.in_(get_args(Kind)))
     edges: FloatArray = attrs.field(validator=array(None))
     limits: FloatArray = attrs.field(validator=array(None, low=0, high=1))
     factors: FloatArray = attrs.field(validator=array(None, None, low=1e-12, high=1e12))
-    logs: FloatArray = attrs.field(validator=array(None, None))
-    prior: FloatArray = attrs.field(validator=array(None, low=0, high=1))
-    names: tuple[str, ...] = attrs.field(
-        validator=attrs.validators.deep_iterable(
-            attrs.validators.instance_of(str), attrs.validators.instance_of(tuple)
-        )
-    )
+    logs: FloatArray = attrs.field(init=False)
+    """Natural logarithms of the factors."""
 
     def __attrs_post_init__(self) -> None:
         """Refuse bets that are not fair, or of other bins."""
         check_increasing(self.edges, "edges")
-        n, k = self.n_bins, len(self.prior)
-        require(abs(self.prior.sum() - 1) < 1e-9, "prior must sum to 1")
-        columns = 2 * n if self.of_labels else n
-        require(self.factors.shape == self.logs.shape == (k, columns), "factors must be of bins")
-        require(np.allclose(np.exp(self.logs), self.factors), "logs must be those of factors")
+        n, columns = self.n_bins, self.n_bins * (2 if self.of_labels else 1)
+        require(
+            self.factors.shape == (len(self.names), columns), "factors must be of bets and bins"
+        )
         if self.of_labels:
             check_array(self.limits, "limits", (n,), "f", LEAST_SHARE / 2, 1 - LEAST_SHARE / 2)
             means = self.factors[:, ::2] * self.limits + self.factors[:, 1::2] * (1 - self.limits)
@@ -112,16 +99,12 @@ class Bets:
             check_increasing(self.limits, "limits")
             means = self.factors @ np.diff(self.limits, prepend=0.0, append=1.0)
         require(np.allclose(means, 1, rtol=1e-9), "factors must be 1 on average")
-        require(len(self.names) == k, "names must be as many as bets")
+        object.__setattr__(self, "logs", np.log(self.factors))
 
-    @classmethod
-    def on(
-        cls, kind: Kind, edges: FloatArray, limits: FloatArray, factors: Mapping[str, FloatArray]
-    ) -> Bets:
-        """Return bets of equal prior weight."""
-        table = np.array(list(factors.values()))
-        prior = np.full(len(table), 1 / len(table))
-        return cls(kind, edges, limits, table, np.log(table), prior, tuple(factors))
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each bet says has changed."""
+        return NAMES[self.kind]
 
     @property
     def n_bins(self) -> int:
@@ -142,21 +125,17 @@ def bets_on_scores(scores: FloatArray) -> Bets:
     """Return bets on the objects alone, for scores that are like these."""
     edges, mass = _bins(scores)
     rank = 2 * (np.cumsum(mass) - mass / 2) - 1
-    factors = {}
-    for name, (line, square) in OBJECTS.items():
-        tilt = np.exp(line * rank + square * rank**2)
-        factors[name] = tilt / (mass @ tilt)
-    return Bets.on("scores", edges, np.cumsum(mass)[:-1], factors)
+    tilts = [np.exp(line * rank + square * rank**2) for line, square in OBJECTS.values()]
+    factors = np.array([tilt / (mass @ tilt) for tilt in tilts])
+    return Bets("scores", edges, np.cumsum(mass)[:-1], factors)
 
 
 def bets_on_share(share: float) -> Bets:
     """Return bets on the share of a class that was this before."""
     old = min(max(share, LEAST_SHARE), 1 - LEAST_SHARE)
-    factors = {}
-    for name, shift in SHARES.items():
-        new = float(expit(logit(old) + shift))
-        factors[name] = np.array([(1 - new) / (1 - old), new / old])
-    return Bets.on("share", np.empty(0), np.array([1 - old]), factors)
+    shares = [float(expit(logit(old) + shift)) for shift in SHARES.values()]
+    factors = np.array([[(1 - new) / (1 - old), new / old] for new in shares])
+    return Bets("share", np.empty(0), np.array([1 - old]), factors)
 
 
 def bets_on_labels(scores: FloatArray, shares: FloatArray) -> Bets:
@@ -168,11 +147,9 @@ def bets_on_labels(scores: FloatArray, shares: FloatArray) -> Bets:
     cells = np.searchsorted(edges, scores, side="right")
     sums = np.bincount(cells, shares, minlength=len(mass))
     old = (sums / (mass * len(scores))).clip(LEAST_SHARE, 1 - LEAST_SHARE)
-    factors = {}
-    for name, how in LABELS.items():
-        new = _changed(mass, old, *how)
-        factors[name] = np.stack([(1 - new) / (1 - old), new / old], axis=1).ravel()
-    return Bets.on("labels given scores", edges, 1 - old, factors)
+    changed = [_changed(mass, old, *how) for how in LABELS.values()]
+    factors = [np.stack([(1 - new) / (1 - old), new / old], axis=1).ravel() for new in changed]
+    return Bets("labels given scores", edges, 1 - old, np.array(factors))
 
 
 def thought_shares(

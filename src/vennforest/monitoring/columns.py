@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,16 +23,10 @@ MOST_VALUES = 20
 class ColumnChange:
     """How one column differs before and after a row.
 
-    Attributes
-    ----------
-    name : str
-    distance : float
-        Kolmogorov–Smirnov distance of numbers, total variation distance of other values, in [0, 1];
-        a missing cell counts as a value.
-    p_value : float
-        That of the two-sample test, corrected by Holm's method for the number of columns.
-    before, after : str
-        The median of numbers, or the share of the value whose share has changed most.
+    ``distance`` in [0, 1] is Kolmogorov–Smirnov's of numbers, total variation of other values; a
+    missing cell counts as a value. ``p_value`` is that of the two-sample test, corrected by Holm's
+    method for the number of columns. ``before`` and ``after`` have the median of numbers, or the
+    share of the value whose share has changed most.
     """
 
     name: str
@@ -56,11 +50,8 @@ def column_changes(columns: Mapping[str, NDArray[Any]], row: int) -> list[Column
         _numbers(name, values, row) if values.dtype.kind in "fiub" else _texts(name, values, row)
         for name, values in columns.items()
     ]
-    corrected = _holm(np.array([one.p_value for one in found]))
-    changes = [
-        ColumnChange(one.name, one.distance, float(p), one.before, one.after)
-        for one, p in zip(found, corrected, strict=True)
-    ]
+    corrected = holm(np.array([one.p_value for one in found]))
+    changes = [replace(one, p_value=float(p)) for one, p in zip(found, corrected, strict=True)]
     return sorted(changes, key=lambda one: (one.p_value, -one.distance))
 
 
@@ -98,7 +89,7 @@ def _texts(name: str, given: NDArray[Any], row: int) -> ColumnChange:
     return ColumnChange(name, float(np.abs(shares[0] - shares[1]).sum() / 2), p, before, after)
 
 
-def _holm(p: NDArray[Any]) -> NDArray[Any]:
+def holm(p: NDArray[Any]) -> NDArray[Any]:
     """Return p-values corrected so all together are wrong as rarely as one."""
     order = np.argsort(p, kind="stable")
     steps = (len(p) - np.arange(len(p))) * p[order]

@@ -29,8 +29,6 @@ from vennforest.monitoring.bets import (
 Form = Literal["ville", "shiryaev-roberts"]
 """How evidence is kept, and with that what an alarm guarantees."""
 
-FORMS: tuple[Form, ...] = ("ville", "shiryaev-roberts")
-
 Watch = Literal["labels", "objects"]
 """What a monitor compares: labels with scores, or scores alone."""
 
@@ -55,25 +53,13 @@ def _double(instance: Any, attribute: Any, value: Any) -> None:
 @stored("channel")
 @attrs.frozen(eq=False)
 class Channel:
-    """The evidence of one kind about one label.
+    """The evidence of one kind about one class, ``code``.
 
-    Attributes
-    ----------
-    code : int
-        The class that it is about.
-    bets : Bets
-    counts : ndarray of shape (n_bins, 2)
-        Examples so far, the reference among them, without and with the label.
-    weights : ndarray of shape (n_rates, n_bets + 1)
-        Shares of the capital at each rate of jumping, first what is not bet yet.
-    scales : ndarray of shape (n_rates,)
-        Natural logarithm of the capital.
-    sums : ndarray of shape (n_bets,)
-        Log-likelihood ratio of each bet since it last was below zero, and
-    begins : ndarray of shape (n_bets,)
-        the number of the example at which it was.
-    times : ndarray of shape (n_bets,)
-        The time of that example; NaN where none was given.
+    ``counts`` (n_bins, 2) are the examples so far, the reference among them, without and with the
+    label. ``scales`` (n_rates,) are natural logarithms of the capital at each rate of jumping, and
+    ``weights`` (n_rates, n_bets + 1) its shares, first what is not bet yet. ``sums`` (n_bets,) are
+    the log-likelihood ratio of each bet since it last was below zero, ``begins`` the number of the
+    example at which it was, and ``times`` its time, NaN where none was given.
     """
 
     code: int = attrs.field(validator=number(0, integer=True))
@@ -87,7 +73,7 @@ class Channel:
 
     def __attrs_post_init__(self) -> None:
         """Refuse evidence of other bets or bins."""
-        n, k = self.bets.n_bins, len(self.bets.prior)
+        n, k = self.bets.n_bins, len(self.bets.factors)
         require(len(self.counts) == n, f"counts must be of {n} bins")
         require(self.counts.max() <= MOST // n, "counts must be of fewer examples")
         int64 = self.counts.dtype == self.begins.dtype == np.int64
@@ -102,7 +88,7 @@ class Channel:
         cls, code: int, bets: Bets, scores: FloatArray, hits: NDArray[np.bool_], form: Form
     ) -> Self:
         """Return the evidence before anything came, with a reference."""
-        n, k = bets.n_bins, len(bets.prior)
+        n, k = bets.n_bins, len(bets.factors)
         counts = np.zeros((n, 2), np.int64)
         np.add.at(counts, (bets.cells(scores), (hits & bets.of_labels).astype(np.intp)), 1)
         weights = np.zeros((len(JUMPS), k + 1))
@@ -137,10 +123,9 @@ class Channel:
             bets.limits,
             bets.factors,
             bets.logs,
-            bets.prior,
             JUMPS,
             WAIT,
-            FORMS.index(form),
+            form == "ville",
             self.weights,
             self.scales,
             self.sums,
@@ -158,7 +143,7 @@ class Channel:
 
     def strongest(self) -> int:
         """Return the likeliest bet, by what it has won since it last was at nothing."""
-        return int((self.sums + np.log(self.bets.prior)).argmax())
+        return int(self.sums.argmax())
 
     def check_form(self, form: Form) -> None:
         """Refuse weights that no stream leaves: all capital is somewhere, if there is some."""
@@ -182,8 +167,7 @@ class Change:
     label : object
         The class that the evidence is about.
     kind : {"scores", "share", "labels given scores"}
-        What of it: scores whatever the labels, the share of the class, or the labels among objects
-        with equal scores.
+        Scores whatever the labels, the share of the class, or labels among equal scores.
     evidence : float
         Now: capital, or the statistic, divided by how many are watched.
     what : str
@@ -240,24 +224,10 @@ def channels_of(
 
 
 def combined(logs: FloatArray) -> FloatArray:
-    """Return the logarithm of the evidence from those of all copies.
+    """Return the logarithm of the evidence, (watched, ...), from those of R copies of it.
 
-    Parameters
-    ----------
-    logs : ndarray of shape (copies, n_watched, ...)
-        Of each copy, and of each label and kind.
-
-    Returns
-    -------
-    ndarray of shape (n_watched, ...)
-        With R copies that of the (R / 5)-th largest, divided by 5, and by how many are watched.
-
-    Notes
-    -----
-    If nothing changes each copy ever reaches 5 c with probability 1 / (5 c) at most. So R / (5 c)
-    do on average, and by Markov's inequality R / 5 of them together with probability 1 / c at most,
-    however they depend on each other (Rüger 1978; Vovk & Wang 2020). The mean of the copies would
-    have no such law: each is a martingale only given its own past, without the others'.
+    It is that of the (R / 5)-th largest, divided by 5, and by how many are watched: see `Monitor`.
+    The mean of the copies would have no such law: each is a martingale only given its own past.
     """
     copies, watched = logs.shape[:2]
     place = copies - copies // TOP

@@ -67,10 +67,9 @@ def watch(
     limits,
     factors,
     logs,
-    prior,
     jumps,
     wait,
-    form,
+    ville,
     weights,
     scales,
     sums,
@@ -88,15 +87,14 @@ def watch(
     of_labels, limits : what p-values are of, and where they are cut, see ``column_of``
     factors : (n_bets, n_columns), what each bet multiplies its capital by in each column
     logs : (n_bets, n_columns), their logarithms
-    prior : (n_bets,) sums to 1
     jumps : (n_rates,) share of the capital that jumps to another bet at each step
     wait : the chance that betting begins at step t of 0, 1, ... is 1 / (t + wait)
-    form : 0 martingale, 1 Shiryaev–Roberts
+    ville : whether it is a martingale; otherwise a Shiryaev–Roberts statistic
     weights : (n_rates, n_bets + 1), scales : (n_rates,), state; column 0 has not begun to bet
     sums : (n_bets,), begins : (n_bets,) int64, state: log-likelihood of each bet since it began
     out : (n,) logarithm of the evidence after each example
     """
-    n_bets = len(prior)
+    n_bets = len(factors)
     for t in range(len(cells)):
         at = n_before + t
         # 1. The example is counted, and its p-value among all so far decides what each bet pays.
@@ -105,7 +103,7 @@ def watch(
         for s in range(len(jumps)):
             # 2. What begins to bet now. A martingale: a part of what waits, all of it in the end.
             coming = 0.0
-            if form == 0:
+            if ville:
                 coming = weights[s, 0] / (at + wait)
                 weights[s, 0] -= coming
             # Shiryaev-Roberts, R_t = (R_(t-1) + 1) times what is won: one more unit at each step.
@@ -124,7 +122,7 @@ def watch(
             # logarithm of the capital is in the scale.
             total = weights[s, 0]
             for k in range(1, n_bets + 1):
-                stay = weights[s, k] * (1 - jumps[s]) + coming * prior[k - 1]
+                stay = weights[s, k] * (1 - jumps[s]) + coming * (1 / n_bets)
                 weights[s, k] = stay * factors[k - 1, column]
                 total += weights[s, k]
             for k in range(n_bets + 1):

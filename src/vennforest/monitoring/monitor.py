@@ -17,6 +17,7 @@ from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     InputError,
+    check_inside,
     check_option,
     check_scores,
     encode_labels,
@@ -35,7 +36,7 @@ from vennforest.monitoring.evidence import (
     log_start,
     n_copies,
 )
-from vennforest.monitoring.progress import SEEDS, Progress, RecentRows
+from vennforest.monitoring.progress import NO_ROWS, SEEDS, Progress, RecentRows
 from vennforest.monitoring.scoring import (
     Scored,
     calibration_examples,
@@ -100,24 +101,8 @@ class Monitor(BaseEstimator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    n_seen_ : int
-        Examples of the stream so far.
-    n_unlabelled_ : int
-        Rows left out because their label was missing; not those that wait (see ``update``).
-    n_repeated_ : int
-        Rows left out because they came before, within up to 10,000 rows.
     taken_ : ndarray of shape (n,)
         Which rows of the last update count; not there before one.
-    evidence_ : float
-        Now: one divided by it is the largest chance of so much if nothing has changed.
-    max_evidence_ : float
-        The largest so far.
-    alarm_ : int or None
-        Number of the example, counted from 0, at which there was an alarm first.
-    alarm_time_ : float or None
-        Its time.
 
     Raises
     ------
@@ -126,16 +111,18 @@ class Monitor(BaseEstimator):
 
     Notes
     -----
-    Of each of the three kinds the capital is that which a fifth of the copies have or exceed,
-    divided by five: by Markov's inequality it ever reaches c with probability 1 / c at most,
-    although copies depend on each other. The evidence is the largest of the three, divided by
-    three; with k > 2 classes each is watched against the rest, and it is the largest of 3 k,
-    divided by 3 k (Bonferroni: capitals in different p-values may be neither added nor multiplied).
+    Of each kind the capital is what a fifth of the copies have or exceed, divided by five. If
+    nothing changes each of R copies ever reaches 5 c with probability 1 / (5 c) at most. So R / (5
+    c) do on average, and by Markov's inequality R / 5 of them together with probability 1 / c at
+    most, however they depend on each other (Rüger 1978; Vovk & Wang 2020). The evidence is the
+    largest of the three, divided by three; with k > 2 classes, each against the rest, the largest
+    of 3 k, divided by 3 k (Bonferroni: capitals in different p-values may be neither added nor
+    multiplied).
 
-    The guarantee is exact where the reference and the stream are scored in the same way: with a
-    held-out part, or a model fitted to other data. Out of bag, new objects are scored by the trees
-    that some calibration example was out of bag for, drawn at random for each (Johansson et al.
-    2018), which is nearly so; folds too are nearly so.
+    The guarantee is exact where reference and stream are scored in the same way: with a held-out
+    part, or a model fitted to other data. Over folds it is nearly so, and out of bag, where new
+    objects are scored by the trees that a calibration example was out of bag for, drawn at random
+    for each (Johansson et al. 2018).
 
     References
     ----------
@@ -205,19 +192,11 @@ class Monitor(BaseEstimator):
                     "X and y must be given for a model without calibration examples, got none: "
                     "rows that the model was not trained on"
                 )
-            return self._begin(
-                own.scores,
-                own.codes,
-                own.classes,
-                own.probabilities,
-                own_reference=True,
-                rows=training_rows(self.model, reference=True),
-            )
+            rows = training_rows(self.model, reference=True)
+            return self._begin(own, rows=rows, own_reference=True)
         classes = np.asarray(self.model.classes_)
         scores, probabilities = stream_scores(self.model, X)
         codes = encode_labels(y, classes)[0]  # type: ignore[arg-type]
-        if len(codes) != len(scores):
-            raise InputError(f"y must have {len(scores)} labels as X has rows, got {len(codes)}")
         try:
             designed = calibration_examples(self.model)  # then the whole reference is compared with
         except InputError:
@@ -228,7 +207,8 @@ class Monitor(BaseEstimator):
                 "X must be rows that the model was not trained on, got its training rows: leave X "
                 "and y out to compare with the calibration examples"
             )
-        return self._begin(scores, codes, classes, probabilities, designed, rows=KnownRows.of(X))
+        reference = Scored(scores, codes, classes, probabilities)
+        return self._begin(reference, designed, rows=KnownRows.of(X))
 
     def fit_scores(
         self, scores: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None = None
@@ -252,53 +232,55 @@ class Monitor(BaseEstimator):
         self._check_parameters()
         table = check_scores(scores)
         codes, labels = encode_labels(y, classes)
-        if len(codes) != len(table):
-            raise InputError(f"y must have {len(table)} labels as scores have, got {len(codes)}")
-        inside = bool(table.size) and table.min() >= 0 and table.max() <= 1
-        return self._begin(table, codes, labels, bool(inside), rows=KnownRows.of(table))
+        inside = bool(table.size and table.min() >= 0 and table.max() <= 1)
+        return self._begin(Scored(table, codes, labels, inside), rows=KnownRows.of(table))
 
     def _begin(
         self,
-        scores: FloatArray,
-        codes: NDArray[Any],
-        classes: NDArray[Any],
-        probabilities: bool,
+        given: Scored,
         designed: Scored | None = None,
         *,
-        own_reference: bool = False,
         rows: KnownRows | None,
+        own_reference: bool = False,
     ) -> Self:
         """Split design from reference, and set all capital to what it is before the stream."""
         rng = check_random_state(self.random_state)
-        n = len(codes)
+        codes, n, k = given.codes, len(given.codes), len(given.classes)
+        if n != len(given.scores):
+            raise InputError(f"y must have {len(given.scores)} labels, one for each row, got {n}")
         if n < LEAST:
             raise InputError(f"the reference must have {LEAST} examples or more, got {n}")
-        if len(classes) < 2:
-            raise InputError(f"y must contain two classes or more, got {classes.tolist()}")
-        k = len(classes)
-        table = score_columns(scores, k)
-        first, kept = max(1, min(n - 1, round(DESIGN * n))), np.arange(n)
+        if k < 2:
+            raise InputError(f"y must contain two classes or more, got {given.classes.tolist()}")
+        table, kept = score_columns(given.scores, k), np.arange(n)
+        first = max(1, min(n - 1, round(DESIGN * n)))
         if designed is not None:
             of_design = score_columns(designed.scores, k), designed.codes
-            probabilities = designed.probabilities
         channels: list[Channel] = []
         for _ in range(n_copies(k)):
             if designed is None:
                 order = rng.permutation(n)
                 of_design, kept = (table[order[:first]], codes[order[:first]]), order[first:]
-            reference = table[kept], codes[kept]
             channels += channels_of(
-                of_design, probabilities, *reference, k=k, watch=self.watch, form=self.form
+                of_design,
+                (designed or given).probabilities,
+                table[kept],
+                codes[kept],
+                k=k,
+                watch=self.watch,
+                form=self.form,
             )
+        start = log_start(self.form, len(channels) // n_copies(k))
         self._progress = Progress(
-            classes=classes,
+            classes=given.classes,
             watch=self.watch,
             form=self.form,
             channels=tuple(channels),
             seeds=tuple(int(seed) for seed in rng.randint(SEEDS, size=len(channels))),
             own_reference=own_reference,
-            log_now=log_start(self.form, len(channels) // n_copies(k)),
-            recent=RecentRows.at_first(0 if rows is None else rows.window),
+            log_now=start,
+            log_max=start,
+            recent=RecentRows(0 if rows is None else rows.window),
             reference_rows=None if own_reference else rows,
         )
         return self
@@ -361,14 +343,7 @@ class Monitor(BaseEstimator):
         Returns
         -------
         ndarray of shape (n,)
-            The evidence after each example.
-
-        Raises
-        ------
-        NotFittedError
-            Before ``fit``.
-        ValueError
-            As from ``update``.
+            The evidence after each example. Errors and warnings are those of ``update``.
         """
         check_is_fitted(self, "classes_")
         table = check_scores(np.atleast_1d(np.asarray(scores)))
@@ -401,8 +376,7 @@ class Monitor(BaseEstimator):
         if hashes is not None:
             compared, met = self._refuse_known(hashes, codes)
             twins = [rows.twins for rows in self._known_rows()]
-            none = np.empty(0, np.uint64)
-            new = progress.recent.take(hashes, codes, known, twins[0] if twins else none)
+            new = progress.recent.take(hashes, codes, known, twins[0] if twins else NO_ROWS)
             taken = known & new
         when = None if times is None else times[taken]
         found = self._advance(table[taken], codes[taken], when)
@@ -425,7 +399,12 @@ class Monitor(BaseEstimator):
                 "which labels are missing has nothing to do with the class (a random sample was "
                 "labelled), send only rows with a label"
             )
-        self._warn_of_repeats(progress)
+        now = self._progress
+        if _many_repeats(now) and not _many_repeats(progress):
+            warn(
+                f"{now.n_repeated} of {now.n_seen + now.n_repeated} rows came before and are left "
+                "out, since each counts once: send every row once, when its label is known"
+            )
         if len(found) < n:
             found = np.append(progress.log_now, found)[np.cumsum(self.taken_)]
         return capital_of(found)
@@ -495,20 +474,6 @@ class Monitor(BaseEstimator):
             )
         return compared, met
 
-    def _warn_of_repeats(self, before: Progress) -> None:
-        """Warn when rows that came before become many."""
-
-        def many(progress: Progress) -> bool:
-            among = progress.n_seen + progress.n_repeated
-            return progress.n_repeated >= max(MANY, REPEATED * among)
-
-        now = self._progress
-        if many(now) and not many(before):
-            warn(
-                f"{now.n_repeated} of {now.n_seen + now.n_repeated} rows came before and are left "
-                "out, since each counts once: send every row once, when its label is known"
-            )
-
     def _evidence(self, found: FloatArray, times: FloatArray | None) -> dict[str, Any]:
         """Return the evidence now, the largest, and where it first was enough for an alarm."""
         if not len(found):
@@ -540,7 +505,7 @@ class Monitor(BaseEstimator):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels, sorted."""
+        """The labels, sorted, of shape (k,)."""
         return self._progress.classes
 
     @property
@@ -550,49 +515,50 @@ class Monitor(BaseEstimator):
 
     @property
     def n_unlabelled_(self) -> int:
-        """Number of rows left out because their label was missing."""
+        """Number of rows left out because their label was missing; not of those that wait."""
         return self._progress.n_unlabelled
 
     @property
     def n_repeated_(self) -> int:
-        """Number of rows left out because they came before."""
+        """Number of rows left out because they came before, within up to 10,000 rows."""
         return self._progress.n_repeated
 
     @property
     def alarm_(self) -> int | None:
-        """The example at which there was an alarm first."""
+        """Number of the example, counted from 0, at which there was an alarm first, or None."""
         return self._progress.alarm
 
     @property
     def alarm_time_(self) -> float | None:
-        """Its time."""
+        """The time of that example, or None."""
         return self._progress.alarm_time
 
     @property
     def threshold_(self) -> float:
         """The evidence at which there is an alarm."""
+        check_is_fitted(self, "classes_")
         return float(np.exp(self._log_threshold()))
 
     @property
     def evidence_(self) -> float:
-        """The evidence now."""
+        """Now: one divided by it is the largest chance of so much if nothing has changed."""
         check_is_fitted(self, "classes_")
-        return float(capital_of(np.array(self._progress.log_now)))
+        return float(capital_of(self._progress.log_now))
 
     @property
     def max_evidence_(self) -> float:
         """The largest evidence so far."""
         check_is_fitted(self, "classes_")
-        progress = self._progress
-        start = log_start(progress.form, len(progress.channels) // n_copies(len(self.classes_)))
-        return float(capital_of(np.array(max(progress.log_max, start))))
+        return float(capital_of(self._progress.log_max))
 
     def _log_threshold(self) -> float:
-        return float(-np.log(self.alpha) if self.form == "ville" else np.log(self.run_length))
+        # What has been gathered keeps its form until the next fit, whatever is set meanwhile.
+        ville = self._progress.form == "ville"
+        return float(-np.log(self.alpha) if ville else np.log(self.run_length))
 
     def _labels(self, y: ArrayLike | None, n: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return each example's class number, and whether it is known."""
-        if self.watch == "objects":
+        if self._progress.watch == "objects":
             if y is not None:
                 raise InputError('y must not be given with watch="objects", which sees no labels')
             return np.zeros(n, np.intp), np.ones(n, bool)
@@ -603,8 +569,7 @@ class Monitor(BaseEstimator):
     def _check_parameters(self) -> None:
         check_option(self.watch, Watch, "watch")
         check_option(self.form, Form, "form")
-        if not isinstance(self.alpha, Real) or not 0 < float(self.alpha) < 1:
-            raise InputError(f"alpha must be a number between 0 and 1, got {self.alpha!r}")
+        check_inside(self.alpha, "alpha")
         if not isinstance(self.run_length, Real) or not 2 <= float(self.run_length) < np.inf:
             raise InputError(f"run_length must be a number >= 2, got {self.run_length!r}")
 
@@ -634,3 +599,8 @@ class Monitor(BaseEstimator):
                 require(calibration_examples(made.model), "model must have a reference")
             made._progress = progress
         return made
+
+
+def _many_repeats(progress: Progress) -> bool:
+    among = progress.n_seen + progress.n_repeated
+    return progress.n_repeated >= max(MANY, REPEATED * among)

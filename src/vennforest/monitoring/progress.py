@@ -30,6 +30,9 @@ BATCHES = 20
 BITS = 40.0
 """Surprise, in bits, at a batch that comes again by chance, below which nothing is said."""
 
+NO_ROWS: HashArray = np.empty(0, np.uint64)
+NO_BATCHES = np.empty((0, 2), np.int64)
+
 
 @stored("recent-rows")
 class RecentRows:
@@ -39,7 +42,12 @@ class RecentRows:
     checksum.
     """
 
-    def __init__(self, window: int, hashes: HashArray, batches: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        window: int = 0,
+        hashes: HashArray = NO_ROWS,
+        batches: NDArray[np.int64] = NO_BATCHES,
+    ) -> None:
         check_number(window, "window", 0, WINDOW, integer=True)
         check_array(hashes, "hashes", (None,), "u")
         check_array(batches, "batches", (None, 2), "i", 0)
@@ -50,11 +58,6 @@ class RecentRows:
         require(same and hashes.dtype == np.uint64, "hashes must be of different rows")
         self.window = window
         self._batches: list[list[int]] = batches.tolist()
-
-    @classmethod
-    def at_first(cls, window: int) -> Self:
-        """Return the memory of a stream before it began."""
-        return cls(window, np.empty(0, np.uint64), np.empty((0, 2), np.int64))
 
     def has_batch(self, hashes: HashArray, codes: NDArray[Any]) -> bool:
         """Tell whether a batch of hashes (n,) and class numbers (n,) came before, not by chance."""
@@ -98,11 +101,6 @@ class RecentRows:
             "batches": np.array(self._batches, np.int64).reshape(-1, 2),
         }
 
-    @classmethod
-    def from_state(cls, window: int, hashes: HashArray, batches: NDArray[np.int64]) -> Self:
-        """Return the memory."""
-        return cls(window, hashes, batches)
-
 
 def _batch(hashes: HashArray, codes: NDArray[Any]) -> list[int]:
     return [len(hashes), zlib.crc32(codes.tobytes(), zlib.crc32(hashes.tobytes()))]
@@ -127,22 +125,12 @@ _integers = attrs.validators.deep_iterable(
 class Progress:
     """What a monitor knows after so many examples of a stream; see `Monitor`.
 
-    Attributes
-    ----------
-    channels, recent
-        Which ``update`` changes in place.
-    seeds : tuple of int
-        Of each channel, for what breaks ties.
-    own_reference : bool
-        Whether the reference is the model's own calibration examples.
-    log_now, log_max : float
-        Natural logarithms of the evidence now and of the largest so far.
-    reference_rows : KnownRows or None
-        Of the reference, where it was given; None: not, or equal rows say nothing.
-    excess : float
-        By how many missing labels exceed 2% of the rows lately.
-    n_compared, n_known : int
-        Rows of the stream compared with those from before it, and those that were among them.
+    ``update`` changes ``channels`` and ``recent`` in place. ``seeds`` of each channel are for what
+    breaks ties; ``own_reference``: whether the reference is the model's own calibration examples.
+    ``log_now`` and ``log_max`` are natural logarithms of the evidence now and of the largest yet.
+    ``reference_rows`` are those of the reference, where it was given; None: not, or equal rows say
+    nothing. ``excess`` is by how many missing labels exceed 2% of the rows lately. ``n_compared``
+    rows of the stream were compared with those from before it, and ``n_known`` were among them.
     """
 
     classes: NDArray[Any] = attrs.field(validator=labels)
@@ -165,8 +153,7 @@ class Progress:
     alarm_time: float | None = attrs.field(default=None, validator=_when)
     last_time: float | None = attrs.field(default=None, validator=_when)
     recent: RecentRows = attrs.field(
-        factory=lambda: RecentRows.at_first(0),
-        validator=attrs.validators.instance_of(RecentRows),
+        factory=RecentRows, validator=attrs.validators.instance_of(RecentRows)
     )
     reference_rows: KnownRows | None = attrs.field(
         default=None, validator=attrs.validators.optional(attrs.validators.instance_of(KnownRows))

@@ -75,15 +75,6 @@ class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     model : classifier
         Fitted, with ``predict_proba``; it is not changed.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The model's.
-    n_seen_ : int
-        Examples learnt from.
-    model_weight_ : float
-        In [0, 1]: how much the model as it is counts now; 1 before the first update.
-
     Raises
     ------
     InputError
@@ -119,9 +110,8 @@ class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels, sorted."""
-        classes: NDArray[Any] = np.asarray(self.model.classes_)
-        return classes
+        """The model's labels, sorted, of shape (k,)."""
+        return np.asarray(self.model.classes_)
 
     @property
     def n_features_in_(self) -> int:
@@ -136,7 +126,7 @@ class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def model_weight_(self) -> float:
-        """How much the model as it is counts now, in [0, 1]."""
+        """How much the model as it is counts now, in [0, 1]; 1 before the first update."""
         if self._weights is None:
             return 1.0
         sharpness, shifts = experts(len(self.classes_))

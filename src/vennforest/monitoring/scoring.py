@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._validation import FloatArray, InputError, check_scores
 from vennforest.classifier import CalibratedClassifier
 from vennforest.monitoring.protected import ProtectedClassifier
-from vennforest.sources import Fold, whole_scores
+from vennforest.sources import CalibrationExamples, Fold, whole_scores
 from vennforest.sources.out_of_bag import OutOfBagScorer
 from vennforest.sources.row_hashes import KnownRows, draw_examples, hash_rows
 
@@ -33,18 +33,15 @@ class Scored:
 def calibration_examples(model: Any) -> Scored | None:
     """Return the calibration examples of a model; None for one that has none.
 
-    Raises
-    ------
-    InputError
-        If no new row is like them: they have weights, were trained on, or are of other shares of
-        the classes than the model is for.
+    Refused if no new row is like them: they have weights, were trained on, or are of other shares
+    of the classes than the model is for.
     """
     if not isinstance(model, CalibratedClassifier):
         return None
     check_is_fitted(model, "classes_")
-    parts = model._state.folds
+    examples = CalibrationExamples.of(model._state.folds)
     why = None
-    if any(part.weight is not None for part in parts):
+    if examples.weight is not None:
         why = "calibration examples must not have weights to be compared with a stream"
     elif model.calibrate_on_ == "training":
         why = 'calibrate_on must not be "training", whose scores no new row is like'
@@ -52,10 +49,7 @@ def calibration_examples(model: Any) -> Scored | None:
         why = "calibration examples must be of the shares that with_prior has set"
     if why is not None:
         raise InputError(f"{why}: give X and y, rows that the model was not trained on")
-    codes = np.concatenate([part.codes for part in parts])
-    return Scored(
-        model.calibration_scores_, codes.astype(np.intp), model.classes_, _are_probabilities(model)
-    )
+    return Scored(examples.scores, examples.codes, model.classes_, _are_probabilities(model))
 
 
 def _are_probabilities(model: CalibratedClassifier) -> bool:
@@ -63,20 +57,10 @@ def _are_probabilities(model: CalibratedClassifier) -> bool:
 
 
 def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
-    """Return scores of the rows of X like those of the calibration examples.
+    """Return scores (n,) or (n, k) like those of the calibration examples; are they in [0, 1].
 
     Out of bag, a row is scored by the trees that a calibration example drawn for it was out of bag
     for; of several folds' models it is scored by one, drawn for it.
-
-    Returns
-    -------
-    (ndarray of shape (n,) or (n, k), bool)
-        Scores, and whether they are in [0, 1].
-
-    Raises
-    ------
-    InputError
-        If the model has no ``predict_proba``, or gives numbers that are not finite.
     """
     if not isinstance(model, CalibratedClassifier):
         if isinstance(model, ProtectedClassifier):
@@ -95,10 +79,8 @@ def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
     parts = model._state.folds
     if len(parts) == 1:
         return _part_scores(parts[0], X), _are_probabilities(model)
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
     whose = next(iter(draw_examples(hash_rows(X), 0, 1, len(parts))))
-    shape = (n, *parts[0].scores.shape[1:])
-    scores = np.empty(shape)
+    scores = np.empty((len(whose), *parts[0].scores.shape[1:]))
     for k, part in enumerate(parts):
         rows = np.flatnonzero(whose == k)
         if len(rows):

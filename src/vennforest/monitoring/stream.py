@@ -7,19 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._validation import FloatArray, InputError, encode_labels
+from vennforest._validation import FloatArray, InputError, columns, encode_labels
 
 
 def check_times(time: ArrayLike | None, n: int, last: float | None) -> FloatArray | None:
     """Return times as numbers that do not decrease; dates as seconds since 1970.
 
-    Numbers, or dates as numpy's, pandas's, or text in the form of ISO 8601; the latest so far was
-    ``last``.
-
-    Raises
-    ------
-    InputError
-        If one is missing, is not a number or date, or is before another that came earlier.
+    Dates are numpy's, pandas's, or text in the form of ISO 8601; the latest so far was ``last``.
     """
     if time is None:
         return None
@@ -49,13 +43,7 @@ def _shown(value: Any) -> str:
 
 
 def as_numbers(given: NDArray[Any]) -> FloatArray:
-    """Return times as numbers, NaN where one is missing.
-
-    Raises
-    ------
-    InputError
-        If one is not a number or date.
-    """
+    """Return times as numbers, NaN where one is missing."""
     if given.dtype.kind in "fiub":
         return given.astype(np.float64)
     try:
@@ -90,11 +78,6 @@ def label_codes(
     """Return each label's class number, 0 where it is missing, and whether it is known.
 
     Takes microseconds, unless a label is unknown or of another type than the classes.
-
-    Raises
-    ------
-    ValueError
-        If there are not n labels, or one is not among the classes.
     """
     labels: NDArray[Any] = np.atleast_1d(np.asarray(y))
     if labels.shape != (n,):
@@ -125,17 +108,6 @@ def _exactly(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def score_columns(scores: FloatArray, k: int) -> FloatArray:
-    """Return one column of scores of two classes, a column per class of k > 2.
-
-    Raises
-    ------
-    InputError
-        If they are of another number of classes.
-    """
-    if k == 2:
-        if scores.ndim == 2 and scores.shape[1] not in (1, 2):
-            raise InputError(f"scores must be of two classes, got shape {scores.shape}")
-        return scores[:, None] if scores.ndim == 1 else scores[:, -1:]
-    if scores.ndim != 2 or scores.shape[1] != k:
-        raise InputError(f"scores must have a column for each of {k} classes")
-    return scores
+    """Return one column of scores of two classes, a column per class of k > 2."""
+    own = columns(scores, k)
+    return own[:, None] if own.ndim == 1 else own

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import attrs
 import numpy as np
@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from vennforest._messages import warn
 from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
+    check_inside,
     check_option,
     check_scores,
     encode_labels,
@@ -31,10 +32,10 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import calibration_probabilities, predict
 from vennforest.decisions.costs import CostMatrix
 from vennforest.decisions.thresholds import KEPT_APART
-from vennforest.performance.measures import MEASURES, Metric, Predictions
+from vennforest.performance.measures import Metric, Predictions
 from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import ShiftedPrior, shift_probabilities
-from vennforest.sources import Fold
+from vennforest.sources import CalibrationExamples, Fold
 from vennforest.sources.row_hashes import hash_rows
 from vennforest.transductive import stack
 
@@ -74,6 +75,13 @@ NO_OVERLAP = 0.9
 MOST_BEYOND = 0.25
 """Share of new rows of kinds that make up a hundredth of the examples, above which it is warned."""
 
+
+UNDEFINED = {
+    "precision": "precision is not defined: no row is decided to be of the positive class",
+    "recall": "recall is not defined: probably no row is of the positive class",
+    "auc": "the AUC is not defined: probably all rows are of one class",
+}
+"""Why a measure cannot be estimated."""
 
 OTHER_ORDER = (
     "reference must be the rows given to fit in the same order, or rows that the model was not "
@@ -206,12 +214,12 @@ def estimate_performance(
 
     Notes
     -----
-    Let q be the probabilities of the rows' labels. The estimate is each measure under q
-    (expectations of numerators and denominators). q is the calibrated probability p, corrected by
-    a small logistic map of its log-odds that is fitted to the calibration examples (it hardly
-    differs where p is calibrated). For the interval coefficients of that map are drawn from
-    their normal law with a robust covariance, then a label for every row: so it contains the error
-    of the calibration and that of sampling. Rows count as independent of each other.
+    Each measure is estimated under probabilities q of the rows' labels (expectations of numerators
+    and denominators): the calibrated ones, corrected by a small logistic map of their log-odds that
+    is fitted to the calibration examples (it hardly differs where they are calibrated). For the
+    interval coefficients of that map are drawn from their normal law with a robust covariance, then
+    a label for every row: it contains the error of the calibration and that of sampling. Rows count
+    as independent of each other.
 
     With ``shift="covariate"`` examples weigh as much as the density ratio of new rows to theirs,
     estimated by a calibrated classifier of the same kind (Białek, Kuberski, Perrakis & Bifet 2024,
@@ -229,15 +237,12 @@ def estimate_performance(
     >>> round(model.score(X[400:], y[400:]), 2)
     0.96
     """
-    if not isinstance(level, Real) or not 0 < float(level) < 1:
-        raise InputError(f"level must lie between 0 and 1, both excluded, got {level!r}")
+    level = check_inside(level, "level")
+    X = X if hasattr(X, "shape") else np.asarray(X)
     if shift is not None:
         check_option(shift, Shift, "shift")
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n_rows < FEWEST:
-        raise InputError(
-            f"X must have {FEWEST} rows or more to estimate a performance, got {n_rows}"
-        )
+    if (n := _num_samples(X)) < FEWEST:
+        raise InputError(f"X must have {FEWEST} rows or more to estimate a performance, got {n}")
     asked = _metrics(metrics, costs)
     classes = _classes(model)
     examples = _examples(model, classes, reference)
@@ -279,7 +284,7 @@ def estimate_performance(
         return q if prior is None else shift_probabilities(q, prior.factors)
 
     given = _decided(p, classes, threshold, positive, costs, asked)
-    return _estimate(given, truth, fitted, asked, float(level), round(n_examples), random_state)
+    return _estimate(given, truth, fitted, asked, level, round(n_examples), random_state)
 
 
 def _estimate(
@@ -298,15 +303,15 @@ def _estimate(
     number = int(np.clip(MOST_DRAWN // q.size, LEAST_DRAWS, DRAWS))
     drawn = np.empty((number, len(asked)))
     for b, theta in enumerate(fitted.draws(number, rng)):
-        sums = given.drawn(_labels(truth(theta), rng))
-        drawn[b] = [given.measure(metric, sums) for metric in asked]
-    estimate = np.array([given.measure(metric, expected) for metric in asked])
+        measures = given.drawn(_labels(truth(theta), rng))
+        drawn[b] = [measures[metric] for metric in asked]
+    estimate = np.array([expected[metric] for metric in asked])
     lower, upper = np.full((2, len(asked)), np.nan)
     reasons: dict[str, str] = {}
     for j, metric in enumerate(asked):
         there = ~np.isnan(drawn[:, j])
         if np.isnan(estimate[j]) or there.mean() < level:
-            reasons[metric] = _reason(metric, given)
+            reasons[metric] = UNDEFINED[metric]
             estimate[j] = np.nan
         else:
             tails = (1 - level) / 2, (1 + level) / 2
@@ -314,22 +319,8 @@ def _estimate(
     return PerformanceEstimate(asked, estimate, lower, upper, level, given.n, n_examples, reasons)
 
 
-def _reason(metric: Metric, given: Predictions) -> str:
-    if metric == "precision":
-        return "precision is not defined: no row is decided to be of the positive class"
-    if metric == "recall":
-        return "recall is not defined: probably no row is of the positive class"
-    return "the AUC is not defined: probably all rows are of one class"
-
-
 def _check_overlap(old: FloatArray, new: FloatArray, n_examples: float) -> None:
-    """Refuse new rows that hardly any example is like, and warn of many such rows.
-
-    Raises
-    ------
-    InputError
-        If weights leave fewer examples than a performance is estimated from.
-    """
+    """Refuse new rows that hardly any example is like, and warn of many such rows."""
     beyond = float((new > np.quantile(old, 0.99)).mean())
     if n_examples < FEWEST or beyond > NO_OVERLAP:
         raise InputError(
@@ -355,7 +346,7 @@ def _labels(q: FloatArray, rng: np.random.Generator) -> IntArray:
 
 def _metrics(metrics: Sequence[Metric] | None, costs: Any) -> tuple[Metric, ...]:
     if metrics is None:
-        return tuple(name for name in MEASURES if name != "cost" or costs is not None)
+        return tuple(name for name in get_args(Metric) if name != "cost" or costs is not None)
     asked = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     if not asked:
         raise InputError("metrics must name one measure at least, got none")
@@ -400,15 +391,19 @@ def _predicted(model: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, A
 def _examples(model: Any, classes: NDArray[Any], reference: Any) -> Examples:
     """Return the examples that say how well the model is calibrated."""
     own = isinstance(model, CalibratedClassifier)
-    pair = isinstance(reference, tuple) and len(reference) == 2
-    if pair:
-        codes = _codes(reference[1], classes)
+    if isinstance(reference, tuple) and len(reference) == 2:
+        X, codes = reference[0], _codes(reference[1], classes)
         if not own or not are_of_fit(model, codes):
             trained = model._state.known_rows if own and model.calibrate_on_ != "frozen" else None
-            if trained is not None and trained.knows(hash_rows(reference[0])):
+            if trained is not None and trained.knows(hash_rows(X)):
                 raise InputError(OTHER_ORDER)
-            return _of_reference(model, reference[0], codes, classes)
-        reference = reference[0]
+            p, _ = _predicted(model, X, classes)
+            if len(p) != len(codes):
+                raise InputError(
+                    f"reference must have a label for each of {len(p)} rows, got {len(codes)}"
+                )
+            return Examples(p, codes, None, None, X if hasattr(X, "shape") else np.asarray(X))
+        reference = X
     if own:
         return _of_classifier(model, reference)
     if isinstance(model, VennAbers) and len(model.tables_) == 1 and reference is None:
@@ -441,13 +436,6 @@ def are_of_fit(model: CalibratedClassifier, codes: IntArray) -> bool:
     return all(np.array_equal(codes[fold.rows], fold.codes) for fold in fitted.folds)
 
 
-def _of_reference(model: Any, X: Any, codes: IntArray, classes: NDArray[Any]) -> Examples:
-    p, _ = _predicted(model, X, classes)
-    if len(p) != len(codes):
-        raise InputError(f"reference must have a label for each of {len(p)} rows, got {len(codes)}")
-    return Examples(p, codes, None, None, X if hasattr(X, "shape") else np.asarray(X))
-
-
 def _of_classifier(model: CalibratedClassifier, X: Any) -> Examples:
     fitted = model._state
     if model.calibrate_on_ == "training":
@@ -455,28 +443,23 @@ def _of_classifier(model: CalibratedClassifier, X: Any) -> Examples:
             'calibrate_on must not be "training" to estimate a performance, since its scores have '
             "seen their labels: give reference, labelled rows that the model was not trained on"
         )
-    folds = fitted.folds
-    codes = np.concatenate([fold.codes for fold in folds]).astype(np.intp)
-    repeats = None
-    if any(fold.weight is not None for fold in folds):
-        every = [np.ones(len(f.codes)) if f.weight is None else f.weight for f in folds]
-        repeats = np.concatenate(every)
+    folds = tuple(_scored_by_all(fold) for fold in fitted.folds)
+    examples = CalibrationExamples.of(folds)
     groups = rows = None
     if all(fold.rows is not None for fold in folds):
         numbers = np.concatenate([np.asarray(fold.rows) for fold in folds])
         if fitted.row_groups is not None:
             groups = np.unique(fitted.row_groups[numbers], return_inverse=True)[1]
         if X is not None:
-            n = X.shape[0] if hasattr(X, "shape") else len(X)
-            if n != fitted.n_rows:
+            if (n := _num_samples(X)) != fitted.n_rows:
                 raise InputError(
                     f"reference must be the {fitted.n_rows} rows given to fit, got {n}: or give "
                     "labelled rows and their labels, as a pair"
                 )
             rows = _safe_indexing(X if hasattr(X, "shape") else np.asarray(X), numbers)
-    whole = attrs.evolve(fitted, folds=tuple(_scored_by_all(fold) for fold in folds))
-    p = calibration_probabilities(whole)
-    return Examples(p, codes, repeats, groups, rows, fitted.calibrate_on not in KEPT_APART)
+    p = calibration_probabilities(attrs.evolve(fitted, folds=folds))
+    trained = fitted.calibrate_on not in KEPT_APART
+    return Examples(p, examples.codes, examples.weight, groups, rows, trained)
 
 
 def _scored_by_all(fold: Fold) -> Fold:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -18,49 +17,12 @@ EPSILON = float(np.finfo(np.float64).eps)
 """What a probability counts as at least in the log loss, as in scikit-learn."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """Sums over rows of what their labels contribute.
-
-    Attributes
-    ----------
-    n : int
-        Rows.
-    positives, ranks, hits : ndarray of shape (c,)
-        Of each class that is counted (the positive one of two): rows with that label, their ranks
-        by the predicted probability, and those of them for which it was decided.
-    pairs : ndarray of shape (c,)
-        Pairs of a row of the class with a row of another: n₁ n₀, or its expectation.
-    same : ndarray of shape (c,)
-        Pairs within the class, a row with itself included: n₁ (n₁ + 1) / 2, likewise.
-    brier, log_loss, cost, right : ndarray of shape ()
-    """
-
-    n: int
-    positives: FloatArray
-    ranks: FloatArray
-    hits: FloatArray
-    pairs: FloatArray
-    same: FloatArray
-    brier: FloatArray
-    log_loss: FloatArray
-    cost: FloatArray
-    right: FloatArray
-
-
 class Predictions:
     """What was predicted and decided of rows, and what each label would make of it.
 
-    Parameters
-    ----------
-    p : ndarray of shape (m, k)
-        Predicted probabilities.
-    decided : ndarray of shape (m,)
-        The class that was decided for.
-    counted : sequence of int
-        The classes that precision, recall and AUC are of: the positive one of two, else all.
-    paid : ndarray of shape (m, k) or None
-        What the decision costs under each label.
+    Of m rows: probabilities ``p`` (m, k), the class that was ``decided`` for (m,), and what that
+    costs under each label, ``paid`` (m, k). Precision, recall and AUC are of the classes
+    ``counted``: the positive one of two, else all.
     """
 
     def __init__(
@@ -73,65 +35,53 @@ class Predictions:
         self.ranks = np.column_stack([rankdata(p[:, j]) for j in self.counted])
         squares = (p**2).sum(axis=1, keepdims=True)
         # Of two classes the square of one probability's error, of more the sum over all.
-        self.brier = (squares - 2 * p + 1) / (2 if k == 2 else 1)
-        self.log_loss = -np.log(np.clip(p, EPSILON, 1))
-        self.right = np.zeros((m, k))
-        self.right[np.arange(m), decided] = 1
-        self.paid = np.zeros((m, k)) if paid is None else paid
+        brier = (squares - 2 * p + 1) / (2 if k == 2 else 1)
+        right = np.zeros((m, k))
+        right[np.arange(m), decided] = 1
+        cost = np.zeros((m, k)) if paid is None else paid
+        self.dense = brier, -np.log(np.clip(p, EPSILON, 1)), cost, right
 
-    def expected(self, q: FloatArray) -> Sums:
-        """Return the expected sums if row i has label j with probability q_ij, independently."""
+    def expected(self, q: FloatArray) -> dict[Metric, float]:
+        """Return the expected measures if row i has label j with probability q_ij, independently.
+
+        They are ratios of expectations; NaN where a measure is not defined.
+        """
         own = q[:, self.counted]
-        n1 = own.sum(axis=0)
-        # Of independent labels E n₁² = (E n₁)² + Σ q (1 − q).
-        square = n1**2 + (own * (1 - own)).sum(axis=0)
-        return Sums(
-            self.n,
-            n1,
-            (own * self.ranks).sum(axis=0),
-            (own * self.decided).sum(axis=0),
-            self.n * n1 - square,
-            (square + n1) / 2,
-            *(np.asarray((q * one).sum()) for one in self._dense()),
-        )
+        dense = [float((q * one).sum()) for one in self.dense]
+        return self._measures(own, (own * (1 - own)).sum(axis=0), dense)
 
-    def drawn(self, codes: IntArray) -> Sums:
-        """Return the sums for labels (m,), as numbers of classes."""
+    def drawn(self, codes: IntArray) -> dict[Metric, float]:
+        """Return the measures for labels (m,), as numbers of classes."""
         own = (codes[:, None] == self.counted).astype(np.float64)
         rows = np.arange(self.n)
+        return self._measures(own, 0.0, [float(one[rows, codes].sum()) for one in self.dense])
+
+    def _measures(
+        self, own: FloatArray, spread: FloatArray | float, dense: list[float]
+    ) -> dict[Metric, float]:
+        """Return measures from the sums of what rows contribute to them.
+
+        ``own`` (m, c) is each row's probability of the classes that are counted, ``spread`` (c,)
+        the variance of their numbers.
+        """
         n1 = own.sum(axis=0)
-        return Sums(
-            self.n,
-            n1,
-            np.einsum("ij,ij->j", own, self.ranks),
-            np.einsum("ij,ij->j", own, self.decided),
-            n1 * (self.n - n1),
-            n1 * (n1 + 1) / 2,
-            *(np.asarray(one[rows, codes].sum()) for one in self._dense()),
-        )
-
-    def _dense(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        return self.brier, self.log_loss, self.paid, self.right
-
-    def measure(self, metric: Metric, sums: Sums) -> float:
-        """Return a measure, NaN where it is not defined."""
-        return MEASURES[metric](self, sums)
+        square = n1**2 + spread  # E n₁² of the number of rows of a class
+        ranks, hits = ((own * one).sum(axis=0) for one in (self.ranks, self.decided))
+        brier, log_loss, cost, right = (one / self.n for one in dense)
+        return {
+            "accuracy": right,
+            "precision": _mean_defined(hits, self.n_decided),
+            "recall": _mean_defined(hits, n1),
+            "brier": brier,
+            "log_loss": log_loss,
+            # Mann & Whitney: ranks of the class, less those of its rows among themselves, n₁ (n₁ +
+            # 1) / 2, over the pairs with rows of other classes.
+            "auc": _mean_defined(ranks - (square + n1) / 2, self.n * n1 - square),
+            "cost": cost,
+        }
 
 
 def _mean_defined(part: FloatArray, whole: FloatArray) -> float:
     """Return the mean ratio over classes of which it is defined, NaN if of none."""
     there = whole > 1e-12
     return float((part[there] / whole[there]).mean()) if there.any() else float("nan")
-
-
-MEASURES: dict[Metric, Callable[[Predictions, Sums], float]] = {
-    "accuracy": lambda _, s: float(s.right) / s.n,
-    "precision": lambda given, s: _mean_defined(s.hits, given.n_decided),
-    "recall": lambda _, s: _mean_defined(s.hits, s.positives),
-    "brier": lambda _, s: float(s.brier) / s.n,
-    "log_loss": lambda _, s: float(s.log_loss) / s.n,
-    # Mann & Whitney: ranks of the class, less those of its rows among themselves.
-    "auc": lambda _, s: _mean_defined(s.ranks - s.same, s.pairs),
-    "cost": lambda _, s: float(s.cost) / s.n,
-}
-"""Each measure of the sums."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -40,14 +41,13 @@ class Features:
             levels = (0.05, 0.35, 0.65, 0.95) if n >= 100 else (0.1, 0.5, 0.9)
             knots = np.unique(np.quantile(z, levels))
         raw = cls(least, knots, np.zeros(1), np.ones(1), np.ones(1))
-        f = raw._raw(_logs(p, least), extra)
+        f = raw(p, extra)[1]
         flat = f.reshape(-1, f.shape[-1])
         middle, spread = flat.mean(axis=0), flat.std(axis=0)
         middle[0], spread[0] = 0.0, 1.0
         spread[spread < 1e-9] = 1.0
-        bends = len(knots) - 2 if len(knots) > 2 else 0
         precision = np.full(len(middle), LOOSE)
-        precision[2 : 2 + bends] = TIGHT
+        precision[2 : max(2, len(knots))] = TIGHT
         return cls(least, knots, middle, spread, precision)
 
     def __call__(self, p: FloatArray, extra: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -56,16 +56,13 @@ class Features:
         c is the number of classes whose log-probability is corrected: the second of two, else all.
         """
         logs = _logs(p, self.least)
-        return logs, (self._raw(logs, extra) - self.middle) / self.spread
-
-    def _raw(self, logs: FloatArray, extra: FloatArray | None) -> FloatArray:
         free = logs[:, 1:] if logs.shape[1] == 2 else logs
         columns = [np.ones_like(free), free]
         if len(self.knots) > 2:
             columns += [free * 0 + one[:, None] for one in _bends(free[:, 0], self.knots)]
         if extra is not None:
             columns += [np.broadcast_to(one[:, None], free.shape) for one in extra.T]
-        return np.stack(columns, axis=2)
+        return logs, (np.stack(columns, axis=2) - self.middle) / self.spread
 
 
 def _bends(z: FloatArray, knots: FloatArray) -> list[FloatArray]:
@@ -163,32 +160,20 @@ class Recalibration:
             np.add.at(summed, groups, scores * weight[:, None])
             scores = summed
         half = np.linalg.solve(hessian, np.column_stack([scores.T, np.diag(np.sqrt(prior))]))
-        covariance = half @ half.T
-        values, vectors = np.linalg.eigh(covariance)
+        values, vectors = np.linalg.eigh(half @ half.T)
         return cls(features, theta, vectors * np.sqrt(np.maximum(values, 0)))
 
     def draws(self, number: int, rng: np.random.Generator) -> FloatArray:
         """Return coefficients (number, c · r) that the examples leave possible."""
         noise = rng.standard_normal((number, len(self.theta)))
-        drawn: FloatArray = self.theta + noise @ self.root.T
-        return drawn
+        return np.asarray(self.theta + noise @ self.root.T)
 
-    def at(self, p: FloatArray, extra: FloatArray | None = None) -> At:
-        """Return the map at new probabilities (m, k)."""
-        return At(*self.features(p, extra))
-
-
-@dataclass(frozen=True, eq=False)
-class At:
-    """Where a recalibration is asked for: what coefficients make probabilities (m, k) of."""
-
-    logs: FloatArray
-    f: FloatArray
-
-    def __call__(self, theta: FloatArray) -> FloatArray:
-        """Return the probabilities (m, k) for coefficients (c · r,)."""
-        q: FloatArray = np.exp(_moved(self.logs, self.f, theta))
-        return q
+    def at(
+        self, p: FloatArray, extra: FloatArray | None = None
+    ) -> Callable[[FloatArray], FloatArray]:
+        """Return what coefficients (c · r,) make of new probabilities (m, k)."""
+        logs, f = self.features(p, extra)
+        return lambda theta: np.exp(_moved(logs, f, theta))
 
 
 def _moved(logs: FloatArray, f: FloatArray, theta: FloatArray) -> FloatArray:

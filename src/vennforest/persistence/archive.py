@@ -40,20 +40,29 @@ def opened_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
     shown = os.fspath(path)
     with Path(path).open("rb") as file:
         _check_start(file, shown)
-        try:
+        with _damage_named(shown):
             archive = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError) as error:
-            raise InputError(
-                f"{shown} is damaged or was cut short, and has no whole model: {one_line(error)}"
-            ) from error
-        except Exception as error:  # whatever a forged archive may lead to
-            raise InputError(f"{shown} is damaged: {one_line(error)}") from error
         with archive:
             names = archive.namelist()
             if len(set(names)) < len(names):
                 raise InputError(f"{shown} is damaged: it contains two parts of one name")
             check_unpacked(archive, os.fstat(file.fileno()).st_size, shown)
             yield archive
+
+
+@contextmanager
+def _damage_named(shown: str) -> Iterator[None]:
+    """Say in one sentence that a file is damaged, whatever a forged archive may lead to."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError) as error:
+        raise InputError(
+            f"{shown} is damaged or was cut short, and has no whole model: {one_line(error)}"
+        ) from error
+    except Exception as error:  # zlib.error, among others
+        raise InputError(f"{shown} is damaged: {one_line(error)}") from error
 
 
 def _check_start(file: IO[bytes], shown: str) -> None:
@@ -88,19 +97,11 @@ def check_nested(content: io.BytesIO, shown: str) -> None:
 def header_of(archive: zipfile.ZipFile, shown: str) -> dict[str, Any]:
     """Return what a model file says about itself."""
     names = set(archive.namelist())
-    try:
+    with _damage_named(shown):
         if HEADER in names and archive.getinfo(HEADER).file_size > MOST_HEADER:
             raise InputError(f"{shown} is damaged: its header has more than {MOST_HEADER} bytes")
         text = archive.read(HEADER) if HEADER in names else b""
         header: Any = json.loads(text) if text else None
-    except InputError:
-        raise
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError) as error:
-        raise InputError(
-            f"{shown} is damaged or was cut short, and has no whole model: {one_line(error)}"
-        ) from error
-    except Exception as error:  # zlib.error, and what a forged archive may lead to
-        raise InputError(f"{shown} is damaged: {one_line(error)}") from error
     if header is None and SCHEMA in names:
         raise InputError(f"{shown} was written by skops alone: write it with vennforest.save")
     if header is None or SCHEMA not in names:
@@ -127,28 +128,13 @@ def _version_of(header: dict[str, Any]) -> str:
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a model file says about itself.
+    """Return what a model file says about itself, where it is one of a format that is read.
 
-    Parameters
-    ----------
-    path : path-like
-        As ``save`` wrote it.
-
-    Returns
-    -------
-    dict
-        ``format``, ``vennforest``, ``python``, ``libraries`` (versions), ``model`` (its type),
-        ``classes``, ``features`` (names, or None), ``n_features`` and ``description`` (how it was
-        fitted and calibrated, and when it was written); files of ``vennforest fit`` also say
-        ``target``, ``columns``, ``n_rows``, ``class_counts``, ``data`` (the file's name),
-        ``options``, ``measures`` and ``seconds``.
-
-    Raises
-    ------
-    InputError
-        If it is not a model file, damaged, or of a format that is not read.
-    FileNotFoundError
-        If there is no such file.
+    These are ``format``, ``vennforest``, ``python``, ``libraries`` (versions), ``model`` (its
+    type), ``classes``, ``features`` (names, or None), ``n_features`` and ``description`` (how it
+    was fitted and calibrated, and when it was written); files of ``vennforest fit`` also say
+    ``target``, ``columns``, ``n_rows``, ``class_counts``, ``data`` (the file's name), ``options``,
+    ``measures`` and ``seconds``.
     """
     with opened_archive(path) as archive:
         return header_of(archive, os.fspath(path))

@@ -105,14 +105,21 @@ def check_bagged(model: Any) -> None:
             check_decision_tree(tree)
 
 
+def _columns_of_stages(model: Any) -> int:
+    """Return how many trees each stage of a boosted model has, once it says so itself."""
+    check_labels(model.classes_)
+    check_features(model)
+    columns = 1 if len(model.classes_) == 2 else len(model.classes_)
+    require(model.n_trees_per_iteration_ == columns, f"n_trees_per_iteration_ must be {columns}")
+    return columns
+
+
 def check_gradient_boosting(model: Any) -> None:
     """Refuse stages of other numbers of trees than there are columns to write to."""
     if not hasattr(model, "estimators_"):
         return
-    check_labels(model.classes_)
-    k, trees = len(model.classes_), model.estimators_
-    columns = 1 if k == 2 else k
-    check_features(model)
+    columns, trees = _columns_of_stages(model), model.estimators_
+    k = len(model.classes_)
     require(model.n_classes_ == k, f"n_classes_ must be {k}")
     require(
         isinstance(trees, np.ndarray) and trees.ndim == 2 and trees.shape[1] == columns,
@@ -120,7 +127,6 @@ def check_gradient_boosting(model: Any) -> None:
     )
     require(len(trees), "estimators_ must have a stage")
     check_number(model.learning_rate, "learning_rate")
-    require(model.n_trees_per_iteration_ == columns, f"n_trees_per_iteration_ must be {columns}")
     for tree in trees.ravel():
         require(isinstance(tree, BaseDecisionTree), "estimators_ must be trees")
         require(tree.n_features_in_ == model.n_features_in_, "trees must be of the same features")
@@ -152,11 +158,7 @@ def check_histogram_boosting(model: Any) -> None:
     """Refuse trees of features, categories or classes that there are none of."""
     if not hasattr(model, "_predictors"):
         return
-    check_labels(model.classes_)
-    k = len(model.classes_)
-    columns = 1 if k == 2 else k
-    check_features(model)
-    require(model.n_trees_per_iteration_ == columns, f"n_trees_per_iteration_ must be {columns}")
+    columns = _columns_of_stages(model)
     check_array(np.asarray(model._baseline_prediction), "_baseline_prediction", (1, columns))
     bins = model._bin_mapper
     d = len(bins.is_categorical_)

@@ -34,18 +34,8 @@ def array_types() -> tuple[type, ...]:
 class PackedTrees(NamedTuple):
     """A forest without its trees, a tree without its nodes, and what the trees differ in.
 
-    Attributes
-    ----------
-    forest : classifier
-        Of one of `array_types`, without ``estimators_``.
-    tree : DecisionTreeClassifier or ExtraTreeClassifier
-        Without ``tree_`` and ``random_state``.
-    nodes : structured ndarray of shape (n,)
-        scikit-learn's, tree after tree.
-    values : ndarray of shape (n, k)
-        Class distributions.
-    counts, depths, seeds : ndarray of shape (n_trees,), int64
-        Of each tree the number of its nodes, its depth and ``random_state``.
+    Their nodes (n,), as scikit-learn has them, and class distributions (n, k), tree after tree, and
+    of each tree the number of its nodes, its depth and its ``random_state``.
     """
 
     forest: Any

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vennforest._answers import Answers
+from vennforest._messages import needed
 from vennforest._program import __version__
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.persistence.model_file import load, save
@@ -37,38 +38,18 @@ def save_model(model: Any, path: str, **options: Any) -> None:
     **options
         Of ``mlflow.pyfunc.save_model``, such as ``input_example``, from which the signature is
         found unless it is given, too.
-
-    Raises
-    ------
-    ImportError
-        Without MLflow: ``pip install 'vennforest[mlflow]'``.
     """
-    pyfunc = _pyfunc()
+    pyfunc = needed("mlflow.pyfunc", "models in MLflow", "mlflow")
     with tempfile.TemporaryDirectory() as folder:
         pyfunc.save_model(path=path, **_content(model, folder, options))
 
 
 def log_model(model: Any, name: str, **options: Any) -> Any:
-    """Log a fitted model to the active run, as ``mlflow.pyfunc.log_model`` does.
+    """Log a fitted model to the active run, as ``mlflow.pyfunc.log_model`` does, and return that.
 
-    Parameters
-    ----------
-    model : CalibratedClassifier, TransductiveClassifier or Calibrator
-    name : str
-        Of the model in the run.
-    **options
-        Of ``mlflow.pyfunc.log_model``, such as ``registered_model_name``.
-
-    Returns
-    -------
-    mlflow.models.model.ModelInfo
-
-    Raises
-    ------
-    ImportError
-        As `save_model`.
+    Arguments are those of `save_model`; ``name`` is that of the model in the run.
     """
-    pyfunc = _pyfunc()
+    pyfunc = needed("mlflow.pyfunc", "models in MLflow", "mlflow")
     with tempfile.TemporaryDirectory() as folder:
         return pyfunc.log_model(name=name, **_content(model, folder, options))
 
@@ -99,15 +80,8 @@ class Predictor:
         self.model = model
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> pd.DataFrame:
-        """Return the columns that ``vennforest.BatchPredictor`` writes.
-
-        Parameters
-        ----------
-        data : DataFrame or array of shape (n, d)
-        params : dict, optional
-            There are none.
-        """
-        import pandas as pd
+        """Return the columns that ``vennforest.BatchPredictor`` writes, for rows (n, d)."""
+        import pyarrow as pa
 
         rows: Any = data
         if isinstance(self.model, Calibrator):
@@ -116,26 +90,14 @@ class Predictor:
         elif not hasattr(self.model, "feature_names_in_"):
             rows = np.asarray(data)
         answers = Answers(self.model)
-        known = answers.predict(rows)
-        columns: dict[str, Any] = {"label": self.model.classes_[known[0][1].argmax(axis=1)]}
-        names = [field.name for field in answers.fields[1:]]
-        parts, k = answers.parts(known), len(self.model.classes_)
-        every = [part[:, j] for j in range(k) for part in parts]
-        columns |= dict(zip(names, every, strict=True))
-        return pd.DataFrame(columns, index=getattr(data, "index", None))
+        arrays = answers.arrays(answers.predict(rows))
+        written = pa.Table.from_arrays(arrays, schema=pa.schema(answers.fields))
+        found: pd.DataFrame = written.to_pandas()
+        found.index = getattr(data, "index", found.index)
+        return found
 
 
 def _load_pyfunc(path: str) -> Predictor:
     """Return the model of a folder or file; MLflow calls this by its name."""
     given = Path(path)
     return Predictor(load(given / MODEL if given.is_dir() else given))
-
-
-def _pyfunc() -> Any:
-    try:
-        from mlflow import pyfunc
-    except ImportError as missing:
-        raise ImportError(
-            "models in MLflow need mlflow: install it with pip install 'vennforest[mlflow]'"
-        ) from missing
-    return pyfunc

@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line, written_whole
-from vennforest._messages import warn
+from vennforest._messages import listed, warn
 from vennforest._program import __version__
 from vennforest._state import STORED
 from vennforest._validation import InputError
@@ -39,11 +39,9 @@ from vennforest.persistence.forests import array_types
 from vennforest.persistence.nodes import construct
 from vennforest.persistence.skops_nodes import (
     check_states,
-    forget_folders,
     named_types,
     stored_types,
     taught_skops,
-    write_once,
 )
 from vennforest.persistence.trusted import import_skops, register_own, trusted_among
 from vennforest.tables.columns import TableColumns
@@ -54,16 +52,7 @@ LONGEST = 300
 
 
 def describe(model: Any) -> dict[str, Any]:
-    """Return what a fitted model is, as text and numbers.
-
-    Returns
-    -------
-    dict
-        ``written`` (when, in universal time) and ``calibration_examples``; of a classifier also
-        ``estimator``, ``estimators`` (how many), ``method``, ``merge``, ``calibrate_on`` with
-        ``reason``, ``subforest`` and ``n_draws`` where it is out of bag, and ``rows``; of a
-        calibrator its ``method``; of a monitor or a protected model what its model is.
-    """
+    """Return what a fitted model is, as text and numbers; see `read_header`."""
     found: dict[str, Any] = {"written": datetime.now(UTC).isoformat(timespec="seconds")}
     if hasattr(model, "model"):  # a monitor, which may be of no model, or a protected model
         inner = {} if model.model is None else describe(model.model)
@@ -152,10 +141,6 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     InputError
         A ``ValueError``: a parameter or an attribute was set after ``fit`` to what ``fit`` would
         not have left, so ``load`` would refuse the file.
-    NotFittedError
-        Before ``fit``.
-    ImportError
-        If skops is not installed.
 
     Examples
     --------
@@ -198,10 +183,8 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     InputError
         A ``ValueError``: it is not a model file, damaged, of a newer format, or contains unknown
         types.
-    FileNotFoundError
-        If there is no such file.
     ImportError
-        If skops, or a library the model was made with, is not installed.
+        If a library that the model was made with is not installed.
 
     Warns
     -----
@@ -209,7 +192,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
         If it was written with another version of scikit-learn or skrub, or of a library that one
         of its models comes from.
     """
-    _need_skops()
+    import_skops()
     shown = os.fspath(path)
     extra = [t if isinstance(t, str) else f"{t.__module__}.{t.__qualname__}" for t in trusted]
     with opened_archive(path) as archive:
@@ -248,8 +231,8 @@ def _construct(archive: zipfile.ZipFile, shown: str, extra: Sequence[str] | None
     unknown = sorted(root.get_unsafe_set() - set(known))
     if unknown:
         raise InputError(
-            f"{shown} contains {_listed(unknown)}, which vennforest does not make by itself: "
-            "if you know who wrote the file, and trust these types, load it with "
+            f"{shown} contains {listed(unknown, 6, str)}, which vennforest does not make by "
+            "itself: if you know who wrote the file, and trust these types, load it with "
             f"vennforest.load(path, trusted={unknown!r}), or vennforest predict with --trust for "
             "each"
         )
@@ -329,7 +312,7 @@ def write_model(
             "model must be grouped by a column to be saved, got one grouped by a function, which "
             "a file of data cannot contain: put its labels into a column of X"
         )
-    _need_skops()
+    import_skops()
     with written_whole(path) as part:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
             origins = _write(model, file)
@@ -356,8 +339,6 @@ def _write(model: Any, file: zipfile.ZipFile) -> set[str]:
     # What skops.io.dump writes, but for white space: that takes most of its time.
     state["protocol"] = context.protocol
     state["_skops_version"] = version("skops")
-    forget_folders(state)
-    write_once(state)
     origins = set(check_states(state))
     try:
         file.writestr(SCHEMA, json.dumps(state))
@@ -424,17 +405,3 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _need_skops() -> None:
-    try:
-        import_skops()
-    except ImportError as missing:
-        raise ImportError(
-            "model files need skops: install it with pip install 'vennforest[all]'"
-        ) from missing
-
-
-def _listed(names: Sequence[str], most: int = 6) -> str:
-    shown = ", ".join(names[:most])
-    return shown + (f" and {len(names) - most} more types" if len(names) > most else "")

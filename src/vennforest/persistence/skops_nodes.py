@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -32,40 +33,35 @@ def taught_skops() -> type:
 
     @dataclass(frozen=True)
     class Context(SaveContext):
-        """Contains what was written, so it is written once however often it stands there."""
+        """Contains which objects were written, so each is written once.
 
-        packed: dict[int, PackedTrees | None] = field(default_factory=dict)
+        skops reads references to others, but does not write them: a forest that stands in a model
+        three times would be described three times.
+        """
+
         written: set[int] = field(default_factory=set)
 
     def content_of(parts: Mapping[str, Any], context: Any) -> dict[str, Any]:
         return {name: get_state(part, context) for name, part in parts.items()}
 
-    def forest_state(forest: Any, context: Any) -> Any:
-        packed = None
-        if isinstance(context, Context):
-            if id(forest) not in context.packed:
-                context.packed[id(forest)] = pack_trees(forest)
-            packed = context.packed[id(forest)]
-        if packed is None:
-            return described(forest, context)
-        return {
-            "__class__": type(forest).__name__,
-            "__module__": type(forest).__module__,
-            "__loader__": TREES,
-            "content": content_of(packed._asdict(), context),
-        }
-
     def object_state(thing: Any, context: Any) -> Any:
-        if type(thing) in array_types():
-            return forest_state(thing, context)
-        name = stored_name(type(thing)) if isinstance(context, Context) else None
-        if name is None:
+        if not isinstance(context, Context):
             return described(thing, context)
-        node = {"__class__": name, "__module__": type(thing).__module__.partition(".")[0]}
+        cls = type(thing)
+        name = stored_name(cls)
+        module = cls.__module__ if name is None else cls.__module__.partition(".")[0]
+        node = {"__class__": name or cls.__name__, "__module__": module}
         if id(thing) in context.written:
             return {**node, "__loader__": "CachedNode"}
+        packed = pack_trees(thing) if name is None else None
+        if name is None and packed is None:
+            found = described(_without_memory(thing), context)
+            if found["__loader__"] != "JsonNode":  # of numbers and text, which are no objects
+                context.written.add(id(thing))
+            return found
         context.written.add(id(thing))
-        return {**node, "__loader__": STATE, "content": content_of(state_of(thing), context)}
+        loader, parts = (STATE, state_of(thing)) if packed is None else (TREES, packed._asdict())
+        return {**node, "__loader__": loader, "content": content_of(parts, context)}
 
     class PartsNode(Node):
         """Has a node for each of its parts, by their names."""
@@ -111,10 +107,6 @@ def taught_skops() -> type:
     NODE_TYPE_MAPPING[TREES, PROTOCOL] = TreesNode
     NODE_TYPE_MAPPING[STATE, PROTOCOL] = StateNode
     return Context
-
-
-ORDER = {"key_types": 0, "__reduce__": 2}
-"""What of a description skops reads before, and what after, everything else."""
 
 
 def named_types(schema: Any) -> set[str]:
@@ -169,20 +161,13 @@ def check_states(state: Any) -> Iterator[str]:
         yield module.split(".")[0]
 
 
-def forget_folders(state: Any) -> None:
-    """Leave out every ``memory``, the folder in which joblib keeps what a pipeline has fitted."""
-    for node in _states(state):
-        content = node.get("content")
-        if node.get("__loader__") == "ObjectNode" and isinstance(content, dict):
-            attributes = content.get("content")
-            if isinstance(attributes, dict) and "memory" in attributes:
-                attributes["memory"] = {
-                    "__class__": "str",
-                    "__module__": "builtins",
-                    "__loader__": "JsonNode",
-                    "content": "null",
-                    "is_json": True,
-                }
+def _without_memory(thing: Any) -> Any:
+    """Return an object without the folder in which joblib keeps what a pipeline has fitted."""
+    if getattr(thing, "__dict__", {}).get("memory") is None:
+        return thing
+    other = copy(thing)
+    other.memory = None
+    return other
 
 
 def _check_keys(types: Sequence[Mapping[str, Any]]) -> None:
@@ -197,32 +182,3 @@ def _check_keys(types: Sequence[Mapping[str, Any]]) -> None:
 
 def _found(module: str, name: str) -> bool:
     return hasattr(sys.modules.get(module), name) or hasattr(importlib.import_module(module), name)
-
-
-def write_once(state: Any) -> None:
-    """Describe every object once, and refer to it wherever else it stands.
-
-    skops reads such references but does not write them: a forest that stands in a model three
-    times would be described three times. The order is that in which skops reads.
-    """
-    known: set[Any] = set()
-    todo = [state]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, list | tuple):
-            todo.extend(reversed(node))
-            continue
-        if not isinstance(node, dict):
-            continue
-        if isinstance(node.get("__loader__"), str) and isinstance(
-            node.get("content"), dict | list | tuple
-        ):
-            number = node.get("__id__")
-            if number in known:
-                kept = {name: node[name] for name in ("__class__", "__module__", "__id__")}
-                node.clear()
-                node.update(kept, __loader__="CachedNode")
-                continue
-            known.add(number)
-        order = sorted(node, key=lambda name: ORDER.get(name, 1))
-        todo.extend(node[name] for name in reversed(order))

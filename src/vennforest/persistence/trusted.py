@@ -10,30 +10,15 @@ from inspect import isabstract
 import numpy as np
 import scipy.special
 import sklearn.utils
+from sklearn import model_selection
 from sklearn.base import BaseEstimator
 
 from vennforest import _program
+from vennforest._messages import needed
 
 # scikit-learn's own that skops leaves out. Trees are checked before and after they are made.
 _SKLEARN = {
     "ensemble._hist_gradient_boosting.predictor": ["TreePredictor"],
-    "model_selection._split": [
-        "GroupKFold",
-        "GroupShuffleSplit",
-        "KFold",
-        "LeaveOneGroupOut",
-        "LeaveOneOut",
-        "LeavePGroupsOut",
-        "LeavePOut",
-        "PredefinedSplit",
-        "RepeatedKFold",
-        "RepeatedStratifiedKFold",
-        "ShuffleSplit",
-        "StratifiedGroupKFold",
-        "StratifiedKFold",
-        "StratifiedShuffleSplit",
-        "TimeSeriesSplit",
-    ],
     "neural_network._stochastic_optimizers": ["AdamOptimizer", "SGDOptimizer"],
     "tree._tree": ["Tree"],
 }
@@ -93,7 +78,8 @@ def trusted_among(names: Iterable[str]) -> list[str]:
     return [
         name
         for name in names
-        if name in OTHERS or _is_skrubs(name) or is_estimator(name) or is_function(name)
+        if name in OTHERS
+        or any(known(name) for known in (_is_skrubs, _is_splitter, is_estimator, is_function))
     ]
 
 
@@ -113,13 +99,13 @@ def import_skops() -> None:
     else used skops in this process would miss them: hence only where there is no one.
     """
     if not _program.OWN_PROCESS or "skops.io" in sys.modules:
-        import skops.io
+        needed("skops.io", "model files")
     else:
         search, special = sklearn.utils.all_estimators, vars(scipy.special)
         sklearn.utils.all_estimators = lambda *_, **__: []
         special["__dir__"] = lambda: [n for n, f in special.items() if not isinstance(f, np.ufunc)]
         try:
-            import skops.io  # noqa: F401
+            needed("skops.io", "model files")
         finally:
             sklearn.utils.all_estimators = search
             del special["__dir__"]
@@ -159,6 +145,12 @@ def is_function(name: str) -> bool:
     found = vars(scipy.special).get(own)
     known = isinstance(found, np.ufunc) and found.__name__ == own
     return known and vars(sys.modules[module]).get(own) is found
+
+
+def _is_splitter(name: str) -> bool:
+    module, _, own = name.rpartition(".")
+    found = getattr(model_selection, own, None) if own in model_selection.__all__ else None
+    return module == "sklearn.model_selection._split" and isinstance(found, type)
 
 
 def _is_skrubs(name: str) -> bool:

@@ -1,15 +1,9 @@
 """Pictures of calibration, in scikit-learn's Display conventions; they compute nothing."""
 
-from vennforest.plots.decisions import DecisionCurveDisplay, RankingDisplay
-from vennforest.plots.evidence import EvidenceDisplay
 from vennforest.plots.intervals import IntervalDisplay
-from vennforest.plots.reliability import ClassReliabilityDisplay, ReliabilityDisplay
+from vennforest.plots.reliability import ReliabilityDisplay
 
 __all__ = [
-    "ClassReliabilityDisplay",
-    "DecisionCurveDisplay",
-    "EvidenceDisplay",
     "IntervalDisplay",
-    "RankingDisplay",
     "ReliabilityDisplay",
 ]

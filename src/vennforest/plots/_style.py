@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from vennforest._messages import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,13 +40,7 @@ def style(i: int) -> Style:
 
 def pyplot() -> Any:
     """Return ``matplotlib.pyplot``, or raise an ``ImportError`` that says how to install it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as missing:
-        raise ImportError(
-            "plots need matplotlib: install it with pip install 'vennforest[report]'"
-        ) from missing
-    return plt
+    return needed("matplotlib.pyplot", "plots", "report")
 
 
 class Display:
@@ -69,34 +65,18 @@ class Display:
         return ax
 
 
-UNNAMED = "Estimates"
-
-
-class MethodsDisplay(Display):
-    """A line, of ``lines_``, for each of one or several methods, by name in ``curves``."""
-
-    lines_: list[Line2D]
-
-    def __init__(self, curves: dict[str, Any]) -> None:
-        self.curves = curves
-
-    @classmethod
-    def _of(cls, p: Any, name: str | None, curve: Callable[[Any], Any]) -> Self:
-        """Return the display of estimates of one method, or of several by name."""
-        return cls({key: curve(value) for key, value in named(p, name, UNNAMED).items()})
-
-    def _draw(self, i: int, x: Any, y: Any, **more: Any) -> None:
-        """Draw the line of the i-th method."""
-        look = style(i)
-        self.lines_ += self.ax_.plot(
-            x,
-            y,
-            color=look.color,
-            linestyle=look.linestyle,
-            linewidth=1.6,
-            label=short(list(self.curves)[i]),
-            **more,
-        )
+def draw_line(ax: Axes, i: int, name: str, x: Any, y: Any, **more: Any) -> Line2D:
+    """Draw the line of the i-th method."""
+    look = style(i)
+    return ax.plot(
+        x,
+        y,
+        color=look.color,
+        linestyle=look.linestyle,
+        linewidth=1.6,
+        label=short(name),
+        **more,
+    )[0]
 
 
 def short(name: Any) -> str:

@@ -36,12 +36,9 @@ class IntervalDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : Axes, Figure
-        Where it was drawn.
-    line_ : Line2D
-        The probabilities between the bounds.
-    bounds_, confidence_ : LineCollection or FillBetweenPolyCollection, or None
-        Bounds and confidence intervals; None where there are none.
+    ax_, figure_, line_, bounds_, confidence_
+        Where it was drawn, and the probabilities, the bounds and the confidence intervals (None
+        without).
     """
 
     line_: Line2D
@@ -77,11 +74,9 @@ class IntervalDisplay(Display):
             of their probabilities.
         confidence : ConfidenceIntervals, optional
             Of the same objects, as ``predict_confidence`` returns.
-        ax, title
-            Where to draw, by default on a new figure, and below which title.
-        **options
-            Passed to ``vennforest.metrics.interval_curve``, such as the probabilities ``p`` (n, k)
-            that go with the bounds.
+        ax, title, **options
+            Where to draw, by default on a new figure, below which title, and what
+            ``vennforest.metrics.interval_curve`` takes, such as the probabilities ``p`` (n, k).
 
         Raises
         ------
@@ -102,10 +97,8 @@ class IntervalDisplay(Display):
         estimator : classifier
             Fitted; has ``predict_multiprobability``. What ``predict_proba`` and
             ``predict_confidence`` return is drawn where it has them.
-        X : array-like of shape (n, d)
-            Objects.
-        y, **options
-            As for ``from_predictions``.
+        X, y, **options
+            Objects, array-like of shape (n, d), and as for ``from_predictions``.
 
         Raises
         ------
@@ -129,9 +122,7 @@ class IntervalDisplay(Display):
         ax = self._begin(ax, (6.4, 4.2))
         few = len(curve.x) <= FEW
         known = curve.confidence
-        self.confidence_ = (
-            None if known is None else self._draw_ends(*known, COLOURS[2], 0.9, 0.6, None)
-        )
+        self.confidence_ = known and self._draw_ends(*known, COLOURS[2], 0.9, 0.6, None)
         width = (4.5 if few else 1.8) if known else (2.2 if few else 0.9)
         name = "Lower to upper" if known is None else None
         self.bounds_ = self._draw_ends(curve.low, curve.high, COLOURS[0], width, 0.7, name)
@@ -187,11 +178,7 @@ class IntervalDisplay(Display):
         return ax.fill_between(curve.x, low, high, alpha=alpha / 2, linewidth=0, **look)
 
     def _name_parts(self) -> Any:
-        """Name probability, bounds and confidence interval where they are; return a free corner.
-
-        Probabilities rise from left to right, so above the left ones or below the right ones
-        there is room: names stand where there is more of it, a legend in the other corner.
-        """
+        """Name what is drawn above the left or below the right ones; return the other corner."""
         curve = self.curve
         assert curve.confidence is not None
         low, high = curve.confidence

@@ -1,4 +1,4 @@
-"""Reliability diagrams: observed frequencies against probabilities, of one class or of many."""
+"""Reliability diagrams: observed frequencies against probabilities."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from vennforest.metrics import ReliabilityCurve, SmoothCurve, reliability_curve
 from vennforest.plots._style import (
     GREY,
     MOST_NAMED,
-    UNNAMED,
-    MethodsDisplay,
+    Display,
+    draw_line,
     name_lines,
     named,
     percents,
     plain,
-    pyplot,
     short,
     style,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
+UNNAMED = "Estimates"
 
-class ReliabilityDisplay(MethodsDisplay):
+
+class ReliabilityDisplay(Display):
     """Reliability diagram of one or several methods, with the histogram of the estimates below.
 
     Dots are bins: mean estimate against observed share, their size the number of observations.
@@ -46,15 +46,14 @@ class ReliabilityDisplay(MethodsDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : Axes, Figure
-        Where the diagram was drawn.
-    ax_histogram_ : Axes or None
-        The histogram below it.
-    lines_ : list of Line2D
-        The CORP curve of every method; ``line_`` is that of the first.
+    ax_, figure_, ax_histogram_
+        Where the diagram was drawn, and the histogram below it (None without).
+    lines_, line_
+        The CORP curve of every method, and that of the first.
     """
 
     ax_histogram_: Axes | None
+    lines_: list[Line2D]
     line_: Line2D
 
     def __init__(
@@ -62,7 +61,7 @@ class ReliabilityDisplay(MethodsDisplay):
         curves: dict[str, ReliabilityCurve],
         smooth: dict[str, SmoothCurve] | None = None,
     ) -> None:
-        super().__init__(curves)
+        self.curves = curves
         self.smooth = smooth or {}
 
     @classmethod
@@ -95,8 +94,9 @@ class ReliabilityDisplay(MethodsDisplay):
         ValueError
             As ``reliability_curve``.
         """
-        new = cls._of(p, name, lambda value: reliability_curve(y, value, **options))
-        return new.plot(ax=ax, **(plot_options or {}))
+        methods = named(p, name, UNNAMED)
+        curves = {key: reliability_curve(y, value, **options) for key, value in methods.items()}
+        return cls(curves).plot(ax=ax, **(plot_options or {}))
 
     @classmethod
     def from_estimator(
@@ -115,7 +115,9 @@ class ReliabilityDisplay(MethodsDisplay):
         name, **options
             As for ``from_predictions``; a classifier is called by its class's name.
         """
-        p, classes = estimates_of(estimator, X, name)
+        models = named(estimator, name, type(estimator).__name__)
+        p = {key: model.predict_proba(X) for key, model in models.items()}
+        classes = next(iter(models.values())).classes_
         return cls.from_predictions(y, p, **{"classes": classes, **options})
 
     def plot(
@@ -126,7 +128,6 @@ class ReliabilityDisplay(MethodsDisplay):
         histogram: bool = True,
         title: str | None = None,
         log: bool = False,
-        names: bool = True,
     ) -> Self:
         """Draw the diagram.
 
@@ -145,8 +146,6 @@ class ReliabilityDisplay(MethodsDisplay):
         log : bool
             Whether both axes are logarithmic, for a rare event; shares of 0 are not seen there, and
             there is no histogram.
-        names : bool
-            Whether lines are named.
         """
         histogram = histogram and not log
         width = 5.2 if len(self.curves) < MOST_NAMED else 8.4
@@ -157,7 +156,9 @@ class ReliabilityDisplay(MethodsDisplay):
         for i, (key, values) in enumerate(self.curves.items()):
             if band is True or band == key:
                 self._draw_band(values, style(i).color if band is True and i else "0.75")
-            self._draw(i, values.corp_estimate, values.corp_share, zorder=3)
+            self.lines_.append(
+                draw_line(ax, i, key, values.corp_estimate, values.corp_share, zorder=3)
+            )
             self._draw_bins(values, i)
         smoothed = {
             f"{key}, smoothed" if len(self.curves) > 1 else "smoothed": ax.plot(
@@ -185,9 +186,8 @@ class ReliabilityDisplay(MethodsDisplay):
         default = "Reliability diagram" if only == UNNAMED else short(only)
         ax.set_title(default if title is None else title)
         self.ax_histogram_ = self._draw_histogram(x_label) if histogram else None
-        if names:
-            lines = dict(zip(self.curves, self.lines_, strict=True)) | smoothed
-            name_lines(ax, [*lines.items(), ("perfectly calibrated", ideal)])
+        lines = dict(zip(self.curves, self.lines_, strict=True)) | smoothed
+        name_lines(ax, [*lines.items(), ("perfectly calibrated", ideal)])
         return self
 
     def _draw_log(self) -> None:
@@ -262,140 +262,3 @@ def _axis_labels(event: str) -> tuple[str, str]:
         return "Predicted probability that the label is right", "Labels that were right"
     name = f"“{short(event)}”"
     return f"Predicted probability of {name}", f"How often {name} was observed"
-
-
-def estimates_of(estimator: Any, X: Any, name: str | None) -> tuple[dict[str, Any], Any]:
-    """Return each classifier's estimates by name, and the classes of their columns."""
-    models = named(estimator, name, type(estimator).__name__)
-    p = {key: model.predict_proba(X) for key, model in models.items()}
-    return p, next(iter(models.values())).classes_
-
-
-class ClassReliabilityDisplay:
-    """Reliability diagrams of every class against the rest, side by side.
-
-    Parameters
-    ----------
-    displays : dict of str to ReliabilityDisplay
-        One diagram a class.
-    n_left_out : int
-        How many classes there were beyond those.
-
-    Attributes
-    ----------
-    axes_ : ndarray of Axes
-        One a class.
-    figure_ : Figure
-        Their figure.
-    """
-
-    axes_: Any
-    figure_: Figure | SubFigure
-
-    def __init__(self, displays: dict[str, ReliabilityDisplay], n_left_out: int = 0) -> None:
-        self.displays = displays
-        self.n_left_out = n_left_out
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y: ArrayLike,
-        p: Any,
-        *,
-        classes: ArrayLike | None = None,
-        name: str | None = None,
-        max_classes: int = 12,
-        columns: int = 4,
-        plot_options: dict[str, Any] | None = None,
-        **options: Any,
-    ) -> Self:
-        """Draw one diagram per class.
-
-        Parameters
-        ----------
-        y, p, name, plot_options, **options
-            As for ``ReliabilityDisplay.from_predictions``; p of shape (n, k).
-        classes : array-like of shape (k,), optional
-            Every class, when some may be missing from ``y``.
-        max_classes : int
-            Of more classes than this, the most frequent are shown.
-        columns : int
-            How many diagrams stand in a row.
-        """
-        methods = named(p, name, UNNAMED)
-        labels, counts = np.unique(np.asarray(y), return_counts=True)
-        named_classes = labels if classes is None else np.unique(np.asarray(classes))
-        frequency = {label: int(count) for label, count in zip(labels, counts, strict=True)}
-        shown = sorted(named_classes, key=lambda label: -frequency.get(label, 0))[:max_classes]
-        displays = {}
-        for label in (label for label in named_classes if label in shown):
-            curves = {
-                key: reliability_curve(y, value, classes=named_classes, pos_label=label, **options)
-                for key, value in methods.items()
-            }
-            displays[str(label)] = ReliabilityDisplay(curves)
-        new = cls(displays, len(named_classes) - len(displays))
-        return new.plot(columns=columns, **(plot_options or {}))
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, name: str | None = None, **options: Any
-    ) -> Self:
-        """Draw one diagram per class; parameters as for ``ReliabilityDisplay.from_estimator``."""
-        p, classes = estimates_of(estimator, X, name)
-        return cls.from_predictions(y, p, **{"classes": classes, **options})
-
-    def plot(self, *, ax: Any = None, columns: int = 4, **options: Any) -> Self:
-        """Draw the diagrams.
-
-        Parameters
-        ----------
-        ax : sequence of Axes, optional
-            At least one a class; by default those of a new figure.
-        columns : int
-            How many diagrams stand in a row of a new figure.
-        **options
-            Passed to ``ReliabilityDisplay.plot``; the histogram is left out by default.
-
-        Raises
-        ------
-        ValueError
-            If there are fewer axes than classes.
-        """
-        n = len(self.displays)
-        if ax is None:
-            columns = min(columns, n)
-            rows = -(-n // columns)
-            figure, grid = pyplot().subplots(
-                rows,
-                columns,
-                figsize=(2.7 * columns, 2.75 * rows + 0.5),
-                layout="constrained",
-                squeeze=False,
-            )
-            for spare in grid.ravel()[n:]:
-                spare.remove()
-            ax = grid.ravel()[:n]
-            self.figure_ = figure
-        axes = np.asarray(ax, dtype=object).ravel()
-        if len(axes) < n:
-            raise ValueError(f"ax must contain an axes for each of {n} classes, got {len(axes)}")
-        self.axes_ = axes[:n]
-        self.figure_ = axes[0].figure
-        options.setdefault("histogram", False)
-        for one, (label, display) in zip(self.axes_, self.displays.items(), strict=True):
-            display.plot(ax=one, title=short(label), names=False, **options)
-            one.set(xlabel="", ylabel="", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-        if hasattr(self.figure_, "supxlabel"):
-            rest = f" ({self.n_left_out} rarer ones not shown)" if self.n_left_out else ""
-            self.figure_.supxlabel(f"Predicted probability of the class{rest}", fontsize="medium")
-            self.figure_.supylabel("How often the class was observed", fontsize="medium")
-        if len(display.curves) > 1:
-            self.figure_.legend(
-                display.lines_,
-                [short(name) for name in display.curves],
-                loc="outside upper center",
-                ncols=min(4, len(display.lines_)),
-                fontsize="small",
-            )
-        return self

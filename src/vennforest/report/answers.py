@@ -74,14 +74,9 @@ class Advice:
 
 
 def advice(evaluation: Evaluation) -> Advice:
-    """Say what to do next: the first of these that applies.
+    """Say what to do next: the first that applies, in the order of ``docs/report.md``.
 
-    Check rows that the model was trained on, and columns that reveal the outcome or name who is in
-    several rows. Do not use a model that does not rank better than chance, or get more rows where
-    these are too few to tell. Recalibrate probabilities that are off by more than the tolerance,
-    beyond chance. Get more rows where the error, or what the rows leave unseen of it, is above the
-    tolerance. Do not use what does not pay at the costs. Else use it. Numbers that are read as text
-    are checked before a model is given up.
+    Numbers that are read as text are checked before a model is given up.
     """
     found = (
         _to_check(evaluation)
@@ -132,8 +127,17 @@ def _typed(command: str, files: dict[str, str], *more: str) -> str:
     if "data" not in files:
         return ""
     table = [shlex.quote(files["data"]), "-t", shlex.quote(files["target"])]
+    again = files.get("again", "") if command == "report" else ""
     read = files.get("read" if command in ("report", "fit") else "sheet", "")
-    return " ".join(["vennforest", command, *table, *more, read]).rstrip()
+    return " ".join(filter(None, ["vennforest", command, *table, *more, again, read]))
+
+
+def _fit(evaluation: Evaluation, *more: str) -> str:
+    """Return the command that fits the estimator of the report, with its groups."""
+    files = evaluation.settings.get("files", {})
+    estimator = _option("--estimator", evaluation.settings["estimator"], FOREST)
+    groups = _option("--groups", shlex.quote(files.get("groups", "")), "''")
+    return _typed("fit", files, *estimator, *more, *groups)
 
 
 def _without_ranking(evaluation: Evaluation) -> Advice | None:
@@ -196,13 +200,13 @@ def _miscalibrated(evaluation: Evaluation) -> Advice | None:
     if settings.get("calibrate_on") == "oob" and m.overconfidence < 0:
         # Scores by the trees that did not see a row are noisier than those by all, and maps fitted
         # to them are too flat: in proportion to 1 / trees, and not at all with folds.
-        trees, files = settings["n_trees"], settings.get("files", {})
+        trees = settings["n_trees"]
         forests = f"with {trees} trees even {name}, the best method out of bag, is underconfident"
         if trees < FEW_TREES:
             enough = max(300, 100 * math.ceil(trees * m.miscalibration / tolerance / 100))
-            command = _typed("fit", files, "--trees", str(enough))
+            command = _fit(evaluation, "--trees", str(enough))
             return Advice("stop", f"Train about {enough:,} trees: {forests}, {size}.", command)
-        command = _typed("fit", files, "--calibrate-on", "cv", "--trees", str(trees))
+        command = _fit(evaluation, "--calibrate-on", "cv", "--trees", str(trees))
         return Advice("recalibrate", f"Calibrate on folds: {forests}, {size}.", command)
     return Advice(
         "stop", f"Do not rely on these probabilities: even with {name}, the best method, {size}."
@@ -300,14 +304,8 @@ def _to_use(evaluation: Evaluation) -> Advice:
         return Advice("use", f"Calibrate the scores by {name}: {size}.", command)
     if method == RAW:
         return Advice("use", f"Use the {raw_name(evaluation)} as it is: {size}.")
-    command = _typed(
-        "fit",
-        files,
-        *_option("--estimator", settings["estimator"], FOREST),
-        *_option("--method", method, "venn-abers"),
-        *_option("--trees", str(settings["n_trees"]), "300"),
-        *_option("--groups", shlex.quote(str(files.get("groups", ""))), "''"),
-    )
+    trees = _option("--trees", str(settings["n_trees"]), "300")
+    command = _fit(evaluation, *_option("--method", method, "venn-abers"), *trees)
     raw = evaluation.measures[RAW]
     if raw.exceeds(evaluation.tolerance) or raw.impossible:
         off = number_of_points(raw.calibration_error)
@@ -339,7 +337,7 @@ def discrimination(evaluation: Evaluation) -> str:
     ]
     if not auc.above_chance and min(_counts(evaluation)) < 30:
         sentences.append("With so few rows in a class, only strong relations would show.")
-    gained = m.log_loss_skill if evaluation.gain_in == "log loss" else m.brier_skill
+    gained = m.log_loss_skill if gain.loss == "log loss" else m.brier_skill
     skill = f"that of {shares(evaluation)}"
     if gained < -1:
         skill = f"{1 - gained:.1f} times {skill}"
@@ -349,10 +347,10 @@ def discrimination(evaluation: Evaluation) -> str:
     if reference and np.isfinite(gain.margin):
         low, high = (gain.mean - gain.margin) / reference, (gain.mean + gain.margin) / reference
         skill += f" (95% interval of the gain: {signed(low)} to {signed(high)})"
-    sentences.append(f"Its {evaluation.gain_in} is {skill}.")
+    sentences.append(f"Its {gain.loss} is {skill}.")
     if gained >= 0.9:
         sentences.append("So good a result is rare: check that no column reveals the outcome.")
-    labels = evaluation.folds.estimates[evaluation.verdict.method].p.argmax(axis=1)
+    labels = evaluation.best.p.argmax(axis=1)
     right = f"{percent(m.accuracy)} of its most probable classes are right"
     most = str(evaluation.folds.classes[int(np.argmax(_counts(evaluation)))])
     right += f"; always “{most}”: {percent(evaluation.baseline.accuracy)}"
@@ -371,7 +369,7 @@ def discrimination(evaluation: Evaluation) -> str:
 def _reference(evaluation: Evaluation) -> float:
     """Return the loss of the base rate that gains are compared with."""
     base = evaluation.baseline
-    return base.log_loss if evaluation.gain_in == "log loss" else base.brier
+    return base.log_loss if evaluation.gain.loss == "log loss" else base.brier
 
 
 def shares(evaluation: Evaluation) -> str:
@@ -399,9 +397,7 @@ def signed(share: float) -> str:
 def reliability(evaluation: Evaluation, method: str) -> str:
     """Say how far a method's probabilities are from the observed frequencies, and what tests say.
 
-    They are called miscalibrated if the tests of calibration reject it and the miscalibration
-    exceeds the tolerance: the size decides, and chance must not explain it. How often that is
-    right stands in ``docs/report.md``.
+    The size decides, and chance must not explain it: how often that is right, ``docs/report.md``.
     """
     m, tolerance = evaluation.measures[method], evaluation.tolerance
     n = _n(evaluation)
@@ -432,10 +428,9 @@ def reliability(evaluation: Evaluation, method: str) -> str:
 
 
 def _cost_of_miscalibration(evaluation: Evaluation, method: str) -> float | None:
-    """Return the share of its costs that the best increasing map of a method's probability saves.
+    """Return the share of its costs that the best increasing map of a probability would save.
 
-    The map is fitted to the rows on which it decides, so no other saves more. None with more
-    than two classes, without costs, or where some of them are gains, of which nothing is a share.
+    The map is fitted to these very rows, so no other saves more. None where that is no share.
     """
     costs = evaluation.costs
     if costs is None or evaluation.positive is None or costs.costs.min() < 0:
@@ -476,7 +471,7 @@ def _decisions(evaluation: Evaluation) -> tuple[int, str]:
     """Return how many different decisions are made, and how often each."""
     costs = evaluation.costs
     assert costs is not None
-    decided = costs.decide(evaluation.folds.estimates[evaluation.verdict.method].p)
+    decided = costs.decide(evaluation.best.p)
     counts = np.bincount(decided, minlength=len(costs.decisions))
     shown = ", ".join(
         f"“{decision}” for {rows(int(count))}"
@@ -515,7 +510,7 @@ def net_benefit(evaluation: Evaluation) -> str:
 def _known_decisions(evaluation: Evaluation) -> str:
     """Say for how many rows the threshold of the costs lies in the confidence interval."""
     tie = cost_threshold(evaluation.costs, evaluation.positive)
-    known = confidence_of(evaluation, evaluation.folds.estimates[evaluation.verdict.method])
+    known = confidence_of(evaluation, evaluation.best)
     if tie is None or known is None:
         return ""
     open_ones = int(((known[0] < tie) & (known[1] >= tie)).sum())
@@ -559,7 +554,7 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
             f"AUC: how well it ranks (95% interval {area(auc.low)} to {area(auc.high)})",
         ),
         (
-            "0%" if abs(m.brier_skill) < LEAST else signed(m.brier_skill),
+            signed(m.brier_skill),
             f"lower Brier score than {shares(evaluation)}",
         ),
     ]
@@ -577,24 +572,21 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 def finding(evaluation: Evaluation) -> str:
     """Return what the first picture shows, by the level that adds most to the calibration error."""
-    found = levels(evaluation, evaluation.verdict.method)
-    level = max(found, key=lambda one: one.n * abs(one.p - one.share))
+    found = levels(evaluation)
+    level = max(found, key=lambda one: one["n"] * abs(one["expected"] - one["observed"]))
     event = "right" if evaluation.positive is None else f"“{evaluation.label}”"
     with_p = "whose predicted class has" if evaluation.positive is None else "with"
-    figures = level.p, level.share, level.least, level.most
+    figures = (level[name] for name in ("expected", "observed", "least", "most"))
     p, share, least, most = (percent(value, int(value < RARE)) for value in figures)
-    were = "was" if level.n == 1 else "were"
+    were = "was" if level["n"] == 1 else "were"
     return (
-        f"Of {rows(level.n)} {with_p} a probability near {p}, {share} {were} {event} "
+        f"Of {rows(level['n'])} {with_p} a probability near {p}, {share} {were} {event} "
         f"(95% interval {least} to {most})"
     )
 
 
 def shown_first(evaluation: Evaluation) -> list[str]:
-    """Return the methods of the first picture: the recommended one beside the raw or other models.
-
-    Of given predictions up to four are shown, else the model as it is.
-    """
+    """Return the methods of the first picture, up to four: the recommended one, then others."""
     others = evaluation.measures if evaluation.origin == "given" else [RAW]
     keys = dict.fromkeys([evaluation.verdict.method, *others])
     return [key for key in keys if key in evaluation.measures][:4]
@@ -614,19 +606,19 @@ def recommendation(evaluation: Evaluation) -> str:
         name = evaluation.names[verdict.method]
         sentences = [f"No method has been shown to beat the base rate; {name} comes closest."]
     for other in shown_first(evaluation)[1:]:
-        gap, loss = verdict.against[other], verdict.by[other]
+        gap = verdict.against[other]
         size = " ± ".join(with_margin(abs(gap.mean), gap.margin))
         how = "lower" if gap.mean > 0 else "higher"
         whom = f"the {raw_name(evaluation)}" if other == RAW else evaluation.names[other]
         chance = "" if gap.clear else ", within chance"
         sentences.append(
-            f"Its {loss} is {how} than that of {whom} by {size} (95% interval){chance}."
+            f"Its {gap.loss} is {how} than that of {whom} by {size} (95% interval){chance}."
         )
     better = {other: gap for other, gap in verdict.against.items() if gap.clear and gap.mean < 0}
     if better:
         gaps = ", ".join(
             f"{evaluation.names[other]} (by {with_margin(abs(gap.mean), gap.margin)[0]} in "
-            f"{verdict.by[other]})"
+            f"{gap.loss})"
             for other, gap in better.items()
         )
         sentences.append(f"Better by more than chance, but passed over: {gaps}.")
@@ -648,10 +640,7 @@ def precision(evaluation: Evaluation, method: str) -> str:
 
 
 def hidden_differences(evaluation: Evaluation) -> GroupingLoss | None:
-    """Return how much rows of the same probability differ, where that is shown at the level .99.
-
-    By the numeric columns, of up to 5,000 rows; with two classes only.
-    """
+    """Return how much rows of one probability differ by numeric columns, where .99 sure."""
     X, folds = evaluation.X, evaluation.folds
     if evaluation.positive is None or len(folds.rows) < FEWEST_COMPARED:
         return None
@@ -663,7 +652,7 @@ def hidden_differences(evaluation: Evaluation) -> GroupingLoss | None:
     columns = np.where(np.isfinite(X), X, np.nan)[folds.rows[some]]
     if not columns.shape[1]:
         return None
-    p, outcome, *_ = event_of(evaluation, folds.estimates[evaluation.verdict.method])
+    p, outcome, *_ = event_of(evaluation, evaluation.best)
     found = grouping_loss(columns, outcome[some], p[some].clip(0, 1), level=0.99)
     return found if found.lower > 0 else None
 

@@ -40,10 +40,10 @@ from vennforest.report.evaluation import (
     method_names,
 )
 from vennforest.report.folds import (
-    Pooled,
     Progress,
     cross_validate,
     members_of,
+    pooled,
     shuffled,
     times,
 )
@@ -80,30 +80,26 @@ def evaluate(
 
     Parameters
     ----------
-    X : data frame, array or sparse matrix of shape (n, d)
-        Columns of a data frame may contain text, dates and missing cells: they are read by
-        ``vennforest.tables.table_pipeline``, as in ``vennforest fit``. Arrays go to the model as
-        they are.
-    y : array-like of shape (n,)
-        Labels.
+    X, y : data frame, array or sparse matrix of shape (n, d), array-like of shape (n,)
+        Columns of a data frame are read as by ``vennforest fit``; arrays go to the model as they
+        are.
     estimator : str or classifier, optional
         A name of ``vennforest fit --estimator``, by default ``"mixed-forest"``, or any classifier
         with ``predict_proba``.
     methods : sequence of str, optional
         As in ``CalibratedClassifier``; by default all. The raw model, ``"none"``, is always among
-        them: a forest with all its trees and no calibration.
+        them.
     n_folds, n_trees : int
         Folds, from 2 on (fewer where no class has as many rows), and trees of each forest.
     groups : array-like of shape (n,), optional
-        Rows of one group, such as those of a patient, are never on both sides of a split, and
-        count as one observation in the intervals.
+        Rows of one group are never on both sides of a split, and count as one observation in the
+        intervals.
     time : array-like of shape (n,), optional
         Numbers or dates: every row is predicted by a model of earlier rows.
     test : array-like of bool of shape (n,), optional
         The rows to predict, by one model of the others.
     types, missing : optional
-        What columns of a data frame contain where that is not to be guessed, and cells that stand
-        for missing values: see ``vennforest.tables.TableColumns``.
+        As in ``vennforest.tables.TableColumns``.
     random_state : int
         Seeds folds and forests; the same in every fold.
     n_jobs : int, optional
@@ -189,7 +185,9 @@ def evaluate(
             **({"types": dict(types)} if types else {}),
             **({"missing": list(missing)} if missing else {}),
             "calibrate_on": how,
-            "learner": learner.many(int(n_trees)),
+            "learner": f"{learner.title} of {int(n_trees)} trees"
+            if learner.trees
+            else learner.title,
         },
         names={RAW: f"Raw {learner.title}"},
         remarks=remarks,
@@ -226,8 +224,8 @@ def report(
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     positive : label, optional
-        The class that probabilities of shape (n,) are of: by default the second of two in sorted
-        order. It is also the positive class of the page, which otherwise is the rarer one.
+        The class that probabilities of shape (n,) are of, by default the second in sorted order,
+        and the positive class of the page, by default the rarer one.
     groups : array-like of shape (n,), optional
         Rows of one group count as one observation in the intervals.
     by : mapping of str to array-like of shape (n,), optional
@@ -323,17 +321,14 @@ def _estimates(
 
 
 def class_of_name(name: str, labels: NDArray[Any]) -> int | None:
-    """Return which class a column's name says it is of: ``p(yes)``, ``yes``, ``prob_yes``.
-
-    None where it names none of them, or two.
-    """
-    found = []
-    for j, label in enumerate(labels.astype(str)):
-        pattern = rf"(^|[\W_]){re.escape(label)}\)?$"
-        if name in (label, f"p({label})") or re.search(pattern, name, re.IGNORECASE):
-            found.append(j)
-    exact = [j for j in found if name in (str(labels[j]), f"p({labels[j]})")]
-    found = exact or found
+    """Return which one class a column's name says it is of: ``p(yes)``, ``yes``, ``prob_yes``."""
+    names = labels.astype(str).tolist()
+    exact = [j for j, label in enumerate(names) if name in (label, f"p({label})")]
+    found = exact or [
+        j
+        for j, label in enumerate(names)
+        if re.search(rf"(^|[\W_]){re.escape(label)}\)?$", name, re.IGNORECASE)
+    ]
     return found[0] if len(found) == 1 else None
 
 
@@ -356,10 +351,9 @@ def report_scores(
     X: Any = None,
     **about: Unpack[About],
 ) -> Evaluation:
-    """Evaluate what calibrators make of scores that are not probabilities.
+    """Evaluate calibrators of scores, each fitted to the scores of the other folds.
 
-    Each calibrator is fitted to the scores of the other folds. The scores themselves have to be of
-    rows that their model was not trained on.
+    The scores themselves have to be of rows that their model was not trained on.
 
     Parameters
     ----------
@@ -424,7 +418,8 @@ def _calibrated(
     groups: IntArray | None,
 ) -> dict[str, MethodEstimates]:
     """Return what each calibrator, fitted to the other folds, makes of every row's scores."""
-    pooled = {method: Pooled(len(codes), len(labels)) for method in methods}
+    every = np.arange(len(labels))
+    parts: dict[str, Any] = {method: [] for method in methods}
     for train, held in splits:
         y, new = labels[codes[train]], scores[held]
         known = confidence_intervals(
@@ -440,8 +435,8 @@ def _calibrated(
             if has_bounds(calibrator):
                 bounds = calibrator.predict_multiprobability(new).widen(p)
             found = MethodEstimates(p, bounds, known.widen(p))
-            pooled[method].put(held, np.arange(len(labels)), found)
-    return {method: one.estimates(slice(None), labels) for method, one in pooled.items()}
+            parts[method].append((held, every, found))
+    return {method: pooled(some, len(codes), labels) for method, some in parts.items()}
 
 
 FEWEST_TO_CALIBRATE = 100
@@ -451,11 +446,7 @@ FEWEST_TO_CALIBRATE = 100
 def calibration_gain(
     y: ArrayLike, p: FloatArray, groups: ArrayLike | None = None, random_state: int = 0
 ) -> str | None:
-    """Return what Venn–Abers calibration by folds makes of given probabilities, in a sentence.
-
-    Of probabilities (n, 2) in sorted order of two labels; None for fewer than 100 rows, or fewer
-    than ten of a class.
-    """
+    """Return what calibrating probabilities (n, 2) by folds would gain; None of too few rows."""
     codes, labels = encode_labels(y)
     if len(labels) != 2 or len(codes) < FEWEST_TO_CALIBRATE or np.bincount(codes).min() < 10:
         return None

@@ -6,7 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -73,31 +73,27 @@ class Evaluation:
 
     Attributes
     ----------
-    name : str
-        What the data set is called.
-    target : str
-        What is predicted.
+    name, target : str
+        What the data set is called, and what is predicted.
     X : data frame or array of shape (n_rows, d), or None
         The features as they came; None where predictions were given.
     folds : OutOfFold
-        The predictions.
+        The predictions of n rows.
     positive : int or None
         Index of the positive class of two, for a ``positive_reason``; None with more.
-    measures : dict of str to Measures
-        By method; those of always predicting the class frequencies are ``baseline``.
+    measures, baseline : dict of str to Measures, Measures
+        By method; and those of always predicting the class frequencies.
     verdict : Verdict
         Which method to use here, and how the others compare.
-    costs : CostMatrix or None
-        What decisions cost.
-    decisions : dict of str to Decisions
-        By method; empty without costs.
+    costs, decisions : CostMatrix or None, dict of str to Decisions
+        What decisions cost, and by method what they did; empty without costs.
     settings : dict
-        What was run: folds, trees, subforest, seed.
+        What was run: folds, trees, seed.
     discrimination : AucInterval
         How well the recommended method ranks.
-    gain, gain_in : Difference, str
-        The baseline's loss minus the recommended method's, and which loss that is: the log loss,
-        or, where that is infinite, the Brier score.
+    gain : Difference
+        The baseline's loss minus the recommended method's: of the log loss, or, where that is
+        infinite, the Brier score.
     saved : Difference or None
         The cost of the best constant decision minus that of the recommended method's.
     names : dict of str to str
@@ -112,10 +108,8 @@ class Evaluation:
         Columns to check first: ``"leak"`` (one that alone predicts the label almost without
         error), ``"id"`` (one that names who is in several rows) or ``"text"`` (numbers that are
         read as text).
-    notes : list of str
-        What was left out or done differently, one sentence each.
-    seconds : float
-        How long it took.
+    notes, seconds : list of str, float
+        What was left out or done differently, one sentence each; how long it took.
     """
 
     name: str
@@ -131,7 +125,6 @@ class Evaluation:
     baseline: Measures
     discrimination: AucInterval
     gain: Difference
-    gain_in: str = "log loss"
     saved: Difference | None = None
     names: dict[str, str] = field(default_factory=method_names)
     origin: Origin = "folds"
@@ -157,18 +150,24 @@ class Evaluation:
         return None if self.positive is None else self.folds.classes[self.positive]
 
     @property
+    def raw_and_best(self) -> list[str]:
+        """The model as it is, if it is among the methods, and the recommended one."""
+        return [key for key in dict.fromkeys([RAW, self.verdict.method]) if key in self.measures]
+
+    @property
+    def best(self) -> MethodEstimates:
+        """What the recommended method estimates."""
+        return self.folds.estimates[self.verdict.method]
+
+    @property
     def bounded(self) -> str | None:
         """The recommended method where it has bounds."""
-        method = self.verdict.method
-        return None if self.folds.estimates[method].bounds is None else method
+        return None if self.best.bounds is None else self.verdict.method
 
     @property
     def confidence(self) -> ConfidenceIntervals | None:
-        """How well the frequencies behind the recommended method's probabilities are known.
-
-        Intervals of the level .95; None where calibration scores are not known.
-        """
-        return self.folds.estimates[self.verdict.method].confidence
+        """Confidence intervals of the recommended method at .95; None where they are not known."""
+        return self.best.confidence
 
     @property
     def observed(self) -> NDArray[Any]:
@@ -229,7 +228,7 @@ class Evaluation:
         """
         labels = [str(label) for label in self.folds.classes]
         counts = np.bincount(self.folds.codes, minlength=len(labels))
-        result: dict[str, Any] = _for_json(
+        result: dict[str, Any] = for_json(
             {
                 "data": {
                     "name": self.name,
@@ -246,13 +245,10 @@ class Evaluation:
                 "recommended": self.verdict.method,
                 "tolerance": self.tolerance,
                 "auc": asdict(self.discrimination),
-                "gain": {"loss": self.gain_in, **asdict(self.gain), "clear": self.gain.clear},
+                "gain": _compared(self.gain),
                 "baseline": asdict(self.baseline),
                 "rule": self.verdict.rule,
-                "against": {
-                    method: {"loss": self.verdict.by[method], **asdict(gap), "clear": gap.clear}
-                    for method, gap in self.verdict.against.items()
-                },
+                "against": {method: _compared(gap) for method, gap in self.verdict.against.items()},
                 "methods": {method: asdict(values) for method, values in self.measures.items()},
                 "decisions": {method: asdict(values) for method, values in self.decisions.items()},
                 "notes": self.notes,
@@ -274,11 +270,16 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _for_json(value: Any) -> Any:
+def _compared(gap: Difference) -> dict[str, Any]:
+    return {"loss": gap.loss, **asdict(gap), "clear": gap.clear}
+
+
+def for_json(value: Any) -> Any:
+    """Return what JSON can contain: None in place of infinite numbers and NaN."""
     if isinstance(value, dict):
-        return {str(key): _for_json(item) for key, item in value.items()}
+        return {str(key): for_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_for_json(item) for item in value]
+        return [for_json(item) for item in value]
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value
@@ -323,15 +324,8 @@ def assemble(
 ) -> Evaluation:
     """Measure predictions and compare them.
 
-    What is not in `Evaluation` or ``report``: ``about`` is what every evaluation takes, with ``by``
-    of all rows of X (``n_rows``, where more than were predicted); ``noun`` made the predictions;
-    ``remarks`` come after the given notes, and time is counted from ``started``
-    (``time.perf_counter``).
-
-    Raises
-    ------
-    InputError
-        If ``positive`` is no class of two, or values of ``by`` are not as many as rows.
+    Values of ``by`` are of all rows of X (``n_rows``, where more than were predicted); ``noun``
+    made the predictions; ``remarks`` come after the given notes.
     """
     of_by = {}
     for key, values in (about.get("by") or {}).items():
@@ -371,6 +365,7 @@ def assemble(
     # The log loss tells rare classes apart, which hardly move the Brier score.
     finite = measures[verdict.method].impossible == 0
     losses = log_losses if finite else squared_losses
+    gain = difference_over_rows(losses(shares.p, folds.codes), losses(best.p, folds.codes), folds)
     return Evaluation(
         name=about.get("name", "data"),
         target=about.get("target", "label"),
@@ -395,10 +390,7 @@ def assemble(
             classes=folds.classes,
             pos_label=None if at is None else folds.classes[at],
         ),
-        gain=difference_over_rows(
-            losses(shares.p, folds.codes), losses(best.p, folds.codes), folds
-        ),
-        gain_in="log loss" if finite else "Brier score",
+        gain=gain if finite else replace(gain, loss="Brier score"),
         saved=saved,
         names={**method_names(), **(names or {})},
         origin=origin,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from vennforest.metrics import (
     CalibrationLine,
     DecisionCurve,
     RankingCurves,
+    ThresholdTable,
     calibration_line,
     decision_curve,
     ranking_curves,
@@ -35,31 +35,13 @@ EVEN = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 STEPS = (0.0, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
-@dataclass(frozen=True)
-class Level:
-    """n rows of like probability of the event.
-
-    Means of their probabilities and bounds, where there are some; the share of them for which the
-    event happened, with its interval by `share_interval`.
-    """
-
-    n: int
-    p: float
-    low: float | None
-    high: float | None
-    share: float
-    least: float
-    most: float
-
-
 def share_interval(outcome: FloatArray, groups: IntArray | None = None) -> tuple[float, float]:
     """Return the 95 % confidence interval (Wilson) of the share of events, 1 in ``outcome`` (n,).
 
-    Rows of one group are not independent: n is divided by the design effect, the variance of the
-    share over groups divided by that of independent rows, at least 1, and by (t / z)² for the few
-    groups it is estimated from (Korn & Graubard 1998, Survey Methodology 24, 193-201). Where all
-    rows agree the effect is taken for its largest, as if each group were one row repeated; of one
-    group nothing is known.
+    With groups n is divided by the design effect (Korn & Graubard 1998, Survey Methodology 24,
+    193-201): the variance of the share over groups over that of independent rows, at least 1, times
+    (t / z)². Where all rows agree it is the largest: each group is one row. Of one group nothing is
+    known.
     """
     n, share = float(len(outcome)), float(outcome.mean())
     z = float(norm.ppf(0.975))
@@ -109,12 +91,7 @@ def event_of(
 def confidence_of(
     evaluation: Evaluation, estimates: MethodEstimates
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return the ends of the confidence intervals of the event looked at, each (n,).
-
-    How well the frequency of the event among rows with such scores is known, at the level .95, and
-    around the probability; None where it is not known: of the raw model, and of probabilities that
-    were given.
-    """
+    """Return the ends of the event's confidence intervals, each (n,); None: not known."""
     return _ends(estimates.confidence, _columns(evaluation, estimates))
 
 
@@ -136,22 +113,25 @@ def _columns(evaluation: Evaluation, estimates: MethodEstimates) -> IntArray:
     return found
 
 
-def levels(evaluation: Evaluation, method: str) -> list[Level]:
-    """Return what was observed by level of a method's probability; empty levels are left out."""
-    p, outcome, low, high = event_of(evaluation, evaluation.folds.estimates[method])
-    groups, edges = evaluation.folds.groups, STEPS if is_rare(evaluation) else EVEN
+def part_of(evaluation: Evaluation, at: IntArray) -> dict[str, Any]:
+    """Return what was expected and observed of the event in some rows, by the recommended method.
+
+    Means of its probability and bounds (None: none), its share, and the ends of its interval.
+    """
+    p, outcome, *bounds = event_of(evaluation, evaluation.best)
+    groups = evaluation.folds.groups
+    least, most = share_interval(outcome[at], None if groups is None else groups[at])
+    low, high = (None if end is None else float(end[at].mean()) for end in bounds)
+    shares = {"observed": float(outcome[at].mean()), "least": least, "most": most}
+    return {"n": len(at), "expected": float(p[at].mean()), "low": low, "high": high, **shares}
+
+
+def levels(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Return `part_of` by level of the event's probability; empty levels are left out."""
+    edges = STEPS if is_rare(evaluation) else EVEN
+    p, *_ = event_of(evaluation, evaluation.best)
     number = np.searchsorted(edges[1:-1], p, side="right")  # levels are closed below
-    return [
-        Level(
-            len(at),
-            float(p[at].mean()),
-            None if low is None else float(low[at].mean()),
-            None if high is None else float(high[at].mean()),
-            float(outcome[at].mean()),
-            *share_interval(outcome[at], None if groups is None else groups[at]),
-        )
-        for at in (np.flatnonzero(number == i) for i in np.unique(number))
-    ]
+    return [part_of(evaluation, np.flatnonzero(number == i)) for i in np.unique(number)]
 
 
 USUAL = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
@@ -177,10 +157,7 @@ def ranking_of(evaluation: Evaluation, method: str) -> RankingCurves:
 
 
 def ranking_rows(evaluation: Evaluation) -> list[tuple[Any, ...]]:
-    """Return each method with AUC, Gini, KS, average precision and what it finds at the top.
-
-    The last are those of no ranking at all.
-    """
+    """Return what the table of rankings has of each method, and last of no ranking at all."""
     tops = tops_of(evaluation)
     found: list[tuple[Any, ...]] = []
     for method, m in evaluation.measures.items():
@@ -221,46 +198,25 @@ def thresholds_of(evaluation: Evaluation) -> list[float]:
     return sorted(t for t in wanted if 0 < t < 1)
 
 
-def _interval(evaluation: Evaluation, method: str) -> Multiprobability | None:
-    """Return the confidence intervals of all classes as lower and upper probabilities."""
-    known = evaluation.folds.estimates[method].confidence
-    if known is None:
-        return None
-    return Multiprobability(known.lower, known.upper, evaluation.folds.classes)
+def thresholds_table(evaluation: Evaluation) -> ThresholdTable:
+    """Return what comes of flagging rows from each threshold on."""
+    return threshold_table(thresholds=thresholds_of(evaluation), **_of_best(evaluation))
 
 
-def threshold_rows(evaluation: Evaluation, method: str) -> list[dict[str, Any]]:
-    """Return the rows of the table of thresholds."""
-    bounds = _interval(evaluation, method)
-    at = thresholds_of(evaluation)
-    table = threshold_table(thresholds=at, bounds=bounds, **_of(evaluation, method))
-    assert evaluation.positive is not None
-    tie = cost_threshold(evaluation.costs, evaluation.positive)
-    names = ("flagged", "sensitivity", "specificity", "positive_value", "negative_value")
-    counts = ("sure_yes", "positive_yes", "depends", "positive_depends", "sure_no", "positive_no")
-    return [
-        {
-            "threshold": t,
-            "of_costs": t == tie,
-            **{
-                name: None if math.isnan(value) else float(value)
-                for name in names
-                for value in [getattr(table, name)[i]]
-            },
-            **{name: int(getattr(table, name)[i]) for name in counts if bounds is not None},
-        }
-        for i, t in enumerate(at)
-    ]
+def _of_best(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the recommended method's estimates, with its confidence intervals as bounds."""
+    known, bounds = evaluation.confidence, None
+    if known is not None:
+        bounds = Multiprobability(known.lower, known.upper, evaluation.folds.classes)
+    return {**_of(evaluation, evaluation.verdict.method), "bounds": bounds}
 
 
-def curve_of(evaluation: Evaluation, method: str) -> DecisionCurve:
-    """Return the decision curve of one method, over thresholds that matter for the share."""
+def curve_of(evaluation: Evaluation) -> DecisionCurve:
+    """Return the recommended method's decision curve, over thresholds that fit the share."""
     share = share_of_positive(evaluation)
     assert share is not None
     most = 0.95 if share >= RARE else min(0.95, 20 * share)
-    at = np.linspace(most / 100, most, 100)
-    bounds = _interval(evaluation, method)
-    return decision_curve(thresholds=at, bounds=bounds, **_of(evaluation, method))
+    return decision_curve(thresholds=np.linspace(most / 100, most, 100), **_of_best(evaluation))
 
 
 def line_rows(evaluation: Evaluation) -> list[tuple[str, CalibrationLine]]:

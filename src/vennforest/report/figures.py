@@ -6,22 +6,23 @@ import io
 import re
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray
-from vennforest.metrics import GroupingLoss, reliability_curve, smooth_calibration_curve
-from vennforest.plots import (
-    DecisionCurveDisplay,
-    IntervalDisplay,
-    RankingDisplay,
-    ReliabilityDisplay,
+from vennforest.metrics import (
+    GroupingLoss,
+    interval_curve,
+    reliability_curve,
+    smooth_calibration_curve,
 )
+from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 from vennforest.plots._style import COLOURS as PLOT_COLOURS
-from vennforest.plots._style import GREY, percents, plain
+from vennforest.plots._style import GREY, draw_line, name_lines, percents, plain, style
 from vennforest.report.event import curve_of, is_rare, ranking_of
-from vennforest.report.measures import RAW, MethodEstimates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,10 +62,7 @@ SETTINGS: dict[Any, Any] = {
 
 
 def draw(name: str, size: tuple[float, float], paint: Callable[[Any], Any], alt: str) -> str:
-    """Return what ``paint`` draws into axes as an SVG element, of a size in inches.
-
-    Its ids begin with ``name``, unique in a page, and a screen reader says ``alt``.
-    """
+    """Return what ``paint`` draws into axes, of a size in inches, as SVG with ids by ``name``."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -119,8 +117,7 @@ def calibration(evaluation: Evaluation, keys: list[str]) -> str:
     names = [evaluation.names[key] for key in keys]
     rare = is_rare(evaluation)
     curves = {
-        name: _curve(evaluation, evaluation.folds.estimates[key], **_bins(rare))
-        for key, name in zip(keys, names, strict=True)
+        name: _curve(evaluation, key, **_bins(rare)) for key, name in zip(keys, names, strict=True)
     }
     return draw(
         "calibration",
@@ -135,14 +132,14 @@ def _bins(rare: bool) -> dict[str, Any]:
     return {"strategy": "quantile"} if rare else {}
 
 
-def reliability(evaluation: Evaluation, method: str, title: str) -> str:
+def reliability(evaluation: Evaluation, method: str) -> str:
     """Return the reliability diagram of one method, with a smoothed line."""
-    estimates = evaluation.folds.estimates[method]
+    title = evaluation.names[method]
     rare = is_rare(evaluation)
-    curve = _curve(evaluation, estimates, **_bins(rare))
+    curve = _curve(evaluation, method, **_bins(rare))
     smooth = smooth_calibration_curve(
         evaluation.observed,
-        estimates.p,
+        evaluation.folds.estimates[method].p,
         classes=evaluation.folds.classes,
         pos_label=evaluation.label,
     )
@@ -156,93 +153,136 @@ def reliability(evaluation: Evaluation, method: str, title: str) -> str:
     )
 
 
+RANKINGS = {
+    "roc": (
+        ("false_positive_rate", "true_positive_rate"),
+        ("False alarms among the others", "Found of the class (sensitivity)"),
+        "ROC curve: sensitivity against false positive rate",
+    ),
+    "precision-recall": (
+        ("recall", "precision"),
+        ("Found of the class (recall)", "Right among those flagged"),
+        "Precision against recall",
+    ),
+    "gain": (
+        ("depth", "gain"),
+        ("Rows taken from the top of the ranking", "Found of the class"),
+        "Share of the positive class found in the top of the ranking",
+    ),
+}
+"""Pictures of a ranking: what is drawn against what, the axes, and what a screen reader says."""
+
+
 def ranking(evaluation: Evaluation) -> list[str]:
     """Return ROC, precision-recall and gain curves of the model as it is and the recommended."""
     curves = {
         evaluation.names[key]: ranking_of(evaluation, key)
-        for key in dict.fromkeys([evaluation.verdict.method, RAW])
-        if key in evaluation.measures
+        for key in reversed(evaluation.raw_and_best)
     }
-    kinds: dict[Any, str] = {
-        "roc": "ROC curve: sensitivity against false positive rate",
-        "precision-recall": "Precision against recall",
-        "gain": "Share of the positive class found in the top of the ranking",
-    }
+    share = next(iter(curves.values())).share
+
+    def paint(ax: Any, kind: str) -> None:
+        (x, y), (x_label, y_label), _ = RANKINGS[kind]
+        steps = kind == "precision-recall"
+        chance = ax.plot([0, 1], [share] * 2 if steps else [0, 1], color=GREY, lw=1, ls=":")[0]
+        lines = {
+            name: draw_line(
+                ax,
+                i,
+                name,
+                getattr(curve, x),
+                getattr(curve, y),
+                drawstyle="steps-post" if steps else "default",
+            )
+            for i, (name, curve) in enumerate(curves.items())
+        }
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_label, ylabel=y_label)
+        percents(ax.xaxis, ax.yaxis)
+        plain(ax)
+        name_lines(ax, [*lines.items(), ("random ranking", chance)])
+
     return [
-        draw(
-            f"ranking-{kind}",
-            (4.8, 4.2),
-            lambda ax, kind=kind: RankingDisplay(curves).plot(kind=kind, ax=ax),  # type: ignore[misc]
-            alt,
-        )
-        for kind, alt in kinds.items()
+        draw(f"ranking-{kind}", (4.8, 4.2), partial(paint, kind=kind), alt)
+        for kind, (_, _, alt) in RANKINGS.items()
     ]
 
 
-def net_benefit(evaluation: Evaluation, method: str) -> str:
-    """Return the decision curve of one method, with the band of its bounds."""
-    curve = curve_of(evaluation, method)
-    return draw(
-        "net-benefit",
-        (8.6, 3.8),
-        lambda ax: DecisionCurveDisplay({evaluation.names[method]: curve}).plot(ax=ax),
-        "Decision curve: net benefit against threshold probability",
-    )
+def net_benefit(evaluation: Evaluation) -> str:
+    """Return the recommended method's decision curve, with the band of confidence intervals."""
+    curve, name = curve_of(evaluation), evaluation.names[evaluation.verdict.method]
+    at, everyone = curve.threshold, curve.everyone
+
+    def paint(ax: Any) -> None:
+        nobody = ax.plot(at, 0 * at, color=GREY, linewidth=1, linestyle=":")[0]
+        always = ax.plot(at, everyone, color=GREY, linewidth=1, linestyle="--")[0]
+        if curve.at_lower is not None and curve.at_upper is not None:
+            ends = (np.minimum, np.maximum)
+            low, high = (end(curve.at_lower, curve.at_upper) for end in ends)
+            ax.fill_between(at, low, high, color=PLOT_COLOURS[0], alpha=0.2, linewidth=0)
+        line = draw_line(ax, 0, name, at, curve.net_benefit)
+        most = max(float(np.max(curve.net_benefit)), float(np.max(everyone)), 1e-12)
+        ax.set(
+            xlim=(0, float(at[-1])),
+            ylim=(-0.12 * most, 1.08 * most),
+            xlabel="Threshold from which a row is flagged",
+            ylabel="Net benefit",
+        )
+        percents(ax.xaxis)
+        plain(ax)
+        name_lines(ax, [(name, line), ("flag everyone", always), ("flag no one", nobody)])
+
+    alt = "Decision curve: net benefit against threshold probability"
+    return draw("net-benefit", (8.6, 3.8), paint, alt)
 
 
-def _curve(
-    evaluation: Evaluation, estimates: MethodEstimates, label: Any = None, **options: Any
-) -> Any:
-    folds = evaluation.folds
-    if label is None and evaluation.positive is not None:
-        label = folds.classes[evaluation.positive]
+def _curve(evaluation: Evaluation, key: str, label: Any = None, **options: Any) -> Any:
+    """Return the calibration of one method, of a class or by default of the event."""
     return reliability_curve(
-        folds.classes[folds.codes], estimates.p, classes=folds.classes, pos_label=label, **options
+        evaluation.observed,
+        evaluation.folds.estimates[key].p,
+        classes=evaluation.folds.classes,
+        pos_label=evaluation.label if label is None else label,
+        **options,
     )
 
 
-def classes(evaluation: Evaluation, names: dict[str, str]) -> list[tuple[str, str]]:
+def classes(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return a diagram of each of the most frequent classes, raw forest and recommended method."""
-    folds, method = evaluation.folds, evaluation.verdict.method
+    folds = evaluation.folds
     counts = np.bincount(folds.codes, minlength=len(folds.classes))
-    shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
-    diagrams = []
-    for j in shown:
-        label = str(folds.classes[j])
+
+    def paint(ax: Any, label: Any) -> None:
         curves = {
-            names[key]: _curve(evaluation, folds.estimates[key], folds.classes[j], n_resamples=0)
-            for key in dict.fromkeys([RAW, method])
-            if key in folds.estimates
+            evaluation.names[key]: _curve(evaluation, key, label, n_resamples=0)
+            for key in evaluation.raw_and_best
         }
+        ReliabilityDisplay(curves).plot(ax=ax, histogram=False, title="")
+        ax.set(xlabel="Predicted probability", ylabel="How often it was observed")
 
-        def paint(ax: Any, curves: dict[str, Any] = curves) -> None:
-            ReliabilityDisplay(curves).plot(ax=ax, histogram=False, title="")
-            ax.set(xlabel="Predicted probability", ylabel="How often it was observed")
-
-        alt = f"Reliability diagram of class {label}"
-        diagrams.append((label, draw(f"class-{j}", (4.8, 4.6), paint, alt)))
+    diagrams = []
+    for j in np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES]):
+        label = folds.classes[j]
+        alt, drawn = f"Reliability diagram of class {label}", partial(paint, label=label)
+        diagrams.append((str(label), draw(f"class-{j}", (4.8, 4.6), drawn, alt)))
     return diagrams
 
 
-def intervals(evaluation: Evaluation, method: str) -> str:
-    """Return the intervals of one method, row by row in the order of the probability."""
-    folds = evaluation.folds
-    estimates = folds.estimates[method]
-    bounds = estimates.bounds
-    assert bounds is not None
-    label = None if evaluation.positive is None else folds.classes[evaluation.positive]
+def intervals(evaluation: Evaluation) -> str:
+    """Return the recommended method's intervals, row by row in the order of the probability."""
+    best = evaluation.best
+    assert best.bounds is not None
+    curve = interval_curve(
+        evaluation.observed,
+        best.bounds,
+        p=best.p,
+        confidence=best.confidence,
+        pos_label=evaluation.label,
+        max_points=MOST_SHOWN,
+    )
     return draw(
         "intervals",
         (4.8, 3.8),
-        lambda ax: IntervalDisplay.from_predictions(
-            folds.classes[folds.codes],
-            bounds,
-            p=estimates.p,
-            confidence=estimates.confidence,
-            pos_label=label,
-            max_points=MOST_SHOWN,
-            ax=ax,
-        ),
+        lambda ax: IntervalDisplay(curve).plot(ax=ax),
         "Probability, bounds and confidence interval of every row, sorted by probability",
     )
 
@@ -313,3 +353,35 @@ def over_periods(
         percents(ax.yaxis)
 
     return draw(name, (9.0, 3.4), paint, alt)
+
+
+MOST_POINTS = 2000
+"""Of longer streams the largest value of each stretch is drawn."""
+
+
+def paint_evidence(
+    ax: Any,
+    evidence: dict[str, FloatArray],
+    threshold: float,
+    began: int | None,
+    times: NDArray[Any] | None = None,
+) -> None:
+    """Draw by name how evidence (n,) grows over rows, or times, to the level of an alarm."""
+    for i, (name, values) in enumerate(evidence.items()):
+        n, look = len(values), style(i)
+        starts = np.linspace(0, n, min(n, MOST_POINTS) + 1).astype(int)
+        ends = starts[1:] - 1
+        at = ends if times is None else times[ends]
+        tops = np.log10(np.maximum(np.maximum.reduceat(values, starts[:-1]), 1e-300))
+        ax.plot(at, tops, color=look.color, linestyle=look.linestyle, label=name)
+    level, right = np.log10(threshold), {"color": GREY, "ha": "right", "va": "bottom"}
+    ax.axhline(level, color=GREY, linestyle="--", linewidth=1)
+    transform = ax.get_yaxis_transform()
+    ax.text(0.99, level, f"alarm at {threshold:,.4g}", transform=transform, **right)
+    if began is not None:
+        ax.axvline(began if times is None else times[began], color=style(1).color, linewidth=1)
+    ax.set_xlabel("Row of the stream" if times is None else "Time")
+    ax.set_ylabel("Evidence, powers of ten")
+    if len(evidence) > 1:
+        ax.legend(frameon=False)
+    plain(ax)

@@ -22,6 +22,7 @@ from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import predict_together
 from vennforest.classifier.intervals import ForestSpread, forest_spread
+from vennforest.monitoring.stream import as_numbers
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.learners import Learner
 from vennforest.report.measures import RAW, MethodEstimates, OutOfFold
@@ -38,35 +39,30 @@ Split = tuple[IntArray, IntArray]
 """Rows to train on and rows to predict."""
 
 
-class Pooled:
-    """One method's predictions of n rows and k classes, filled fold by fold.
+def pooled(
+    parts: Sequence[tuple[IntArray, IntArray, MethodEstimates]],
+    n: int,
+    classes: NDArray[Any],
+    kept: Any = slice(None),
+) -> MethodEstimates:
+    """Return one method's predictions of n rows from those of each fold's rows and classes.
 
-    A class that no model of a fold was trained on has probability 0 there, and the confidence
-    interval [0, 1].
+    A class that a fold did not train on has probability 0 there, and the interval [0, 1].
     """
-
-    def __init__(self, n: int, k: int) -> None:
-        self.p, self.lower, self.upper, self.low = np.zeros((4, n, k))
-        self.high = np.ones((n, k))
-
-    def put(self, rows: IntArray, columns: IntArray, found: MethodEstimates) -> None:
-        """Write what one fold's model predicts for some rows, in columns of its classes."""
+    p, lower, upper, low = np.zeros((4, n, len(classes)))
+    high = np.ones((n, len(classes)))
+    for rows, columns, found in parts:
         at = np.ix_(rows, columns)
-        self.p[at], self.last = found.p, found
-        if found.bounds is not None:
-            self.lower[at], self.upper[at] = found.bounds.lower, found.bounds.upper
-        if found.confidence is not None:
-            self.low[at], self.high[at] = found.confidence.lower, found.confidence.upper
-
-    def estimates(self, kept: Any, classes: NDArray[Any]) -> MethodEstimates:
-        """Return the predictions of the rows that are kept."""
-        bounds, known = self.last.bounds, self.last.confidence
+        p[at], bounds, known = found.p, found.bounds, found.confidence
         if bounds is not None:
-            bounds = Multiprobability(self.lower[kept], self.upper[kept], classes)
+            lower[at], upper[at] = bounds.lower, bounds.upper
         if known is not None:
-            low, high = self.low[kept], self.high[kept]
-            known = replace(known, lower=low, upper=high, classes=classes, widened=None)
-        return MethodEstimates(self.p[kept], bounds, known)
+            low[at], high[at] = known.lower, known.upper
+    if bounds is not None:
+        bounds = Multiprobability(lower[kept], upper[kept], classes)
+    if known is not None:
+        known = replace(known, lower=low[kept], upper=high[kept], classes=classes, widened=None)
+    return MethodEstimates(p[kept], bounds, known)
 
 
 def cross_validate(
@@ -88,9 +84,8 @@ def cross_validate(
 ) -> tuple[OutOfFold, str]:
     """Predict every row by all methods, with a model that was not trained on it.
 
-    What each column of a data frame contains is learnt from all rows, as ``vennforest fit`` does
-    (from those to train on, where ``test`` names others). Each fold learns everything else from its
-    own rows, with the same seed. Returned besides is where calibration scores came from.
+    What columns contain is learnt from all rows (to train), as ``vennforest fit`` does; all else
+    from the rows of a fold. Returned besides is where calibration scores came from.
     """
     estimator: Any = learner.make(n_trees, seed, n_jobs)
     missing = None
@@ -118,7 +113,8 @@ def cross_validate(
     groups = None if groups is None else groups[rows]
     X = _safe_indexing(X, rows)
     if test is not None:
-        splits = apart(test[rows], groups, codes)
+        tested = np.flatnonzero(~test[rows]), np.flatnonzero(test[rows])
+        splits = _usable([tested], codes, groups)
     elif time is not None:
         splits = forward(codes, time[rows], groups, n_folds)
     else:
@@ -131,7 +127,7 @@ def cross_validate(
         random_state=seed,
     )
     fold = np.full(len(codes), -1, dtype=np.intp)
-    pooled: dict[str, Pooled] = {}
+    parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = {}
     gains: Counter[str] = Counter()
     spreads: list[ForestSpread | None] = []
     warned: Counter[str] = Counter()
@@ -146,8 +142,9 @@ def cross_validate(
             model = clone(unfitted).fit(_safe_indexing(X, train), labels, **own)
             found, spread = _predicted(model, methods, _safe_indexing(X, held))
         for method, one in found.items():
-            pooled.setdefault(method, Pooled(len(codes), len(classes))).put(held, present, one)
-        warned.update({_rounded(w) for w in caught if issubclass(w.category, UserWarning)})
+            parts.setdefault(method, []).append((held, present, one))
+        texts = (_rounded(one) for one in caught if issubclass(one.category, UserWarning))
+        warned.update(list(dict.fromkeys(texts)))  # in this order, which a set has not
         unseen.update(np.delete(classes, present).astype(str).tolist())
         gains.update(_importances(model, X.shape[1]))
         spreads.append(spread)
@@ -178,7 +175,7 @@ def cross_validate(
         codes[kept],
         fold[kept],
         rows[kept],
-        {method: one.estimates(kept, classes) for method, one in pooled.items()},
+        {method: pooled(some, len(codes), classes, kept) for method, some in parts.items()},
         {name: gains[name] / total for name in sorted(gains, key=lambda name: -gains[name])},
         {} if encoder is None else dict(encoder.encodings_),
         missing,
@@ -202,8 +199,7 @@ def _rounded(warning: warnings.WarningMessage) -> str:
 def _first(methods: Sequence[str]) -> str:
     """Return the method that the model of a fold is fitted with, whose scores serve all others.
 
-    One with bounds where there is one: for others inner folds are stratified, with which bounds
-    are not exact, and which would not be those of the recommended method by itself.
+    One with bounds where there is one: with others inner folds would be stratified.
     """
     calibrated = [method for method in methods if method != RAW]
     bounded = [method for method in calibrated if METHODS[method].bounds]
@@ -301,16 +297,13 @@ def shuffled(codes: IntArray, groups: IntArray | None, n_folds: int, seed: int) 
         if n_groups < 2:
             raise InputError(f"groups must be at least two, got {n_groups}")
         grouped = StratifiedGroupKFold(min(n_folds, n_groups), shuffle=True, random_state=random)
-        return _usable(list(grouped.split(nothing, codes, groups)), codes)
+        return _usable(list(grouped.split(nothing, codes, groups)), codes, groups)
 
 
 def forward(
     codes: IntArray, time: FloatArray, groups: IntArray | None, n_folds: int
 ) -> list[Split]:
-    """Return folds that are predicted from the rows before them; the first part only trains.
-
-    Rows of one time stay together, and rows of a group that is predicted do not train.
-    """
+    """Return folds predicted from the rows before them, with rows of one time together."""
     moments, at = np.unique(time, return_inverse=True)
     if len(moments) < 2:
         raise InputError("time must have at least two different times, got one")
@@ -320,30 +313,22 @@ def forward(
     middle = reached - np.bincount(at) / len(time) / 2
     number = np.minimum((middle * parts).astype(np.intp), parts - 1)
     part = np.unique(number, return_inverse=True)[1][at]
-    found = []
-    for i in range(1, int(part.max()) + 1):
-        test, train = np.flatnonzero(part == i), np.flatnonzero(part < i)
+    numbers = range(1, int(part.max()) + 1)
+    found = [(np.flatnonzero(part < i), np.flatnonzero(part == i)) for i in numbers]
+    return _usable(found, codes, groups)
+
+
+def _usable(splits: Sequence[Split], codes: IntArray, groups: IntArray | None) -> list[Split]:
+    """Leave out folds that are empty or would train on fewer than two classes with two rows.
+
+    Rows of a group that is predicted do not train.
+    """
+    kept = []
+    for train, test in splits:
         if groups is not None:
             train = train[~np.isin(groups[train], groups[test])]
-        found.append((train, test))
-    return _usable(found, codes)
-
-
-def apart(test: NDArray[np.bool_], groups: IntArray | None, codes: IntArray) -> list[Split]:
-    """Return the one split into rows to train on and rows to test."""
-    train, held = np.flatnonzero(~test), np.flatnonzero(test)
-    if groups is not None:
-        train = train[~np.isin(groups[train], groups[held])]
-    return _usable([(train, held)], codes)
-
-
-def _usable(splits: Sequence[Split], codes: IntArray) -> list[Split]:
-    """Leave out folds that are empty or would train on fewer than two classes with two rows."""
-    kept = [
-        (train, test)
-        for train, test in splits
-        if len(test) and (np.bincount(codes[train], minlength=1) >= 2).sum() >= 2
-    ]
+        if len(test) and (np.bincount(codes[train], minlength=1) >= 2).sum() >= 2:
+            kept.append((train, test))
     if not kept:
         raise InputError(
             "the rows to train on must have two classes with two rows each, got fewer in every fold"
@@ -351,20 +336,28 @@ def _usable(splits: Sequence[Split], codes: IntArray) -> list[Split]:
     return kept
 
 
-def members_of(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray | None:
-    """Return the number of each row's group, and note how many rows have none.
+def are_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which values (n,) are None, NaN, NA or NaT, or text of spaces alone."""
 
-    A row without a group is one of its own.
-    """
+    def missing(value: Any) -> bool:
+        if value is None or (isinstance(value, str) and not value.strip()):
+            return True
+        try:
+            return bool(value != value)
+        except (TypeError, ValueError):  # NA
+            return True
+
+    return np.array([missing(value) for value in values.tolist()], dtype=bool)
+
+
+def members_of(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray | None:
+    """Return the number of each row's group, its own if it has none, and note how many."""
     if groups is None:
         return None
     values = np.asarray(groups, dtype=object)
     if values.shape != (n,):
         raise InputError(f"groups must have shape ({n},), got {values.shape}")
-    missing = np.array(
-        [v is None or v != v or (isinstance(v, str) and not v.strip()) for v in values.tolist()],
-        dtype=bool,
-    )
+    missing = are_missing(values)
     if missing.any():
         notes.append(f"{int(missing.sum()):,} rows without a group count as a group each.")
     # Names that differ by spaces at their ends are one.
@@ -396,8 +389,4 @@ def moments(column: Any, name: str) -> NDArray[Any]:
 
 def times(column: Any, name: str) -> FloatArray:
     """Return the times of a column (n,) as numbers, NaN where missing: see `moments`."""
-    read = moments(column, name)
-    if read.dtype.kind == "M":
-        number = read.astype(np.int64).astype(np.float64)
-        return np.where(np.isnat(read), np.nan, number)
-    return np.asarray(read, np.float64)
+    return as_numbers(moments(column, name))

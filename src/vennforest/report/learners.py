@@ -19,11 +19,10 @@ FOREST = "mixed-forest"
 
 @dataclass(frozen=True)
 class Learner:
-    """A classifier that has a name.
+    """A classifier that has a name, or the user's own ``estimator``.
 
-    What a reader calls it; its module and class; the names of its arguments for the number of trees
-    and of threads ("" where it has none), and its other arguments; whether it takes classes as
-    numbers from 0 only; in place of a class, the user's own ``estimator``.
+    ``trees`` and ``threads`` name its arguments for these ("": it has none), ``options`` are its
+    other arguments; ``numbered``: it takes classes as numbers from 0 only.
     """
 
     title: str
@@ -34,10 +33,6 @@ class Learner:
     options: Mapping[str, Any] = field(default_factory=dict)
     numbered: bool = False
     estimator: Any = None
-
-    def many(self, trees: int) -> str:
-        """Return what a reader calls those of all folds."""
-        return f"{self.title} of {trees} trees" if self.trees else self.title
 
     def imports(self) -> list[str]:
         """Return the lines of Python that its code needs."""

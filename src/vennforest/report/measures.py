@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +14,12 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.classifier.intervals import ForestSpread
 from vennforest.metrics import (
+    auc_interval,
     calibration_error,
     confidence_minus_accuracy,
     interval_summary,
     kuiper_test,
     spiegelhalter_test,
-    weighted_auc,
 )
 from vennforest.metrics._inputs import bin_codes
 from vennforest.multiprobability import Multiprobability
@@ -33,15 +33,14 @@ BASELINE: str = "baseline"
 
 @dataclass(frozen=True, eq=False)
 class MethodEstimates:
-    """One method's probabilities of every row, by models that were not trained on it.
+    """One method's probabilities (n, k) of every row, by models that were not trained on it.
 
-    ``p`` (n, k); lower and upper ``bounds``, where the method gives them; and ``confidence``, how
-    well the frequency among cases with such a score is known, around ``p``, at the level .95 (None
-    where the calibration scores are not known).
+    With bounds, where the method gives them, and confidence intervals around the probabilities at
+    the level .95, where the calibration scores are known.
     """
 
     p: FloatArray
-    bounds: Multiprobability | None
+    bounds: Multiprobability | None = None
     confidence: ConfidenceIntervals | None = None
 
 
@@ -49,13 +48,10 @@ class MethodEstimates:
 class OutOfFold:
     """Estimates of all methods for every row.
 
-    ``classes`` (k,) are sorted; ``codes``, ``fold`` and ``rows`` (n,) are each row's class, the
-    fold in which it was predicted (0 where one model predicted all) and its position in X. By
-    column: ``importances`` (mean decrease of impurity over all folds, summing to 1; empty where the
-    model has none) and ``encodings`` of a data frame (see ``TableEncoder``), with the share of
-    ``missing`` cells. Rows of one of the ``groups`` (n,) count as one observation. ``ratio`` is
-    predicted over training rows, the mean over folds (None: 1 / (folds - 1)), and ``forest`` how
-    far another forest of this size would move probabilities.
+    ``codes``, ``fold`` and ``rows`` (n,) are each row's class, the fold in which it was predicted,
+    its position in X; ``importances`` and ``encodings`` are of columns, ``missing`` is the share of
+    missing cells. ``ratio`` is predicted over training rows, the mean over folds, and ``forest``
+    how far another forest of this size would move probabilities.
     """
 
     classes: NDArray[Any]
@@ -89,11 +85,7 @@ class OutOfFold:
         return int(self.fold.max()) + 1
 
     def baseline(self) -> MethodEstimates:
-        """Return the share of each class as every row's probabilities.
-
-        The shares are those of the very rows that are predicted: no constant has a lower log loss
-        or Brier score on them.
-        """
+        """Return the share of each class in the rows predicted: the best constant probabilities."""
         shares = np.bincount(self.codes, minlength=len(self.classes)) / len(self.codes)
         return MethodEstimates(np.tile(shares, (len(self.codes), 1)), None)
 
@@ -175,9 +167,8 @@ class Measures:
     def miscalibration(self) -> float:
         """The calibration error that chance leaves unexplained, in [0, 1].
 
-        The squares of what is there and of what chance adds sum up, about: the difference of the
-        squares estimates the square of the first, too low where errors of bins have the same sign.
-        No mean of distances is below the distance of the means.
+        The squares of what is there and of what chance adds sum up, about; it is no less than the
+        distance of the means.
         """
         binned = self.calibration_error**2 - self.chance_error**2
         return float(max(np.sqrt(max(0.0, binned)), self.mean_error))
@@ -220,11 +211,9 @@ def measure(
     baseline: Measures | None = None,
     groups: IntArray | None = None,
 ) -> Measures:
-    """Measure one method.
+    """Measure one method, with each row's class (n,) by its index, and that of the positive one.
 
-    ``codes`` (n,) are the indices of each row's class, ``positive`` that of the positive class of
-    two, None with more. ``seed`` is of the labels drawn for ``chance_error``; skill scores compare
-    with ``baseline``, and rows of one of the ``groups`` (n,) depend on each other.
+    ``seed`` is of the labels drawn for ``chance_error``; skill scores compare with ``baseline``.
     """
     p, y = estimates.p, classes[codes]
     label = None if positive is None else classes[positive]
@@ -244,7 +233,7 @@ def measure(
         log_loss_clipped=float(np.minimum(losses, -np.log(CLIP)).mean()),
         impossible=int(np.isinf(losses).sum()),
         brier=brier,
-        auc=weighted_auc(y, p, classes=classes, pos_label=label),
+        auc=auc_interval(y, p, classes=classes, pos_label=label).auc,
         accuracy=float((p.argmax(axis=1) == codes).mean()),
         calibration_error=error,
         chance_error=float(chance.mean()),
@@ -280,10 +269,9 @@ def _grouped_errors(
 ) -> tuple[FloatArray, float, float]:
     """Return calibration errors by chance, the residuals' spread, and the smaller of two p-values.
 
-    If the estimates are calibrated, the sums of residuals (outcome minus estimate) of a group vary
-    about 0 and groups are independent, whatever happens within them: the signs of whole groups are
-    turned at random. Of the two tests one is of the calibration error, the other of the mean
-    residual, whose variance is the sum of the groups' squares.
+    If the estimates are calibrated, a group's sums of residuals vary about 0, whatever happens
+    within it: signs of whole groups are turned at random. One test is of the calibration error, the
+    other of the mean residual, whose variance is the sum of the groups' squares.
     """
     member = np.unique(groups, return_inverse=True)[1]
     cell = member * BINS + bin_codes(event, BINS)
@@ -303,13 +291,11 @@ def _grouped_errors(
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean difference of two methods' losses, first minus second.
-
-    ``margin`` is half the width of its 95 % confidence interval.
-    """
+    """The mean difference of two methods' losses, and half its 95 % confidence interval."""
 
     mean: float
     margin: float
+    loss: str = "log loss"
 
     @property
     def clear(self) -> bool:
@@ -318,17 +304,16 @@ class Difference:
 
 
 def mean_difference(first: FloatArray, second: FloatArray, folds: OutOfFold) -> Difference:
-    """Return the mean difference of two methods' losses (n,), and its interval.
+    """Return the mean difference of losses (n,) over folds, with its interval.
 
-    The corrected resampled t-test (Nadeau & Bengio 2003, section 3): training sets of
-    different folds overlap, so the variance of the mean is (1/K + n_test/n_train) times that
-    of the K fold means. Where one model predicted all rows: Student's interval over rows, or over
-    groups where there are some.
+    By the corrected resampled t-test (Nadeau & Bengio 2003, section 3): training sets of different
+    folds overlap, so the variance of the mean is (1/K + n_test/n_train) times that of the K fold
+    means. With one fold as `difference_over_rows`.
     """
     k = folds.n_folds
-    gap = first - second
     if k == 1:
         return difference_over_rows(first, second, folds)
+    gap = first - second
     sizes = np.bincount(folds.fold, minlength=k)
     means = np.bincount(folds.fold, weights=gap, minlength=k) / sizes
     ratio = 1 / (k - 1) if folds.ratio is None else folds.ratio
@@ -337,10 +322,9 @@ def mean_difference(first: FloatArray, second: FloatArray, folds: OutOfFold) -> 
 
 
 def difference_over_rows(first: FloatArray, second: FloatArray, folds: OutOfFold) -> Difference:
-    """Return the mean difference of losses (n,) with Student's interval over rows, or over groups.
+    """Return the mean difference of losses (n,), with Student's interval over rows or groups.
 
-    It is of these predictions, as the intervals of areas under curves are: what other training
-    rows would have given is not in it.
+    It is of these predictions: what other training rows would have given is not in it.
     """
     gap = first - second
     mean = float(gap.mean())
@@ -367,14 +351,11 @@ class Verdict:
     against : dict of str to Difference
         For every other method its loss minus the recommended one's; where either log loss is
         infinite, of Brier scores.
-    by : dict of str to str
-        By which loss each was compared.
     """
 
     method: str
     rule: str
     against: dict[str, Difference]
-    by: dict[str, str]
 
 
 NEGLIGIBLE = 0.01
@@ -384,19 +365,17 @@ NEGLIGIBLE = 0.01
 def judge(measures: dict[str, Measures], folds: OutOfFold, tolerance: float) -> Verdict:
     """Choose a method by the rule, and compare every other one with it.
 
-    Right comes first: of all methods those count whose log loss is the lowest, differs from it by
-    no more than chance, or by less than 1 %; an infinite one does not, where another is finite. Of
-    these, those whose miscalibration does not exceed the tolerance (the one with the lowest log
-    loss if all do); then those that give bounds, if there are any. What is left differs in how well
-    it ranks: the best ranking is chosen.
+    Those count whose log loss is the lowest, within chance of it, or less than 1 % above (an
+    infinite one only if all are); of these those within the tolerance (the lowest if none is), then
+    those with bounds if there are any; of what is left the best ranking.
     """
     lowest = min(measures, key=lambda m: (measures[m].log_loss, measures[m].brier))
 
     def level_with_lowest(method: str) -> bool:
         if measures[method].impossible and not measures[lowest].impossible:
             return False
-        gap, by = compare_losses(method, lowest, measures, folds)
-        least = measures[lowest].log_loss if by == "log loss" else measures[lowest].brier
+        gap = compare_losses(method, lowest, measures, folds)
+        least = measures[lowest].log_loss if gap.loss == "log loss" else measures[lowest].brier
         return not gap.clear or gap.mean < NEGLIGIBLE * least
 
     level = [m for m in measures if m == lowest or level_with_lowest(m)]
@@ -409,35 +388,24 @@ def judge(measures: dict[str, Measures], folds: OutOfFold, tolerance: float) -> 
     if len(among) > 1 or best != lowest:
         which = "with bounds" if bounded else "none of which has bounds"
         rule = f"the best ranking (AUC) of the methods {which} level in log loss with the best"
-    against, by = {}, {}
-    for other in measures:
-        if other != best:
-            against[other], by[other] = compare_losses(other, best, measures, folds)
-    return Verdict(best, rule, against, by)
+    others = [other for other in measures if other != best]
+    against = {other: compare_losses(other, best, measures, folds) for other in others}
+    return Verdict(best, rule, against)
 
 
 def compare_losses(
     first: str, second: str, measures: dict[str, Measures], folds: OutOfFold
-) -> tuple[Difference, str]:
-    """Return the first method's loss minus the second's, and which loss that is.
-
-    The log loss; where one of theirs is infinite, the Brier score.
-    """
+) -> Difference:
+    """Return the first method's log loss minus the second's; the Brier score's if one is inf."""
     finite = measures[first].impossible == 0 and measures[second].impossible == 0
     losses = log_losses if finite else squared_losses
-    gap = mean_difference(
-        losses(folds.estimates[first].p, folds.codes),
-        losses(folds.estimates[second].p, folds.codes),
-        folds,
-    )
-    return gap, "log loss" if finite else "Brier score"
+    one, other = (losses(folds.estimates[method].p, folds.codes) for method in (first, second))
+    gap = mean_difference(one, other, folds)
+    return gap if finite else replace(gap, loss="Brier score")
 
 
 def settled_labels(bounds: Multiprobability) -> NDArray[np.bool_]:
-    """Tell for which rows (n,) one class is the most probable wherever between the bounds.
-
-    That is so where its lower bound is at least every other class's upper bound.
-    """
+    """Tell for which rows (n,) a class's lower bound is at least all others' upper bounds."""
     best = bounds.lower.argmax(axis=1)[:, None]
     others: FloatArray = bounds.upper.copy()
     np.put_along_axis(others, best, -np.inf, axis=1)

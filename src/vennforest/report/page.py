@@ -86,7 +86,6 @@ class Cell(NamedTuple):
     text: str
     value: str
     best: bool = False
-    title: str = ""
 
 
 def columns(n_classes: int) -> list[Column]:
@@ -119,20 +118,10 @@ def columns(n_classes: int) -> list[Column]:
     ]
 
 
-def comparison(evaluation: Evaluation, wanted: list[Column]) -> list[dict[str, Any]]:
-    """Return the rows of the table of all methods, the baseline last."""
-    every = {**evaluation.measures, BASELINE: evaluation.baseline}
+def comparison(evaluation: Evaluation, wanted: list[Column]) -> dict[str, tuple[Cell, ...]]:
+    """Return the row of each method in the table of all, the baseline last."""
     cells = [_cells(evaluation, column) for column in wanted]
-    return [
-        {
-            "method": method,
-            "name": evaluation.names[method],
-            "cells": [column[i] for column in cells],
-            "recommended": method == evaluation.verdict.method,
-            "baseline": method == BASELINE,
-        }
-        for i, method in enumerate(every)
-    ]
+    return dict(zip([*evaluation.measures, BASELINE], zip(*cells, strict=True), strict=True))
 
 
 def _cells(evaluation: Evaluation, column: Column) -> list[Cell]:
@@ -145,15 +134,11 @@ def _cells(evaluation: Evaluation, column: Column) -> list[Cell]:
         if 2 * [_minus(value, digits) for value in finite].count(best) > len(found):
             best = ""  # shared by most, it says nothing
     cells = []
-    for measures, value in zip(evaluation.measures.values(), found, strict=True):
+    for value in found:
         if math.isnan(value):
             cells.append(Cell("–", ""))
         elif math.isinf(value):
-            title = (
-                f"{numbers.rows(measures.impossible)} had probability 0; clipped as scikit-learn "
-                f"does the log loss is {measures.log_loss_clipped:.3f}"
-            )
-            cells.append(Cell(*(("∞", "1e999") if value > 0 else ("−∞", "-1e999")), title=title))
+            cells.append(Cell("∞", "1e999") if value > 0 else Cell("−∞", "-1e999"))
         else:
             text = _minus(value, digits)
             if column.key == "pvalue":
@@ -164,16 +149,16 @@ def _cells(evaluation: Evaluation, column: Column) -> list[Cell]:
     return [*cells, Cell("–", "") if none else Cell(_minus(base, digits), repr(float(base)))]
 
 
-def _minus(value: float, digits: int, sign: str = "-") -> str:
-    """Return a number with a true minus (of sign "+": or plus), and none before a zero."""
-    text = f"{value:{sign}.{digits}f}"
+def _minus(value: float, digits: int) -> str:
+    """Return a number with a true minus, and none before a zero."""
+    text = f"{value:.{digits}f}"
     return (text if float(text) else text.lstrip("-")).replace("-", "−")
 
 
 def class_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return the rows of the table of classes."""
     folds = evaluation.folds
-    tables = [folds.estimates[key].p for key in class_methods(evaluation)]
+    tables = [folds.estimates[key].p for key in evaluation.raw_and_best]
     found = []
     for j, label in enumerate(folds.classes):
         mine = folds.codes == j
@@ -188,12 +173,6 @@ def class_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
         n, share = int(mine.sum()), float(mine.mean())
         found.append({"label": str(label), "n": n, "share": share, "methods": methods})
     return found
-
-
-def class_methods(evaluation: Evaluation) -> list[str]:
-    """Return the methods of the table of classes: the model as it is, and the recommended one."""
-    keys = dict.fromkeys([RAW, evaluation.verdict.method])
-    return [key for key in keys if key in evaluation.measures]
 
 
 def how(evaluation: Evaluation) -> str:
@@ -214,8 +193,7 @@ def how(evaluation: Evaluation) -> str:
 def recipe(evaluation: Evaluation) -> str | None:
     """Return Python code that fits the recommended method to X and y; None if nothing was trained.
 
-    Fitted to the rows that a fold trained on, it predicts that fold as the report did; fitted to
-    all, it is, of a forest, the model that ``vennforest fit`` writes.
+    It predicts as the report did, and of a forest is what ``vennforest fit`` writes.
     """
     if evaluation.origin not in ("folds", "time", "test"):
         return None
@@ -238,34 +216,25 @@ def recipe(evaluation: Evaluation) -> str | None:
         if settings.get("missing"):
             more += f", missing={settings['missing']}"
         model = f"table_pipeline({model}, random_state={seed}{more})"
-    labels, groups = "y", ""
-    noun = "forest" if learner is LEARNERS[FOREST] else "classifier"
+    labels, noun = "y", "forest" if learner is LEARNERS[FOREST] else "classifier"
     if learner is not None and learner.numbered:
         lines += ["", "classes, codes = np.unique(y, return_inverse=True)"]
         labels = "codes"
-    if evaluation.folds.groups is not None and method != RAW:
-        groups = ", groups=groups"
     if method == RAW:
         fitted = f"model = {model}.fit(X, {labels})"
         return "\n".join([*lines, "", fitted, "model.predict_proba(X_new)"])
+    groups = "" if evaluation.folds.groups is None else ", groups=groups"
+    options = ["ensemble=False"] if settings["calibrate_on"] == "cv" else []
+    options += [f'method="{method}"', f"random_state={seed}"]
     lines += [
         "",
         f"{noun} = {model}",
-        f"model = CalibratedClassifier({noun}, {_options(evaluation)}).fit(X, {labels}{groups})",
+        f"model = CalibratedClassifier({noun}, {', '.join(options)}).fit(X, {labels}{groups})",
         "model.predict_proba(X_new)  # a probability for each class",
     ]
     if evaluation.folds.estimates[method].bounds is not None:
         lines.append("model.predict_multiprobability(X_new)  # its lower and upper bounds")
     return "\n".join(lines)
-
-
-def _options(evaluation: Evaluation) -> str:
-    """Return the arguments that are not the defaults."""
-    settings = evaluation.settings
-    options = [f'method="{evaluation.verdict.method}"', f"random_state={settings['random_state']}"]
-    if settings["calibrate_on"] == "cv":
-        options.insert(0, "ensemble=False")
-    return ", ".join(options)
 
 
 ENCODINGS: dict[str, str] = {
@@ -287,7 +256,7 @@ def against(evaluation: Evaluation) -> list[dict[str, Any]]:
         found.append(
             {
                 "name": evaluation.names[method],
-                "loss": evaluation.verdict.by[method],
+                "loss": gap.loss,
                 "gap": gap,
                 "size": (sign + shown, margin),
                 "verdict": worse if gap.clear else "no difference beyond chance",
@@ -330,7 +299,6 @@ def decisions(evaluation: Evaluation) -> dict[str, Any] | None:
     ]
     known = [amount for amount in [*amounts, *always] if amount is not None]
     shown = dict(zip(known, alike(known, 0.0), strict=True))
-    best = shown[min(d.mean_cost for d in made.values())]
     return {
         "decisions": costs.decisions,
         "matrix": [
@@ -339,15 +307,7 @@ def decisions(evaluation: Evaluation) -> dict[str, Any] | None:
         ],
         "always": list(zip(costs.decisions, always, strict=True)),
         "shown": {**shown, None: "–"},
-        "rows": [
-            {
-                "name": evaluation.names[method],
-                "decided": d,
-                "best": shown[d.mean_cost] == best,
-                "recommended": method == evaluation.verdict.method,
-            }
-            for method, d in made.items()
-        ],
+        "best": shown[min(d.mean_cost for d in made.values())],
     }
 
 
@@ -358,13 +318,12 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
 
     environment.filters.update(
         prob=lambda p: "–" if p is None else numbers.probability(p),
-        share=lambda p: "–" if p is None else numbers.percent(p),
+        share=lambda p: "–" if p is None or p != p else numbers.percent(p),
         count="{:,}".format,
         minus=lambda value: _minus(value, 2),
         points=numbers.number_of_points,
         options=lambda text: Markup(OPTION.sub(WHOLE, str(escape(text)))),
     )
-    method, names = evaluation.verdict.method, evaluation.names
     bounded, two = evaluation.bounded, evaluation.positive is not None
     measured = columns(len(evaluation.folds.classes))
     hidden = answers.hidden_differences(evaluation)
@@ -373,7 +332,7 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         evaluation=evaluation,
         settings=evaluation.settings,
         grouped=evaluation.folds.groups is not None,
-        names=names,
+        names=evaluation.names,
         raw_name=answers.raw_name(evaluation),
         advice=evaluation.advice(),
         reasons=answers.reasons(evaluation),
@@ -388,15 +347,16 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         columns=measured,
         table=comparison(evaluation, measured),
         against=against(evaluation),
-        levels=event.levels(evaluation, method),
+        levels=event.levels(evaluation),
         classes=class_rows(evaluation),
-        class_methods=class_methods(evaluation),
+        class_methods=evaluation.raw_and_best,
         decisions=decisions(evaluation),
         subgroups=subgroups(evaluation),
         rare=event.is_rare(evaluation),
         tops=event.tops_of(evaluation) if two else [],
         ranking=event.ranking_rows(evaluation) if two else [],
-        thresholds=event.threshold_rows(evaluation, method) if two else [],
+        thresholds=event.thresholds_table(evaluation) if two else None,
+        tie=event.cost_threshold(evaluation.costs, evaluation.positive),
         lines=event.line_rows(evaluation) if two else [],
         uncertain=uncertain_rows(evaluation) if rows else None,
         wrong=wrong_rows(evaluation) if rows else None,
@@ -404,12 +364,12 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         hidden_sentence=None if hidden is None else answers.hidden_sentence(hidden),
         shown=answers.shown_first(evaluation),
         main_diagram=figures.calibration(evaluation, answers.shown_first(evaluation)),
-        diagrams=[figures.reliability(evaluation, key, names[key]) for key in evaluation.measures],
-        intervals=bounded and figures.intervals(evaluation, bounded),
-        class_diagrams=[] if two else figures.classes(evaluation, names),
+        diagrams=[figures.reliability(evaluation, key) for key in evaluation.measures],
+        intervals=bounded and figures.intervals(evaluation),
+        class_diagrams=[] if two else figures.classes(evaluation),
         most_classes=figures.MOST_CLASSES,
         ranking_curves=figures.ranking(evaluation) if two else [],
-        net_benefit=figures.net_benefit(evaluation, method) if two else None,
+        net_benefit=figures.net_benefit(evaluation) if two else None,
         over_time=lambda table: figures.over_time(evaluation, table),
     )
     return harmless(page)

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, InputError, IntArray, is_frame
 from vennforest.metrics import auc_interval
+from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import FEWEST as FEWEST_ESTIMATED
-from vennforest.report.event import confidence_of, event_of, share_interval
-from vennforest.report.folds import moments
+from vennforest.report.event import confidence_of, part_of
+from vennforest.report.folds import are_missing, moments
 from vennforest.report.measures import CALIBRATION_TESTS, squared_losses
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ def subgroups(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return for each column that was asked for the rows of its table, and what they say."""
     tables = [_table(evaluation, name, values) for name, values in evaluation.by.items()]
     tested = [row for table in tables for row in table["rows"] if row["pvalue"] is not None]
-    for row, adjusted in zip(tested, holm([row["pvalue"] for row in tested]), strict=True):
-        row["adjusted"] = adjusted
+    adjusted = holm(np.array([row["pvalue"] for row in tested])).tolist()
+    for row, one in zip(tested, adjusted, strict=True):
+        row["adjusted"] = one
     for table in tables:
         table["sentence"] = _sentence(table, len(tested))
     return tables
@@ -64,10 +66,9 @@ def _table(evaluation: Evaluation, name: str, values: NDArray[Any]) -> dict[str,
 
 
 def periods(times: NDArray[Any]) -> tuple[str, list[tuple[str, IntArray]]]:
-    """Return the shortest periods of which all but the first and the last have enough rows.
+    """Return the shortest periods of ``times`` (n,) of which all inner ones have enough rows.
 
-    Of ``times`` (n,), dates or numbers: what the periods are ("week", "month", "quarter", "year",
-    or "part" of numbers, which are cut into equal parts), and the name and the rows of each.
+    What they are ("week" … "year", or "part" of numbers), and the name and the rows of each.
     """
     if times.dtype.kind == "M":
         for kind, numbers in _calendar(times):
@@ -116,23 +117,9 @@ def _dates(values: NDArray[Any], name: str) -> NDArray[Any] | None:
     return read if read.dtype.kind == "M" and not np.isnat(read).all() else None
 
 
-def holm(pvalues: list[float]) -> list[float]:
-    """Return p-values adjusted for their number (Holm 1979), in their order."""
-    m = len(pvalues)
-    order = np.argsort(pvalues, kind="stable")
-    steps = np.array(pvalues)[order] * (m - np.arange(m))
-    adjusted = np.minimum(1.0, np.maximum.accumulate(steps)) if m else steps
-    back = np.empty(m)
-    back[order] = adjusted
-    return [float(value) for value in back]
-
-
 def parted(values: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
-    """Return the part of each row by name, and the names in their order.
-
-    Parts are values, or quarters of numbers; rare values together, and missing ones last.
-    """
-    missing = np.array([_is_missing(value) for value in values.tolist()], dtype=bool)
+    """Return the part of each row by name, values or quarters of numbers, and the names' order."""
+    missing = are_missing(values)
     names = np.full(len(values), "missing", dtype=object)
     there = values[~missing]
     last = ["missing"] * bool(missing.any())
@@ -158,15 +145,6 @@ def parted(values: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
     return names, [*order, *last]
 
 
-def _is_missing(value: Any) -> bool:
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):
-        return True
-
-
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64] | None:
     try:
         numbers = values.astype(np.float64)
@@ -176,23 +154,16 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def _row(evaluation: Evaluation, name: str, at: NDArray[np.intp]) -> dict[str, Any]:
-    folds = evaluation.folds
-    estimates = folds.estimates[evaluation.verdict.method]
-    p, outcome, *_ = event_of(evaluation, estimates)
-    known, n = confidence_of(evaluation, estimates), len(at)
-    least, most = share_interval(outcome[at], None if folds.groups is None else folds.groups[at])
+    folds, estimates = evaluation.folds, evaluation.best
+    known = confidence_of(evaluation, estimates)
     row: dict[str, Any] = {
         "name": name,
-        "n": n,
-        "expected": float(p[at].mean()),
-        "observed": float(outcome[at].mean()),
-        "least": least,
-        "most": most,
+        **part_of(evaluation, at),
         "width": None if known is None else float((known[1] - known[0])[at].mean()),
         "brier": float(squared_losses(estimates.p[at], folds.codes[at]).mean()),
         **dict.fromkeys(("auc", "auc_low", "auc_high", "pvalue", "adjusted")),
     }
-    if n < FEWEST:
+    if len(at) < FEWEST:
         return row
     y, q = folds.classes[folds.codes[at]], estimates.p[at]
     options = {"classes": folds.classes, "pos_label": evaluation.label}
@@ -226,11 +197,7 @@ LONGEST = 40
 
 
 def uncertain_rows(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the rows whose class is least certain, the most uncertain first.
-
-    Those of the widest confidence interval of the predicted label; where it is not known, those of
-    the lowest probability.
-    """
+    """Return the rows of the widest confidence intervals, or of the lowest probabilities."""
     _, low, high, p = _of_predicted(evaluation)
     doubt = high - low if low is not None and high is not None else 1 - p
     return _listing(evaluation, np.lexsort((p, -doubt))[:SHOWN])
@@ -254,7 +221,7 @@ def _of_predicted(
     evaluation: Evaluation,
 ) -> tuple[IntArray, FloatArray | None, FloatArray | None, FloatArray]:
     """Return the predicted label's code, confidence interval (None: not known) and probability."""
-    estimates = evaluation.folds.estimates[evaluation.verdict.method]
+    estimates = evaluation.best
     code = estimates.p.argmax(axis=1)
     at, known = (np.arange(len(code)), code), estimates.confidence
     if known is None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -13,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from vennforest._files import one_line, write_text
+from vennforest._files import one_line
 from vennforest._messages import harmless, listed
-from vennforest._validation import FloatArray, IntArray
+from vennforest._validation import FloatArray
 from vennforest.monitoring import Change, Monitor
 from vennforest.monitoring.columns import FEWEST, ColumnChange, column_changes
 from vennforest.performance import PerformanceEstimate, estimate_performance
 from vennforest.performance.measures import EPSILON
-from vennforest.plots import EvidenceDisplay
-from vennforest.report.figures import draw, over_periods
+from vennforest.report.evaluation import for_json
+from vennforest.report.figures import draw, over_periods, paint_evidence
 from vennforest.report.page import frame, templates
 from vennforest.report.subsets import periods
 
@@ -39,77 +37,38 @@ class Expected:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class ClassMove:
-    """A class before and after the row at which a change seems to have begun.
-
-    Of so many labelled rows: its share, and the mean probability that the model gave it.
-    """
-
-    label: str
-    n_before: int
-    n_after: int
-    share_before: float
-    share_after: float
-    predicted_before: float
-    predicted_after: float
-
-
-@dataclass(frozen=True)
-class Loss:
-    """What was observed of predictions with labels; NaN without rows."""
-
-    n: int
-    accuracy: float
-    log_loss: float
-
-
 @dataclass(frozen=True, eq=False)
 class Watched:
     """What a monitor found in a table.
 
-    Attributes
-    ----------
-    evidence : ndarray of shape (n,)
-        After each row of this table, at ``times`` as they are written.
-    n_before : int
-        Rows that the monitor had seen before this table.
-    changes : list of Change
-        The strongest first.
-    began : int or None
-        Row of this table at which the change seems to have begun; None: no alarm.
-    columns : list of ColumnChange
-        Of every column, the most different first; empty without an alarm or enough rows.
-    total, over_time, sides
-        What is expected of all rows, of those of each ``period``, and of those before and after
-        the change, where labels are not known.
-    losses : (Loss, Loss) or None
-        What was observed before and after the change.
-    reference : str
-        A table of earlier rows that these are compared with; "": none.
-    shifted : list of ColumnChange
-        How each column differs from it, the most different first.
+    The evidence (n,) after each row, at ``times``; changes, the strongest first; the row of this
+    table at which the strongest seems to have ``began`` (None: no alarm), and since then columns,
+    the most different first, classes, and in ``price`` what it costs. What is expected of all rows
+    and of those of each ``period``, where labels are not known; and how columns have ``shifted``
+    from a table of earlier rows, called ``reference``.
     """
 
     name: str
     target: str
     evidence: FloatArray
     times: NDArray[Any] | None
-    dates: bool
-    n_before: int
     monitor: Monitor
     changes: list[Change]
     began: int | None
     columns: list[ColumnChange]
-    classes: list[ClassMove]
+    classes: list[dict[str, Any]]
+    price: list[str]
     notes: list[str]
     total: Expected | None = None
-    sides: tuple[Expected, Expected] | None = None
     period: str = ""
     over_time: list[Expected] = field(default_factory=list)
-    losses: tuple[Loss, Loss] | None = None
     reference: str = ""
     shifted: list[ColumnChange] = field(default_factory=list)
+
+    @property
+    def dates(self) -> bool:
+        """Whether times are dates."""
+        return self.times is not None and self.times.dtype.kind not in "fiub"
 
     @property
     def moved(self) -> list[ColumnChange]:
@@ -166,7 +125,7 @@ class Watched:
             sentences.append(
                 f"Fewer than {FEWEST} rows have come since: columns are not compared yet."
             )
-        sentences += [*self._price(), *self._expected(), f"What to do: {self.advice()}"]
+        sentences += [*self.price, *self._expected(), f"What to do: {self.advice()}"]
         return sentences
 
     def chance(self) -> str:
@@ -230,27 +189,9 @@ class Watched:
                 "probabilities are still right."
             )
         return (
-            "look at the columns that moved for a broken or redefined source; probabilities still "
-            "agree with the labels."
+            "look at the columns that moved for a broken or redefined source. The labels show no "
+            "change of what a score says, which few rows may not show: watch on."
         )
-
-    def _price(self) -> list[str]:
-        """Return what the change costs, where it was observed or can be estimated."""
-        if self.losses is not None and self.losses[1].n >= FEWEST:
-            sides = zip(("before", "since"), self.losses, strict=True)
-            shown = [
-                f"accuracy {one.accuracy:.3f}, log loss {one.log_loss:.3f} {when}"
-                for when, one in sides
-                if one.n >= FEWEST
-            ]
-            return [f"Observed: {'; '.join(shown)}."]
-        if self.sides is not None and all(one.found is not None for one in self.sides):
-            was, now = (_interval(one.found, "accuracy") for one in self.sides)
-            return [
-                f"Expected accuracy before and after: {was} and {now}, if a score still says the "
-                "same of the label."
-            ]
-        return []
 
     def _expected(self) -> list[str]:
         if self.total is None:
@@ -282,7 +223,7 @@ class Watched:
     def summary(self) -> dict[str, Any]:
         """Return the findings as numbers and text."""
         monitor = self.monitor
-        return {
+        found = {
             "alarm": monitor.alarm_ is not None,
             "alarm_row": monitor.alarm_,
             "evidence": monitor.evidence_,
@@ -294,7 +235,7 @@ class Watched:
             "changes": [{**asdict(one), "label": str(one.label)} for one in self.changes],
             "columns": [asdict(one) for one in self.columns],
             "shifted": [asdict(one) for one in self.shifted],
-            "classes": [asdict(one) for one in self.classes],
+            "classes": self.classes,
             "chance": 1 / monitor.max_evidence_ if monitor.form == "ville" else None,
             "kinds": sorted(self.kinds()) if monitor.alarm_ is not None else [],
             "period": self.period,
@@ -302,6 +243,8 @@ class Watched:
             "over_time": [_figures(one) for one in self.over_time],
             "notes": self.notes,
         }
+        shown: dict[str, Any] = for_json(found)
+        return shown
 
 
 def watched(
@@ -312,11 +255,11 @@ def watched(
     y: NDArray[Any] | None,
     times: NDArray[Any] | None,
     probabilities: FloatArray,
-    judged: tuple[Any, Any, dict[str, Any]] | None = None,
+    judged: tuple[Any, Any, dict[str, Any]],
     reference: tuple[str, dict[str, NDArray[Any]]] | None = None,
-    name: str = "table",
-    target: str = "",
-    notes: list[str] | None = None,
+    name: str,
+    target: str,
+    notes: list[str],
 ) -> Watched:
     """Give a table to a monitor, and find what moved.
 
@@ -328,7 +271,6 @@ def watched(
     """
     n_before = monitor.n_seen_
     update = monitor.update_scores if monitor.model is None else monitor.update
-    notes = notes or []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         evidence = update(X, y, time=times)
@@ -339,9 +281,31 @@ def watched(
         since = changes[0].since - n_before
         rows = np.flatnonzero(monitor.taken_)
         began = int(rows[since]) if 0 <= since < len(rows) else 0
+    classes: list[dict[str, Any]] = []
+    price: list[str] = []
     unlabelled: dict[str, Any] = {}
-    if y is None and judged is not None:
-        unlabelled = _estimated(*judged, times=times, began=began)
+    if y is not None and began is not None:
+        classes = _classes(monitor, y, probabilities, began)
+        price = _observed(monitor, y, probabilities, began)
+    elif y is None:
+        model, rows_of_it, options = judged
+
+        def of_rows(at: Any, part: str) -> Expected:
+            return expected(model, _safe_indexing(rows_of_it, at), part, **options)
+
+        unlabelled["total"] = total = expected(model, rows_of_it, "all rows", **options)
+        if times is not None and total.found is not None:
+            unlabelled["period"], parts = periods(times)
+            unlabelled["over_time"] = [of_rows(at, part) for part, at in parts]
+        if began is not None:
+            at = np.arange(total.n_rows)
+            sides = of_rows(at[:began], "before"), of_rows(at[began:], "after")
+            if all(one.found is not None for one in sides):
+                was, now = (_interval(one.found, "accuracy") for one in sides)
+                price = [
+                    f"Expected accuracy before and after: {was} and {now}, if a score still says "
+                    "the same of the label."
+                ]
     if reference is not None:
         earlier = reference[1]
         both = {key: _joined(earlier[key], values) for key, values in columns.items()}
@@ -352,15 +316,13 @@ def watched(
         target=target,
         evidence=evidence,
         times=times,
-        dates=times is not None and times.dtype.kind not in "fiub",
-        n_before=n_before,
         monitor=monitor,
         changes=changes,
         began=began,
         columns=[] if began is None else column_changes(columns, began),
-        classes=[] if began is None or y is None else _classes(monitor, y, probabilities, began),
+        classes=classes,
+        price=price,
         notes=notes,
-        losses=None if began is None or y is None else _losses(monitor, y, probabilities, began),
         **unlabelled,
     )
 
@@ -372,30 +334,6 @@ def _joined(earlier: NDArray[Any], later: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([earlier.astype(object), later.astype(object)])
 
 
-def _estimated(
-    model: Any,
-    X: Any,
-    options: dict[str, Any],
-    *,
-    times: NDArray[Any] | None,
-    began: int | None,
-) -> dict[str, Any]:
-    """Return what is expected of rows without labels, altogether and over time."""
-    found: dict[str, Any] = {"total": expected(model, X, "all rows", **options)}
-    n = found["total"].n_rows
-
-    def of_parts(parts: Sequence[tuple[str, IntArray]]) -> list[Expected]:
-        return [expected(model, _safe_indexing(X, at), name, **options) for name, at in parts]
-
-    if times is not None and found["total"].found is not None:
-        found["period"], parts = periods(times)
-        found["over_time"] = of_parts(parts)
-    if began is not None:
-        halves = [("before", np.arange(began)), ("after", np.arange(began, n))]
-        found["sides"] = tuple(of_parts(halves))
-    return found
-
-
 def expected(model: Any, X: Any, name: str, **options: Any) -> Expected:
     """Return what is expected of the rows of X; a reason in its place where nothing is."""
     n = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -405,18 +343,19 @@ def expected(model: Any, X: Any, name: str, **options: Any) -> Expected:
         return Expected(name, n, None, one_line(error))
 
 
-def _losses(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> tuple[Loss, Loss]:
-    """Return what was observed before and after a row."""
+def _observed(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> list[str]:
+    """Return what was observed before and after a row, where there are enough rows."""
     place = {label: j for j, label in enumerate(monitor.classes_.tolist())}
-    found = []
-    for side in _sides(y, began):
+    shown, enough = [], False
+    for side, when in zip(_sides(y, began), ("before", "since"), strict=True):
         codes = np.array([place[label] for label in y[side].tolist()], np.intp)
-        own = p[side][np.arange(len(codes)), codes]
-        right = p[side].argmax(axis=1) == codes
-        losses = -np.log(np.maximum(own, EPSILON))
-        means = (right.mean(), losses.mean()) if len(codes) else (np.nan, np.nan)
-        found.append(Loss(len(codes), float(means[0]), float(means[1])))
-    return found[0], found[1]
+        enough = len(codes) >= FEWEST
+        if enough:
+            own = p[side][np.arange(len(codes)), codes]
+            accuracy = float((p[side].argmax(axis=1) == codes).mean())
+            loss = float(-np.log(np.maximum(own, EPSILON)).mean())
+            shown.append(f"accuracy {accuracy:.3f}, log loss {loss:.3f} {when}")
+    return [f"Observed: {'; '.join(shown)}."] if enough else []
 
 
 def _interval(found: PerformanceEstimate | None, metric: str) -> str:
@@ -430,8 +369,7 @@ def _figures(one: Expected) -> dict[str, Any]:
     figures: dict[str, Any] = {"name": one.name, "rows": one.n_rows, "reason": one.reason}
     if one.found is not None:
         for metric in one.found.metrics:
-            values = [None if np.isnan(value) else value for value in one.found[metric]]
-            figures[metric] = values
+            figures[metric] = list(one.found[metric])
     return figures
 
 
@@ -443,13 +381,22 @@ def rounded_down(value: float) -> str:
     return f"{digit * ten:,}"
 
 
-def _classes(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> list[ClassMove]:
-    found, sides = [], _sides(y, began)
+def _classes(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> list[dict[str, Any]]:
+    """Return the share of each class among labelled rows before and after a row.
+
+    Beside it the mean probability that the model gave it, and how many rows these are.
+    """
+    found = []
+    sides = dict(zip(("before", "after"), _sides(y, began), strict=True))
+    numbers = {f"n_{when}": int(side.sum()) for when, side in sides.items()}
     for j, label in enumerate(monitor.classes_.tolist()):
         here = np.array([one == label for one in y.tolist()])
-        share = [float(here[side].mean()) if side.any() else np.nan for side in sides]
-        means = [float(p[side, j].mean()) if side.any() else np.nan for side in sides]
-        found.append(ClassMove(str(label), *(int(side.sum()) for side in sides), *share, *means))
+        of_class: dict[str, Any] = {"label": str(label), **numbers}
+        for name, values in (("share", here), ("predicted", p[:, j])):
+            for when, side in sides.items():
+                mean = float(values[side].mean()) if side.any() else np.nan
+                of_class[f"{name}_{when}"] = mean
+        found.append(of_class)
     return found
 
 
@@ -513,23 +460,13 @@ def render(found: Watched, command: str | None = None) -> str:
 
 
 def _picture(found: Watched) -> str:
-    times = found.times
+    times, evidence = found.times, np.maximum(found.evidence, 1e-12)
     if times is not None and found.dates:
         times = times.astype("datetime64[us]")
-    display = EvidenceDisplay(
-        {"Evidence": np.maximum(found.evidence, 1e-12)},
-        threshold=found.monitor.threshold_,
-        times=times,
-        began=found.began,
-    )
+    level, began = found.monitor.threshold_, found.began
     return draw(
         "evidence",
         (9.0, 3.6),
-        lambda ax: display.plot(ax=ax),
+        lambda ax: paint_evidence(ax, {"Evidence": evidence}, level, began, times),
         "Evidence of a change over the rows of the stream, on a logarithmic scale",
     )
-
-
-def write_page(found: Watched, path: str | os.PathLike[str], command: str | None = None) -> None:
-    """Write the page, whole or not at all."""
-    write_text(path, render(found, command))

@@ -40,7 +40,8 @@ class SampledScores(NamedTuple):
     ``scores`` has shape (samples * m,) or (samples * m, k), all objects of one sample side by side;
     ``left_out`` of shape (samples * m,) is the calibration example that each score leaves out, None
     where none does. ``joined`` is given where the objects are in the bags of some trees, so
-    they change scores of calibration examples: see ``vennforest.joined``.
+    they change scores of calibration examples: it maps a function over them, see
+    ``vennforest.joined``.
     """
 
     scores: FloatArray
@@ -122,13 +123,7 @@ class Fold:
             check_number(self.member_noise, "member_noise", 0)
 
     def check_classes(self, k: int) -> None:
-        """Refuse scores or codes of other than k classes, or of no example.
-
-        Raises
-        ------
-        ValueError
-            If they are.
-        """
+        """Refuse scores or codes of other than k classes, or of no example."""
         require(len(self.codes), "codes must be of one example or more")
         check_array(self.codes, "codes", self.codes.shape, "iu", 0, k - 1)
         columns = 1 if self.scores.ndim == 1 else self.scores.shape[1]
@@ -145,15 +140,7 @@ def whole_scores(part: Fold, X: Any) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class CalibrationExamples:
-    """The calibration examples of several folds, one after another.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n,) or (n, k)
-    codes : ndarray of shape (n,)
-    weight : ndarray of shape (n,) or None
-        None where all are 1.
-    """
+    """The calibration examples of several folds, one after another; no weight where all are 1."""
 
     scores: FloatArray
     codes: IntArray
@@ -213,7 +200,7 @@ class Source(Protocol):
     """
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> Sequence[Fold]:
-        """Fit models and score calibration examples.
+        """Fit models and score calibration examples; a ValueError says what cannot calibrate.
 
         Parameters
         ----------
@@ -227,11 +214,6 @@ class Source(Protocol):
             Of what is drawn now, such as a split.
         n_jobs : int or None
             Threads, or models fitted at once.
-
-        Returns
-        -------
-        sequence of Fold
-            With several, predictions are merged over them as over folds.
         """
         ...
 
@@ -298,13 +280,7 @@ class TrainingData:
 
     @property
     def groups(self) -> IntArray | None:
-        """Each row's group, numbered from 0; None where no groups were given.
-
-        Raises
-        ------
-        ValueError
-            If there is not one group for each row.
-        """
+        """Each row's group, numbered from 0; None where no groups were given."""
         given = self.split_params.get("groups")
         if given is None:
             return None
@@ -325,10 +301,13 @@ class TrainingData:
 
     def rows(self, index: IntArray) -> TrainingData:
         """Return the chosen rows."""
-        params = {
-            name: _safe_indexing(value, index) if _has_rows(value, len(self)) else value
-            for name, value in self.fit_params.items()
-        }
+
+        def chosen(params: Mapping[str, Any]) -> dict[str, Any]:
+            return {
+                name: _safe_indexing(value, index) if _has_rows(value, len(self)) else value
+                for name, value in params.items()
+            }
+
         weight = None if self.weight is None else self.weight[index]
         if weight is not None and (weight == 1).all():
             weight = None
@@ -338,12 +317,9 @@ class TrainingData:
             self.codes[index],
             self.classes,
             weight,
-            params,
+            chosen(self.fit_params),
             self.weight_param,
-            {
-                name: _safe_indexing(value, index) if _has_rows(value, len(self)) else value
-                for name, value in self.split_params.items()
-            },
+            chosen(self.split_params),
             # The very array where it can be: a scorer may keep it too.
             index if self.chosen is None else self.chosen[index],
             None if self.by is None else self.by[index],
@@ -458,28 +434,18 @@ class ModelScorer:
 
 
 def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
-    """Return a fitted classifier's scores of the rows of X.
+    """Return a fitted classifier's probabilities or decision values of the rows of X (n, d).
 
-    Parameters
-    ----------
-    model : classifier
-        With ``predict_proba`` or ``decision_function``.
-    X : array-like of shape (n, d)
-    classes : ndarray of shape (k,)
-        All labels, sorted; the model may know fewer.
-
-    Returns
-    -------
-    ndarray of shape (n,) or (n, k)
-        Of the second class, or a column per class. A class the model does not know has probability
-        0, or a decision value equal to the smallest of its row.
+    Of two ``classes`` (k,), all labels, sorted, those of the second, (n,), else a column per class,
+    (n, k). A class that the model does not know has probability 0, or a decision value equal to the
+    smallest of its row.
 
     Raises
     ------
     TypeError
-        If the model has neither method.
+        If the model has neither ``predict_proba`` nor ``decision_function``.
     ValueError
-        If its decision values are of pairs of classes.
+        If its scores are not one per class, or of other labels.
     """
     known = np.asarray(model.classes_) if hasattr(model, "classes_") else classes
     if hasattr(model, "predict_proba"):
@@ -541,18 +507,28 @@ CLOSE = 1e-6
 """Relative difference of features that is rounding."""
 
 
-def last_step(estimator: Any) -> Any:
-    """Return the classifier at the end of a pipeline, however deep, or the estimator itself."""
+def _steps_of(estimator: Any) -> tuple[list[tuple[str, Any]], Any]:
+    """Return the named steps before the last, however deep the pipelines at the end, and the last.
+
+    That is the estimator itself where it is no pipeline.
+    """
+    steps: list[tuple[str, Any]] = []
     while isinstance(estimator, Pipeline) and estimator.steps:
+        steps += estimator.steps[:-1]
         estimator = estimator.steps[-1][1]
-    return estimator
+    return steps, estimator
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the classifier at the end of a pipeline, or the estimator itself."""
+    return _steps_of(estimator)[1]
 
 
 def is_bagged(estimator: Any) -> bool:
     """Tell whether examples will be out of bag for some members of the estimator's ensemble."""
     ensemble = last_step(estimator)
     kind = kind_of(ensemble)
-    return kind is not None and kind.bagged(ensemble)
+    return kind is not None and bool(kind.bagged(ensemble))
 
 
 def feature_importances(estimator: Any) -> FloatArray:
@@ -560,11 +536,6 @@ def feature_importances(estimator: Any) -> FloatArray:
 
     Where a step before the last tells which column each of its outputs comes from (``sources_``,
     as `vennforest.tables.TableEncoder` does) those of the outputs are summed.
-
-    Raises
-    ------
-    AttributeError
-        If it has none, or none of the columns that it is given.
     """
     last = last_step(estimator)
     found = getattr(last, "feature_importances_", None)
@@ -593,21 +564,14 @@ def feature_importances(estimator: Any) -> FloatArray:
 
 def taken_apart(model: Any) -> tuple[Pipeline | None, Any]:
     """Return a fitted model's transformers as one pipeline, None without any, and its last step."""
-    steps: list[Any] = []
-    while isinstance(model, Pipeline):
-        steps += model.steps[:-1]
-        model = model.steps[-1][1]
+    steps, last = _steps_of(model)
     named = [(f"{i}-{name}", step) for i, (name, step) in enumerate(steps)]
-    return Pipeline(named) if named else None, model
+    return Pipeline(named) if named else None, last
 
 
 def transformers_of(estimator: Any) -> list[Any]:
     """Return the steps before the last, those of nested pipelines at the end included."""
-    steps: list[Any] = []
-    while isinstance(estimator, Pipeline) and estimator.steps:
-        steps += [step for _, step in estimator.steps[:-1]]
-        estimator = estimator.steps[-1][1]
-    return [step for step in steps if step not in (None, "passthrough")]
+    return [step for _, step in _steps_of(estimator)[0] if step not in (None, "passthrough")]
 
 
 def obstacle(estimator: Any) -> str | None:
@@ -616,8 +580,7 @@ def obstacle(estimator: Any) -> str | None:
     This sees what steps declare; `sees_labels` finds out what they do.
     """
     if isinstance(estimator, Pipeline):
-        steps = transformers_of(estimator)
-        for step in _nested(steps):
+        for step in parts_of(transformers_of(estimator)):
             name = type(step).__name__
             if hasattr(step, "fit_resample"):
                 return f"{name} changes which rows there are"
@@ -643,50 +606,37 @@ def _requires_labels(step: Any) -> bool:
         return False
 
 
-def _nested(steps: Any) -> Iterator[Any]:
-    """Yield estimators and those among their parameters."""
-    for step in steps:
-        yield step
-        if hasattr(step, "get_params"):
-            for value in step.get_params(deep=True).values():
-                if hasattr(value, "fit") and not isinstance(value, type):
-                    yield value
+def parts_of(estimator: Any) -> Iterator[Any]:
+    """Yield an estimator and every estimator among its parameters, at any depth."""
+    seen: set[int] = set()
+    todo = [estimator]
+    while todo:
+        part = todo.pop()
+        if id(part) in seen or isinstance(part, type):
+            continue
+        seen.add(id(part))
+        if isinstance(part, list | tuple):
+            todo.extend(part)
+        elif isinstance(part, Mapping):
+            todo.extend(part.values())
+        elif hasattr(part, "get_params"):
+            yield part
+            todo.extend(part.get_params(deep=False).values())
 
 
-def sees_labels(
-    transformers: Any, X: Any, codes: CodeArray, y: Any, params: Mapping[str, Any]
-) -> str | None:
+def sees_labels(transformers: Any, data: TrainingData) -> str | None:
     """Return how labels reach the features that transformers make, None where they do not.
 
     The transformers are fitted to at most 5,000 rows twice, once with the labels and once without
-    them: features that are the same reveal no label. The price is two fits of the
-    transformers to that many rows. What a transformer was told of the labels before ``fit``, it
-    cannot find.
-
-    Parameters
-    ----------
-    transformers : Pipeline
-        Not fitted; its seeds are set.
-    X, y
-        As given to ``fit``.
-    codes : ndarray of shape (n,)
-        Class numbers.
-    params : mapping
-        What else the transformers' ``fit`` is given.
+    them: features that are the same reveal no label. The price is two fits of the transformers to
+    that many rows. What one was told of the labels before ``fit`` is not found.
     """
-    n = len(codes)
-    with_rows = {
-        name: value for name, value in params.items() if getattr(value, "shape", ())[:1] == (n,)
-    }
-    if n > ROWS_CHECKED:
-        rows = np.sort(np.random.default_rng(0).permutation(n)[:ROWS_CHECKED])
-        X, y = _safe_indexing(X, rows), _safe_indexing(y, rows)
-        params = {
-            name: value[rows] if name in with_rows else value for name, value in params.items()
-        }
+    if len(data) > ROWS_CHECKED:
+        data = data.rows(np.sort(np.random.default_rng(0).permutation(len(data))[:ROWS_CHECKED]))
+    X, y, params = data.X, data.y, data.fit_params
     first = clone(transformers)
     made = first.fit_transform(X, y, **params)
-    if _rows(made) != _rows(X):
+    if _num_samples(made) != _num_samples(X):
         return "the steps before the ensemble change which rows there are"
     second = clone(transformers)
     try:
@@ -698,11 +648,6 @@ def sees_labels(
     return None
 
 
-def _rows(table: Any) -> int:
-    shape = getattr(table, "shape", None)
-    return int(shape[0]) if shape else len(table)
-
-
 def _alike(a: Any, b: Any) -> bool:
     """Tell whether two tables of any kind contain the same."""
     if type(a) is not type(b) or getattr(a, "shape", None) != getattr(b, "shape", None):
@@ -710,9 +655,7 @@ def _alike(a: Any, b: Any) -> bool:
     if issparse(a):
         left: Any = csr_array(a)  # type: ignore[call-overload]
         right: Any = csr_array(b)
-        difference = abs(left - right)
-        largest = float(abs(left).max()) if left.nnz else 0.0
-        return not difference.nnz or float(difference.max()) <= CLOSE * largest
+        return bool(abs(left - right).max() <= CLOSE * abs(left).max()) if all(left.shape) else True
     if hasattr(a, "columns") and list(a.columns) != list(b.columns):
         return False
     one, two = np.asarray(a), np.asarray(b)

@@ -8,6 +8,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
@@ -30,7 +31,7 @@ from vennforest._validation import (
     IntArray,
     warn_of_small_weights,
 )
-from vennforest.sources.base import TrainingData, sees_labels
+from vennforest.sources.base import TrainingData, parts_of, sees_labels
 from vennforest.sources.memory import remembers
 from vennforest.sources.row_hashes import hash_rows
 
@@ -79,19 +80,7 @@ class Copies(NamedTuple):
 
 
 def warn_of_repeats(X: Any, codes: CodeArray) -> None:
-    """Warn where many examples have a copy, a near-copy, or were made from others.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix or data frame of shape (n, d)
-    codes : ndarray of shape (n,)
-        Class numbers.
-
-    Warns
-    -----
-    UserWarning
-        With the share of such examples.
-    """
+    """Warn where many examples have a copy, a near-copy, or were made from others."""
     found = find_copies(X, codes)
     if found.synthetic:
         warn(
@@ -117,12 +106,6 @@ def find_copies(X: Any, codes: CodeArray) -> Copies:
     label just as often, nothing is lost. Columns of whole numbers or text that differ in every row
     are left out, because they number the rows. Exact twins in a column of measured values
     count whatever their labels.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix or data frame of shape (n, d)
-    codes : ndarray of shape (n,)
-        Class numbers.
     """
     n = len(codes)
     if n < FEWEST_ROWS:
@@ -282,28 +265,7 @@ THRESHOLDS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 
 
 def check_training_data(estimator: Any, data: TrainingData, source: str) -> None:
-    """Refuse or warn of what would spoil the calibration and can be seen before fitting.
-
-    Parameters
-    ----------
-    estimator : classifier
-    data : TrainingData
-    source : str
-        Where the calibration scores come from.
-
-    Raises
-    ------
-    InputError
-        If a label means "not labelled" to the estimator, XGBoost is given other labels than it
-        takes, or a part of the estimator is frozen and may have seen the rows.
-
-    Warns
-    -----
-    UserWarning
-        Of labels or groups spelled in two ways, labels that stand for missing values, rows of X for
-        early stopping, weights that balance the classes or sum to little, a decision threshold
-        inside the estimator, and rows that are copies of others.
-    """
+    """Refuse or warn of what would spoil the calibration and can be seen before fitting."""
     _check_frozen_parts(estimator)
     _check_frozen_steps(estimator, data)
     _check_labels(estimator, data.classes)
@@ -316,13 +278,7 @@ def check_training_data(estimator: Any, data: TrainingData, source: str) -> None
 
 
 def check_frozen(estimator: FrozenEstimator, data: TrainingData) -> None:
-    """Warn of rows that a frozen model was trained on, and of groups that it takes for single rows.
-
-    Warns
-    -----
-    UserWarning
-        If the model remembers the rows, or several of them are of one group.
-    """
+    """Warn of rows that a frozen model was trained on, and of groups that it does not know."""
     if remembers(estimator.estimator, data.X, data.y):
         warn(
             "the frozen model seems to have been trained on the rows given to fit: its "
@@ -342,7 +298,7 @@ def check_frozen(estimator: FrozenEstimator, data: TrainingData) -> None:
 
 def _check_labels(estimator: Any, classes: NDArray[Any]) -> None:
     """Refuse or report labels that are not what they seem."""
-    parts = list(_parts_of(estimator))
+    parts = list(parts_of(estimator))
     if -1 in classes.tolist() and any(isinstance(part, UNLABELLED) for part in parts):
         raise InputError(
             "y must have a label in every row, got -1, which semi-supervised estimators take for "
@@ -402,24 +358,7 @@ def _check_groups(data: TrainingData) -> None:
 
 
 def check_order(X: Any, **given: Any) -> None:
-    """Refuse masked cells, and warn where X and its labels have different orders of one index.
-
-    Parameters
-    ----------
-    X : array-like or data frame of shape (n, d)
-    **given : array-like of shape (n,) or None
-        By name.
-
-    Raises
-    ------
-    InputError
-        If cells are masked, which estimators do not see.
-
-    Warns
-    -----
-    UserWarning
-        Naming what has the index of X in another order.
-    """
+    """Refuse masked cells, and warn where X and its labels have different orders of one index."""
     for name, values in {"X": X, **given}.items():
         if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
             raise InputError(
@@ -497,7 +436,7 @@ def _check_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray |
 
 def _check_frozen_parts(estimator: Any) -> None:
     """Refuse a supervised part that cannot be trained again, and one that changes X in place."""
-    for part in _parts_of(estimator):
+    for part in parts_of(estimator):
         if isinstance(part, TransformerMixin) and getattr(part, "copy", True) is False:
             raise InputError(
                 "estimator must leave X as it is, because X is read more than once, got "
@@ -505,7 +444,7 @@ def _check_frozen_parts(estimator: Any) -> None:
             )
     if isinstance(estimator, FrozenEstimator):
         return
-    for part in _parts_of(estimator):
+    for part in parts_of(estimator):
         inner = part.estimator if isinstance(part, FrozenEstimator) else None
         if inner is not None and _supervised(inner):
             found = f"a frozen {type(inner).__name__} in {type(estimator).__name__}"
@@ -543,7 +482,8 @@ def _check_frozen_steps(estimator: Any, data: TrainingData) -> None:
     thawed = clone(estimator).set_params(**{name: clone(part) for name, part in frozen.items()})
     try:
         learns, sees = (
-            sees_labels(steps[:-1], data.X, data.codes, data.y, {}) for steps in (thawed, estimator)
+            sees_labels(steps[:-1], attrs.evolve(data, fit_params={}))
+            for steps in (thawed, estimator)
         )
     except Exception:  # whatever copies do that are fitted to other rows
         return
@@ -590,7 +530,7 @@ def _filled(cell: Any) -> bool:
 
 def _check_thresholds(estimator: Any) -> None:
     """Warn of a decision threshold inside, which calibrated probabilities do not keep."""
-    for part in _parts_of(estimator):
+    for part in parts_of(estimator):
         if isinstance(part, THRESHOLDS):
             name = type(part).__name__
             warn(
@@ -603,18 +543,8 @@ def _check_thresholds(estimator: Any) -> None:
 def check_folds(pairs: Sequence[tuple[IntArray, IntArray]], ensemble: bool) -> None:
     """Refuse folds whose models have seen what they score, or with next to no examples each.
 
-    Parameters
-    ----------
-    pairs : sequence of (ndarray, ndarray)
-        Rows that train and rows that are scored, of each fold.
-    ensemble : bool
-        Whether each fold has a calibrator of its own.
-
-    Raises
-    ------
-    InputError
-        If a row is on both sides or scored twice in a fold, or folds score fewer than two examples
-        on average for a calibrator.
+    ``pairs`` are the rows that train and those that are scored; ``ensemble`` is whether each fold
+    has a calibrator of its own.
     """
     for _, test in pairs:
         if len(np.unique(test)) < len(test):
@@ -635,21 +565,3 @@ def check_folds(pairs: Sequence[tuple[IntArray, IntArray]], ensemble: bool) -> N
             f"calibrator learns the classes from them, got {scored} in {len(pairs)} folds: "
             "use ensemble=False or fewer folds"
         )
-
-
-def _parts_of(estimator: Any) -> Iterator[Any]:
-    """Yield an estimator and every estimator among its parameters, at any depth."""
-    seen: set[int] = set()
-    todo = [estimator]
-    while todo:
-        part = todo.pop()
-        if id(part) in seen or isinstance(part, type):
-            continue
-        seen.add(id(part))
-        if isinstance(part, list | tuple):
-            todo.extend(part)
-        elif isinstance(part, Mapping):
-            todo.extend(part.values())
-        elif hasattr(part, "get_params"):
-            yield part
-            todo.extend(part.get_params(deep=False).values())

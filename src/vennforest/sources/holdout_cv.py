@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from numbers import Integral
 from typing import Any, Unpack
 
@@ -53,13 +54,7 @@ class Holdout:
     stratify: bool = attrs.field(default=False, validator=BOOLEAN)
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
-        """Return one fold.
-
-        Raises
-        ------
-        ValueError
-            If one side of the split would be empty.
-        """
+        """Return one fold."""
         data = data.present()
         groups = data.groups
         n = len(data) if groups is None else int(groups.max()) + 1
@@ -79,14 +74,12 @@ def _held_out(
     """Return the examples held out, sorted."""
     groups = data.groups
     index = np.arange(len(data) if groups is None else int(groups.max()) + 1)
+    split = partial(train_test_split, index, test_size=size, random_state=random_state)
     held: Any = None
     if stratify and groups is None and np.bincount(data.codes).min() >= 2:
         with suppress(ValueError):  # fewer places than classes in one part
-            held = train_test_split(
-                index, test_size=size, stratify=data.codes, random_state=random_state
-            )[1]
-    if held is None:
-        held = train_test_split(index, test_size=size, random_state=random_state)[1]
+            held = split(stratify=data.codes)[1]
+    held = split()[1] if held is None else held
     rows = np.sort(held) if groups is None else np.flatnonzero(np.isin(groups, held))
     return rows.astype(np.intp)
 
@@ -158,13 +151,7 @@ class Folds:
     share_trees: bool = attrs.field(default=False, validator=BOOLEAN)
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
-        """Return one per split, or with ``ensemble=False`` one.
-
-        Raises
-        ------
-        ValueError
-            If the folds leave no example out, without ``ensemble`` one twice, or split a group.
-        """
+        """Return one per split, or with ``ensemble=False`` one."""
         splitter = self._splitter(data, given["random_state"])
         splits = list(splitter.split(data.X, data.codes, **data.split_params))
         _check_groups(splits, data)
@@ -190,13 +177,7 @@ FEWEST = 0.45
 
 
 def _with_share_of_members(estimator: Any, n_folds: int) -> Any:
-    """Return a clone whose ensemble has so many times fewer members, rounded up.
-
-    Raises
-    ------
-    ValueError
-        If the estimator is not an ensemble of a number of members.
-    """
+    """Return a clone whose ensemble has so many times fewer members, rounded up."""
     model = clone(estimator)
     ensemble = last_step(model)
     members = getattr(ensemble, "n_estimators", None)
@@ -281,7 +262,7 @@ def _fold_parts(
 
 
 def _fit_rows(estimator: Any, data: TrainingData, rows: IntArray) -> Any:
-    # The rows are taken here, so the folds need not all be held at once.
+    """Fit a clone to some rows, which are taken here: not those of all folds at once."""
     return data.rows(rows).fit(estimator)
 
 

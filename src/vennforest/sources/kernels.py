@@ -37,27 +37,21 @@ def add_value(h, column, bits, infinity):
 
 
 @kernel
-def hash_dense(bits, infinity, out):
-    """Hash the rows of a table of floats, given as bits (n, d)."""
-    n, d = bits.shape
-    for i in range(n):
-        h = np.uint64(START)
-        for j in range(d):
-            h = add_value(h, j, np.uint64(bits[i, j]), infinity)
-        out[i] = h
-
-
-@kernel
 def hash_cells(bits, text, infinity, out):
-    """Hash the rows of a table (n, d) of numbers, as ``hash_dense`` does, and digests of text."""
+    """Hash the rows of a table (n, d) of numbers and digests of text, given as bits.
+
+    ``text`` (n, d) is true for the latter, or empty where there are none.
+    """
     n, d = bits.shape
+    numbers = text.size == 0
     for i in range(n):
         h = np.uint64(START)
         for j in range(d):
-            if text[i, j]:  # any bits, those of NaN and zero included
-                h = mix(h ^ (bits[i, j] + (np.uint64(j) + np.uint64(1)) * np.uint64(STEP)))
-            else:
-                h = add_value(h, j, bits[i, j], infinity)
+            cell = np.uint64(bits[i, j])
+            if numbers or not text[i, j]:
+                h = add_value(h, j, cell, infinity)
+            else:  # any bits, those of NaN and zero included
+                h = mix(h ^ (cell + (np.uint64(j) + np.uint64(1)) * np.uint64(STEP)))
         out[i] = h
 
 

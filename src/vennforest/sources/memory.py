@@ -43,14 +43,6 @@ FEWEST_VALUES = 5
 """Different probabilities below which models may give the same by chance."""
 
 
-class Recall(NamedTuple):
-    """How much higher the probability of a row's label is at the row than around it."""
-
-    mean: float
-    error: float
-    """Standard error of the mean."""
-
-
 def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
     """Return whether a fitted classifier was trained on rows.
 
@@ -62,20 +54,9 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
     may have been trained on half of the rows.
 
     Models without such peaks, such as linear ones, are trained again on all the rows, if that takes
-    seconds: one with the probabilities of this copy was trained on these rows.
-
-    Parameters
-    ----------
-    model : classifier
-        Fitted, with ``predict_proba`` or ``decision_function``.
-    X : array-like, sparse matrix or data frame of shape (n, d)
-    y : ndarray of shape (n,)
-
-    Returns
-    -------
-    bool
-        False as well where nothing can be told: of fewer than 40 rows, or a model that cannot be
-        trained again.
+    seconds: one with the probabilities of this copy was trained on these rows. The answer is False
+    as well where nothing can be told: of fewer than 40 rows, or a model that cannot be trained
+    again.
     """
     rng = np.random.default_rng(0)
     rows = np.sort(rng.permutation(len(y))[:MOST_ROWS])
@@ -125,23 +106,24 @@ def _tell(
     far: float,
 ) -> bool:
     """Return whether the model's recall is that of rows seen, at one distance."""
-    own = rows.recall(model, y, far)
     both = rows.recall(copy, y, far)
-    mine, of_seen, of_unseen = _mean(own), _mean(both[seen]), _mean(both[unseen])
-    gap = of_seen.mean - of_unseen.mean
-    more = mine.mean - of_unseen.mean
+    mine, mine_error = _mean(rows.recall(model, y, far))
+    of_seen, seen_error = _mean(both[seen])
+    of_unseen, unseen_error = _mean(both[unseen])
+    gap, more = of_seen - of_unseen, mine - of_unseen
     return (
-        gap > SIGNIFICANT * np.hypot(of_seen.error, of_unseen.error)
-        and more > SIGNIFICANT * np.hypot(mine.error, of_unseen.error)
+        gap > SIGNIFICANT * np.hypot(seen_error, unseen_error)
+        and more > SIGNIFICANT * np.hypot(mine_error, unseen_error)
         and more > gap / 3
     )
 
 
-def _mean(recall: FloatArray) -> Recall:
+def _mean(recall: FloatArray) -> tuple[float, float]:
+    """Return the mean of the known ones, and its standard error."""
     known = recall[np.isfinite(recall)]
     if len(known) < 2:
-        return Recall(0.0, np.inf)
-    return Recall(float(known.mean()), float(known.std(ddof=1) / np.sqrt(len(known))))
+        return 0.0, np.inf
+    return float(known.mean()), float(known.std(ddof=1) / np.sqrt(len(known)))
 
 
 class _Moved(NamedTuple):

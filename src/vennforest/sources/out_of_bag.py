@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Unpack
@@ -35,7 +34,6 @@ from vennforest._state import stored
 from vennforest._validation import (
     CodeArray,
     FloatArray,
-    InputError,
     IntArray,
     check_array,
     check_count,
@@ -45,9 +43,9 @@ from vennforest._validation import (
     number,
     require,
 )
-from vennforest.forest import BagsError, Members, Membership
+from vennforest.forest import Answers, BagsError, Members, Membership
 from vennforest.forest.kinds import read_bags
-from vennforest.forest.packed import Answers, Votes
+from vennforest.forest.packed import Votes
 from vennforest.sources.base import (
     ROWS_CHECKED,
     Drawn,
@@ -72,18 +70,8 @@ def member_variance(
     """Return the variance between the members' answers to a row, as a share of s (1 - s).
 
     1 where every member answers 0 or 1, as fully grown trees do; measured at some calibration
-    examples, on the members that did not see them, and pooled over rows and classes.
-
-    Parameters
-    ----------
-    answers : Answers
-    X : array-like of shape (n_training, d)
-        The training rows.
-    membership : Membership
-    kept : ndarray of shape (n,)
-        Which of them are calibration examples.
-    scores : ndarray of shape (n,) or (n, k)
-        Their out-of-bag scores.
+    examples, on the members that did not see them, and pooled over rows and classes. The training
+    rows ``kept`` (n,) have the out-of-bag scores (n,) or (n, k).
     """
     chosen = np.unique(np.linspace(0, len(kept) - 1, EXAMPLES).astype(np.intp))
     members = membership.dense()[:, kept[chosen]].T.astype(np.float64)
@@ -122,15 +110,7 @@ def typical(n: int) -> IntArray:
 
 @attrs.frozen(eq=False, slots=False)
 class EnsembleScorer:
-    """Base of scorers that score new objects with members of an ensemble behind transformers.
-
-    Attributes
-    ----------
-    transformer : Pipeline or None
-        What comes before the ensemble.
-    members : Members
-        The ensemble.
-    """
+    """Base of scorers that score new objects with members of an ensemble behind transformers."""
 
     transformer: Any = attrs.field()
     members: Members = attrs.field(validator=attrs.validators.instance_of(Members))
@@ -144,11 +124,6 @@ class EnsembleScorer:
         """What the members answer."""
         return self.members.answers
 
-    @property
-    @abstractmethod
-    def _typical(self) -> Membership:
-        """Which members did not see the `typical` calibration examples."""
-
     def _rows(self, X: Any) -> Any:
         """Return the rows of X as ``answers`` takes them."""
         return self.answers.check(X if self.transformer is None else self.transformer.transform(X))
@@ -156,6 +131,16 @@ class EnsembleScorer:
     def whole(self, X: Any) -> FloatArray:
         """Return the scores of the rows of X by every member, (m,) or (m, k)."""
         return self.answers.mean(self._rows(X))
+
+    @property
+    def partial(self) -> bool:
+        """Whether scores are by some of the members."""
+        return bool(self.subforest != "all")  # type: ignore[attr-defined]
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether new objects leave calibration examples out."""
+        return bool(self.subforest == "exchangeable")  # type: ignore[attr-defined]
 
     @property
     def small_ensemble(self) -> bool:
@@ -168,7 +153,7 @@ class EnsembleScorer:
         Each (m,) or (m, k), by those that did not see one of some examples.
         """
         rows = self._rows(X)
-        subforests = self._typical
+        subforests: Membership = self._typical  # type: ignore[attr-defined]
         m = rows.shape[0]
         return [self.answers.mean(rows, subforests, np.full(m, i)) for i in range(subforests.n)]
 
@@ -177,15 +162,13 @@ Subforest = Literal["exchangeable", "random", "all", "joined"]
 """Which trees score a new object."""
 
 
-class StepsError(InputError):
-    """What stands before an ensemble treats examples out of bag otherwise than new objects."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            "estimator must treat new rows as it treats those given to fit for "
-            f'calibrate_on="oob", got one in which {reason}: use calibrate_on="cv"'
-        )
-        self.reason = reason
+def _refused_steps(reason: str) -> BagsError:
+    """Return the error of steps that treat examples out of bag otherwise than new objects."""
+    return BagsError(
+        "estimator must treat new rows as it treats those given to fit for "
+        f'calibrate_on="oob", got one in which {reason}: use calibrate_on="cv"',
+        reason,
+    )
 
 
 MOST_DRAWS = 10_000
@@ -217,16 +200,9 @@ class OutOfBag:
 
     Parameters
     ----------
-    subforest : {"exchangeable", "random", "all", "joined"}
-        ``"exchangeable"``: a new object is scored by the out-of-bag trees of a random calibration
-        example, which leaves the calibration set for it (Johansson et al. 2018, eqs. 10, 11);
-        ``"random"``: by as many trees, picked at random; ``"all"``: by every tree (Boström 2008);
-        ``"joined"``: by the trees whose bags do not contain it, after it joined the others
-        (forests).
-    votes : {"soft", "hard"}
-        The mean of the trees' class distributions, or the share of their votes.
-    n_draws : int or "all"
-        How many left-out examples an exchangeable answer is averaged over.
+    subforest, votes, n_draws
+        As of `CalibratedClassifier`: ``"exchangeable"`` are eqs. 10 and 11 of Johansson et al.
+        (2018), ``"all"`` is Boström's (2008).
     verify : bool
         Whether the leaves of a few trees are filled again from their bags. Without it scores may
         have seen their own labels, and nothing notices: for studies of such forests alone, such as
@@ -245,24 +221,22 @@ class OutOfBag:
             check_count(self.n_draws, "n_draws")
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
-        """Return one fold; ``seed`` is that of the hash that draws examples.
-
-        Raises
-        ------
-        ValueError
-            If the ensemble is not bagged, or no example is out of bag.
-        """
-        ready = estimator.estimator if isinstance(estimator, FrozenEstimator) else None
-        _refuse(estimator if ready is None else ready)
+        """Return one fold."""
+        frozen = isinstance(estimator, FrozenEstimator)
+        inner = estimator.estimator if frozen else estimator
+        _refuse(inner)
         own = OWN_SCORERS.get(self.subforest)
         if own is not None:
-            own.check(estimator if ready is None else ready, data)
-        if ready is None:
-            data = data.present()
-            model, transformer, ensemble, seen = _fit_ensemble(estimator, data)
-        else:
+            own.check(inner, data)
+        if frozen:
             model = estimator
-            transformer, ensemble, seen = _take_apart(ready, data)
+            transformer, ensemble = taken_apart(inner)
+            check_is_fitted(ensemble)
+            seen = data.X if transformer is None else transformer.transform(data.X)
+        else:
+            data = data.present()
+            model, seen = _fit_ensemble(estimator, data)
+            transformer, ensemble = taken_apart(model)
         members = Members(ensemble, self.votes, given["n_jobs"])
         answers = members.answers
         rows = answers.check(seen)
@@ -273,7 +247,7 @@ class OutOfBag:
                 ensemble, rows, data.codes, data.weight, data.groups, self.verify
             )
         except BagsError as error:
-            if ready is None:
+            if not frozen:
                 raise
             raise BagsError(
                 'X and y must be what the frozen model was trained on for calibrate_on="oob", in '
@@ -320,7 +294,7 @@ def _refuse(estimator: Any) -> None:
         )
     why = obstacle(estimator)
     if why is not None:
-        raise StepsError(why)
+        raise _refused_steps(why)
 
 
 _FEWER_DRAWS = 'leave class_weight and sample_weight out, or use calibrate_on="cv"'
@@ -341,24 +315,10 @@ with 50 trees and .0 to .2 with 300, balanced ones of 10% up to 5."""
 def unequal_noise(
     noise: FloatArray, scores: FloatArray, codes: CodeArray
 ) -> tuple[float, bool, int]:
-    """Compare the noise of out-of-bag scores between classes.
+    """Compare the noise (n,) of out-of-bag scores, (n,) or (n, k), between classes.
 
-    Parameters
-    ----------
-    noise : ndarray of shape (n,)
-        Variance of each score around that by all members, as a share of s (1 - s).
-    scores : ndarray of shape (n,) or (n, k)
-    codes : ndarray of shape (n,)
-        Class numbers.
-
-    Returns
-    -------
-    ratio : float
-        Largest difference between the means of two classes, as a part of the scores' variance.
-    real : bool
-        Whether the difference is beyond four standard errors.
-    code : int
-        The noisiest class.
+    Returned are the largest difference between the means of two classes, as a part of the scores'
+    variance; whether it is beyond four standard errors; and the noisiest class.
     """
     there = [code for code in np.unique(codes) if (codes == code).sum() > 1]
     if len(there) < 2:
@@ -382,11 +342,6 @@ def _check_noise(
     Scikit-learn draws the rows of a tree by their weights, ``class_weight`` included. A class that
     is in nearly every bag is scored by few trees: its scores spread because of the label, and the
     calibrator takes that for what scores say of the label.
-
-    Raises
-    ------
-    BagsError
-        Naming the noisiest class.
     """
     ratio, real, code = unequal_noise(noise, scores, codes)
     if real and ratio > UNEQUAL:
@@ -399,13 +354,7 @@ def _check_noise(
 
 
 def _calibrating(membership: Membership, data: TrainingData) -> IntArray:
-    """Return the examples that are out of bag for some member, and warn of others.
-
-    Raises
-    ------
-    ValueError
-        If there are none.
-    """
+    """Return the examples that are out of bag for some member, and warn of others."""
     there = np.ones(len(data), bool) if data.weight is None else data.weight > 0
     counted = membership.counts() > 0
     kept = np.flatnonzero(counted & there)
@@ -440,15 +389,14 @@ def _calibrating(membership: Membership, data: TrainingData) -> IntArray:
     return kept
 
 
-def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, Any]:
-    """Return the fitted model, its transformers (or None), its ensemble, and what that saw.
+def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
+    """Return the fitted model, and what its ensemble saw.
 
     A pipeline's transformers are fitted first, by ``fit_transform`` as in ``Pipeline.fit``: what
     they make of the training rows may differ from ``transform`` (as with a target encoder).
     """
     if not isinstance(estimator, Pipeline):
-        model = data.fit(estimator)
-        return model, None, model, data.X
+        return data.fit(estimator), data.X
     pipeline = clone(estimator)
     name, last = pipeline.steps[-1]
     params = data.all_fit_params()
@@ -469,19 +417,17 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, An
     seen = data.X
     if len(pipeline.steps) > 1:
         transformers = pipeline[:-1]
-        why = sees_labels(transformers, data.X, data.codes, data.y, others)
-        if why is None:
-            own_rows = attrs.evolve(data, fit_params=others, weight=None)
-            why = tells_seen_rows(transformers, last_step(last), own_rows)
+        given = attrs.evolve(data, fit_params=others, weight=None)
+        why = sees_labels(transformers, given)
+        why = why or tells_seen_rows(transformers, last_step(last), given)
         if why is not None:
-            raise StepsError(why)
+            raise _refused_steps(why)
         seen = transformers.fit_transform(data.X, data.y, **others)
         steps = transformers.steps
     rest = attrs.evolve(data, X=seen, fit_params=own, weight_param=None)
-    model, within, ensemble, seen = _fit_ensemble(last, rest)
+    model, seen = _fit_ensemble(last, rest)
     pipeline.steps = [*steps, (name, model)]
-    steps = [*steps, (name, within)] if within is not None else steps
-    return pipeline, Pipeline(steps) if steps else None, ensemble, seen
+    return pipeline, seen
 
 
 SMALL = 25
@@ -516,15 +462,6 @@ def tells_seen_rows(transformers: Pipeline, ensemble: Any, data: TrainingData) -
     Scores are compared and not features: codes of amounts cost .3 of log loss, while components of
     more columns than rows, which a forest tells from those of new rows without an error, cost
     .000 to .005 (200 to 1,000 rows, standard errors of .001 to .003).
-
-    Parameters
-    ----------
-    transformers : Pipeline
-        Not fitted.
-    ensemble : classifier
-        The last step, not fitted.
-    data : TrainingData
-        With what else the steps' ``fit`` is given.
     """
     steps = [step for _, step in transformers.steps if step not in (None, "passthrough")]
     if all(isinstance(step, FEW_STATISTICS) for step in steps):
@@ -563,29 +500,13 @@ def tells_seen_rows(transformers: Pipeline, ensemble: Any, data: TrainingData) -
     )
 
 
-def _take_apart(model: Any, data: TrainingData) -> tuple[Any, Any, Any]:
-    """Return a fitted model's transformers (or None), its ensemble, and what that sees."""
-    transformer, ensemble = taken_apart(model)
-    check_is_fitted(ensemble)
-    return transformer, ensemble, data.X if transformer is None else transformer.transform(data.X)
-
-
 @stored("out-of-bag-scorer")
 @attrs.frozen(eq=False, slots=False)
 class OutOfBagScorer(EnsembleScorer):
     """Scores new objects with chosen members of a bagged ensemble.
 
-    Attributes
-    ----------
-    transformer : Pipeline or None
-        What comes before the ensemble.
-    members : Members
-    membership : Membership
-        Of all training examples.
-    kept : ndarray of shape (n_calibration,) or None
-        Which of them are calibration examples; None: all.
-    subforest, n_draws, seed
-        See ``out_of_bag``.
+    ``membership`` is of all training examples, of which ``kept`` (n_calibration,) are calibration
+    examples; None: all.
     """
 
     membership: Membership = attrs.field(validator=attrs.validators.instance_of(Membership))
@@ -607,16 +528,6 @@ class OutOfBagScorer(EnsembleScorer):
         check_option(self.subforest, Subforest, "subforest")
         if self.n_draws != "all":
             check_number(self.n_draws, "n_draws", 1, max(MOST_DRAWS, len(counts)), integer=True)
-
-    @property
-    def partial(self) -> bool:
-        """Whether scores are by some of the members."""
-        return self.subforest != "all"
-
-    @property
-    def leaves_out(self) -> bool:
-        """Whether new objects leave calibration examples out."""
-        return self.subforest == "exchangeable"
 
     @cached_property
     def _typical(self) -> Membership:

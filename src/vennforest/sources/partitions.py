@@ -15,7 +15,6 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from vennforest._state import stored
 from vennforest._validation import (
-    FloatArray,
     InputError,
     IntArray,
     check_array,
@@ -24,10 +23,11 @@ from vennforest._validation import (
     number,
     require,
 )
-from vennforest.forest import Answers, Members, Membership
+from vennforest.forest import Members, Membership
 from vennforest.forest.mixed import MixedForestClassifier
 from vennforest.forest.packed import FORESTS, Votes
 from vennforest.sources.base import Drawn, Fold, SampledScores, TrainingData
+from vennforest.sources.out_of_bag import EnsembleScorer
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 PartitionSubforest = Literal["all", "exchangeable"]
@@ -59,10 +59,8 @@ class Partitions:
         other partitions than that of a random calibration example, which then leaves the
         calibration set (Johansson et al. 2018, eqs. 10, 11). With few partitions the first is too
         cautious, since new objects are scored by more trees than calibration examples were.
-    votes : {"soft", "hard"}, default="soft"
-        The mean of the trees' class distributions, or the share of their votes.
-    n_draws : int, default=1
-        How many left-out examples an exchangeable answer is averaged over.
+    votes, n_draws
+        As of `CalibratedClassifier`; ``n_draws`` is a number.
 
     Examples
     --------
@@ -88,16 +86,10 @@ class Partitions:
         check_option(self.votes, Votes, "votes")
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
-        """Return one fold.
-
-        Raises
-        ------
-        ValueError
-            If the estimator is not a forest, there are too few partitions, or one parts a group.
-        """
+        """Return one fold."""
         check_forest(estimator)
-        home = self._home(data.present(), given["random_state"], data)
-        data = data.present()
+        every, data = data, data.present()
+        home = self._home(data, given["random_state"], every)
         crews = plan(estimator, int(home.max()) + 1, self.per_tree)
         grown = []
         for crew in crews:
@@ -159,13 +151,7 @@ class Crew(NamedTuple):
 
 
 def check_forest(estimator: Any) -> None:
-    """Refuse anything but a plain forest of scikit-learn.
-
-    Raises
-    ------
-    ValueError
-        Saying what to do.
-    """
+    """Refuse anything but a plain forest of scikit-learn."""
     if type(estimator) not in (*FORESTS, MixedForestClassifier):
         raise ValueError(
             "estimator must be a RandomForestClassifier or an ExtraTreesClassifier to be grown on "
@@ -174,24 +160,11 @@ def check_forest(estimator: Any) -> None:
 
 
 def plan(estimator: Any, n_partitions: int, per_tree: int) -> list[Crew]:
-    """Share the trees of a forest out over partitions.
+    """Share the trees of a forest out over partitions, by the forest's ``random_state``.
 
     There is a crew of trees for each partition (for each tree, where there are fewer), whose trees
     are grown on ``per_tree`` partitions that follow each other in a random order: every partition
     is in the bags of as many crews as any other, or of one more.
-
-    Parameters
-    ----------
-    estimator : RandomForestClassifier or ExtraTreesClassifier
-        Not fitted; its ``random_state`` is that of everything here.
-    n_partitions : int
-    per_tree : int
-
-    Raises
-    ------
-    ValueError
-        If ``per_tree`` leaves no one out of bag, or some partition would be in the bag of every
-        tree.
     """
     if per_tree >= n_partitions:
         raise ValueError(
@@ -219,17 +192,10 @@ def plan(estimator: Any, n_partitions: int, per_tree: int) -> list[Crew]:
 
 
 def grow(estimator: Any, data: TrainingData, crew: Crew) -> Any:
-    """Return a forest of the crew's trees, fitted to the rows of its partitions.
+    """Return a forest of the crew's trees, fitted to the rows of its partitions, in their order.
 
     Its trees know all classes, also those that these partitions lack: a row of weight zero stands
     for each of them, which scikit-learn's trees leave out.
-
-    Parameters
-    ----------
-    estimator : RandomForestClassifier or ExtraTreesClassifier
-    data : TrainingData
-        Rows of the crew's partitions, in the order of partitions, then of rows.
-    crew : Crew
     """
     missing = np.setdiff1d(np.arange(len(data.classes)), data.codes)
     weight = data.weight
@@ -271,24 +237,14 @@ def bags_of(crews: Sequence[Crew], n_partitions: int) -> Membership:
 
 @stored("partition-scorer")
 @attrs.frozen(eq=False, slots=False)
-class PartitionScorer:
+class PartitionScorer(EnsembleScorer):
     """Scores new objects with the trees of all partitions, or of all but one.
 
-    Attributes
-    ----------
-    members : Members
-        The forest.
-    membership : Membership
-        Which tree may score the rows of which partition.
-    homes : ndarray of shape (m,)
-        The partition of each of the first m calibration examples, those that may be left out.
-    subforest, n_draws
-        See `Partitions`.
-    seed : int
-        Of the hash that draws examples.
+    ``membership`` says which tree may score the rows of which partition; ``homes`` (m,) are the
+    partitions of the first m calibration examples, those that may be left out.
     """
 
-    members: Members = attrs.field(validator=attrs.validators.instance_of(Members))
+    transformer: Any = attrs.field(default=None, kw_only=True)
     membership: Membership = attrs.field(validator=attrs.validators.instance_of(Membership))
     homes: IntArray = attrs.field()
     subforest: PartitionSubforest = attrs.field()
@@ -296,6 +252,7 @@ class PartitionScorer:
     seed: int = attrs.field(validator=number(0, 2**32, integer=True))
 
     def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
         membership, trees = self.membership, self.answers.n_trees
         require(len(membership) == trees, f"membership must be of {trees} trees")
         scored = membership.counts().min() > 0
@@ -305,28 +262,11 @@ class PartitionScorer:
         chosen = self.subforest == "all" or len(self.homes)
         require(chosen, "homes must be of one example or more")
 
-    @property
-    def answers(self) -> Answers:
-        """What the trees answer."""
-        return self.members.answers
-
-    @property
-    def partial(self) -> bool:
-        """Whether scores are by some of the trees."""
-        return self.subforest != "all"
-
-    @property
-    def leaves_out(self) -> bool:
-        """Whether new objects leave calibration examples out."""
-        return self.subforest == "exchangeable"
-
-    def whole(self, X: Any) -> FloatArray:
-        """Return the scores of the rows of X by every tree, (m,) or (m, k)."""
-        return self.answers.mean(self.answers.check(X))
+    small_ensemble = False
 
     def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
         """Yield the scores of the rows of X; every sample has the same weight."""
-        rows = self.answers.check(X)
+        rows = self._rows(X)
         if self.subforest == "all":
             yield SampledScores(self.answers.mean(rows), None, 1)
             return

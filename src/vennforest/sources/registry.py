@@ -69,10 +69,6 @@ class SourceSettings(NamedTuple):
     stratify: bool
 
 
-def _accept(estimator: Any, data: TrainingData, cv: Any) -> None:
-    """Refuse nothing."""
-
-
 @attrs.frozen(eq=False)
 class NamedSource:
     """A source that goes by a name.
@@ -89,9 +85,6 @@ class NamedSource:
         Whether it trains models, which rules a ``FrozenEstimator`` out.
     several : bool
         Whether it trains several models, which can be fitted at once.
-    check : callable
-        ``(estimator, data, cv) -> None``: raises a ValueError for what the source cannot calibrate,
-        or would ignore.
     offered : bool
         Whether ``calibrate_on`` may name it; False for what only ``"auto"`` chooses.
     """
@@ -101,7 +94,6 @@ class NamedSource:
     description: str
     trains: bool = True
     several: bool = False
-    check: Callable[[Any, TrainingData, Any], None] = _accept
     offered: bool = True
 
 
@@ -113,15 +105,8 @@ def register_source(
 ) -> NamedSource:
     """Give a source a name, under which the classifier and the command line know it.
 
-    Parameters
-    ----------
-    name, make, trains, description, several, check, offered
-        See `NamedSource`; only ``description`` must be given besides the first two.
-
-    Raises
-    ------
-    ValueError
-        If another source has the name.
+    ``more`` are further fields of `NamedSource`, of which ``description`` must be given. A name
+    that another source has raises a ValueError.
     """
     require(name not in _SOURCES and name != AUTO, f"name must be new, got {name!r}")
     _SOURCES[name] = NamedSource(name, make, **more)
@@ -139,46 +124,13 @@ def source_names() -> list[str]:
 
 
 def check_source(wanted: object, name: str = "calibrate_on") -> None:
-    """Refuse what is neither the name of a source nor an object with a method ``folds``.
-
-    Raises
-    ------
-    InputError
-        A ``ValueError``.
-    """
-    if isinstance(wanted, type) and callable(getattr(wanted, "folds", None)):
+    """Refuse what is neither the name of a source nor an object with a method ``folds``."""
+    if not callable(getattr(wanted, "folds", None)):
+        if not isinstance(wanted, str) or wanted not in source_names():
+            raise not_one_of(name, source_names(), wanted)
+    elif isinstance(wanted, type):
         own = wanted.__name__
         raise InputError(f"{name} must be an instance of a source, got {own}: use {own}()")
-    if callable(getattr(wanted, "folds", None)):
-        return
-    if not isinstance(wanted, str) or wanted not in source_names():
-        raise not_one_of(name, source_names(), wanted)
-
-
-def make_source(name: str, settings: SourceSettings) -> Source:
-    """Return the source of a name with the settings of a classifier."""
-    return _SOURCES[name].make(settings)
-
-
-def _keeps_plain(name: str) -> Callable[[Any, TrainingData, Any], None]:
-    """Return what refuses a splitter that knows more of the rows than a source that ignores it."""
-
-    def check(estimator: Any, data: TrainingData, cv: Any) -> None:
-        if not is_plain(cv):
-            raise ValueError(
-                f"cv must be left out with calibrate_on={name!r}, which does not split by it, "
-                f'got {type(cv).__name__}: use calibrate_on="cv"'
-            )
-
-    return check
-
-
-def _without_groups(estimator: Any, data: TrainingData, cv: Any) -> None:
-    if data.groups is not None:
-        raise ValueError(
-            'groups must be left out with calibrate_on="training", which keeps no example apart, '
-            'got some: use calibrate_on="cv"'
-        )
 
 
 def _folds(settings: SourceSettings, share_trees: bool) -> Folds:
@@ -192,13 +144,11 @@ register_source(
     lambda given: OutOfBag(given.subforest, given.votes, given.n_draws),
     trains=False,
     description="out of bag",
-    check=_keeps_plain("oob"),
 )
 register_source(
     "holdout",
     lambda given: Holdout(given.holdout_size, stratify=given.stratify),
     description="on a part held out from training",
-    check=_keeps_plain("holdout"),
 )
 register_source(
     "cv", lambda given: _folds(given, share_trees=False), description="on folds", several=True
@@ -214,7 +164,6 @@ register_source(
     lambda given: Training(),
     trains=False,
     description="on the training data itself: there is no guarantee",
-    check=_without_groups,
 )
 register_source(
     "frozen",
@@ -233,21 +182,7 @@ def choose(
 ) -> tuple[str, str]:
     """Return the name of the source that ``calibrate_on`` means here, and why, in a clause.
 
-    Parameters
-    ----------
-    wanted : str or Source
-        ``calibrate_on``, checked.
-    estimator : classifier
-        Not fitted, or frozen.
-    data : TrainingData
-    cv : int, splitter or iterable
-    subforest : str
-        As given to `CalibratedClassifier`.
-
-    Raises
-    ------
-    ValueError
-        If the source cannot be honest, or ignores something that was given.
+    A source that cannot be honest, or would ignore something that was given, is refused.
     """
     if not isinstance(wanted, str):
         return type(wanted).__name__, "it was given"
@@ -255,7 +190,16 @@ def choose(
         return _choose_frozen(wanted, subforest, estimator, data)
     if wanted == "auto":
         return _choose_auto(estimator, data, cv)
-    named_sources()[wanted].check(estimator, data, cv)
+    if wanted in ("oob", "holdout") and not is_plain(cv):
+        raise ValueError(
+            f"cv must be left out with calibrate_on={wanted!r}, which does not split by it, "
+            f'got {type(cv).__name__}: use calibrate_on="cv"'
+        )
+    if wanted == "training" and data.groups is not None:
+        raise ValueError(
+            'groups must be left out with calibrate_on="training", which keeps no example apart, '
+            'got some: use calibrate_on="cv"'
+        )
     return wanted, "it was asked for"
 
 

@@ -23,19 +23,12 @@ KEYS_AT_ONCE = 1 << 22
 
 
 def hash_rows(X: Any) -> HashArray:
-    """Return a hash of each row of any table a classifier may take.
+    """Return a hash (n,) of each row of any table (n, d) a classifier may take.
 
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n, d)
-        float32 numbers count by their bits, other numbers by their value as float64, also between
-        cells of text. Numbers that compare equal have one hash (-0.0 and 0.0), and so have all NaN.
-        Any other cell counts by what Python prints of it.
-
-    Returns
-    -------
-    ndarray of shape (n,), uint64
-        Dense and sparse tables of the same type and numbers have the same.
+    float32 numbers count by their bits, other numbers by their value as float64, also between cells
+    of text. Numbers that compare equal have one hash (-0.0 and 0.0), and so have all NaN. Any other
+    cell counts by what Python prints of it. Dense and sparse tables of the same type and numbers
+    have the same.
     """
     if sparse.issparse(X):
         return _hash_sparse(X)
@@ -48,7 +41,7 @@ def hash_rows(X: Any) -> HashArray:
         if table.dtype.kind in "fiub" or not table.size:
             bits, infinity = _bits(table)
             out = np.empty(len(table), np.uint64)
-            kernels.hash_dense(bits, infinity, out)
+            kernels.hash_cells(bits, np.empty((0, 0), bool), infinity, out)
             return out
         columns = list(table.T)
     # Cell by cell: what one row contains must not decide how another is read.
@@ -116,25 +109,16 @@ def _cell(cell: Any) -> tuple[int, bool]:
 
 
 def draw_examples(hashes: HashArray, seed: int, n_draws: int, n_examples: int) -> IntArray:
-    """Draw calibration examples for every row from its hash and the seed.
-
-    Returns
-    -------
-    ndarray of shape (n_draws, n)
-        Example numbers in [0, n_examples), uniform over rows and draws.
-    """
+    """Draw examples (n_draws, n), below ``n_examples``, for rows by hashes (n,) and a seed."""
     out = np.empty((n_draws, len(hashes)), np.intp)
     kernels.draw_examples(hashes, np.uint64(seed), n_examples, out)
     return out
 
 
 def draw_subsets(hashes: HashArray, seed: int, sizes: IntArray, n_trees: int) -> NDArray[np.bool_]:
-    """Pick as many trees as ``sizes`` says for each row, from its hash and the seed.
+    """Pick as many trees as ``sizes`` (n,) says for each row, from its hash and the seed.
 
-    Returns
-    -------
-    ndarray of shape (n, n_trees)
-        True for the trees picked: each row's a uniform choice without replacement.
+    True, (n, n_trees), for the trees picked: each row's a uniform choice without replacement.
     """
     picked = np.zeros((len(hashes), n_trees), np.bool_)
     at_once = max(1, KEYS_AT_ONCE // n_trees)
@@ -151,24 +135,13 @@ def draw_subsets(hashes: HashArray, seed: int, sizes: IntArray, n_trees: int) ->
 def mean_over_trees(
     answers: FloatArray, members: NDArray[np.floating[Any]], counts: FloatArray
 ) -> FloatArray:
-    """Return the mean answer of every example's trees to every row.
+    """Return the mean answer of every example's trees to every row, (r, m) or (r, m, k).
 
-    Parameters
-    ----------
-    answers : ndarray of shape (m, n_trees) or (m, n_trees, k)
-        What each tree says of each row.
-    members : ndarray of shape (n_trees, r)
-        1 where a tree belongs to an example, else 0.
-    counts : ndarray of shape (r,)
-        Trees of each example.
-
-    Returns
-    -------
-    ndarray of shape (r, m) or (r, m, k)
+    ``answers`` (m, n_trees) or (m, n_trees, k) are what each tree says of each row; ``members``
+    (n_trees, r) are 1 where a tree belongs to an example, of which there are ``counts`` (r,).
     """
     if answers.ndim == 2:
-        means: FloatArray = (answers @ members / counts).T
-        return np.ascontiguousarray(means)
+        return np.ascontiguousarray((answers @ members / counts).T)
     per_class = [(answers[:, :, j] @ members / counts).T for j in range(answers.shape[2])]
     return np.ascontiguousarray(np.stack(per_class, axis=-1))
 
@@ -202,14 +175,9 @@ def _hashes(instance: Any, attribute: Any, value: Any) -> None:
 class KnownRows:
     """A sketch of rows, by which most of them are known again.
 
-    Attributes
-    ----------
-    hashes : ndarray of shape (m,), uint64
-        The 4,096 smallest of the rows' hashes, or all, sorted.
-    twins : ndarray of shape (t,), uint64
-        Of rows that were there more than once, which say nothing when they come again.
-    window : int
-        In so many rows at most one in twenty equals another by chance.
+    ``hashes``: the 4,096 smallest of the rows' hashes, or all, sorted; ``twins``: those of rows
+    that were there more than once, which say nothing when they come again; ``window``: in so many
+    rows at most one in twenty equals another by chance.
     """
 
     hashes: HashArray = attrs.field(validator=_hashes)
@@ -218,12 +186,7 @@ class KnownRows:
 
     @classmethod
     def of(cls, rows: Any) -> Self | None:
-        """Return a sketch of rows; None where many are equal, or they cannot be hashed.
-
-        Parameters
-        ----------
-        rows : array-like, sparse matrix or data frame of shape (n, d)
-        """
+        """Return a sketch of a table (n, d); None where many rows are equal, or have no hash."""
         try:
             hashes = hash_rows(rows)
         except Exception:  # whatever a table of another library does

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,108 +15,67 @@ from pyarrow import compute, ipc, parquet
 
 from vennforest._files import one_line
 from vennforest._validation import InputError
-from vennforest.tables.files import (
-    ARROW_STREAM,
-    PARQUET,
-    check_table_file,
-    opened,
-    refuse_duplicates,
-)
+from vennforest.tables.files import ARROW_STREAM, PARQUET, opened, refuse_duplicates
 from vennforest.tables.refusals import row_of
 
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
 """Types of pandas that contain large integers and empty cells side by side."""
 
+AT_ONCE = 1 << 20
+"""Rows that are read together of a whole table."""
 
-class ArrowFile:
-    """A table in a Parquet, Feather or Arrow IPC file, which begins with ``head``.
 
-    In ``names`` the columns that pandas keeps its index in come first, a nameless one is left out;
-    ``n_rows`` is None where only reading would tell.
+class ArrowTable:
+    """A table in a Parquet, Feather or Arrow IPC file, or in several Parquet files, one by one.
+
+    Files begin with ``heads``. The first tells the columns, of which those that pandas keeps its
+    index in come first in ``names``, a nameless one is left out; others may have more of them.
+    Numbers of several types become those of their common type. ``n_rows`` is None where only
+    reading would tell.
     """
 
-    def __init__(self, path: Path, head: bytes) -> None:
-        self.path, self._head = path, head
-        self.n_rows: int | None = None
-        with self._open() as file:
-            self.schema: pa.Schema = file.schema
-            self.n_rows = file.n_rows
+    def __init__(self, paths: Sequence[Path], heads: Sequence[bytes]) -> None:
+        self._files = list(zip(paths, heads, strict=True))
+        about = [_about(*one) for one in self._files]
+        self._rows = [n_rows for _, n_rows in about]
+        self.n_rows = None if None in self._rows else sum(n for n in self._rows if n is not None)
+        for path, (schema, _) in zip(paths, about, strict=True):
+            refuse_duplicates(path, _names(schema))
+        self.schema: pa.Schema = about[0][0]
         self.names = _names(self.schema)
-        refuse_duplicates(path, self.names)
-
-    def parts(self, columns: Sequence[str], size: int) -> Iterator[pa.Table]:
-        """Yield some columns, up to ``size`` rows after another."""
-        wanted = list(columns)
-        with self._open() as file:
-            for part in file.parts(wanted, size):
-                for start in range(0, part.num_rows, size):
-                    yield part.slice(start, size)
-
-    def read(self) -> pa.Table:
-        """Return all rows."""
-        with self._open() as file:
-            return file.read().select(self.names)
-
-    @contextmanager
-    def _open(self) -> Iterator[Any]:
-        kind = "Parquet" if self._head.startswith(PARQUET) else "Arrow"
-        try:
-            with opened(self.path) as file:
-                if self._head.startswith(PARQUET):
-                    yield _Parquet(file)
-                elif self._head.startswith(ARROW_STREAM):
-                    yield _Stream(file)
-                else:
-                    yield _File(file)
-        except InputError:
-            raise
-        except (pa.ArrowException, OSError, EOFError, ValueError) as error:
-            article = "a" if kind == "Parquet" else "an"
-            raise InputError(
-                f"{self.path} is damaged, or not {article} {kind} file: {one_line(error)}"
-            ) from error
-
-
-class ParquetFiles:
-    """A table in several Parquet files, one after another, as `ArrowFile` has it in one.
-
-    The first file tells the columns; others may have more of them. Numbers of several types become
-    those of their common type.
-    """
-
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._files = [ArrowFile(path, _head(path)) for path in paths]
-        first = self._files[0]
-        self.names, self.n_rows = first.names, sum(file.n_rows or 0 for file in self._files)
-        kinds = {field.name: field.type for field in first.schema}
-        for file in self._files[1:]:
+        kinds = {field.name: field.type for field in self.schema}
+        for path, (schema, _) in list(zip(paths, about, strict=True))[1:]:
             for name, kind in kinds.items():
-                if name not in file.schema.names:
+                if name not in schema.names:
                     raise InputError(
                         f"the files of a table must have the same columns, got none called "
-                        f"{name!r} in {file.path}"
+                        f"{name!r} in {path}"
                     )
-                other = file.schema.field(name).type
+                other = schema.field(name).type
                 if kind != other:
-                    kinds[name] = self._common(name, kind, other, file.path)
-        self.schema = pa.schema(list(kinds.items()))
+                    kinds[name] = self._common(name, kind, other, path)
+            self.schema = pa.schema(list(kinds.items()))
 
     def parts(self, columns: Sequence[str], size: int) -> Iterator[pa.Table]:
         """Yield some columns, up to ``size`` rows after another."""
-        for file in self._files:
-            for part in file.parts(columns, size):
-                yield self._cast(part, file.path)
+        for path, head in self._files:
+            with _opened(path, head) as file:
+                for batch in _batches(file, head, list(columns), size):
+                    part = self._cast(pa.Table.from_batches([batch]).select(list(columns)), path)
+                    for start in range(0, part.num_rows, size):
+                        yield part.slice(start, size)
 
     def read(self) -> pa.Table:
         """Return all rows."""
-        return pa.concat_tables([self._cast(file.read(), file.path) for file in self._files])
+        none = pa.schema([self.schema.field(name) for name in self.names]).empty_table()
+        return pa.concat_tables([none, *self.parts(self.names, AT_ONCE)])
 
     def place(self, row: int) -> str:
         """Return what to call a row, counted from 0 over all files."""
-        for file in self._files:
-            if row < (file.n_rows or 0):
-                return row_of(row, str(file.path))
-            row -= file.n_rows or 0
+        for (path, _), n_rows in zip(self._files, self._rows, strict=True):
+            if n_rows is None or row < n_rows:
+                return row_of(row, str(path))
+            row -= n_rows
         raise IndexError(row)
 
     def _cast(self, part: pa.Table, path: Path) -> pa.Table:
@@ -142,58 +102,52 @@ class ParquetFiles:
     def _mixed(self, name: str, one: Any, other: Any, path: Path) -> InputError:
         return InputError(
             f"column {name!r} must be of one type in all files of a table, got {other} in "
-            f"{path.name} after {one} in {self._files[0].path}"
+            f"{path.name} after {one} in {self._files[0][0]}"
         )
+
+
+@contextmanager
+def _opened(path: Path, head: bytes) -> Iterator[IO[bytes]]:
+    """Open a file; one that is packed is unpacked whole, unless it is a stream."""
+    kind = "a Parquet" if head.startswith(PARQUET) else "an Arrow"
+    try:
+        with opened(path) as file:
+            streamed = file.seekable() or head.startswith(ARROW_STREAM)
+            yield file if streamed else io.BytesIO(file.read())
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, EOFError, ValueError) as error:
+        raise InputError(f"{path} is damaged, or not {kind} file: {one_line(error)}") from error
+
+
+def _about(path: Path, head: bytes) -> tuple[pa.Schema, int | None]:
+    """Return the columns of a file, and how many rows it has where it says so."""
+    with _opened(path, head) as file:
+        if head.startswith(PARQUET):
+            found = parquet.ParquetFile(pa.PythonFile(file, mode="r"))
+            return found.schema_arrow, found.metadata.num_rows
+        if head.startswith(ARROW_STREAM):
+            return ipc.open_stream(file).schema, None
+        return ipc.open_file(pa.PythonFile(file, mode="r")).schema, None
+
+
+def _batches(
+    file: IO[bytes], head: bytes, columns: list[str], size: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file as they lie; of Parquet some columns, up to ``size`` at a time."""
+    if head.startswith(PARQUET):
+        found = parquet.ParquetFile(pa.PythonFile(file, mode="r"))
+        yield from found.iter_batches(batch_size=size, columns=columns)
+    elif head.startswith(ARROW_STREAM):
+        yield from ipc.open_stream(file)
+    else:
+        found = ipc.open_file(pa.PythonFile(file, mode="r"))
+        yield from (found.get_batch(i) for i in range(found.num_record_batches))
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
     """Return the type of a dictionary's values, and other types as they are."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _head(path: Path) -> bytes:
-    head = check_table_file(path)
-    if not head.startswith(PARQUET):
-        raise InputError(f"tables of several files must be Parquet, which {path} is not")
-    return head
-
-
-class _Parquet:
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = parquet.ParquetFile(pa.PythonFile(file))
-        self.schema, self.n_rows = self._file.schema_arrow, self._file.metadata.num_rows
-
-    def parts(self, wanted: list[str], size: int) -> Iterator[pa.Table]:
-        for part in self._file.iter_batches(batch_size=size, columns=wanted):
-            yield pa.Table.from_batches([part]).select(wanted)
-
-    def read(self) -> pa.Table:
-        return self._file.read()
-
-
-class _Stream:
-    n_rows = None
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = ipc.open_stream(file)
-        self.schema = self._file.schema
-
-    def parts(self, wanted: list[str], size: int) -> Iterator[pa.Table]:
-        for part in self._file:
-            yield pa.Table.from_batches([part]).select(wanted)
-
-    def read(self) -> pa.Table:
-        return self._file.read_all()
-
-
-class _File(_Stream):
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = ipc.open_file(pa.PythonFile(file))
-        self.schema = self._file.schema
-
-    def parts(self, wanted: list[str], size: int) -> Iterator[pa.Table]:
-        for i in range(self._file.num_record_batches):
-            yield pa.Table.from_batches([self._file.get_batch(i)]).select(wanted)
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:

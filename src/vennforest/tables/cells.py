@@ -81,16 +81,10 @@ def without_markers(X: pd.DataFrame, markers: Sequence[str]) -> pd.DataFrame:
 
 
 class Column:
-    """The cells of a column, with the missing ones marked; bytes are taken for text in UTF-8.
+    """The cells of a column; bytes are taken for text in UTF-8.
 
-    Attributes
-    ----------
-    present : Series
-        The cells that are not missing.
-    there : ndarray of shape (n,)
-        Which these are.
-    declared : str or None
-        What the user says that it contains, while that is compared with it.
+    Those that are not missing are ``present``, where they are is ``there``, and ``declared`` is
+    what the user says that it contains, while that is compared with it.
     """
 
     def __init__(self, cells: pd.Series[Any], name: str) -> None:
@@ -191,19 +185,9 @@ class Column:
             return "empty"
         if self.categorical:
             return "text"
-        letters: dict[str, Kind] = {
-            "b": "boolean",
-            "i": "number",
-            "u": "number",
-            "f": "number",
-            "M": "date",
-            "m": "duration",
-        }
-        letter = _kind_letter(self.cells)
-        if letter == "c":
+        found = pd.api.types.infer_dtype(self.present, skipna=True)
+        if found == "complex":
             raise InputError(f"column {self.name!r} must contain real numbers, got complex ones")
-        if letter in letters:
-            return letters[letter]
         inferred: dict[str, Kind] = {
             "boolean": "boolean",
             "decimal": "number",
@@ -216,7 +200,7 @@ class Column:
             "timedelta": "duration",
             "timedelta64": "duration",
         }
-        return inferred.get(pd.api.types.infer_dtype(self.present, skipna=True), "text")
+        return inferred.get(found, "text")
 
     def read(self, kind: Kind, written: str | None = None) -> pd.Series[Any]:
         """Return the cells as float64, datetime64[us] or objects of str and None.
@@ -229,10 +213,8 @@ class Column:
         assert kind in get_args(Kind)
         if kind == "empty":
             values: Any = np.full(len(self.cells), np.nan)
-        elif kind == "text":
-            values = self._text()
-        elif kind == "category":
-            values = self._category()
+        elif kind in ("text", "category"):
+            values = self._text(kind)
         elif kind == "date":
             values = self._dates(written)
         else:
@@ -240,18 +222,12 @@ class Column:
         read: pd.Series[Any] = pd.Series(values, index=self.cells.index, dtype=values.dtype)
         return read
 
-    def _text(self) -> NDArray[Any]:
+    def _text(self, kind: Kind) -> NDArray[Any]:
         values = np.full(len(self.cells), None, dtype=object)
-        if not self.there.any():
-            return values
-        if _kind_letter(self.cells) in "biufMm":
-            self._refuse("text", 0)
-        values[self.there] = [str(cell) for cell in self.present]
-        return values
-
-    def _category(self) -> NDArray[Any]:
-        values = np.full(len(self.cells), None, dtype=object)
-        values[self.there] = [_as_written(cell) for cell in self.present.tolist()]
+        if kind == "text" and self.there.any() and _kind_letter(self.cells) in "biufMm":
+            self._refuse(kind, 0)
+        written = str if kind == "text" else _as_written
+        values[self.there] = [written(cell) for cell in self.present.tolist()]
         return values
 
     def _dates(self, written: str | None) -> NDArray[Any]:

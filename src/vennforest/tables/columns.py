@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self, get_args
 
@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._messages import nearest
+from vennforest._messages import listed, nearest
 from vennforest._state import stored
 from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import LARGEST, Column, Kind, without_markers
@@ -45,9 +45,13 @@ class ColumnFormats:
         same = len(self.names) == len(self.kinds) == len(self.formats)
         require(same, "kinds and formats must be of the columns")
         require(all(kind in get_args(Kind) for kind in self.kinds), "kinds must be known")
-        for kind, written in zip(self.kinds, self.formats, strict=True):
+        for _, kind, written in self.each():
             if kind == "number" and written is not None:
                 NumberFormat.parse(written)
+
+    def each(self) -> Iterator[tuple[str, Kind, str | None]]:
+        """Return the name, kind and format of one column after another."""
+        return zip(self.names, self.kinds, self.formats, strict=True)
 
 
 @stored("table-columns")
@@ -87,12 +91,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         self.missing = missing
 
     def fit(self, X: pd.DataFrame, y: object = None) -> Self:
-        """Learn what each column contains.
-
-        Parameters
-        ----------
-        X : pandas or polars DataFrame of shape (n, d)
-        y : ignored
+        """Learn what each column of a pandas or polars data frame (n, d) contains.
 
         Raises
         ------
@@ -106,8 +105,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         names = [str(name) for name in X.columns]
         if not names:
             raise InputError("X must have at least one column, got none")
-        if len(set(names)) < len(names):
-            raise InputError("X must have columns of different names, got two of the same name")
+        _refuse_twice(names, names)
         block = _Numbers(X)
         learnt: list[tuple[Kind, str | None]] = []
         for i, name in enumerate(names):
@@ -144,17 +142,10 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return len(self._formats.names)
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Return the columns of training, in their order, as numbers, dates and text.
+        """Return the columns of training, in their order, as a pandas data frame (m, d).
 
-        Parameters
-        ----------
-        X : pandas or polars DataFrame of shape (m, any)
-
-        Returns
-        -------
-        pandas DataFrame of shape (m, d)
-            Columns of float64 (booleans are 0 and 1, durations seconds), of datetime64[us] in
-            universal time, or of objects: str and None.
+        They are of float64 (booleans are 0 and 1, durations seconds), of datetime64[us] in
+        universal time, or of objects: str and None.
 
         Raises
         ------
@@ -163,13 +154,13 @@ class TableColumns(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "kinds_")
         X = without_markers(as_pandas(X), self.missing or ())
-        self.check_names(str(name) for name in X.columns)
-        given = {str(name): i for i, name in enumerate(X.columns)}
+        names = [str(name) for name in X.columns]
+        self.check_names(names)
+        _refuse_twice(names, self.feature_names_in_.tolist())
+        given = {name: i for i, name in enumerate(names)}
         block = _Numbers(X)
         columns: dict[str, Any] = {}
-        for name, kind, written in zip(
-            self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True
-        ):
+        for name, kind, written in self._formats.each():
             place = given[name]
             if kind == "number" and place in block.places:
                 columns[name] = block.values[:, block.places[place]]
@@ -181,9 +172,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         """Return what each column contains, in the form of ``types``."""
         check_is_fitted(self, "kinds_")
         found = {}
-        for name, kind, written in zip(
-            self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True
-        ):
+        for name, kind, written in self._formats.each():
             declared = DROP if kind == "empty" else kind
             found[name] = declared if written is None else f"{declared} {written}"
         return found
@@ -193,9 +182,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         """The columns in which a decimal comma is not part of how they were written in training."""
         return [
             name
-            for name, kind, written in zip(
-                self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True
-            )
+            for name, kind, written in self._formats.each()
             if kind == "number" and (written is None or "," not in written)
         ]
 
@@ -241,6 +228,12 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return tags
 
 
+def _refuse_twice(names: list[str], known: list[str]) -> None:
+    """Refuse columns of one name that are among the known ones: any of them would be taken."""
+    if sum(map(set(known).__contains__, names)) > len(set(known)):
+        raise InputError("X must have columns of different names, got two of the same name")
+
+
 def unknown_names(names: Iterable[str], known: list[str]) -> list[str]:
     """Return the names of a table's columns that are not among the known ones."""
     given = dict.fromkeys(names)
@@ -248,12 +241,10 @@ def unknown_names(names: Iterable[str], known: list[str]) -> list[str]:
     missing = [name for name in expected if name not in given]
     extra = [name for name in given if name not in expected]
     if missing:
-        shown = ", ".join(map(repr, missing[:5]))
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         close = get_close_matches(missing[0], extra, n=1, cutoff=0.6)
         hint = f": is {close[0]!r} what {missing[0]!r} was?" if close else ""
         what = "column" if len(missing) == 1 else "columns"
-        raise InputError(f"the table lacks the {what} {shown}{more} of training{hint}")
+        raise InputError(f"the table lacks the {what} {listed(missing, 5)} of training{hint}")
     return extra
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import zipfile
@@ -14,13 +13,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from vennforest._files import refuse_special, shown_path, url_of
+from vennforest._messages import needed
 from vennforest._validation import InputError
 
 GZIP, PARQUET, ARROW_FILE = b"\x1f\x8b", b"PAR1", b"ARROW1"
 ARROW_STREAM = b"\xff\xff\xff\xff"
 ZSTANDARD = b"(\xb5/\xfd"
 FREE, MOST_RATIO = 1 << 30, 100
-"""Bytes that a gzipped table may unpack to, or how many times its own size if that is more."""
+"""Bytes that a packed table may unpack to, or how many times its own size if that is more."""
 
 OTHER_FORMATS = {
     b"PK\x03\x04": "a zip archive or an Excel workbook",
@@ -51,19 +51,12 @@ def check_table_file(path: Path) -> bytes:
         head = file.read(8)
     if not head:
         raise InputError(f"{path} is empty")
-    if is_arrow(head) and _starts_with(path, ZSTANDARD):
-        raise InputError(f"{path} is a Parquet or Arrow file packed by zstandard: unpack it first")
     for magic, what in OTHER_FORMATS.items():
         if head.startswith(magic):
             raise InputError(
                 f"{path} is {what}, not a table: write it as CSV, Parquet or Arrow first"
             )
     return head
-
-
-def _starts_with(path: Path, magic: bytes) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(magic)) == magic
 
 
 def is_arrow(head: bytes) -> bool:
@@ -77,44 +70,25 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     path = Path(path)
     with path.open("rb") as file:
         head = file.read(4)
-    if head.startswith(GZIP):
-        with _Unzipped(path) as unzipped:
-            yield unzipped  # type: ignore[misc]
-    elif head == ZSTANDARD:
-        with path.open("rb") as file, io.BufferedReader(_Unpacked(path, file)) as unpacked:
-            yield unpacked
-    else:
-        with path.open("rb") as file:
+        file.seek(0)
+        packed = "gzip" if head.startswith(GZIP) else "zstd" if head == ZSTANDARD else None
+        if packed is None:
             yield file
-
-
-class _Unzipped(gzip.GzipFile):
-    """A gzipped file that is read up to a limit: the size it declares itself may be anything."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "rb")
-        self._most = max(FREE, MOST_RATIO * path.stat().st_size)
-
-    def read(self, size: int | None = -1) -> bytes:
-        whole = size is None or size < 0
-        return self._counted(super().read(self._most - self.tell() + 1 if whole else size))
-
-    def read1(self, size: int = -1) -> bytes:
-        return self._counted(super().read1(size))
-
-    def _counted(self, data: bytes) -> bytes:
-        if self.tell() > self._most:
-            raise _too_much(self.name, self._most)
-        return data
+        else:
+            with io.BufferedReader(_Unpacked(path, file, packed)) as unpacked:
+                yield unpacked
 
 
 class _Unpacked(io.RawIOBase):
-    """A file packed by zstandard, read once from its beginning and up to the same limit."""
+    """A packed file, read once from its beginning and up to a limit.
 
-    def __init__(self, path: Path, file: IO[bytes]) -> None:
+    The size that it declares itself may be anything.
+    """
+
+    def __init__(self, path: Path, file: IO[bytes], packed: str) -> None:
         from pyarrow import CompressedInputStream
 
-        self._path, self._stream, self._done = path, CompressedInputStream(file, "zstd"), 0
+        self._path, self._stream, self._done = path, CompressedInputStream(file, packed), 0
         self._most = max(FREE, MOST_RATIO * path.stat().st_size)
 
     def readable(self) -> bool:
@@ -125,15 +99,11 @@ class _Unpacked(io.RawIOBase):
         buffer[: len(data)] = data
         self._done += len(data)
         if self._done > self._most:
-            raise _too_much(self._path, self._most)
+            raise InputError(
+                f"{self._path} unpacks to more than {self._most / 2**20:,.0f} MiB, {MOST_RATIO} "
+                "times its own size: unpack it first if it is a table"
+            )
         return len(data)
-
-
-def _too_much(path: str | Path, most: int) -> InputError:
-    return InputError(
-        f"{path} unpacks to more than {most / 2**20:,.0f} MiB, {MOST_RATIO} times its own size: "
-        "unpack it first if it is a table"
-    )
 
 
 def refuse_duplicates(path: Path, names: list[str]) -> None:
@@ -176,12 +146,7 @@ def sheet_as_arrow(path: Path, sheet: str | None, folder: Path) -> Path:
     import pyarrow as pa
     from pyarrow import feather
 
-    try:
-        import openpyxl  # type: ignore[import-untyped]  # noqa: F401
-    except ImportError as missing:
-        raise ImportError(
-            "Excel files need openpyxl: install it with pip install 'vennforest[excel]'"
-        ) from missing
+    needed("openpyxl", "Excel files", "excel")
     with zipfile.ZipFile(path) as parts:
         if sum(part.file_size for part in parts.infolist()) > MOST_BYTES:
             raise InputError(f"{path} unpacks to more than 1 GiB: write it as CSV or Parquet first")

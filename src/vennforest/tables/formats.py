@@ -78,11 +78,9 @@ class NumberFormat:
         """Return the format of a sample: one number such as ``1.234,5 €``."""
         found = _parts(text)
         if found is not None and not (found["limit"] or found["sign"] or found["second"]):
-            fitting = [name for name in DIGITS if _read(text, name) is not None]
-            values = {_value(text, name) for name in fitting}
-            if len(values) == 1:
-                unit = found["after"] or found["before"] or ""
-                return cls(fitting[0], unit)
+            read = {name: one for name in DIGITS if (one := _read(text, name)) is not None}
+            if len({one.value for one in read.values()}) == 1:
+                return cls(next(iter(read)), found["after"] or found["before"] or "")
         raise InputError(
             f"a format of numbers must be a sample such as {PLAIN}, {POINT} or {COMMA}, with a "
             f"unit if there is one, got {text!r}"
@@ -153,11 +151,6 @@ def _read(cell: str, digits: str) -> Number | None:
 def _parts(cell: str) -> re.Match[str] | None:
     cell = cell.strip()
     return CELL.fullmatch(cell) if len(cell) <= LONGEST else None
-
-
-def _value(cell: str, digits: str) -> float | None:
-    found = _read(cell, digits)
-    return None if found is None else found.value
 
 
 PROBED = 5

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vennforest._messages import nearest
+from vennforest._messages import listed, nearest, needed
 from vennforest._validation import InputError
 
 if TYPE_CHECKING:
@@ -20,29 +20,11 @@ def read_table(
     missing: Sequence[str] = (),
     sheet: str | None = None,
 ) -> pd.DataFrame:
-    """Read a table from CSV or TSV (also gzipped), Parquet, Arrow (Feather, IPC), or Excel.
+    """Return a table from a file, see `TableFile`; its index is 0, 1, …, and it has rows.
 
-    The format is detected from the content. Of a text file the first line names the columns; the
-    delimiter is the one of comma, semicolon, tab and bar that splits the lines most alike, and
-    with semicolons a decimal comma is understood.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    as_text : iterable of str
-        Columns that stay as they are written, of a text file: those whose types are declared.
-    missing : sequence of str
-        Cells that stand for missing values, beside those that always do.
-    sheet : str, optional
-        Of an Excel workbook; where it has one alone that need not be named.
-
-    Returns
-    -------
-    DataFrame
-        Its index is 0, 1, …; cells that say NA, NaN, null or nothing are missing. A column of a
-        text file in which every cell is a number, or every cell true or false, is one of numbers
-        or booleans; others stay text.
+    Columns ``as_text`` stay as they are written, of a text file: those whose types are declared.
+    Others become numbers or booleans where every cell is one. ``missing`` names cells that stand
+    for missing values, beside those that always do (NA, NaN, null or nothing).
     """
     need_pandas()
     from vennforest.tables.stream import TableFile
@@ -57,13 +39,8 @@ def read_table(
 
 def need_pandas() -> None:
     """Say what to install where pandas or pyarrow is missing."""
-    try:
-        import pandas  # noqa: F401
-        import pyarrow  # noqa: F401
-    except ImportError as missing:
-        raise ImportError(
-            "tables need pandas and pyarrow: install them with pip install 'vennforest[all]'"
-        ) from missing
+    for package in ("pandas", "pyarrow"):
+        needed(package, "tables")
 
 
 def find_column(table: pd.DataFrame, name: str, what: str = "column") -> str:
@@ -75,8 +52,5 @@ def find_name(names: list[str], name: str, what: str = "column", where: str = ""
     """Return a name that is among some, refused with close ones where it is not."""
     if name in names:
         return name
-    hint = nearest(name, names)
-    if not hint:
-        shown = ", ".join(map(repr, names[:8]))
-        hint = f": there are {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    hint = nearest(name, names) or f": there are {listed(names, 8)}"
     raise InputError(f"there is no {what} {name!r}{where}{hint}")

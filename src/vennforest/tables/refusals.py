@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from vennforest._validation import InputError
+from vennforest.tables.cells import number
 
 if TYPE_CHECKING:
     from vennforest.counts import ScoreGrid
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 
 def bad_score(name: str, value: Any, place: str, grid: ScoreGrid | None = None) -> InputError:
     """Return the error for a score that is no finite number, or is outside the grid."""
-    if grid is None or not _is_finite(value):
+    found = number(value)
+    if grid is None or found is None or not math.isfinite(found):
         return _bad(name, "finite scores", value, place)
     return InputError(
         f"column {name!r} must contain scores in [{grid.low:g}, {grid.high:g}], the range of the "
@@ -41,23 +43,11 @@ def _bad(name: str, what: str, value: Any, place: str) -> InputError:
     return InputError(f"column {name!r} must contain {what}, got {_shown(value)} in {place}")
 
 
-def _is_finite(value: Any) -> bool:
-    number = _number(value)
-    return number is not None and math.isfinite(number)
-
-
 def _shown(value: Any) -> str:
-    number = _number(value)
-    if number is not None and not math.isnan(number):
-        return f"{number:g}"
-    if number is not None or not isinstance(value, str):  # libraries have marks of their own
+    found = number(value)
+    if found is not None and not math.isnan(found):
+        return f"{found:g}"
+    if found is not None or not isinstance(value, str):  # libraries have marks of their own
         return "NaN or nothing"
     cell = repr(value)
     return cell if len(cell) <= 60 else cell[:59] + "…"
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None

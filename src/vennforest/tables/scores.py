@@ -43,9 +43,8 @@ def read_scores(
     ``place`` says what to call a row by its number in the index of the cells.
     """
     values, given = score_numbers(cells, name)
-    wrong = ~np.isfinite(values)
-    if grid is not None:
-        wrong |= (values < grid.low) | (values > grid.high)
+    low, high = (-np.inf, np.inf) if grid is None else (grid.low, grid.high)
+    wrong = ~np.isfinite(values) | (values < low) | (values > high)
     if wrong.any():
         at = int(wrong.argmax())
         raise bad_score(name, given(at), place(int(cells.index[at])), grid)
@@ -157,21 +156,17 @@ class ScoreColumns:
             if len(rows):
                 numbers_of = np.array([self._code[cell] for cell in cells], np.int64)
                 codes = numbers_of[which[which >= 0]]
-                columns = [
-                    read_scores(rows[name], name, self.table.place, grid) for name in self.scores
-                ]
-                scores, weight = _stacked(columns), self._weights(rows)
+                place, weight = self.table.place, None
+                columns = [read_scores(rows[name], name, place, grid) for name in self.scores]
+                scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
+                if self.weight is not None:
+                    weight = read_weights(rows[self.weight], self.weight, place)
                 if weight is not None and not weight.all():
                     there = weight > 0
                     scores, codes, weight = scores[there], codes[there], weight[there]
                 yield scores, codes, weight
             if self._progress is not None:
                 self._progress(done, self.table.n_rows)
-
-    def _weights(self, rows: pd.DataFrame) -> FloatArray | None:
-        if self.weight is None:
-            return None
-        return read_weights(rows[self.weight], self.weight, self.table.place)
 
 
 def _distinct(cells: pd.Series[Any], name: str) -> tuple[NDArray[np.intp], list[Any]]:
@@ -197,10 +192,6 @@ def _classes_of(cells: list[Any], target: str) -> tuple[list[Any], dict[Any, int
         )
     place = {label: code for code, label in enumerate(classes)}
     return classes, {cell: place[label] for cell, label in zip(cells, labels, strict=True)}
-
-
-def _stacked(columns: list[FloatArray]) -> FloatArray:
-    return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
 def _plain(cells: list[Any], target: str) -> list[Any]:

@@ -75,6 +75,8 @@ DATE_FORMATS = (
     "%m/%d/%y",
     "%d-%m-%Y",
     "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%Y.%m.%d",
     "%d-%b-%Y",
     "%d %b %Y",
 )
@@ -230,16 +232,15 @@ def _as_number(cells: pd.Series[Any]) -> NDArray[np.float64] | None:
         values = cells.to_numpy(dtype=np.float64)
         return np.where(np.isfinite(values), values, np.nan)[:, None]
     if kind in "Mm":
-        times = cells.to_numpy().astype(np.int64).astype(np.float64)
+        plain = "datetime64[us]" if kind == "M" else "timedelta64[us]"  # of time zones none
+        times = cells.to_numpy(dtype=plain).astype(np.int64).astype(np.float64)
         return np.where(cells.isna().to_numpy(), np.nan, times)[:, None]
     try:
         text = cells.astype(object).where(cells.notna(), "").astype(str)
-        values, names = text.to_numpy(dtype=object), np.unique(text.to_numpy(dtype=str))
+        names, codes = np.unique(text.to_numpy(dtype=str), return_inverse=True)
     except TypeError:
         return None
-    if len(names) > len(cells) / 4:
-        return None
-    return np.searchsorted(names, values.astype(str)).astype(np.float64)[:, None]
+    return None if len(names) > len(cells) / 4 else codes.astype(np.float64)[:, None]
 
 
 def misread(X: pd.DataFrame) -> dict[str, str]:
@@ -265,22 +266,25 @@ def _is_text(present: pd.Series[Any], name: str) -> bool:
     return Column(present, str(name)).learn()[0] == "text"
 
 
-def _format_of(date: str) -> str:
+def _format_of(date: str) -> str | None:
     """Return how to declare a format that reads a date, the day first where it may be."""
     for written in DATE_FORMATS:
         with suppress(ValueError):
             datetime.strptime(date, written)
             return f"date {written}"
-    return f"date {DATE_FORMATS[0]}"
+    return None
 
 
 def _text_of(sample: Sequence[str], name: str) -> str | None:
     """Say where numbers or dates became text."""
     if _share(LIKE_DATE.match, sample) >= MOSTLY:
+        written = _format_of(sample[0])
+        declare = (
+            "" if written is None else f", or declare their format: {_declared(name, written)}"
+        )
         return (
             f"{name!r} looks like dates, such as {sample[0]!r}, but is read as text: the format is "
-            "not a common one, or not the same in all cells. Write them as 2021-01-25, or declare "
-            f"their format: {_declared(name, _format_of(sample[0]))}."
+            f"not a common one, or not the same in all cells. Write them as 2021-01-25{declare}."
         )
     plain = [value for value in sample if number(value) is not None]
     like = [value for value in sample if LIKE_NUMBER.match(value) and any(map(str.isdigit, value))]

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from vennforest._files import files_of, one_line
 from vennforest._validation import InputError
-from vennforest.tables.arrow import ArrowFile, ParquetFiles, plain, to_frame
+from vennforest.tables.arrow import ArrowTable, plain, to_frame
 from vennforest.tables.cells import Column, numbers, without_markers
-from vennforest.tables.files import check_table_file, is_arrow, is_workbook, sheet_as_arrow
+from vennforest.tables.files import PARQUET, check_table_file, is_arrow, is_workbook, sheet_as_arrow
 from vennforest.tables.refusals import row_of
 from vennforest.tables.text import TextFormat, read_text, text_format, text_parts, with_point
 
@@ -33,13 +33,9 @@ class Batch:
 class TableFile:
     """A table in a file.
 
-    Parameters
-    ----------
-    path : Path
-        CSV or TSV (also gzipped), Parquet, or Arrow; the format is detected from the content. A
-        folder of Parquet files, or a pattern such as ``part-*.parquet``, is one table.
-    sheet : str, optional
-        Of an Excel workbook (.xlsx), which is read whole.
+    CSV or TSV, Parquet, or Arrow, also packed: the format is detected from the content. A folder of
+    Parquet files, or a pattern such as ``part-*.parquet``, is one table. An Excel workbook (.xlsx),
+    of which a ``sheet`` is named if it has several, is read whole.
     """
 
     def __init__(self, path: Path, sheet: str | None = None) -> None:
@@ -47,18 +43,19 @@ class TableFile:
         if sheet is not None and not is_workbook(path):
             raise InputError(f"{path} is no Excel workbook, and has no sheet {sheet!r}")
         self.text: TextFormat | None = None
-        self._arrow: ArrowFile | ParquetFiles | None = None
+        self._arrow: ArrowTable | None = None
         try:
-            several = files_of(path)
-            if not several and is_workbook(path):
+            self._several = files_of(path)
+            if not self._several and is_workbook(path):
                 self._unpacked = TemporaryDirectory(prefix="vennforest-")  # gone with this object
                 path = sheet_as_arrow(path, sheet, Path(self._unpacked.name))
-            head = b"" if several else check_table_file(path)
-            if several:
-                self._arrow = ParquetFiles(several)
-                self.names = self._arrow.names
-            elif is_arrow(head):
-                self._arrow = ArrowFile(path, head)
+            paths = self._several or [path]
+            heads = [check_table_file(one) for one in paths]
+            for one, head in zip(paths, heads, strict=True):
+                if self._several and not head.startswith(PARQUET):
+                    raise InputError(f"tables of several files must be Parquet, which {one} is not")
+            if is_arrow(heads[0]):
+                self._arrow = ArrowTable(paths, heads)
                 self.names = self._arrow.names
             else:
                 self.text = text_format(path)
@@ -75,15 +72,12 @@ class TableFile:
 
     def place(self, row: int) -> str:
         """Return what to call a row, counted from 0: its number from 1, and its file."""
-        if isinstance(self._arrow, ParquetFiles):
+        if self._several and self._arrow is not None:
             return self._arrow.place(row)
         return row_of(row, str(self.path))
 
     def read(self, as_text: Iterable[str] = (), missing: Sequence[str] = ()) -> pd.DataFrame:
-        """Return all rows; columns of a text file that are not to stay text may become numbers.
-
-        ``missing`` names cells that stand for missing values.
-        """
+        """Return all rows, see `read_table`."""
         if self._arrow is not None:
             return without_markers(to_frame(self._arrow.read()), missing)
         assert self.text is not None
@@ -117,41 +111,25 @@ class TableFile:
         the model, those ``carried`` are passed on; ``numbers`` names columns in which a comma may
         be a decimal comma.
         """
+        if self._arrow is not None:
+            first = 0
+            for some in self._arrow.parts(list(dict.fromkeys([*columns, *carried])), size):
+                rows = to_frame(some.select(list(columns)))
+                rows.index = pd.RangeIndex(first, first + len(rows))
+                first += len(rows)
+                kept = (some[name] for name in carried)
+                yield Batch(rows, [one.cast(plain(one.type)).combine_chunks() for one in kept])
+            return
+        assert self.text is not None
         try:
-            yield from (
-                self._text_batches(self.text, columns, carried, size, numbers)
-                if self.text is not None
-                else self._arrow_batches(columns, carried, size)
-            )
+            for part in text_parts(self.path, self.text, size):
+                others = [pa.array(part[name].astype(object), pa.string()) for name in carried]
+                rows = part[list(columns)]
+                if self.text.decimal == ",":
+                    rows = rows.assign(**{name: with_point(rows[name]) for name in numbers})
+                yield Batch(rows, others)
         except (OSError, EOFError) as error:
             raise self._unreadable(error) from error
-
-    def _text_batches(
-        self,
-        how: TextFormat,
-        columns: Sequence[str],
-        carried: Sequence[str],
-        size: int,
-        numbers: Sequence[str],
-    ) -> Iterator[Batch]:
-        for part in text_parts(self.path, how, size):
-            others = [pa.array(part[name].astype(object), pa.string()) for name in carried]
-            rows = part[list(columns)]
-            if how.decimal == ",":
-                rows = rows.assign(**{name: with_point(rows[name]) for name in numbers})
-            yield Batch(rows, others)
-
-    def _arrow_batches(
-        self, columns: Sequence[str], carried: Sequence[str], size: int
-    ) -> Iterator[Batch]:
-        assert self._arrow is not None
-        first = 0
-        for some in self._arrow.parts(list(dict.fromkeys([*columns, *carried])), size):
-            rows = to_frame(some.select(list(columns)))
-            rows.index = pd.RangeIndex(first, first + len(rows))
-            first += len(rows)
-            others = [some[name].cast(plain(some[name].type)).combine_chunks() for name in carried]
-            yield Batch(rows, others)
 
     def _unreadable(self, error: Exception) -> InputError:
         return InputError(f"{self.path} cannot be read: {one_line(error)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._messages import not_one_of
+from vennforest._messages import listed, not_one_of
 from vennforest._validation import InputError
 from vennforest.tables import screening
 from vennforest.tables.cells import Column
@@ -30,28 +30,13 @@ FEW_FRACTIONS = 20
 
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
-    """A table split into X and y.
+    """A table split into X, whose index is the row in the file, from 0, and y.
 
-    Attributes
-    ----------
-    X : DataFrame of shape (n, d)
-        The other columns; its index is the row in the file, from 0.
-    y : ndarray of shape (n,)
-        Labels: integers, booleans or text.
-    target : str
-        The column the labels come from.
-    name : str
-        What the table is called.
-    notes : list of str
-        Remarks on what was left out or looks doubtful, one sentence each.
-    types : dict of str to str
-        What columns of X were declared to contain, see `TableColumns`.
-    left : list of str
-        Columns left out as identifiers.
-    suspects : dict of str to str
-        Columns to check: ``"leak"``, one that alone predicts the label almost without error,
-        ``"id"``, one left out as an ID that several rows share, or ``"text"``, numbers or dates
-        that are read as text.
+    The ``notes`` are remarks on what was left out or looks doubtful, a sentence each; ``types`` is
+    what columns of X were declared to contain, ``left`` names those left out as identifiers.
+    ``suspects`` are columns to check: ``"leak"``, one that alone predicts the label almost without
+    error, ``"id"``, one left out as an ID that several rows share, or ``"text"``, numbers or dates
+    that are read as text.
     """
 
     X: pd.DataFrame
@@ -83,25 +68,8 @@ def split_target(
 
     An identifier is a column of running numbers, of text that differs in nearly every row and is
     no prose, or of a number that differs in every row where its name says what it is or chance
-    would have left equal ones.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As ``read_table`` returns it.
-    target : str
-        The column of labels.
-    drop : list of str, optional
-        Columns to leave out.
-    name : str
-        What the table is called.
-    keep : list of str, optional
-        Columns that stay though they look like identifiers.
-    screened : bool
-        Whether identifiers are left out, and remarks made on doubtful columns.
-    types : mapping of str to str, optional
-        What columns contain, see `TableColumns`; those to drop are left out, and others stay though
-        they look like identifiers.
+    would have left equal ones. Columns to ``keep`` and those of declared ``types`` stay even so;
+    only if ``screened`` are identifiers left out, and remarks made on doubtful columns.
     """
     target = find_column(table, target)
     types = {
@@ -144,16 +112,7 @@ def split_target(
 def load_example(
     name: str, target: str | None = None, drop: list[str] | None = None
 ) -> LabelledTable:
-    """Return a data set that scikit-learn ships.
-
-    Parameters
-    ----------
-    name : {"breast-cancer", "digits", "iris", "wine"}
-    target : str, optional
-        The column to predict; by default the data set's own.
-    drop : list of str, optional
-        Columns to leave out.
-    """
+    """Return a data set that scikit-learn ships, with its own or another column to predict."""
     from sklearn import datasets
 
     own = {
@@ -233,10 +192,10 @@ def _screened(
     notes += remarks
     found = {n: why for n, why in screening.identifiers(X).items() if n not in kept}
     if found and len(found) == len(X.columns):
-        notes.append(f"All columns look like identifiers ({_shown(found)}), and are kept.")
+        notes.append(f"All columns look like identifiers ({listed(found, 8)}), and are kept.")
     elif found:
         reasons = "; ".join(
-            f"{_shown([n for n in found if found[n] == why])}: {why}"
+            f"{listed([n for n in found if found[n] == why], 8)}: {why}"
             for why in dict.fromkeys(found.values())
         )
         notes.append(
@@ -258,7 +217,7 @@ def _screened(
     if alone:
         many = len(alone) > 1
         notes.append(
-            f"Possible leakage: {_shown(alone)} alone {'predict' if many else 'predicts'} the "
+            f"Possible leakage: {listed(alone, 8)} alone {'predict' if many else 'predicts'} the "
             f"label almost without error. If {'they were' if many else 'it was'} recorded after "
             f"the outcome, leave {'them' if many else 'it'} out with --drop; "
             "if not, say so with --keep."
@@ -267,15 +226,9 @@ def _screened(
     same = screening.constants(X)
     if same:
         notes.append(
-            f"{_shown(same)} {'have' if len(same) > 1 else 'has'} one value in every row and "
+            f"{listed(same, 8)} {'have' if len(same) > 1 else 'has'} one value in every row and "
             f"{'carry' if len(same) > 1 else 'carries'} no information."
         )
     misread = screening.misread(X.drop(columns=[n for n in types if n in X.columns]))
     suspects |= {name: "text" for name, why in misread.items() if "is read as text" in why}
     return whole, [*notes, *misread.values()], suspects
-
-
-def _shown(names: Iterable[str], most: int = 8) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(map(repr, listed[:most])) + more

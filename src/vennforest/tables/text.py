@@ -207,15 +207,10 @@ def _encoding(path: Path, sample: bytes) -> str:
         sample.decode("utf-8")
     except UnicodeDecodeError as error:
         if error.start < len(sample) - 4:  # not only a letter cut in two at the end of the sample
-            if not _printable(sample):
+            if any(bytes([i]) in sample for i in range(32) if i not in (9, 10, 12, 13)):
                 raise _binary(path) from None
             return "cp1252"
     return "utf-8-sig"
-
-
-def _printable(sample: bytes) -> bool:
-    control = sum(sample.count(bytes([i])) for i in range(32) if i not in (9, 10, 12, 13))
-    return control == 0
 
 
 def _binary(path: Path) -> InputError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 import warnings
 from collections.abc import Mapping
 from datetime import datetime
@@ -31,13 +30,9 @@ FORM = (
 
 
 def read_types(given: Path | str) -> dict[str, str]:
-    """Return what a user says that columns contain, in a file or in so many words.
-
-    That is JSON, a file of JSON, or one of TOML where its name ends in ``.toml``; see
-    `TableColumns`.
-    """
+    """Return what a user says that columns contain: JSON, or a file of it; see `TableColumns`."""
     if str(given).lstrip().startswith("{"):
-        return check_types(_parsed(str(given), "--types", toml=False), "--types")
+        return check_types(_parsed(str(given), "--types"), "--types")
     path = Path(given)
     try:
         refuse_special(path)
@@ -48,12 +43,12 @@ def read_types(given: Path | str) -> dict[str, str]:
         raise InputError(f"{path} must contain {FORM}, got no text") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {one_line(error)}") from None
-    return check_types(_parsed(text, str(path), toml=path.suffix.lower() == ".toml"), str(path))
+    return check_types(_parsed(text, str(path)), str(path))
 
 
-def _parsed(text: str, what: str, *, toml: bool) -> Any:
+def _parsed(text: str, what: str) -> Any:
     try:
-        return tomllib.loads(text) if toml else json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=_once)
     except ValueError as error:
         raise InputError(f"{what} must contain {FORM}, got text with a fault: {error}") from None
     except RecursionError:

@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._messages import needed
 from vennforest._state import stored
 from vennforest._validation import InputError, require
 from vennforest.tables.columns import TableColumns, as_pandas
@@ -44,11 +45,8 @@ def table_pipeline(
         Takes numbers, among them NaN, as scikit-learn's forests do.
     random_state : int, RandomState instance or None, default=None
         Of the encoder of text.
-    types : dict of str to str, optional
-        What columns contain where that is not to be guessed, such as
-        ``{"price": "number 1.234,5 €", "seen": "date %d.%m.%Y"}``, see `TableColumns`.
-    missing : list of str, optional
-        Cells that stand for missing values, such as ``["n.d.", "-"]``.
+    types, missing
+        As of `TableColumns`.
 
     Returns
     -------
@@ -157,13 +155,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: pd.DataFrame, y: object = None) -> Self:
-        """Learn the categories and the encoders of text and dates.
-
-        Parameters
-        ----------
-        X : pandas DataFrame of shape (n, d)
-            Columns of float64, of datetime64, or of objects: str and None.
-        y : ignored
+        """Learn the categories and the encoders of text and dates, of a data frame (n, d).
 
         Raises
         ------
@@ -192,16 +184,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self._learnt.encodings
 
     @property
-    def encoders_(self) -> dict[str, Any]:
-        """Of each column of text or dates skrub's encoder."""
-        return self._learnt.encoders
-
-    @property
-    def one_hot_(self) -> OneHotEncoder | None:
-        """The encoder of all categories together."""
-        return self._learnt.one_hot
-
-    @property
     def sources_(self) -> NDArray[Any]:
         """The column that each output comes from, of shape (n_outputs,)."""
         outputs = self._learnt.outputs
@@ -218,13 +200,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return len(self._learnt.encodings)
 
     def transform(self, X: pd.DataFrame) -> NDArray[np.float32]:
-        """Return the numbers, shape (m, n_outputs), in the order of the columns, as float32.
-
-        Parameters
-        ----------
-        X : pandas DataFrame of shape (m, d)
-            With the columns of training, of the same types.
-        """
+        """Return the numbers, shape (m, n_outputs), in the order of the columns, as float32."""
         check_is_fitted(self, "sources_")
         X = as_pandas(X)
         sources = self.sources_
@@ -235,13 +211,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         plain = self._learnt.columns("number")
         if plain:
             table[:, by_encoding == "number"] = X[plain].to_numpy(dtype=np.float32)
-        if self.one_hot_ is not None:
+        if self._learnt.one_hot is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # categories not met before are none of them
-                table[:, by_encoding == "category"] = self.one_hot_.transform(
+                table[:, by_encoding == "category"] = self._learnt.one_hot.transform(
                     _categories(X, self._learnt.columns("category"))
                 )
-        for name, encoder in self.encoders_.items():
+        for name, encoder in self._learnt.encoders.items():
             encoded = encoder.transform(_for_skrub(X[name]))
             table[:, sources == name] = encoded.to_numpy(dtype=np.float32)
         return table
@@ -274,15 +250,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return "category" if column.nunique() < self.cardinality_threshold else "text"
 
     def _encoder(self, column: pd.Series[Any], encoding: Encoding) -> Any:
-        try:
-            from skrub import DatetimeEncoder, StringEncoder
-        except ImportError as missing:
-            raise ImportError(
-                "tables with text or dates need skrub: install it with "
-                "pip install 'vennforest[all]'"
-            ) from missing
-        text = encoding == "text"
-        encoder = StringEncoder(random_state=self.random_state) if text else DatetimeEncoder()
+        skrub = needed("skrub", "tables with text or dates")
+        encoder = (
+            skrub.StringEncoder(random_state=self.random_state)
+            if encoding == "text"
+            else skrub.DatetimeEncoder()
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a small table has fewer pieces of text than 30
             encoder.fit_transform(_for_skrub(column))

@@ -100,14 +100,9 @@ class Term:
         return self.max(-1.0 * self).unless_above(least, 0.0, self)
 
     def look_up(self, start: FloatArray, columns: Mapping[str, FloatArray]) -> dict[str, Term]:
-        """Return what stands in the interval of the number, for each column of a table.
+        """Return what stands in the interval of the number, for each column (m,) of a table.
 
-        Parameters
-        ----------
-        start : ndarray of shape (m - 1,)
-            Increasing; row i applies from ``start[i - 1]`` on and below ``start[i]``, row 0 below
-            all of them.
-        columns : dict of str to ndarray of shape (m,)
+        Row i applies from ``start[i - 1]`` on and below ``start[i]``, which increase, (m - 1,).
         """
         return _looked_up(self, start, columns)
 
@@ -191,6 +186,11 @@ def on_grid(score: Score, grid: ScoreGrid) -> OnGrid:
     return OnGrid(score, grid, middle.logistic() if grid.on == "logit" else middle)
 
 
+def no_formula(kind: str, value: object) -> ValueError:
+    """Return the error of something that has no formula."""
+    return ValueError(f"a formula must be of a {kind} that has one, got {value}")
+
+
 def summed(terms: Iterable[Term]) -> Term:
     """Return the sum."""
     return reduce(Term.__add__, terms)
@@ -212,23 +212,18 @@ class Language(Protocol[Code]):
 
     def score(self, column: int) -> Code:
         """Return a column of scores."""
-        ...
 
     def number(self, value: float) -> Code:
         """Return a constant."""
-        ...
 
     def apply(self, operation: Operation, *terms: Code) -> Code:
         """Return what an operation makes of terms."""
-        ...
 
     def look_up(self, table: Steps, x: Code) -> Mapping[str, Code]:
         """Return what stands in the interval of x, by the names of the columns."""
-        ...
 
     def keep(self, term: Code) -> Code:
         """Return the same term, computed once for several uses."""
-        ...
 
 
 def parts_of(term: Term) -> tuple[Term | float, ...]:
@@ -286,24 +281,16 @@ def written(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
 
 def after(scores: FloatArray) -> FloatArray:
     """Return the smallest float above each score."""
-    above: FloatArray = np.nextafter(scores, np.inf)
-    return above
+    return np.nextafter(scores, np.inf)
 
 
 def first_where(
     test: Callable[[FloatArray], NDArray[np.bool_]], low: float, high: float, n: int
 ) -> FloatArray:
-    """Return the smallest floats (n,) in [low, high] for which a rising test is true.
+    """Return the smallest floats (n,) in [low, high] for which a test of scores (n,) is true.
 
-    Halving over the floats in their order, so not the last bit is left open.
-
-    Parameters
-    ----------
-    test : callable
-        From scores (n,) to booleans (n,); true at ``high``, and never false above where it is
-        true.
-    low, high : float
-    n : int
+    It is true at ``high``, and never false above where it is true. Halving over the floats in their
+    order leaves not the last bit open.
     """
     left, right = (np.repeat(_order(np.array([end])), n) for end in (low, high))
     while (left < right).any():

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from importlib import import_module
-from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import attrs
@@ -36,16 +35,15 @@ from vennforest._validation import (
     number,
     require,
 )
-from vennforest.calibrators.core.formula import LOWEST, Computed, Term, Terms, summed
+from vennforest.calibrators.core.formula import LOWEST, Computed, Term, Terms, no_formula, summed
 from vennforest.calibrators.core.scores import (
     SMALLEST,
     HigherIs,
-    direction_of,
     reversed_at,
     reversed_counts,
 )
 from vennforest.counts import ScoreCounts, ScoreGrid
-from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
+from vennforest.multiprobability import Merge, Multiprobability, merge_formula, scale_into_bounds
 from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 
 Dialect = Literal["duckdb", "spark", "postgres"]
@@ -56,7 +54,7 @@ class CalibrationTable(NamedTuple):
     """Intervals of the score, ascending, and what a calibrator of two classes says in each.
 
     Row i applies to scores s with ``start[i] <= s < start[i + 1]``, the last one for all from
-    ``start[-1]`` on. Arrays of shape (m,), or None where the calibrator has no such column.
+    ``start[-1]`` on. All arrays have shape (m,).
     """
 
     start: FloatArray
@@ -66,7 +64,7 @@ class CalibrationTable(NamedTuple):
     p1: FloatArray | None
     """Upper probability of the second class, in [0, 1]; None without bounds."""
     p: FloatArray | None
-    """Probability of the second class, in [0, 1]; None where it moves within intervals."""
+    """Probability of the second class, in [0, 1]; None with ``merge="smooth"``: it moves within."""
 
 
 def exports() -> Any:
@@ -108,34 +106,17 @@ class Nothing(Learnt):
 @stored("fitted-calibrator")
 @attrs.frozen(eq=False)
 class Fitted:
-    """The fitted state of a calibrator.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (k,)
-        The labels, sorted.
-    learnt : Learnt
-        What ``_fit`` returned.
-    n_given : int
-        How many examples ``fit`` was given; 0 where it was counts, or where they are forgotten.
-    row_of : ndarray of shape (n_given,) or None
-        The row of each example that reached ``_fit``, -1 for one of weight zero; None: its own.
-    grid : ScoreGrid or None
-        The grid that new scores are put on.
-    reversed_at : float or None
-        New scores s, on the grid if there is one, are replaced by ``reversed_at - s``, where high
-        ones mean that the second class is less likely.
-    shift : ShiftedPrior or None
-        Class frequencies in the place of those calibrated on.
-    """
+    """The fitted state of a calibrator."""
 
     classes: NDArray[Any] = attrs.field(validator=labels)
     learnt: Learnt = attrs.field(validator=instance_of(Learnt))
     n_given: int = attrs.field(default=0, validator=number(0, integer=True))
+    """How many examples ``fit`` was given; 0 where it was counts, or where they are forgotten."""
     row_of: IntArray | None = None
+    """The row of each that reached ``_fit``, (n_given,), -1 of weight zero; None: its own."""
     grid: ScoreGrid | None = attrs.field(default=None, validator=optional(instance_of(ScoreGrid)))
-
     reversed_at: float | None = attrs.field(default=None, validator=optional(number()))
+    """New scores s, on the grid if there is one, are replaced by ``reversed_at - s``."""
     shift: ShiftedPrior | None = attrs.field(
         default=None, validator=optional(instance_of(ShiftedPrior))
     )
@@ -239,8 +220,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             weight = check_weights(weight, len(weight))
         at = None
         if higher_is != "likelier":
-            at = direction_of(scores, codes, weight, len(labels), higher_is)
-        scores = scores if at is None else at - scores
+            seen = ScoreCounts.from_scores(
+                scores, codes, sample_weight=weight, classes=np.arange(len(labels))
+            )
+            at = reversed_at(seen, higher_is)
+            scores = scores if at is None else at - scores
         learnt = self._fit(scores, codes, weight, len(labels))
         self._fitted = Fitted(labels, learnt, n_given, row_of, reversed_at=at)
         return self
@@ -261,7 +245,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Learn the map from counts of the classes at scores, as from the examples themselves.
 
         Counts of parts of a data set add up, wherever the parts are. The fit is that of ``fit``
-        to the examples they count, to rounding.
+        to the examples they count, to rounding; it knows no single ones, so ``left_out`` must be
+        None.
 
         Parameters
         ----------
@@ -271,11 +256,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             scores on that grid.
         higher_is : {"likelier", "safer", "auto"}, default="likelier"
             As of ``fit``.
-
-        Returns
-        -------
-        self
-            Which knows no single examples, so ``left_out`` must be None.
 
         Raises
         ------
@@ -321,17 +301,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _formula(self, scores: Terms) -> Terms:
         """Return the probabilities as formulas of scores: what every export is written from.
 
-        Parameters
-        ----------
-        scores : tuple of Term
-            The score of the second class (two classes), or one a class.
-
-        Returns
-        -------
-        tuple of Term
-            The probability of the second class (two classes), or one a class.
+        Both are of the second of two classes, or there is one a class.
         """
-        raise ValueError(f"a formula must be of a calibrator that has one, got {self}")
+        raise no_formula("calibrator", self)
 
     def _formulas(self, scores: Terms) -> dict[str, Terms]:
         """Return the formulas of ``p``, and of ``p0`` and ``p1`` where there are bounds."""
@@ -406,16 +378,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     ) -> Self:
         """Return this calibrator for a population with other shares of the classes.
 
-        As `CalibratedClassifier.with_prior`: objects of each class stay as they are, and the odds
-        of every probability and bound are multiplied. This calibrator stays as it is.
-
-        Parameters
-        ----------
-        shares : mapping of label to float
-            The share of each class there; classes that are not named share the rest.
-        instead_of : mapping of label to float, optional
-            The shares that calibration examples were drawn from; by default those of the examples,
-            which only `VennAbers` keeps.
+        As `CalibratedClassifier.with_prior`, but only `VennAbers` keeps the present shares; of
+        other calibrators ``instead_of`` must name them. This calibrator stays as it is.
 
         Raises
         ------
@@ -423,20 +387,17 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             If a label is unknown, shares do not fit, or the present ones are not known.
         """
         check_is_fitted(self, "classes_")
-        if has_bounds(self) and not isinstance(self, VennPredictor):
-            raise InputError(
-                f"with_prior is for calibrators of vennforest, got {type(self).__name__}, whose "
-                "bounds would not be shifted"
-            )
         fitted = self._fitted
         known = self._class_shares() if fitted.shift is None else fitted.shift.shares
-        if known is None and instead_of is None:
-            raise InputError(
-                f"instead_of must be given with a {type(self).__name__}, which has not kept the "
-                "shares of the classes that it was calibrated on"
-            )
         if known is None:
-            known = np.full(len(fitted.classes), 1 / len(fitted.classes))
+            k = len(fitted.classes)
+            if instead_of is None or len(instead_of) < k - 1:
+                raise InputError(
+                    f"instead_of must be given for {k - 1} classes or all with a "
+                    f"{type(self).__name__}, which has not kept the shares of the classes that it "
+                    f"was calibrated on, got {instead_of}"
+                )
+            known = np.full(k, 1 / k)  # of no account where one class at most is left
         shift = ShiftedPrior.of(shares, instead_of, known, fitted.shift, fitted.classes)
         made = copy.copy(self)
         made._fitted = attrs.evolve(fitted, shift=shift)
@@ -452,15 +413,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Return the map of two classes as a table, where it is constant on intervals.
 
         Venn–Abers, isotonic calibration (``"step"`` and ``"nearest"``), and Venn with a taxonomy
-        that has a name.
-
-        Returns
-        -------
-        CalibrationTable
-            ``start``, ``p0``, ``p1`` and ``p``, arrays of shape (m,): what applies to scores from
-            each start up to the next, equal to what the calibrator answers to the last bit. p0
-            and p1 are None without bounds, and p with ``merge="smooth"``, which moves within the
-            intervals. ``pandas.DataFrame(table._asdict())`` is a data frame.
+        that has a name. The table is equal to what the calibrator answers to the last bit;
+        ``pandas.DataFrame(table._asdict())`` is a data frame.
 
         Raises
         ------
@@ -474,18 +428,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def to_json(self, *, confidence: bool = False) -> str:
         """Return the fitted calibrator as JSON, which any program can read.
 
+        The schema is in ``docs/calibrator-json.md``. Single calibration examples are not written,
+        as after ``fit_counts``.
+
         Parameters
         ----------
         confidence : bool, default=False
             Whether other programs are to find the ends of the confidence intervals of level .95
             too, ``low95`` and ``high95``.
-
-        Returns
-        -------
-        str
-            A document of the schema in ``docs/calibrator-json.md``: what was learnt, and its
-            formulas and tables, for programs that only apply it.
-            Single calibration examples are not in it, as after ``fit_counts``.
 
         Raises
         ------
@@ -498,26 +448,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Return the calibrator that ``to_json`` has written.
+        """Return the calibrator that ``to_json`` has written, called on a class only one of it.
 
         It answers what the written one answered, to the last bit on a machine with the same
         library. Nothing in a document is executed, and every part is checked.
 
-        Parameters
-        ----------
-        text : str or bytes
-            The document.
-
-        Returns
-        -------
-        Calibrator
-            Of the class it was written from; called on a class, only of that one.
-
         Raises
         ------
         InputError
-            A ``ValueError``: the document is none that ``to_json`` could have written, or of a
-            calibrator of another class.
+            If ``to_json`` could not have written it, or it is of another class.
         """
         calibrator = exports().from_json(text)
         if not isinstance(calibrator, cls):
@@ -558,14 +497,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         str
             A SELECT of all columns and ``p0``, ``p1`` (with bounds), ``p``, and if asked for
             ``low95`` and ``high95``, which are NULL where the score is NULL, NaN, infinite, or
-            refused by ``predict_proba``; of more than two classes ``p_`` and the label, for each.
-            Rows come in no order.
+            refused by ``predict_proba``; of more than two classes each with ``_`` and a label.
 
         Raises
         ------
         ValueError
-            If the dialect is none of these, bounds are of more than two classes, or the
-            calibrator contains a function of the user's.
+            If the dialect is none of these, or the calibrator contains a function of the user's.
 
         Notes
         -----
@@ -629,11 +566,9 @@ class BinaryMap(Protocol):
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,)."""
-        ...
 
     def formula(self, x: Term) -> Term:
         """Return the probability as a formula of the score."""
-        ...
 
 
 @stored("maps")
@@ -654,6 +589,19 @@ class Maps(Learnt):
             len(self.maps) == (1 if k == 2 else k), "maps must be one for each column of scores"
         )
 
+    def read(self, scores: FloatArray) -> FloatArray:
+        """Return probabilities (n, 2) for scores (n,), or each map's (n, k) of scores (n, k)."""
+        if scores.ndim == 1:
+            p = self.maps[0](scores)
+            return np.column_stack([1 - p, p])
+        columns = map(np.ascontiguousarray, scores.T)
+        return np.column_stack([one(x) for one, x in zip(self.maps, columns, strict=True)])
+
+    def formulas(self, scores: Terms) -> Terms:
+        """Return the probabilities, normalised, as formulas."""
+        p = tuple(one.formula(x) for one, x in zip(self.maps, scores, strict=True))
+        return p if len(p) == 1 else normalised_formula(p, scores)
+
 
 class OneVsRestCalibrator(Calibrator):
     """A calibrator for two classes; for more, one map per class against the rest, normalised.
@@ -663,14 +611,14 @@ class OneVsRestCalibrator(Calibrator):
     """
 
     _learns: ClassVar[type[Maps]] = Maps
+    _learnt: Maps
     _map_type: ClassVar[type | tuple[type, ...]] = object
     """The class of its maps."""
 
     @property
     def maps_(self) -> tuple[Any, ...]:
         """The fitted maps: one of the second class's score (two classes), else one a class."""
-        maps: tuple[Any, ...] = self._learnt.maps
-        return maps
+        return self._learnt.maps
 
     def _check_parameters(self) -> None:
         kind = self._map_type
@@ -701,17 +649,11 @@ class OneVsRestCalibrator(Calibrator):
         return Maps([self._fit_map(*column) for column in columns])
 
     def _formula(self, scores: Terms) -> Terms:
-        p = tuple(one.formula(x) for one, x in zip(self._learnt.maps, scores, strict=True))
-        return p if len(p) == 1 else normalised_formula(p, scores)
+        return self._learnt.formulas(scores)
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        if scores.ndim == 1:
-            p = self._learnt.maps[0](scores)
-            return np.column_stack([1 - p, p])
-        p = np.column_stack(
-            [one(np.ascontiguousarray(scores[:, j])) for j, one in enumerate(self._learnt.maps)]
-        )
-        return normalise(p, scores)
+        p = self._learnt.read(scores)
+        return p if scores.ndim == 1 else normalise(p, scores)
 
 
 NUMBERS = 1 << 13
@@ -723,24 +665,6 @@ def blocks(n: int, columns: int = 1) -> Iterator[slice]:
     rows = max(1, NUMBERS // columns)
     for start in range(0, n, rows):
         yield slice(start, min(start + rows, n))
-
-
-def in_blocks(function: Callable[[FloatArray], FloatArray], scores: FloatArray) -> FloatArray:
-    """Return what a function gives for scores (n,) or (n, k), which looks at each row by itself.
-
-    The same as all at once, several times as fast where it makes arrays on the way.
-    """
-    columns = 1 if scores.ndim == 1 else scores.shape[1]
-    if scores.size <= NUMBERS:
-        return function(scores)
-    out: FloatArray | None = None
-    for block in blocks(len(scores), columns):
-        found = function(scores[block])
-        if out is None:
-            out = np.empty((len(scores), *found.shape[1:]))
-        out[block] = found
-    assert out is not None
-    return out
 
 
 def normalised_formula(p: Terms, raw: Terms) -> Terms:
@@ -775,18 +699,11 @@ def normalise(p: FloatArray, raw: FloatArray) -> FloatArray:
 
 
 def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return bounds of each class's probability that contain before and after normalisation.
+    """Return bounds of each class's probability that are right before and after normalisation.
 
-    Parameters
-    ----------
-    p0, p1 : ndarray of shape (n, k)
-        Lower and upper probability of each class against the rest, in [0, 1], ``p0 <= p1``.
-
-    Returns
-    -------
-    lower, upper : ndarray of shape (n, k)
-        In [0, 1], with ``lower <= p0`` and ``upper >= p1``; every row of ``lower`` sums to at most
-        1 and every row of ``upper`` to at least 1, so probabilities lie between them.
+    From lower and upper probabilities (n, k) of each class against the rest, in [0, 1]. Every row
+    of ``lower`` sums to at most 1 and every row of ``upper`` to at least 1, so probabilities lie
+    between them.
 
     Notes
     -----
@@ -852,8 +769,7 @@ def _group_numbers(groups: ArrayLike, n: int) -> IntArray:
 class BoundedCalibrator(Calibrator):
     """Base of calibrators with bounds: Venn predictors, and a user's own.
 
-    A subclass has ``fit`` and ``predict_proba`` from here, and gives ``_fit``,
-    ``predict_multiprobability`` and, for ``merge="smooth"``, ``predict_smooth``.
+    A subclass gives ``_fit``, ``_multiprobability`` and, for ``merge="smooth"``, ``_smooth``.
 
     Parameters
     ----------
@@ -864,6 +780,15 @@ class BoundedCalibrator(Calibrator):
     merge: Merge
 
     @abstractmethod
+    def _multiprobability(
+        self, scores: FloatArray, absent: LeftOut | None = None
+    ) -> Multiprobability:
+        """Return the bounds for checked scores, each without what is ``absent`` for it."""
+
+    def _smooth(self, scores: FloatArray) -> FloatArray:
+        """Return the smooth estimates for checked scores."""
+        raise ValueError(f'merge must not be "smooth": {type(self).__name__} has no such estimates')
+
     def predict_multiprobability(
         self,
         scores: ArrayLike,
@@ -871,7 +796,35 @@ class BoundedCalibrator(Calibrator):
         *,
         groups: ArrayLike | None = None,
     ) -> Multiprobability:
-        """Return lower and upper probabilities of every class: see `VennAbers`."""
+        """Return lower and upper probabilities of every class.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,) or (m, k)
+            New scores, of the kind given to ``fit``.
+        left_out : array-like of int of shape (m,), optional
+            For each new score the calibration example, numbered as given to ``fit``, that leaves
+            the calibration set for it; -1: none. `VennAbers` answers exactly as if fitted without
+            it; `Venn` takes its weight from the counts, with the categories as they are.
+        groups : array-like of shape (n,), optional
+            The group of every calibration example, as given to ``fit``, in labels of one kind:
+            with the left-out example its whole group is left out.
+
+        Returns
+        -------
+        Multiprobability
+            Bounds of shape (m, k), in [0, 1]. For two classes ``p0`` and ``p1``.
+
+        Raises
+        ------
+        ValueError
+            If scores are NaN or infinite or have another number of columns than in ``fit``, or
+            ``left_out`` does not have m numbers from -1 to n - 1, or ``groups`` n labels.
+        """
+        new = self._check_new(scores)
+        bounds = self._multiprobability(new, self._left_out(left_out, groups, len(new)))
+        shift = self._fitted.shift
+        return bounds if shift is None else shift_bounds(bounds, shift.factors)
 
     def _left_out(
         self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
@@ -908,26 +861,21 @@ class BoundedCalibrator(Calibrator):
         return LeftOut(rows if row_of is None else np.where(rows < 0, -1, row_of[rows]), None)
 
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
-        """Return the smooth estimates (m, k) that ``merge="smooth"`` clips into the bounds."""
-        raise ValueError(f'merge must not be "smooth": {type(self).__name__} has no such estimates')
+        """Return the smooth estimates (m, k) that ``merge="smooth"`` clips into the bounds.
 
-    def _check_merge(self) -> None:
-        check_option(self.merge, Merge, "merge")
+        Raises
+        ------
+        ValueError
+            If ``merge`` was not ``"smooth"`` at ``fit``.
+        """
+        return self._smooth(self._check_new(scores))
 
     def _check_parameters(self) -> None:
-        self._check_merge()
+        check_option(self.merge, Merge, "merge")
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         smooth = self._smooth(scores) if self.merge == "smooth" else None
         return self._multiprobability(scores).merge(self.merge, smooth)
-
-    def _multiprobability(self, scores: FloatArray) -> Multiprobability:
-        """Return the bounds for scores that are checked already."""
-        return self.predict_multiprobability(scores)
-
-    def _smooth(self, scores: FloatArray) -> FloatArray:
-        """Return the smooth estimates for scores that are checked already."""
-        return self.predict_smooth(scores)
 
     def _formula(self, scores: Terms) -> Terms:
         return self._formulas(scores)["p"]
@@ -939,12 +887,10 @@ class BoundedCalibrator(Calibrator):
             if "p" not in found:
                 low, up = found["p0"], found["p1"]
                 smooth = self._smooth_formulas(scores) if self.merge == "smooth" else low
-                p = tuple(map(self._merged_formula, low, up, smooth))
+                p = tuple(map(partial(merge_formula, self.merge), low, up, smooth))
                 found["p"] = scaled_formulas(p, low, up)
             return found
         start = self._starts()
-        if start is None:
-            raise _no_formula(self)
         rows = np.append(LOWEST, start)
         bounds = self._multiprobability(rows)
         columns = {"p0": bounds.p0, "p1": bounds.p1}
@@ -958,86 +904,15 @@ class BoundedCalibrator(Calibrator):
 
     def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
         """Return ``p0`` and ``p1`` of each of several classes, and ``p`` if that is looked up."""
-        raise _no_formula(self)
+        raise no_formula("calibrator", self)
 
-    def _merged_formula(self, low: Term, up: Term, smooth: Term) -> Term:
-        """Return the formula of `Multiprobability.merge` for one class."""
-        if self.merge == "log":
-            return up / (1.0 - low + up)
-        if self.merge == "brier":
-            return up + (low * low - up * up) / 2.0
-        return (low + up) / 2.0 if self.merge == "midpoint" else smooth.clip(low, up)
-
-    def _starts(self) -> FloatArray | None:
-        """Return where bounds for two classes may change, increasing; None if not known."""
-        return None
+    def _starts(self) -> FloatArray:
+        """Return where bounds for two classes may change, increasing."""
+        raise no_formula("calibrator", self)
 
     def _smooth_formulas(self, scores: Terms) -> Terms:
         """Return the smooth estimates, of the second of two classes or of each of more."""
-        raise _no_formula(self)
-
-
-class VennPredictor(BoundedCalibrator):
-    """What Venn and Venn–Abers predictors share: a subclass gives ``_fit`` and two methods."""
-
-    @abstractmethod
-    def _multiprobability(self, scores: FloatArray, absent: LeftOut | None = None) -> Any:
-        """Return the bounds for checked scores, each without what is ``absent`` for it."""
-
-    @abstractmethod
-    def _smooth(self, scores: FloatArray) -> FloatArray: ...
-
-    def predict_multiprobability(
-        self,
-        scores: ArrayLike,
-        left_out: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-    ) -> Multiprobability:
-        """Return lower and upper probabilities of every class.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,) or (m, k)
-            New scores, of the kind given to ``fit``.
-        left_out : array-like of int of shape (m,), optional
-            For each new score the calibration example, numbered as given to ``fit``, that leaves
-            the calibration set for it; -1: none. `VennAbers` answers exactly as if fitted without
-            it; `Venn` takes its weight from the counts, with the categories as they are.
-        groups : array-like of shape (n,), optional
-            The group of every calibration example, as given to ``fit``, in labels of one kind:
-            with the left-out example its whole group is left out.
-
-        Returns
-        -------
-        Multiprobability
-            Bounds of shape (m, k), in [0, 1]. For two classes ``p0`` and ``p1``.
-
-        Raises
-        ------
-        ValueError
-            If scores are NaN or infinite or have another number of columns than in ``fit``, or
-            ``left_out`` does not have m numbers from -1 to n - 1, or ``groups`` n labels.
-        """
-        new = self._check_new(scores)
-        bounds: Multiprobability
-        bounds = self._multiprobability(new, self._left_out(left_out, groups, len(new)))
-        shift = self._fitted.shift
-        return bounds if shift is None else shift_bounds(bounds, shift.factors)
-
-    def predict_smooth(self, scores: ArrayLike) -> FloatArray:
-        """Return the Platt estimates (m, k) that ``merge="smooth"`` clips into the bounds.
-
-        Raises
-        ------
-        ValueError
-            If ``merge`` was not ``"smooth"`` at ``fit``.
-        """
-        return self._smooth(self._check_new(scores))
-
-
-def _no_formula(calibrator: Calibrator) -> ValueError:
-    return ValueError(f"a formula must be of a calibrator that has one, got {calibrator}")
+        raise no_formula("calibrator", self)
 
 
 def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:
@@ -1076,7 +951,10 @@ def _from_one(x: Term, here: Term, below: Term) -> Term:
 
 
 def has_bounds(calibrator: Any) -> bool:
-    """Tell whether a calibrator, or a class of calibrators, gives lower and upper probabilities."""
+    """Tell whether a calibrator, a class of calibrators, or a model gives bounds."""
+    kind = calibrator if isinstance(calibrator, type) else type(calibrator)
+    if issubclass(kind, Calibrator):
+        return issubclass(kind, BoundedCalibrator)
     return callable(getattr(calibrator, "predict_multiprobability", None))
 
 
@@ -1087,22 +965,10 @@ def no_bounds(calibrator: Any) -> str:
     return f"{name} gives no bounds: use {instead}"
 
 
-def leaves_out(calibrator: Any) -> bool:
-    """Tell whether a calibrator with bounds can leave an example out for a new score."""
-    return "left_out" in signature(calibrator.predict_multiprobability).parameters
-
-
-def leaves_out_groups(calibrator: Any) -> bool:
-    """Tell whether a calibrator with bounds can leave out the whole group of an example."""
-    return "groups" in signature(calibrator.predict_multiprobability).parameters
-
-
 def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> FloatArray:
-    """Return the probabilities (m, k) that a calibrator makes of its bounds for scores.
+    """Return the probabilities (m, k) that a calibrator makes of its bounds for given scores.
 
-    Scores are as given to its own methods, which check them and may reverse or round them. A
-    calibrator with bounds that is no `BoundedCalibrator` answers by its own ``predict_proba``,
-    moved into the bounds.
+    One that is no `BoundedCalibrator` answers by its ``predict_proba``, moved into the bounds.
     """
     if not isinstance(calibrator, BoundedCalibrator):
         p = np.clip(calibrator.predict_proba(scores), bounds.lower, bounds.upper)
@@ -1115,19 +981,7 @@ def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> Flo
 
 @dataclass(frozen=True)
 class Method:
-    """A calibrator that goes by a name.
-
-    Attributes
-    ----------
-    name : str
-        The value of ``method`` in `CalibratedClassifier` and on the command line.
-    title : str
-        What a reader of reports and plots sees.
-    calibrator : type
-        The class.
-    parameters : dict
-        What it is made with.
-    """
+    """A calibrator that goes by a name: see `register_calibrator`."""
 
     name: str
     title: str
@@ -1169,10 +1023,8 @@ def register_calibrator(
 
     Raises
     ------
-    InputError
-        A ``ValueError``: another calibrator has the name.
-    TypeError
-        If the class is no calibrator.
+    InputError, TypeError
+        If another calibrator has the name, or the class is none.
     """
     if not (isinstance(calibrator, type) and issubclass(calibrator, Calibrator)):
         raise TypeError(f"calibrator must be a subclass of Calibrator, got {calibrator!r}")

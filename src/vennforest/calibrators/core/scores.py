@@ -76,8 +76,7 @@ def probability(f: FloatArray) -> FloatArray:
     """Return p = 1 / (1 + exp(-f)), (n,): the first that `logistic` returns, to the last bit."""
     e = np.exp(-np.abs(f))
     large = 1 / (1 + e)
-    p: FloatArray = np.where(f >= 0, large, e * large)
-    return p
+    return np.where(f >= 0, large, e * large)
 
 
 @np.errstate(under="ignore")
@@ -153,10 +152,7 @@ def choose_on(on: On, scores: FloatArray) -> Literal["probabilities", "logits"]:
     check_option(on, On, "on")
     if on == "logits" or (on == "auto" and not are_probabilities(scores)):
         return "logits"
-    if scores.ndim == 1:
-        check_unit_interval(scores, MUST_BE_PROBABILITIES)
-    else:
-        check_probabilities(scores, MUST_BE_PROBABILITIES)
+    check_probabilities(scores, MUST_BE_PROBABILITIES)
     return "probabilities"
 
 
@@ -167,14 +163,8 @@ class Interior:
 
     A forest gives exact zeros and ones, whose log-odds are infinite. Each end lies halfway
     between 0 (or 1) and the calibration score nearest to it, but not nearer to it than 2.2e-16
-    and not farther than 0.01: calibration scores strictly inside (0, 1) keep their log-odds, and
-    zeros and ones stand a little outside of them. New scores beyond an end count as the end, so
-    log-odds are not extrapolated beyond those seen.
-
-    Attributes
-    ----------
-    low, high : float
-        The ends.
+    and not farther than 0.01. New scores beyond an end count as the end: log-odds are not
+    extrapolated beyond those seen.
     """
 
     low: float = attrs.field(validator=number(0, 1))
@@ -192,8 +182,7 @@ class Interior:
 
     def clip(self, scores: FloatArray) -> FloatArray:
         """Return scores (n,) clipped into the interval."""
-        clipped: FloatArray = np.clip(scores, self.low, self.high)
-        return clipped
+        return np.clip(scores, self.low, self.high)
 
     def log_odds_formula(self, x: Term) -> Term:
         """Return the formula of ``log_odds``."""
@@ -203,8 +192,7 @@ class Interior:
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return ``log(s / (1 - s))``, (n,), of the clipped scores."""
         s = self.clip(scores)
-        odds: FloatArray = np.log(s) - np.log1p(-s)
-        return odds
+        return np.log(s) - np.log1p(-s)
 
 
 @stored("shrinkage")
@@ -214,20 +202,13 @@ class Shrinkage:
 
     A forest gives exact zeros, whose logarithms are infinite; drawn they are finite, and the
     logarithms of nearly 0 and of 0 are nearly the same.
-
-    Attributes
-    ----------
-    c : float
-        Not negative; 0 leaves the scores as they are.
-    shares : ndarray of shape (k,)
-        Of the calibration labels, ``(n_j + 1) / (n + k)``.
-    interior : Interior
-        Where scores are clipped before logarithms are taken if c is 0.
     """
 
     c: float = attrs.field(validator=number(0, LARGEST_SLOPE))
     shares: FloatArray = attrs.field(validator=array(None, low=0, high=1))
+    """Of the calibration labels, ``(n_j + 1) / (n + k)``, (k,)."""
     interior: Interior = attrs.field(validator=instance_of(Interior))
+    """Where scores are clipped before logarithms are taken if c is 0."""
 
     def __attrs_post_init__(self) -> None:
         """Refuse shares that do not sum to 1, and a strength under which a logarithm is of 0."""
@@ -290,20 +271,17 @@ MOST_LOG_ODDS = 40.0
 """Log-odds beyond which scores are put together."""
 
 
-def count_labels(
-    scores: FloatArray, positive: FloatArray, weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return distinct scores, ascending, with their weights and positive weights, each (m,).
-
-    Scores are put together as in `group` where many of them differ.
-    """
+def count_labels(scores: FloatArray, positive: FloatArray, weight: FloatArray | None) -> Counts:
+    """Count labels at distinct scores, put together as in `group` where many of them differ."""
     w = np.ones(len(scores)) if weight is None else weight
     if more_differ(scores, FINEST):
-        return group(scores, w, w * positive)
-    x, point = np.unique(scores, return_inverse=True)
-    total: FloatArray = np.bincount(point, w, len(x)).astype(np.float64)
-    share: FloatArray = np.bincount(point, w * positive, len(x)).astype(np.float64)
-    return x, total, share
+        x, total, ones = group(scores, w, w * positive)
+    else:
+        x, point = np.unique(scores, return_inverse=True)
+        total, ones = (
+            np.bincount(point, part, len(x)).astype(np.float64) for part in (w, w * positive)
+        )
+    return Counts(x, total - ones, ones)
 
 
 def more_differ(scores: FloatArray, number: int) -> bool:
@@ -320,19 +298,10 @@ def more_differ(scores: FloatArray, number: int) -> bool:
 def group(
     x: FloatArray, weight: FloatArray, positive: FloatArray, cells: int = FINEST
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Add up counts over equal cells of the log-odds, or of the scores.
+    """Add up the weights (n,) of scores x (n,), and the positive ones, over equal cells.
 
     To a smooth map that spans the range, scores within one cell are as good as equal; each cell
-    is represented by its mean score. The log-odds count where all scores are within [0, 1].
-
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-        Scores.
-    weight, positive : ndarray of shape (n,)
-        Their weights, and the weights of the positive class.
-    cells : int
-        How many cells.
+    is represented by its mean score. Cells are of the log-odds where all scores are in [0, 1].
     """
     z = x
     if x.min() >= 0 and x.max() <= 1:
@@ -376,26 +345,9 @@ def fit_logistic(
 
     Minimises ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` over
     ``f = coefficients @ z + b`` with Newton steps that are halved until the sum decreases enough
-    (Lin, Lin & Weng 2007, Algorithm 1).
+    (Lin, Lin & Weng 2007, Algorithm 1), from ``start`` where that is better than none. Features z
+    (d, n) have mean 0 and deviation 1. The mean of what is minimised is returned, too.
 
-    Parameters
-    ----------
-    z : ndarray of shape (d, n)
-        One row a feature, of mean 0 and deviation 1.
-    negative, positive : ndarray of shape (n,)
-        How often each example counts as one label and as the other; smoothed targets split it.
-    start : (ndarray of shape (d,), float), optional
-        Coefficients and intercept to begin with, where they are better than none.
-
-    Returns
-    -------
-    coefficients : ndarray of shape (d,)
-    intercept : float
-    loss : float
-        The mean of what is minimised.
-
-    Notes
-    -----
     Where the maximum lies at infinity (separable examples, one label only) the method stops as
     soon as the remaining gain is negligible, at finite values on the way there.
     """
@@ -462,7 +414,7 @@ STALLED = 1e-9
 
 
 class Counts(NamedTuple):
-    """Scores and how often either label was seen at each, three arrays of shape (m,)."""
+    """Ascending scores, and how often either label was seen at each: three arrays (m,)."""
 
     x: FloatArray
     negative: FloatArray
@@ -471,38 +423,19 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class Prior:
-    """The quadratic penalty ``(theta - mean) @ penalty @ (theta - mean) / 2`` of d coefficients.
+    """The quadratic penalty ``(theta - mean) @ penalty @ (theta - mean) / 2`` of d coefficients."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (d,)
-        The coefficients that cost nothing; not below zero where they are bounded.
-    penalty : ndarray of shape (d, d)
-        Symmetric and positive definite.
-    bounded : ndarray of shape (d,)
-        Which coefficients must not be below zero.
-    """
-
-    mean: FloatArray
-    penalty: FloatArray
-    bounded: NDArray[np.bool_]
+    mean: FloatArray  # (d,), not below zero where it is bounded
+    penalty: FloatArray  # (d, d), symmetric and positive definite
+    bounded: NDArray[np.bool_]  # (d,) which coefficients must not be below zero
 
 
 @dataclass(frozen=True)
 class PenalisedFit:
-    """Coefficients, and what leaving out one example does to them.
+    """Coefficients, and what leaving out one example does to them."""
 
-    Attributes
-    ----------
-    theta : ndarray of shape (d,)
-        The coefficients.
-    inverse : ndarray of shape (d, d)
-        The inverse of the loss's second derivative, 0 in the rows and columns of coefficients
-        that are held at zero.
-    """
-
-    theta: FloatArray
-    inverse: FloatArray
+    theta: FloatArray  # (d,)
+    inverse: FloatArray  # (d, d) of the loss's second derivative, 0 where theta is held at zero
 
     def left_out_loss(self, features: FloatArray, counts: Counts) -> float:
         """Return the log loss of each example under the fit to all others, added up.
@@ -563,20 +496,10 @@ def fit_penalised(
 ) -> PenalisedFit:
     """Return the coefficients that minimise log loss plus penalty.
 
-    ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` with ``f = theta @ features``
-    and the prior's penalty. The sum is strictly convex: Newton steps, each the exact minimum of
-    the quadratic model within the bounds, halved until the sum decreases enough.
-
-    Parameters
-    ----------
-    features : ndarray of shape (d, m)
-        One row a coefficient.
-    counts : Counts
-        How often each label was seen at each of the m points.
-    prior : Prior
-        The penalty and the bounds.
-    start : ndarray of shape (d,), optional
-        Where to begin, within the bounds; the prior's mean otherwise.
+    ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` with ``f = theta @ features``,
+    features (d, m), and the prior's penalty. The sum is strictly convex: Newton steps, each the
+    exact minimum of the quadratic model within the bounds, halved until the sum decreases enough.
+    They begin at ``start``, within the bounds, or else at the prior's mean.
     """
     # Where next to nothing is counted, the penalty stays finite.
     mass = max(float(counts.negative.sum() + counts.positive.sum()), 1.0)
@@ -715,12 +638,3 @@ def reversed_counts(counts: ScoreCounts, at: float) -> ScoreCounts:
         classes=counts.classes,
     )
     return ScoreCounts(counts.classes, made.tables, None, counts.displaced)
-
-
-def direction_of(
-    scores: FloatArray, codes: IntArray, weight: NDArray[Any] | None, k: int, higher_is: HigherIs
-) -> float | None:
-    """Return the same as `reversed_at` for scores (n,) or (n, k), codes and weights (n,)."""
-    check_option(higher_is, HigherIs, "higher_is")
-    counts = ScoreCounts.from_scores(scores, codes, sample_weight=weight, classes=np.arange(k))
-    return reversed_at(counts, higher_is)

@@ -54,13 +54,11 @@ class BostromScaling(Calibrator):
     is taken, then the smallest B. Rows still sum to 1, the winner stays the winner, so accuracy
     is unchanged, and for two classes so is the area under the ROC curve.
 
-    ``|p' - y|**2`` is a quadratic in 1 - r whose coefficients depend on p and y alone, so they
-    are summed over equal p_max first, and beyond 4,096 distinct values moved to so many places
-    (``onto_grid``): the 2,601 pairs cost the same for any number of examples.
+    ``|p' - y|**2`` is a quadratic in 1 - r whose coefficients depend on p and y alone: they are
+    summed over equal p_max first, and beyond 4,096 distinct values moved to so many places.
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.bostrom import BostromScaling
     >>> model = BostromScaling().fit([0.1, 0.3, 0.6, 0.8], ["no", "no", "yes", "yes"])
     >>> model.predict_proba([0.3, 0.7]).round(3)
     array([[1., 0.],
@@ -68,6 +66,7 @@ class BostromScaling(Calibrator):
     """
 
     _learns = Sigmoid
+    _learnt: Sigmoid
     _keeps_columns = True
 
     def _fit(
@@ -93,14 +92,12 @@ class BostromScaling(Calibrator):
     @property
     def A_(self) -> int:  # noqa: N802
         """A."""
-        A: int = self._learnt.A
-        return A
+        return self._learnt.A
 
     @property
     def B_(self) -> int:  # noqa: N802
         """B."""
-        B: int = self._learnt.B
-        return B
+        return self._learnt.B
 
     @property
     def _takes_probabilities(self) -> bool:

@@ -32,8 +32,7 @@ class StepMap:
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,)."""
-        p: FloatArray = self.values[np.searchsorted(self.ends, scores, side="left")]
-        return p
+        return self.values[np.searchsorted(self.ends, scores, side="left")]
 
     def formula(self, x: Term) -> Term:
         """Return the probability as a formula of the score."""
@@ -136,7 +135,6 @@ class IsotonicCalibration(OneVsRestCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.isotonic import IsotonicCalibration
     >>> model = IsotonicCalibration().fit([0.1, 0.3, 0.5, 0.7], [0, 1, 0, 1])
     >>> model.predict_proba([0.1, 0.2, 0.6])[:, 1]
     array([0. , 0.5, 1. ])

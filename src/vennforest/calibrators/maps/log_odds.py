@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import attrs
@@ -25,13 +24,14 @@ from vennforest._validation import (
 )
 from vennforest.calibrators.core.formula import Term, Terms
 from vennforest.calibrators.core.interface import (
+    NUMBERS,
     Calibrator,
     Column,
     Learnt,
     Maps,
     OneVsRestCalibrator,
     against_rest,
-    in_blocks,
+    blocks,
 )
 from vennforest.calibrators.core.scores import (
     ANY_SCORES,
@@ -76,31 +76,23 @@ IN_UNIT_INTERVAL = ' with on="logit" (on="score" takes any)'
 @stored("sigmoid")
 @attrs.frozen(eq=False)
 class PlattMap:
-    """A fitted sigmoid from scores to probabilities.
-
-    Attributes
-    ----------
-    standard : Standard
-        The scale on which the sigmoid was fitted.
-    slope, intercept : float
-        ``p = 1 / (1 + exp(-(slope * z + intercept)))`` of the standard score z.
-    interior : Interior or None
-        Where scores are clipped before their log-odds are taken; None: the scores themselves.
-    """
+    """A fitted sigmoid ``p = 1 / (1 + exp(-(slope * z + intercept)))`` of standard scores z."""
 
     standard: Standard = attrs.field(validator=instance_of(Standard))
     slope: float = attrs.field(validator=number())
     intercept: float = attrs.field(validator=number())
     interior: Interior | None = attrs.field(default=None, validator=optional(instance_of(Interior)))
+    """Where scores are clipped before their log-odds are taken; None: the scores themselves."""
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,)."""
-        return in_blocks(self._read, scores)
+        if len(scores) <= NUMBERS:
+            return self._read(scores)
+        return np.concatenate([self._read(scores[block]) for block in blocks(len(scores))])
 
     @np.errstate(under="ignore")
     def _read(self, scores: FloatArray) -> FloatArray:
         if self.interior is not None:
-            check_unit_interval(scores, IN_UNIT_INTERVAL)
             scores = self.interior.log_odds(scores)
         return probability(self.slope * self.standard(scores) + self.intercept)
 
@@ -133,11 +125,7 @@ def fit_platt(
     targets: Targets = "smoothed",
     on: SigmoidOf = "score",
 ) -> PlattMap:
-    """Fit a sigmoid by maximum likelihood.
-
-    Scores (n,) are any finite numbers, in [0, 1] with ``on="logit"``; labels (n,) 0.0 or 1.0;
-    weights (n,) above zero. ``targets`` and ``on``: see `PlattScaling`.
-    """
+    """Fit a sigmoid to scores (n,), labels 0.0 or 1.0, and weights: see `PlattScaling`."""
     w = np.ones(len(scores)) if weight is None else weight
     target = make_targets(positive, w, targets)
     return _fit_sigmoid(scores, weight, w * (1 - target), w * target, on)
@@ -213,10 +201,9 @@ class PlattScaling(OneVsRestCalibrator):
         weights. ``"hard"``: 1 and 0 (Boström 2008, section 2.2.1).
     on : {"score", "logit", "auto"}, default="score"
         ``"score"``: s is the score itself, any finite number. ``"logit"``: s is the log-odds of a
-        score in [0, 1]. Scores of 0 and 1, which forests give, are moved halfway to the nearest
-        calibration score inside, by 2.2e-16 at least and 0.01 at most; new scores beyond these
-        two places count as the places. ``"auto"``, which ``method="platt"`` stands for: the
-        log-odds if all calibration scores are in [0, 1], else the score.
+        score in [0, 1]; 0 and 1, which forests give, are moved halfway to the nearest calibration
+        score inside, by 2.2e-16 at least and 0.01 at most. ``"auto"``, which ``method="platt"``
+        stands for: the log-odds if all calibration scores are in [0, 1], else the score.
 
     Notes
     -----
@@ -231,7 +218,6 @@ class PlattScaling(OneVsRestCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.log_odds import PlattScaling
     >>> model = PlattScaling().fit([0.1, 0.3, 0.4, 0.8], ["no", "no", "yes", "yes"])
     >>> model.predict_proba([0.2, 0.9]).round(2)
     array([[0.66, 0.34],
@@ -256,15 +242,10 @@ class PlattScaling(OneVsRestCalibrator):
     def _takes_probabilities(self) -> bool:
         return self._learnt.maps[0].interior is not None
 
-    @property
-    def A_(self) -> FloatArray:  # noqa: N802
-        """A of every map, (1,) or (k,), for scores (or log-odds) as they came."""
-        return np.array([one.A for one in self.maps_])
-
-    @property
-    def B_(self) -> FloatArray:  # noqa: N802
-        """B of every map, (1,) or (k,), for scores (or log-odds) as they came."""
-        return np.array([one.B for one in self.maps_])
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        if self._takes_probabilities:
+            check_unit_interval(scores, IN_UNIT_INTERVAL)
+        return super()._predict_proba(scores)
 
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
@@ -279,17 +260,7 @@ BETA_SCORES = f" for beta calibration ({ANY_SCORES})"
 @stored("beta-map")
 @attrs.frozen(eq=False)
 class BetaMap:
-    """A fitted map ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))``.
-
-    Attributes
-    ----------
-    a, b : float
-        Non-negative.
-    c : float
-        Any number.
-    interior : Interior
-        Where scores are clipped first.
-    """
+    """A fitted map ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))`` of scores clipped before."""
 
     a: float = attrs.field(validator=number(0, LARGEST_SLOPE))
     b: float = attrs.field(validator=number(0, LARGEST_SLOPE))
@@ -365,7 +336,6 @@ class BetaCalibration(OneVsRestCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.log_odds import BetaCalibration
     >>> model = BetaCalibration().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
     >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
     array([0.28, 0.79])
@@ -383,21 +353,6 @@ class BetaCalibration(OneVsRestCalibrator):
     @property
     def _takes_probabilities(self) -> bool:
         return True
-
-    @property
-    def a_(self) -> FloatArray:
-        """A of every map, (1,) or (k,)."""
-        return np.array([one.a for one in self.maps_])
-
-    @property
-    def b_(self) -> FloatArray:
-        """B of every map, (1,) or (k,)."""
-        return np.array([one.b for one in self.maps_])
-
-    @property
-    def c_(self) -> FloatArray:
-        """C of every map, (1,) or (k,)."""
-        return np.array([one.c for one in self.maps_])
 
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
@@ -419,18 +374,8 @@ FARTHEST, NEAREST = 1e6, 1e-30
 class SlopeMap:
     """A fitted map ``1 / (1 + exp(-f(z)))`` of the log-odds z of a score.
 
-    Attributes
-    ----------
-    shrinkage : Shrinkage
-        How scores become log-odds.
-    knots : ndarray of shape (m,)
-        Log-odds, ascending.
-    slopes : ndarray of shape (m,)
-        The slope of f at each, straight lines between and level beyond.
-    intercept : float
-        f of the log-odds 0.
-    roughness : float
-        The penalty of the bend under which it was fitted.
+    The slope of f is given at log-odds (``knots``), with straight lines between and level beyond;
+    ``intercept`` is f(0), ``roughness`` the penalty of the bend under which it was fitted.
     """
 
     shrinkage: Shrinkage = attrs.field(validator=instance_of(Shrinkage))
@@ -495,49 +440,29 @@ def integrals(z: FloatArray, knots: FloatArray, slopes: FloatArray) -> FloatArra
         return area
 
     zero = from_first(np.zeros(1))
-    area: FloatArray = from_first(z) - zero
-    return area
+    return from_first(z) - zero
 
 
 def basis(z: FloatArray, knots: FloatArray) -> FloatArray:
-    """Return what a slope of 1 at one knot and 0 at the others adds to f, (m, n)."""
-    return np.array([integrals(z, knots, one) for one in np.eye(len(knots))])
+    """Return what a slope of 1 at one knot and 0 at the others adds to f, and ones, (m + 1, n)."""
+    return np.array([*(integrals(z, knots, one) for one in np.eye(len(knots))), np.ones(len(z))])
 
 
-@dataclass(frozen=True, eq=False)
-class SlopeProblem:
-    """Counts at log-odds, and how slopes at knots are fitted to them."""
+def slope_prior(knots: FloatArray, ridge: float, roughness: float) -> Prior:
+    """Return the penalty: on the distance of the mean slope from 1, the intercept, the bend.
 
-    knots: FloatArray
-    features: FloatArray
-    counts: Counts
-    ridge: float
-
-    @classmethod
-    def of(cls, z: FloatArray, knots: FloatArray, counts: Counts, ridge: float) -> SlopeProblem:
-        """Return the problem for counts at log-odds z (m,)."""
-        features = np.vstack([basis(z, knots), np.ones((1, len(z)))])
-        return cls(knots, features, counts, ridge)
-
-    def prior(self, roughness: float) -> Prior:
-        """Return the penalty: on the distance of the mean slope from 1, the intercept, the bend.
-
-        ``ridge / 2`` times the squares of the first two, and ``roughness / 2`` times the integral
-        of the squared bend over the knots' range, which is measured in units of that range.
-        """
-        m = len(self.knots)
-        penalty = np.zeros((m + 1, m + 1))
-        penalty[m, m] = self.ridge / 2
-        penalty[:m, :m] = self.ridge * np.eye(m) / m
-        if m > 1:
-            width = np.diff(self.knots)
-            bends = np.diff(np.eye(m), axis=0) / np.sqrt(width / width.sum())[:, None]
-            penalty[:m, :m] += roughness * bends.T @ bends
-        return Prior(np.array([1.0] * m + [0.0]), penalty, np.array([True] * m + [False]))
-
-    def fit(self, roughness: float, start: FloatArray | None = None) -> PenalisedFit:
-        """Return the coefficients: slopes at the knots, and the intercept."""
-        return fit_penalised(self.features, self.counts, self.prior(roughness), start)
+    ``ridge / 2`` times the squares of the first two, and ``roughness / 2`` times the integral of
+    the squared bend over the knots' range, which is measured in units of that range.
+    """
+    m = len(knots)
+    penalty = np.zeros((m + 1, m + 1))
+    penalty[m, m] = ridge / 2
+    penalty[:m, :m] = ridge * np.eye(m) / m
+    if m > 1:
+        width = np.diff(knots)
+        bends = np.diff(np.eye(m), axis=0) / np.sqrt(width / width.sum())[:, None]
+        penalty[:m, :m] += roughness * bends.T @ bends
+    return Prior(np.array([1.0] * m + [0.0]), penalty, np.array([True] * m + [False]))
 
 
 @stored("log-odds-maps")
@@ -557,6 +482,7 @@ class LogOddsCalibrator(OneVsRestCalibrator):
     """Base of calibrators that map the log-odds of a score; many classes one against the rest."""
 
     _learns = LogOddsMaps
+    _learnt: LogOddsMaps
     _map_type = SlopeMap
     ridge: float
     shrinkage: float
@@ -592,8 +518,7 @@ class LogOddsCalibrator(OneVsRestCalibrator):
     @property
     def on_(self) -> Literal["probabilities", "logits"]:
         """What the calibration scores were taken for."""
-        found: LogOddsMaps = self._learnt
-        return found.to_probabilities.on
+        return self._learnt.to_probabilities.on
 
     def _formula(self, scores: Terms) -> Terms:
         return super()._formula(self._learnt.to_probabilities.formula(scores))
@@ -604,11 +529,10 @@ class LogOddsCalibrator(OneVsRestCalibrator):
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
     ) -> SlopeMap:
-        x, total, ones = count_labels(scores, positive, weight)
-        counts = Counts(x, total - ones, ones)
+        counts = count_labels(scores, positive, weight)
         labels = np.array([counts.negative.sum(), counts.positive.sum()])
         shrinkage = Shrinkage.of(float(self.shrinkage), scores, labels)
-        return self._fit_slopes(shrinkage, shrinkage.log_odds(x), counts)
+        return self._fit_slopes(shrinkage, shrinkage.log_odds(counts.x), counts)
 
     @abstractmethod
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:
@@ -627,14 +551,11 @@ class QuadraticScaling(LogOddsCalibrator):
 
     Parameters
     ----------
-    ridge : float, default=0.3
+    ridge, shrinkage, on
         As of `SplineCalibration`, with a knot at either end of the calibration scores.
-    shrinkage, on
-        As of `MatrixScaling`.
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.log_odds import QuadraticScaling
     >>> model = QuadraticScaling().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
     >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
     array([0.14, 0.92])
@@ -648,8 +569,9 @@ class QuadraticScaling(LogOddsCalibrator):
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:
         knots = np.unique([z.min(), z.max()])
         # A slope that runs straight from one end to the other is that of a parabola.
-        fit = SlopeProblem.of(z, knots, counts, float(self.ridge)).fit(0.0)
-        return SlopeMap(shrinkage, knots, fit.theta[:-1], float(fit.theta[-1]))
+        prior = slope_prior(knots, float(self.ridge), 0.0)
+        theta = fit_penalised(basis(z, knots), counts, prior).theta
+        return SlopeMap(shrinkage, knots, theta[:-1], float(theta[-1]))
 
 
 ROUGHNESS = (1000.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
@@ -690,7 +612,6 @@ class SplineCalibration(LogOddsCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.log_odds import SplineCalibration
     >>> model = SplineCalibration().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
     >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
     array([0.14, 0.92])
@@ -723,26 +644,17 @@ class SplineCalibration(LogOddsCalibrator):
             raise InputError(f'roughness must be a number or "auto", got {self.roughness!r}')
         return ROUGHNESS
 
-    @property
-    def roughness_(self) -> FloatArray:
-        """The penalty of the bend of every map, (1,) or (k,)."""
-        return np.array([one.roughness for one in self.maps_])
-
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:
         knots = _knots(z, counts.negative + counts.positive, self.n_knots)
-        problem = SlopeProblem.of(z, knots, counts, float(self.ridge))
-        tried = self._tried()
-        best: tuple[float, float, PenalisedFit] | None = None
-        start = None
+        features, tried = basis(z, knots), self._tried()
+        fits: list[PenalisedFit] = []
         for roughness in tried:
-            fit = problem.fit(roughness, start)
-            start = fit.theta
-            loss = fit.left_out_loss(problem.features, counts) if len(tried) > 1 else 0.0
-            if best is None or loss < best[0]:
-                best = loss, roughness, fit
-        assert best is not None
-        theta = best[2].theta
-        return SlopeMap(shrinkage, knots, theta[:-1], float(theta[-1]), best[1])
+            prior = slope_prior(knots, float(self.ridge), roughness)
+            start = fits[-1].theta if fits else None
+            fits.append(fit_penalised(features, counts, prior, start))
+        best = int(np.argmin([fit.left_out_loss(features, counts) for fit in fits]))
+        theta = fits[best].theta
+        return SlopeMap(shrinkage, knots, theta[:-1], float(theta[-1]), tried[best])
 
 
 def _knots(z: FloatArray, weight: FloatArray, n_knots: int) -> FloatArray:

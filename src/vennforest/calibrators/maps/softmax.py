@@ -24,7 +24,6 @@ from vennforest.calibrators.core.scores import (
     On,
     Prior,
     Shrinkage,
-    are_probabilities,
     check_not_negative,
     check_probabilities,
     check_unit_interval,
@@ -42,17 +41,10 @@ FARTHEST = 10.0
 @stored("temperature")
 @attrs.frozen(eq=False)
 class Temperature(Learnt):
-    """What halves of logits are divided by, and the inverse temperature that they then have.
-
-    Attributes
-    ----------
-    interior : Interior or None
-        Where probabilities are clipped before logarithms are taken; None: scores are logits.
-    unit, beta : float
-        Above zero; halves of logits are divided by the one and multiplied by the other.
-    """
+    """What halves of logits are divided by, and the inverse temperature that they then have."""
 
     interior: Interior | None = attrs.field(validator=optional(instance_of(Interior)))
+    """Where probabilities are clipped before logarithms are taken; None: scores are logits."""
     unit: float = attrs.field(validator=number(SMALLEST))
     beta: float = attrs.field(validator=number(SMALLEST))
 
@@ -86,13 +78,13 @@ class TemperatureScaling(Calibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.softmax import TemperatureScaling
     >>> model = TemperatureScaling().fit([0.01, 0.99, 0.9, 0.98], [1, 2, 1, 2])
     >>> model.predict_proba([0.99]).round(2)
     array([[0.11, 0.89]])
     """
 
     _learns = Temperature
+    _learnt: Temperature
     _keeps_columns = True
 
     def __init__(self, on: On = "auto") -> None:
@@ -101,9 +93,8 @@ class TemperatureScaling(Calibrator):
     def _fit(
         self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
     ) -> Temperature:
-        check_option(self.on, On, "on")
         interior = None
-        if self.on == "probabilities" or (self.on == "auto" and are_probabilities(scores)):
+        if choose_on(self.on, scores) == "probabilities":
             p = check_probabilities(scores, MUST_BE_PROBABILITIES)
             # Two classes are clipped by the second's share, so one column and two agree.
             interior = Interior.of(p[:, 1] if p.shape[1] == 2 else p.ravel())
@@ -129,7 +120,7 @@ class TemperatureScaling(Calibrator):
             return float(2 * np.float64(self._learnt.unit) / self._learnt.beta)
 
     def _formula(self, scores: Terms) -> Terms:
-        found: Temperature = self._learnt
+        found = self._learnt
         if len(scores) == 1:
             (x,) = scores
             z = x if found.interior is None else found.interior.log_odds_formula(x)
@@ -150,8 +141,7 @@ class TemperatureScaling(Calibrator):
 def _half_logits(scores: FloatArray, interior: Interior | None) -> FloatArray:
     """Return half of each logit's distance from the largest of its row, (k, n), at most 0.
 
-    Halves, because the distance itself may overflow; one row per class, because sums over few
-    classes are then fast.
+    Halves, because the distance itself may overflow; a row per class makes sums over few fast.
     """
     if interior is not None:
         p = check_probabilities(scores, MUST_BE_PROBABILITIES)
@@ -198,11 +188,6 @@ class ToProbabilities:
     """Turns decision values into probabilities by temperature scaling; probabilities stay.
 
     So the maps that follow see the same whatever the scale of the decision values.
-
-    Attributes
-    ----------
-    temperature : TemperatureScaling or None
-        Fitted to the calibration scores; None where these are probabilities.
     """
 
     temperature: TemperatureScaling | None = attrs.field(
@@ -259,13 +244,7 @@ def probabilities(z: FloatArray) -> tuple[FloatArray, FloatArray]:
 @stored("multinomial")
 @attrs.frozen(eq=False)
 class Multinomial:
-    """A fitted map ``softmax(logs @ slopes + intercepts)``.
-
-    Attributes
-    ----------
-    slopes : ndarray of shape (k, k)
-    intercepts : ndarray of shape (k,)
-    """
+    """A fitted map ``softmax(logs @ slopes + intercepts)``."""
 
     slopes: FloatArray = attrs.field(
         validator=array(None, None, low=-LARGEST_SLOPE, high=LARGEST_SLOPE)
@@ -446,8 +425,7 @@ class _Problem:
 def _solve_positive(hessian: FloatArray, right: FloatArray) -> FloatArray:
     unit = 1 / np.sqrt(np.diag(hessian))
     scaled = hessian * unit * unit[:, None] + 1e-15 * np.eye(len(unit))
-    solved: FloatArray = cho_solve(cho_factor(scaled), right * unit) * unit
-    return solved
+    return cho_solve(cho_factor(scaled), right * unit) * unit
 
 
 @np.errstate(under="ignore")
@@ -459,24 +437,9 @@ def fit_multinomial(
     ridge: float,
     start: Multinomial | None = None,
 ) -> Multinomial:
-    """Minimise the log loss plus a ridge that shrinks the map towards the identity.
+    """Minimise the log loss plus the ridge of `MatrixScaling` over logarithms (n, k) of scores.
 
-    Parameters
-    ----------
-    logs : ndarray of shape (n, k)
-        Logarithms of scores.
-    codes : ndarray of shape (n,)
-        Index of each example's class.
-    weight : ndarray of shape (n,) or None
-        How often each example is to count, above zero.
-    structure : {"shared", "diagonal", "full"}
-        One slope, one a class, or one for each pair of classes.
-    ridge : float
-        Above zero. Half of it is added to the sum of the losses, times the squared distances of
-        each class's own slope from the shared one, of the shared slope from 1 (a tenth as much),
-        of the other slopes from 0 (k times as much), and of the intercepts from 0.
-    start : Multinomial, optional
-        Where to begin with ``"full"``; the diagonal fit otherwise.
+    A full matrix is searched from ``start`` on, or else from the diagonal fit.
     """
     problem = _Problem(logs, codes, weight, ridge, structure)
     theta = problem.mean
@@ -548,10 +511,7 @@ class MatrixScaling(Calibrator):
         with 0 they are put halfway to the smallest calibration score instead (within 2.2e-16 and
         0.01).
     on : {"auto", "probabilities", "logits"}, default="auto"
-        What the scores are. ``"probabilities"``: in [0, 1], rows of columns summing to 1.
-        ``"logits"``: decision values, which temperature scaling makes probabilities first.
-        ``"auto"``: probabilities where the calibration scores can be such, else logits; new scores
-        are then taken for the same.
+        As of `TemperatureScaling`, which makes probabilities of decision values first.
 
     Notes
     -----
@@ -568,7 +528,6 @@ class MatrixScaling(Calibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.softmax import MatrixScaling
     >>> scores = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.4, 0.1]]
     >>> model = MatrixScaling("full").fit(scores, ["a", "b", "c", "b"])
     >>> model.predict_proba([[0.4, 0.4, 0.2]]).round(2)
@@ -576,6 +535,7 @@ class MatrixScaling(Calibrator):
     """
 
     _learns = MatrixMap
+    _learnt: MatrixMap
 
     def __init__(
         self,
@@ -599,9 +559,8 @@ class MatrixScaling(Calibrator):
         p = to_probabilities(scores)
         shrinkage = Shrinkage.of(c, p, np.bincount(codes, weight, k).astype(np.float64))
         if p.ndim == 1:
-            x, total, positive = count_labels(p, codes.astype(np.float64), weight)
-            counts = Counts(x, total - positive, positive)
-            fitted = fit_two_classes(shrinkage.logs(x), counts, self.structure, ridge)
+            counts = count_labels(p, codes.astype(np.float64), weight)
+            fitted = fit_two_classes(shrinkage.logs(counts.x), counts, self.structure, ridge)
         else:
             fitted = fit_multinomial(shrinkage.logs(p), codes, weight, self.structure, ridge)
         return MatrixMap(to_probabilities, shrinkage, fitted)
@@ -609,23 +568,20 @@ class MatrixScaling(Calibrator):
     @property
     def on_(self) -> Literal["probabilities", "logits"]:
         """What the calibration scores were taken for."""
-        found: MatrixMap = self._learnt
-        return found.to_probabilities.on
+        return self._learnt.to_probabilities.on
 
     @property
     def coef_(self) -> FloatArray:
         """W, (k, k); row j has the slopes of class j's logit."""
-        slopes: FloatArray = self._learnt.softmax.slopes.T.copy()
-        return slopes
+        return self._learnt.softmax.slopes.T.copy()
 
     @property
     def intercept_(self) -> FloatArray:
         """B, (k,)."""
-        intercepts: FloatArray = self._learnt.softmax.intercepts.copy()
-        return intercepts
+        return self._learnt.softmax.intercepts.copy()
 
     def _formula(self, scores: Terms) -> Terms:
-        found: MatrixMap = self._learnt
+        found = self._learnt
         k = len(self.classes_)
         p = found.to_probabilities.formula(scores)
         logs = tuple(one + math.log(k) for one in found.shrinkage.log_formulas(p))
@@ -640,7 +596,7 @@ class MatrixScaling(Calibrator):
         return softmax([logit(W[:, j], b[j]) for j in range(k)])
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        found: MatrixMap = self._learnt
+        found = self._learnt
         return found.softmax(found.shrinkage.logs(found.to_probabilities(scores)))
 
 
@@ -648,20 +604,10 @@ class MatrixScaling(Calibrator):
 def fit_two_classes(
     logs: FloatArray, counts: Counts, structure: Structure, ridge: float
 ) -> Multinomial:
-    """Fit two classes as a logistic regression of the second against the first.
+    """Fit two classes, counted at logarithms (m, 2), as a regression of the second on the first.
 
     The difference of the two logits has slopes d1 and d0 of the two logarithms and one intercept;
     among the matrices that give these the penalty takes the cheapest.
-
-    Parameters
-    ----------
-    logs : ndarray of shape (m, 2)
-        Logarithms of distinct scores.
-    counts : Counts
-        How often either label was seen at each.
-    structure : {"shared", "diagonal", "full"}
-    ridge : float
-        Above zero.
     """
     # b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
     b_penalty = ridge / 2

@@ -12,9 +12,9 @@ import numpy as np
 from attrs.validators import instance_of, optional
 
 from vennforest._state import stored
-from vennforest._validation import FloatArray, IntArray, array, check_array, require
+from vennforest._validation import FloatArray, IntArray, array, check_array, check_option, require
 from vennforest.calibrators.core.formula import Terms
-from vennforest.calibrators.core.interface import Learnt, LeftOut, VennPredictor
+from vennforest.calibrators.core.interface import BoundedCalibrator, Learnt, LeftOut
 from vennforest.calibrators.core.scores import SMALLEST
 from vennforest.calibrators.venn.taxonomies import Taxonomy, resolve
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
@@ -30,25 +30,12 @@ MOST_EMPTY = 100_000
 @stored("venn")
 @attrs.frozen(eq=False, slots=False)
 class Categories(Learnt):
-    """The taxonomy, and the weight of each label in each of its categories.
-
-    Attributes
-    ----------
-    taxonomy : Taxonomy
-        Fitted.
-    counts : ndarray of shape (n_categories, k)
-    cell : ndarray of shape (n,) or None
-        Which (category, label) each calibration example counts in, as one number; None where
-        single examples are not known.
-    weight : ndarray of shape (n,) or None
-        Above zero; None: 1 each.
-    smoother : VennAbers or None
-        What gives the smooth estimates.
-    """
+    """The taxonomy, and the weight of each label in each of its categories."""
 
     taxonomy: Taxonomy = attrs.field(validator=instance_of(Taxonomy))  # type: ignore[type-abstract]
     counts: FloatArray = attrs.field(validator=array(None, None, low=0, high=LARGEST_COUNT))
     cell: IntArray | None = None
+    """The category and label, as one number, of each example (n,); None: no examples are known."""
     weight: FloatArray | None = attrs.field(
         default=None, validator=optional(array(None, low=SMALLEST))
     )
@@ -104,7 +91,7 @@ class Categories(Learnt):
 
 
 @stored("venn-predictor")
-class Venn(VennPredictor):
+class Venn(BoundedCalibrator):
     """Inductive Venn predictor: lower and upper probabilities from counts of labels by category.
 
     With N calibration examples in the new object's category, c_j of them of label j, the bounds
@@ -145,6 +132,7 @@ class Venn(VennPredictor):
     """
 
     _learns = Categories
+    _learnt: Categories
 
     def __init__(
         self,
@@ -157,7 +145,7 @@ class Venn(VennPredictor):
     def _fit(
         self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
     ) -> Categories:
-        self._check_merge()
+        check_option(self.merge, Merge, "merge")
         taxonomy = resolve(self.taxonomy).fit(scores, k, weight)
         cell = taxonomy(scores) * k + codes
         n_cells = taxonomy.n_categories_ * k
@@ -172,29 +160,25 @@ class Venn(VennPredictor):
     @property
     def taxonomy_(self) -> Taxonomy:
         """The taxonomy fitted to the calibration scores."""
-        taxonomy: Taxonomy = self._learnt.taxonomy
-        return taxonomy
+        return self._learnt.taxonomy
 
     @property
     def counts_(self) -> FloatArray:
         """Weight of the calibration examples of each label in each category, (n_categories, k)."""
-        counts: FloatArray = self._learnt.counts
-        return counts
+        return self._learnt.counts
 
     @property
-    def cell_of_examples(self) -> IntArray:
-        """Category times k plus class number of each example that reached ``_fit``, (n,)."""
-        cell: IntArray = self._learnt.cell
-        return cell
+    def cell_of_examples(self) -> Any:
+        """Category times k plus class number of each example, (n,); None where none are known."""
+        return self._learnt.cell
 
     @property
     def weight_of_examples(self) -> FloatArray | None:
         """Weight of each example that reached ``_fit``, (n,); None: each counts once."""
-        weight: FloatArray | None = self._learnt.weight
-        return weight
+        return self._learnt.weight
 
     def _check_parameters(self) -> None:
-        self._check_merge()
+        super()._check_parameters()
         require(
             self.merge != "smooth" or self._learnt.smoother is not None,
             "smoother must not be None",
@@ -239,18 +223,16 @@ class Venn(VennPredictor):
         return affected, counts
 
     def _smooth(self, scores: FloatArray) -> FloatArray:
-        smoother: VennAbers | None = self._learnt.smoother
+        smoother = self._learnt.smoother
         if smoother is None:
             raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
         return smoother._smooth(scores)
 
-    def _starts(self) -> FloatArray | None:
+    def _starts(self) -> FloatArray:
         return self.taxonomy_.starts()
 
     def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
         category, k = self.taxonomy_.formula(scores), len(scores)
-        if category is None:
-            return super()._formulas_of_many(scores)
         lower, upper = (one[:-1] for one in self._learnt.bounds)
         columns = {"p0": lower, "p1": upper}
         if self.merge != "smooth":
@@ -262,9 +244,8 @@ class Venn(VennPredictor):
         return {name: tuple(found[f"{name}_{j}"] for j in range(k)) for name in columns}
 
     def _smooth_formulas(self, scores: Terms) -> Terms:
-        found: Categories = self._learnt
-        assert found.smoother is not None
-        return found.smoother._smooth_formulas(scores)
+        assert self._learnt.smoother is not None
+        return self._learnt.smoother._smooth_formulas(scores)
 
 
 def _bounds(counts: FloatArray) -> tuple[FloatArray, FloatArray]:

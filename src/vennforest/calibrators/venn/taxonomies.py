@@ -20,7 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,19 +36,14 @@ from vennforest._validation import (
     check_number,
     require,
 )
-from vennforest.calibrators.core.formula import LOWEST, Term, Terms, after, first_where
+from vennforest.calibrators.core.formula import LOWEST, Term, Terms, after, first_where, no_formula
 
 
 class Taxonomy(BaseEstimator, ABC):
-    """Base of all taxonomies: from scores to categories.
-
-    Attributes
-    ----------
-    n_categories_ : int
-        Categories are 0 to ``n_categories_ - 1``.
-    """
+    """Base of all taxonomies: from scores to categories."""
 
     n_categories_: int
+    """Categories are 0 to ``n_categories_ - 1``."""
     _learns: ClassVar[tuple[str, ...]] = ("n_categories_",)
     """The attributes that ``fit`` sets."""
 
@@ -56,16 +51,9 @@ class Taxonomy(BaseEstimator, ABC):
     def fit(
         self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
     ) -> Self:
-        """Learn the categories.
+        """Learn the categories from scores (n,) of two classes, or (n, n_classes).
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n,) for two classes, or (n, n_classes)
-            Calibration scores.
-        n_classes : int
-            Number of classes, at least 2.
-        sample_weight : ndarray of shape (n,), optional
-            Weights above zero; a weight of 2 is the score twice.
+        Weights (n,) are above zero; a weight of 2 is the score twice.
         """
 
     def to_state(self) -> dict[str, Any]:
@@ -94,19 +82,13 @@ class Taxonomy(BaseEstimator, ABC):
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return the category of each score, shape (n,); -1 is a category never met in ``fit``."""
 
-    def starts(self) -> FloatArray | None:
-        """Return the scores of two classes at which the category may change, increasing.
+    def starts(self) -> FloatArray:
+        """Return the scores of two classes at which the category may change, increasing."""
+        raise no_formula("taxonomy", self)
 
-        None where that is not known, as of a user's own taxonomy.
-        """
-        return None
-
-    def formula(self, scores: Terms) -> Term | None:
-        """Return the category as a formula of the scores of several classes.
-
-        None where there is none, as of a user's own taxonomy.
-        """
-        return None
+    def formula(self, scores: Terms) -> Term:
+        """Return the category as a formula of the scores of several classes."""
+        raise no_formula("taxonomy", self)
 
 
 def predicted_class(scores: FloatArray, boundary: float = 0.5) -> IntArray:
@@ -161,39 +143,13 @@ def quantile(values: FloatArray, weight: FloatArray, part: int, whole: int) -> f
 
 
 _Node = tuple[int, float, int, int, int]
-
-
-class CellTree(NamedTuple):
-    """A tree whose leaves are cells, the root first; arrays of shape (n_nodes,)."""
-
-    coordinate: IntArray  # the column of scores that the node cuts; 0 in leaves
-    cut: FloatArray  # scores at or below it go below; inf in leaves
-    below: IntArray  # the child at or below the cut; of a leaf itself
-    above: IntArray  # the child above
-    cell: IntArray  # the leaf's cell, from 0; -1 in inner nodes
-
-
-def cut_cells(points: FloatArray, weight: FloatArray, cells: int) -> CellTree:
-    """Cut the space of points (n, d) into cells, at most so many.
-
-    Where it is cut, `NeighbourCells` says.
-    """
-    nodes: list[_Node] = []
-    _cut(points, weight, cells, nodes, 0)
-    coordinate, cut, below, above, cell = zip(*nodes, strict=True)
-    return CellTree(
-        np.array(coordinate, np.intp),
-        np.array(cut),
-        np.array(below, np.intp),
-        np.array(above, np.intp),
-        np.array(cell, np.intp),
-    )
+"""Coordinate, cut, children below and above, and cell, as `NeighbourCells` keeps them."""
 
 
 def _cut(
     points: FloatArray, weight: FloatArray, cells: int, nodes: list[_Node], first: int
 ) -> tuple[int, int]:
-    """Append the tree over these points, with cells from ``first`` on.
+    """Append the tree over points (n, d), with at most so many cells, numbered from ``first`` on.
 
     Returned is its root, and the first number that is no cell of it.
     """
@@ -214,41 +170,6 @@ def _cut(
     above, first = _cut(points[~low], weight[~low], cells - cells // 2, nodes, first)
     nodes[at] = (widest, cut, below, above, -1)
     return at, first
-
-
-def check_tree(tree: CellTree, n_cells: int, columns: int) -> None:
-    """Refuse arrays that are no tree of cells over scores of so many columns.
-
-    Every node but the first is a child once, of a node before it, so there are no circles;
-    every cell is that of one leaf.
-    """
-    n = len(tree.cell)
-    require(1 <= n_cells <= n, "n_categories_ must be that of the leaves")
-    for name, low, high in (
-        ("coordinate", 0, columns - 1),
-        ("below", 0, n - 1),
-        ("above", 0, n - 1),
-        ("cell", -1, n_cells - 1),
-    ):
-        check_array(getattr(tree, name), f"_{name}", (n,), "i", low, high)
-    require(tree.cut.shape == (n,) and not np.isnan(tree.cut).any(), "_cut_at is wrong")
-    inner = np.flatnonzero(tree.cell < 0)
-    below, above = tree.below[inner], tree.above[inner]
-    require((below > inner).all() and (above > inner).all(), "children must come after parents")
-    children = np.sort(np.concatenate([below, above]))
-    require(np.array_equal(children, np.arange(1, n)), "every node must be a child once")
-    cells = np.sort(tree.cell[tree.cell >= 0])
-    require(np.array_equal(cells, np.arange(n_cells)), "cells must be leaves")
-
-
-def cell_of(tree: CellTree, points: FloatArray) -> IntArray:
-    """Return the cell of each of the points (m, d), shape (m,)."""
-    rows = np.arange(len(points))
-    node = np.zeros(len(points), np.intp)
-    while (tree.cell[node] < 0).any():
-        low = points[rows, tree.coordinate[node]] <= tree.cut[node]
-        node = np.where(low, tree.below[node], tree.above[node])
-    return tree.cell[node]
 
 
 class OfLabel(Taxonomy):
@@ -412,12 +333,16 @@ class NeighbourCells(Taxonomy):
     Notes
     -----
     A part that is to become c cells is cut into one for ``c // 2`` cells and one for the rest, at
-    the smallest calibration value with that share of the weight at or below it, or, where nothing
-    would lie above, at the largest value that leaves something. A value equal to the cut goes
-    below.
+    the smallest calibration value with that share of the weight at or below it.
     """
 
     _learns = ("n_categories_", "_coordinate", "_cut_at", "_below", "_above", "_cell")
+    # A tree whose leaves are cells, the root first; arrays of shape (n_nodes,).
+    _coordinate: IntArray  # the column of scores that the node cuts; 0 in leaves
+    _cut_at: FloatArray  # scores at or below it go below; inf in leaves
+    _below: IntArray  # the child at or below the cut; of a leaf itself
+    _above: IntArray  # the child above
+    _cell: IntArray  # the leaf's cell, from 0; -1 in inner nodes
 
     def __init__(self, cells: int = 10) -> None:
         self.cells = cells
@@ -429,22 +354,49 @@ class NeighbourCells(Taxonomy):
         check_count(self.cells, "cells")
         points = scores[:, None] if scores.ndim == 1 else scores
         weight = np.ones(len(points)) if sample_weight is None else sample_weight
-        tree = cut_cells(points, weight, self.cells)
-        self._coordinate, self._cut_at, self._below, self._above, self._cell = tree
-        self.n_categories_ = int(tree.cell.max()) + 1
+        nodes: list[_Node] = []
+        _, self.n_categories_ = _cut(points, weight, self.cells, nodes, 0)
+        coordinate, cut, *children, cell = zip(*nodes, strict=True)
+        self._cut_at = np.array(cut)
+        self._coordinate, self._below, self._above, self._cell = (
+            np.array(one, np.intp) for one in (coordinate, *children, cell)
+        )
         return self
 
-    @property
-    def _tree(self) -> CellTree:
-        return CellTree(self._coordinate, self._cut_at, self._below, self._above, self._cell)
-
     def check_classes(self, n_classes: int) -> None:
-        """Refuse cells that are no tree over the scores of so many classes."""
-        check_tree(self._tree, self.n_categories_, 1 if n_classes == 2 else n_classes)
+        """Refuse cells that are no tree over the scores of so many classes.
+
+        Every node but the first is a child once, of a node before it, so there are no circles;
+        every cell is that of one leaf.
+        """
+        n, columns = len(self._cell), 1 if n_classes == 2 else n_classes
+        require(1 <= self.n_categories_ <= n, "n_categories_ must be that of the leaves")
+        for name, low, high in (
+            ("_coordinate", 0, columns - 1),
+            ("_below", 0, n - 1),
+            ("_above", 0, n - 1),
+            ("_cell", -1, self.n_categories_ - 1),
+        ):
+            check_array(getattr(self, name), name, (n,), "i", low, high)
+        require(self._cut_at.shape == (n,) and not np.isnan(self._cut_at).any(), "_cut_at is wrong")
+        inner = np.flatnonzero(self._cell < 0)
+        children = np.array([self._below[inner], self._above[inner]])
+        require((children > inner).all(), "children must come after parents")
+        require(
+            np.array_equal(np.sort(children, axis=None), np.arange(1, n)),
+            "every node must be a child once",
+        )
+        cells = np.sort(self._cell[self._cell >= 0])
+        require(np.array_equal(cells, np.arange(self.n_categories_)), "cells must be leaves")
 
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return the cell of each score, shape (n,)."""
-        return cell_of(self._tree, scores[:, None] if scores.ndim == 1 else scores)
+        points = scores[:, None] if scores.ndim == 1 else scores
+        rows, node = np.arange(len(points)), np.zeros(len(points), np.intp)
+        while (self._cell[node] < 0).any():
+            low = points[rows, self._coordinate[node]] <= self._cut_at[node]
+            node = np.where(low, self._below[node], self._above[node])
+        return self._cell[node]
 
     def starts(self) -> FloatArray:
         """Return the scores of two classes at which the category may change."""
@@ -470,14 +422,10 @@ class CallableTaxonomy(Taxonomy):
     function : callable
         Takes scores of shape (n,) (two classes) or (n, k), and returns n categories. It must
         give a score the same category whatever other scores it is called with.
-
-    Attributes
-    ----------
-    codes_ : dict
-        The number of each category met in ``fit``.
     """
 
-    codes_: dict[Any, int]
+    codes_: list[Any]
+    """The categories met in ``fit``, in the order of their numbers."""
     _learns = ("n_categories_", "codes_")
 
     def __init__(self, function: Callable[[FloatArray], Any]) -> None:
@@ -487,36 +435,21 @@ class CallableTaxonomy(Taxonomy):
         self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
     ) -> Self:
         """Note which categories occur."""
-        values, _ = self._distinct(scores)
-        self.codes_ = {value: code for code, value in enumerate(values)}
-        self.n_categories_ = len(values)
+        self.codes_, _ = self._distinct(scores)
+        self.n_categories_ = len(self.codes_)
         return self
 
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return the number of each score's category, shape (n,); -1 where ``fit`` met none."""
         values, inverse = self._distinct(scores)
-        codes = np.array([self.codes_.get(value, -1) for value in values], np.intp)
+        known = {value: code for code, value in enumerate(self.codes_)}
+        codes = np.array([known.get(value, -1) for value in values], np.intp)
         return codes[inverse]
 
     def check_classes(self, n_classes: int) -> None:
         """Refuse another number of categories than there are codes."""
         require(callable(self.function), "function must be callable")
         self._check_count(len(self.codes_))
-
-    def to_state(self) -> dict[str, Any]:
-        """Give the categories as a list: a file's dictionaries have keys of text and numbers."""
-        state = super().to_state()
-        if "codes_" in state["fitted"]:
-            state["fitted"]["codes_"] = list(self.codes_)
-        return state
-
-    @classmethod
-    def from_state(cls, parameters: dict[str, Any], fitted: dict[str, Any]) -> Self:
-        """Take such a list, and number its categories again."""
-        made = super().from_state(parameters, fitted)
-        if "codes_" in fitted:
-            made.codes_ = {value: code for code, value in enumerate(fitted["codes_"])}
-        return made
 
     def _distinct(self, scores: FloatArray) -> tuple[list[Any], IntArray]:
         """Return the distinct categories of these scores, and which of them each score has."""

@@ -14,7 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from vennforest._state import stored
-from vennforest._validation import FloatArray, IntArray, check_array, check_increasing, require
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_array,
+    check_increasing,
+    check_option,
+    require,
+)
 from vennforest.calibrators.confidence import (
     ClassExamples,
     ConfidenceIntervals,
@@ -24,16 +31,15 @@ from vennforest.calibrators.confidence import (
 )
 from vennforest.calibrators.core.formula import LOWEST, Terms, after
 from vennforest.calibrators.core.interface import (
+    BoundedCalibrator,
     Learnt,
     LeftOut,
-    VennPredictor,
+    Maps,
     as_tuple,
     blocks,
-    in_blocks,
     normalise,
     normalised_bounds,
     normalised_bounds_formulas,
-    normalised_formula,
 )
 from vennforest.calibrators.core.scores import FINEST, MOST_LOG_ODDS, SMALLEST
 from vennforest.calibrators.likelihood_ratio import IntervalTable
@@ -99,27 +105,21 @@ class Sums(NamedTuple):
     def check(self, m: int) -> Self:
         """Return the sums as arrays of the kind kernels are compiled for."""
         W, Y = (np.require(column, np.float64, ["C", "W", "E"]) for column in (self.W, self.Y))
-        if W.shape != (m + 1,) or Y.shape != (m + 1,):
-            raise ValueError(f"W and Y must have shape (m + 1,), got {W.shape} and {Y.shape}")
-        if not (np.isfinite(W).all() and np.isfinite(Y).all()):
-            raise ValueError("W and Y must be finite")
+        for name, column in (("W", W), ("Y", Y)):
+            check_array(column, name, (m + 1,), low=0, high=2 * MOST_WEIGHT)
+        require(W[0] == 0 and Y[0] == 0 < W[-1], "W and Y must begin at 0, and W must rise")
         weight, positive = np.diff(W), np.diff(Y)
-        if W[0] != 0 or Y[0] != 0 or not 0 < W[-1] <= 2 * MOST_WEIGHT:
-            raise ValueError(
-                f"W and Y must begin at 0, and W must rise, to {MOST_WEIGHT:g} at most"
-            )
-        if (weight < 0).any() or (positive < 0).any():
-            raise ValueError("W and Y must not decrease")
-        if (positive > weight + ROUNDING * W[-1]).any():
-            raise ValueError("Y must not rise more than W")
+        require(weight.min() >= 0 and positive.min() >= 0, "W and Y must not decrease")
+        exact = self.W_low is None or self.Y_low is None
+        slack = 0 if exact else ROUNDING * W[-1]
+        require((positive <= weight + slack).all(), "Y must not rise more than W")
         if self.W_low is None or self.Y_low is None:
-            if (weight <= 0).any() or (positive > weight).any():
-                raise ValueError("W must rise at every score, and Y not more than W")
+            require(weight.min() > 0, "W must rise at every score")
             return type(self)(W, Y)
         low = [np.require(column, np.float64, ["C", "W"]) for column in (self.W_low, self.Y_low)]
         for high, rest in zip((W, Y), low, strict=True):
-            if rest.shape != (m + 1,) or not (np.abs(rest) <= np.spacing(high)).all():
-                raise ValueError("W_low and Y_low must be what rounding left of W and Y")
+            sound = rest.shape == (m + 1,) and (np.abs(rest) <= np.spacing(high)).all()
+            require(sound, "W_low and Y_low must be what rounding left of W and Y")
         return type(self)(W, Y, *low)
 
 
@@ -196,46 +196,19 @@ class Examples:
 
 @stored("step-table")
 class StepTable:
-    """Both isotonic fits of every possible new score.
+    """Both isotonic fits of every possible new score, from sums at distinct scores x (m,).
 
-    Parameters
-    ----------
-    x : ndarray of shape (m,)
-        Distinct calibration scores, increasing.
-    W, Y : ndarray of shape (m + 1,)
-        Cumulative weight and cumulative weight of the positive class, both from 0.
-    examples : Examples, optional
-        What ``left_out`` refers to.
-    W_low, Y_low : ndarray of shape (m + 1,), optional
-        What rounding left of W and Y, where weights are not counts.
-
-    Notes
-    -----
     p0 of a score s depends on how many calibration scores are <= s, p1 on how many are < s (see
     ``kernels``), so each is a short table of steps. Vovk & Petej (2014), Algorithm 2's fits.
     """
 
-    def __init__(
-        self,
-        x: FloatArray,
-        W: FloatArray,
-        Y: FloatArray,
-        examples: Examples | None = None,
-        W_low: FloatArray | None = None,
-        Y_low: FloatArray | None = None,
-    ) -> None:
-        self.x, self.W, self.Y, self.examples = x, W, Y, examples
-        self.W_low, self.Y_low = W_low, Y_low
+    def __init__(self, x: FloatArray, sums: Sums, examples: Examples | None = None) -> None:
+        self.x, self.sums, self.examples = x, sums, examples
         # Large arrays are made by numpy, which asks the system for large pages.
-        after, queue = np.empty((2, len(W)), np.int32)
-        found = np.empty((3, len(W)), np.int32)
-        kernels.suffix_hulls(*self.sums, after)
+        after, queue = np.empty((2, len(sums.W)), np.int32)
+        found = np.empty((3, len(sums.W)), np.int32)
+        kernels.suffix_hulls(*sums, after)
         self.zeros, self.ones = (self._steps(label, after, queue, found) for label in (0, 1))
-
-    @property
-    def sums(self) -> Sums:
-        """The cumulative points."""
-        return Sums(self.W, self.Y, self.W_low, self.Y_low)
 
     def _steps(self, label: int, after: Int32Array, queue: Int32Array, found: Int32Array) -> Steps:
         start, a, b = kernels.insert(*self.sums, after, label, queue, found)
@@ -260,7 +233,7 @@ class StepTable:
             x, W, Y = x[:m], W[: m + 1], Y[: m + 1]
             if m < n:
                 x, W, Y = x.copy(), W.copy(), Y.copy()
-            return cls(x, W, Y, Examples(labels, np.empty(0), scores))
+            return cls(x, Sums(W, Y), Examples(labels, np.empty(0), scores))
         table = cls.from_counts(scores, weight, labels)
         table.examples = Examples(labels, weight, scores)
         return table
@@ -269,8 +242,7 @@ class StepTable:
     def from_counts(cls, scores: FloatArray, weight: FloatArray, labels: NDArray[np.int8]) -> Self:
         """Fit to scores (n,) in any order, with weights above zero of labels 0 and 1."""
         x, numbers = np.unique(scores, return_inverse=True)
-        W, Y, *low = Sums.of(numbers, weight, labels, len(x))
-        return cls(x, W, Y, None, *low)
+        return cls(x, Sums.of(numbers, weight, labels, len(x)))
 
     def without(self, rows: IntArray) -> StepTable:
         """Return the table as if fitted without these calibration examples; it has none itself."""
@@ -282,8 +254,7 @@ class StepTable:
         numbers = (np.cumsum(there) - 1)[numbers]
         weight = examples.weight[kept] if len(examples.weight) else np.ones(len(numbers))
         x = self.x[there]
-        W, Y, *low = Sums.of(numbers, weight, examples.labels[kept], len(x))
-        return StepTable(x, W, Y, None, *low)
+        return StepTable(x, Sums.of(numbers, weight, examples.labels[kept], len(x)))
 
     def _examples(self) -> Examples:
         assert self.examples is not None  # who leaves some out has asked for them before
@@ -324,13 +295,7 @@ class StepTable:
 
     @classmethod
     def from_state(
-        cls,
-        x: FloatArray,
-        W: FloatArray,
-        Y: FloatArray,
-        W_low: FloatArray | None,
-        Y_low: FloatArray | None,
-        examples: Examples | None,
+        cls, x: FloatArray, examples: Examples | None, **sums: FloatArray | None
     ) -> Self:
         """Return the table of these sums, and make what follows from them again.
 
@@ -340,11 +305,11 @@ class StepTable:
         check_array(x, "x", (None,))
         require(len(x), "x must contain one score or more")
         check_increasing(x, "x")
-        sums = Sums(W, Y, W_low, Y_low).check(len(x))
+        checked = Sums(**sums).check(len(x))  # type: ignore[arg-type]
         if examples is not None:
             require(isinstance(examples, Examples), "examples must be Examples")
-            examples.check(x, sums.W, sums.Y)
-        return cls(x, sums.W, sums.Y, examples, sums.W_low, sums.Y_low)
+            examples.check(x, checked.W, checked.Y)
+        return cls(x, checked, examples)
 
     def without_examples(self) -> StepTable:
         """Return the same table, which knows no single examples."""
@@ -378,7 +343,7 @@ class StepTable:
             self._look_up_without(scores, left_out.rows, None, p0, p1)
         else:
             self._look_up_without_groups(scores, left_out.rows, left_out.groups, p0, p1)
-        if self.W[-1] > LARGEST_COUNT or self.W_low is not None:
+        if self.sums.W[-1] > LARGEST_COUNT or self.sums.W_low is not None:
             np.minimum(p0, p1, out=p0)  # rounding may be more than what they are apart
         return both
 
@@ -457,50 +422,8 @@ def _sort(scores: FloatArray) -> FloatArray:
     return ordered
 
 
-@stored("smooth-estimate")
-@attrs.frozen(eq=False)
-class SmoothEstimate:
-    """Platt scaling on the log-odds of the calibration scores.
-
-    On the scores themselves where these are not probabilities. Two classes have one map, more have
-    one a class against the rest, normalised.
-    """
-
-    maps: tuple[PlattMap, ...] = attrs.field(converter=as_tuple)
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse what contains no sigmoids."""
-        require(all(isinstance(one, PlattMap) for one in self.maps), "maps must be PlattMaps")
-
-    @classmethod
-    def fit(cls, columns: Iterable[tuple[FloatArray, Sums]]) -> Self:
-        """Fit a map to each column: increasing scores (m,), and the sums of weights at them."""
-        return cls(tuple(_fit_map(*column) for column in columns))
-
-    def predict(self, scores: FloatArray) -> FloatArray:
-        """Return estimates (n, k) for scores (n,) of two classes or (n, k); rows sum to 1."""
-        if scores.ndim == 1:
-            p = self.read(scores)
-            return np.column_stack([1 - p, p])
-        each = np.empty(scores.shape[::-1])
-        for j, one in enumerate(self.maps):
-            each[j] = _read_map(one, scores[:, j])
-        return normalise(each.T, scores)
-
-    def formulas(self, scores: Terms) -> Terms:
-        """Return the formulas of the estimates, of the second of two classes or of each of more."""
-        each = tuple(
-            one.formula(x if one.interior is None else x.clip(0.0, 1.0))
-            for one, x in zip(self.maps, scores, strict=True)
-        )
-        return each if len(each) == 1 else normalised_formula(each, scores)
-
-    def read(self, scores: FloatArray) -> FloatArray:
-        """Return the estimate (n,) of the second of two classes for scores (n,)."""
-        return _read_map(self.maps[0], scores)
-
-
 def _fit_map(x: FloatArray, sums: Sums) -> PlattMap:
+    """Fit Platt's sigmoid of log-odds, or of scores that are no probabilities, to sums at them."""
     probabilities = bool(x[0] >= 0 and x[-1] <= 1)
     weight, positive = sums.counts() if len(x) <= FINEST else (None, None)
     if weight is None or positive is None:
@@ -532,47 +455,28 @@ def _group(
     return mean, weight, positive
 
 
-def _read_map(smooth: PlattMap, scores: FloatArray) -> FloatArray:
-    if smooth.interior is None:
-        return smooth(scores)
-    # Beyond [0, 1] the log-odds are those of the nearer end.
-    return in_blocks(lambda block: smooth(np.clip(block, 0.0, 1.0)), scores)
-
-
-EXACT = 53
-"""Bits that an integer may have to be a float, whatever they are."""
-
-
 @stored("venn-abers")
 @attrs.frozen(eq=False, slots=False)
 class StepTables(Learnt):
     """The step functions of each column of scores, and the smooth estimates beside them.
 
-    Attributes
-    ----------
-    tables : tuple of StepTable
-        One for two classes, else one a class.
-    smoothed : bool
-        Whether there are smooth estimates.
-    known : SmoothEstimate or None
-        These, where they have been found before; else they are found at the first use, since
-        bounds do not need them.
+    These are found at the first use, since bounds do not need them, unless they are ``known``.
     """
 
     tables: tuple[StepTable, ...] = attrs.field(converter=as_tuple)
     smoothed: bool = attrs.field(validator=instance_of(bool))
-    known: SmoothEstimate | None = attrs.field(
-        default=None, validator=optional(instance_of(SmoothEstimate))
-    )
+    known: Maps | None = attrs.field(default=None, validator=optional(instance_of(Maps)))
 
     def __attrs_post_init__(self) -> None:
         """Refuse tables of different examples, and estimates of other columns."""
         require(all(isinstance(one, StepTable) for one in self.tables), "tables must be StepTables")
         known = {None if one.examples is None else len(one.examples.labels) for one in self.tables}
         require(len(known) == 1, "tables must all contain the same examples, or none")
+        maps = self.tables if self.known is None else self.known.maps
+        require(len(maps) == len(self.tables), "known must be of as many columns")
         require(
-            self.known is None or len(self.known.maps) == len(self.tables),
-            "known must be of as many columns",
+            self.known is None or all(isinstance(one, PlattMap) for one in maps),
+            "maps must be PlattMaps",
         )
 
     def check_classes(self, k: int) -> None:
@@ -591,11 +495,11 @@ class StepTables(Learnt):
         return {name: value for name, value in vars(self).items() if name != "smooth"}
 
     @cached_property
-    def smooth(self) -> SmoothEstimate | None:
+    def smooth(self) -> Maps | None:
         """The smooth estimates; that threads may both fit them changes nothing."""
         if not self.smoothed or self.known is not None:
             return self.known
-        return SmoothEstimate.fit([(table.x, table.sums) for table in self.tables])
+        return Maps(_fit_map(table.x, table.sums) for table in self.tables)
 
     def written(self) -> Self:
         """Return the same without examples, with the smooth estimates."""
@@ -604,7 +508,7 @@ class StepTables(Learnt):
 
 
 @stored("venn-abers-predictor")
-class VennAbers(VennPredictor):
+class VennAbers(BoundedCalibrator):
     """Inductive Venn–Abers predictor: probabilities with bounds that carry a validity guarantee.
 
     For a new score s, p0 is the isotonic fit to the calibration pairs plus (s, 0), read at s, and
@@ -629,8 +533,7 @@ class VennAbers(VennPredictor):
     lies between the two and has no guarantee of its own.
 
     *Weights* count as so many observations, the new object as one. They may be of any size beside
-    each other as long as they sum to at most 1e18; beyond that the new object is lost in rounding,
-    which is refused.
+    each other; a sum above 1e18, in which the new object is lost, is refused.
 
     *The smooth estimate* is fitted to counts at distinct scores; from 16,384 of them on to groups
     of near-equal ones, which moves it by less than 1e-5.
@@ -645,6 +548,7 @@ class VennAbers(VennPredictor):
     """
 
     _learns = StepTables
+    _learnt: StepTables
 
     def __init__(self, merge: Merge = "smooth") -> None:
         self.merge = merge
@@ -652,7 +556,6 @@ class VennAbers(VennPredictor):
     def _fit(
         self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
     ) -> StepTables:
-        self._check_merge()
         check_total(0.0 if weight is None else float(weight.sum()))
         # Copies, since the caller may change what is his.
         columns = (
@@ -663,30 +566,28 @@ class VennAbers(VennPredictor):
         return self._learnt_from(StepTable.from_examples(s, ones, weight) for s, ones in columns)
 
     def _learnt_from(self, tables: Iterable[StepTable]) -> StepTables:
+        check_option(self.merge, Merge, "merge")
         return StepTables(tables, self.merge == "smooth")
 
     def _fit_counts(self, counts: ScoreCounts) -> StepTables:
         if counts.vectors:
             weighted: StepTables = self._fit(*counts.examples(), len(counts.classes))
             return self._learnt_from(table.without_examples() for table in weighted.tables)
-        self._check_merge()
         check_total(counts.total, "counts")
         return self._learnt_from(_table_of(*table) for table in counts.tables)
 
     @property
     def tables_(self) -> tuple[StepTable, ...]:
         """The step function of the second class's score (two classes), else one a class."""
-        tables: tuple[StepTable, ...] = self._learnt.tables
-        return tables
+        return self._learnt.tables
 
     @property
-    def smooth_(self) -> SmoothEstimate | None:
+    def smooth_(self) -> Maps | None:
         """The smooth estimates; None unless fitted with ``merge="smooth"``."""
-        found: StepTables = self._learnt
-        return found.smooth
+        return self._learnt.smooth
 
     def _check_parameters(self) -> None:
-        self._check_merge()
+        super()._check_parameters()
         require(self.merge != "smooth" or self._learnt.smoothed, "smoothed must be true")
 
     def _multiprobability(self, new: FloatArray, absent: LeftOut | None = None) -> Multiprobability:
@@ -709,7 +610,7 @@ class VennAbers(VennPredictor):
         p0, p1 = self.tables_[0].read(scores)
         p = np.empty((len(scores), 2))
         for block in blocks(len(scores)):
-            clipped = np.clip(smooth.read(scores[block]), p0[block], p1[block])
+            clipped = np.clip(smooth.maps[0](scores[block]), p0[block], p1[block])
             p[block, 0], p[block, 1] = 1 - clipped, clipped
         return p
 
@@ -723,25 +624,13 @@ class VennAbers(VennPredictor):
     ) -> ConfidenceIntervals:
         """Return confidence intervals for the share of every class among objects with new scores.
 
-        The bounds of ``predict_multiprobability`` say how far one more label would move the fit;
-        these intervals contain the share itself with the given probability, if calibration
-        examples are independent and the share does not decrease with the score.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,) or (m, k)
-            New scores, of the kind given to ``fit``.
-        level : float, default=0.95
-            Probability, in (0, 1), with which each interval contains the share. More than two
-            classes: one against the rest, each class at the level.
-        method, simultaneous
-            See `confidence_intervals`.
+        What they mean and assume, and the arguments: see `confidence_intervals`. They are widened
+        where needed to contain what ``predict_proba`` returns.
 
         Returns
         -------
         ConfidenceIntervals
-            Ends of shape (m, k), in [0, 1], widened where needed to contain what ``predict_proba``
-            returns.
+            Ends of shape (m, k), in [0, 1].
 
         Raises
         ------
@@ -784,7 +673,9 @@ class VennAbers(VennPredictor):
     def _smooth(self, scores: FloatArray) -> FloatArray:
         if self.smooth_ is None:
             raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
-        return self.smooth_.predict(scores)
+        p = self.smooth_.read(scores)
+        # The order of columns decides in which order a row is summed.
+        return p if scores.ndim == 1 else normalise(np.asfortranarray(p), scores)
 
     def _starts(self) -> FloatArray:
         return _starts_of(self.tables_[0])
@@ -812,13 +703,7 @@ def _starts_of(table: StepTable) -> FloatArray:
 
 
 def _table_of(x: FloatArray, counts: CountArray) -> StepTable:
-    """Return the step table of counts (m, 2); large integers go in as two floats each."""
+    """Return the step table of counts (m, 2)."""
     row, column = np.nonzero(counts)
-    x, count, label = x[row], counts[row, column], column.astype(np.int8)
-    if count.dtype.kind == "f" or count.max() < 1 << EXACT:
-        return StepTable.from_counts(x, count.astype(np.float64), label)
-    whole = count.astype(np.int64)
-    high = whole >> EXACT << EXACT
-    both = np.concatenate([high, whole - high]).astype(np.float64)
-    there = both > 0
-    return StepTable.from_counts(np.tile(x, 2)[there], both[there], np.tile(label, 2)[there])
+    count = counts[row, column].astype(np.float64)
+    return StepTable.from_counts(x[row], count, column.astype(np.int8))

@@ -38,12 +38,7 @@ FIRST_DIGIT = 3
 
 @kernel
 def split(scores, positive, out):
-    """Write scores of the one label to the front of ``out``, the others to its end.
-
-    Returns
-    -------
-    n_negatives : int
-    """
+    """Write scores of label 0 to the front of ``out``, the others to its end; return how many."""
     i, j = 0, len(out) - 1
     for k in range(len(scores)):
         out[i] = out[j] = scores[k]  # one of the two places is written to again
@@ -122,10 +117,7 @@ def radix_sort(bits, spare):
 def merge_sorted(negatives, positives, x, W, Y):
     """Write the distinct scores of two sorted arrays, and the cumulative points W, Y.
 
-    Returns
-    -------
-    m : int
-        The number of distinct scores: of so much of x, and one more of W and Y, something is said.
+    Returned is the number m of distinct scores; of W and Y m + 1 numbers are written.
     """
     n, p = len(negatives), len(positives)
     W[0] = Y[0] = 0.0
@@ -231,16 +223,9 @@ def insert(W, Y, W_low, Y_low, after, v, queue, found):
     """Find the isotonic fit of a new observation of label v at every place.
 
     What ``suffix_hulls`` wrote is read; ``queue`` (m + 1,) and ``found`` (3, m + 1) are written to.
+    Returned are the first place of each run of places with the same fit, and a and b, where the
+    touching line of that run meets P_0... and the moved points, each (n_steps,) int32.
 
-    Returns
-    -------
-    start : (n_steps,) int32
-        The first place of each run of places with the same fit.
-    a, b : (n_steps,) int32
-        Where the touching line of that run meets P_0... and the moved points.
-
-    Notes
-    -----
     As k grows the fit does not decrease, so neither touching point moves back: one pass over the
     places, with the hull of the points left of the line in a queue and the hull of any suffix as
     links to the next corner, is linear (the idea of Vovk, Petej & Fedorova 2015, Algorithms 1-4).
@@ -330,15 +315,10 @@ def read_fits(x, W, Y, W_low, Y_low, start, a, b, label):
 def guide(values):
     """Lay a grid of equal cells over sorted values, to shorten the search in them.
 
-    There are ``CELLS`` a value, as long as that is not a matter of memory.
-
-    Returns
-    -------
-    begins : (cells + 1,) uint32
-        How many values lie in cells before this one.
-    origin, scale : float
-        The cell of s is (s - origin) * scale, cut to 0 ... cells - 1: it does not decrease in s,
-        whatever the rounding, so the value that s is searched for lies in the cell of s.
+    There are ``CELLS`` a value, as long as that is not a matter of memory. Returned is how many
+    values lie in cells before each one, (cells + 1,) uint32, with origin and scale: the cell of s
+    is (s - origin) * scale, cut to 0 ... cells - 1. It does not decrease in s, whatever the
+    rounding, so the value that s is searched for lies in the cell of s.
     """
     n = len(values)
     cells = max(1, n, min(CELLS * n, LARGEST_GRID))
@@ -425,11 +405,8 @@ def scale_of(low, high, cells):
 def group(x, W, Y, W_low, Y_low, edges, mean, weight, positive):
     """Add up the weights of scores between one edge and the next, both ascending.
 
-    Writes the mean score, the weight and the positive weight of each group that has any.
-
-    Returns
-    -------
-    n_groups : int
+    Writes the mean score, the weight and the positive weight of each group that has any, and
+    returns their number.
     """
     m = len(x)
     groups, start, edge = 0, 0, 0

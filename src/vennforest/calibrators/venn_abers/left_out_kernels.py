@@ -32,29 +32,12 @@ def count_below(values, x):
 
 
 @kernel
-def count_up_to(values, x):
-    """Return how many of the sorted values are less than or equal to x."""
-    low, length = 0, len(values)
-    while length > 1:
-        half = length >> 1
-        low += half if values[low + half - 1] <= x else 0
-        length -= half
-    return low + (1 if length == 1 and values[low] <= x else 0)
-
-
-@kernel
 def hull_tree(points):
-    """Build the lower hulls of the blocks of 32, 64, 128, ... points.
+    """Build the lower hulls of the blocks of 32, 64, 128, ... points: three int32 arrays.
 
-    Returns
-    -------
-    corners : int32 array
-        Point numbers of all hulls, level by level, block by block.
-    begins : int32 array
-        Where each block's corners begin in ``corners``, levels one after the other, with a closing
-        entry a level.
-    levels : int32 array
-        Where each level begins in ``begins``.
+    ``corners``: the point numbers of all hulls, level by level, block by block; ``begins``: where
+    each block's corners begin, levels one after the other, with a closing entry a level;
+    ``levels``: where each level begins in ``begins``.
     """
     W, Y, W_low, Y_low = points
     n = len(W)
@@ -178,8 +161,6 @@ def fit_without(points, hulls, k, v, places, moves, gone, rise, run):
     and the points to the right of it, up to the next, move by ``-moves[i + 1]``: weight and its
     low part, positive weight and its low part. The search starts from the slope rise / run.
 
-    Notes
-    -----
     With g(t) the lowest of Y - t W over the moved points from k on minus the lowest over those up
     to k, the fit is the root of g, which decreases: Newton's method on a piecewise linear function,
     kept inside a bracket that every step narrows. It ends where g is 0, exactly for counts. For
@@ -289,15 +270,9 @@ def end_below(points, hulls, rise, run, height, last):
 def reach(points, hulls, a, b, v, heaviest):
     """Find, for every step, which observations may change its fit by leaving.
 
-    Returns
-    -------
-    first : (n_steps,) int32
-        An observation of label 0 left of score number ``first`` changes nothing.
-    last : (n_steps,) int32
-        An observation of label 1 at or right of score number ``last`` changes nothing.
+    One of label 0 left of score number ``first`` changes nothing, nor does one of label 1 at or
+    right of score number ``last``: two arrays (n_steps,) of int32.
 
-    Notes
-    -----
     An observation outside of the block a ... b moves all points beyond it, seen from the block, by
     w (y - t) up or down. Up changes nothing; down by w t (label 0, to the left) or w (1 - t) (label
     1, to the right) changes nothing while those points stay on or above the touching line.
@@ -323,17 +298,11 @@ def reach(points, hulls, a, b, v, heaviest):
 def read_left_out(scores, left_out, groups, examples, x, points, hulls, v, steps, out):
     """Look up p_v of scores, each without some calibration examples.
 
-    Number i is read without example ``left_out[i]``. -1: without none.
-
-    Parameters
-    ----------
-    groups : members, starts
-        Where there are ``starts``, number i is read without ``members[starts[g]], ...,
-        members[starts[g + 1] - 1]`` for ``g = left_out[i]``, in the order of their scores.
-    examples : position, label, weight
-        The score number, label and weight (an empty array: 1 each) of every example.
-    steps : ends, a, b, first, last
-        The steps of the fit with all examples, and what ``reach`` returns for them.
+    Number i is read without example ``left_out[i]``, -1: without none. Where ``groups`` has starts,
+    it is read without ``members[starts[g]], ..., members[starts[g + 1] - 1]`` for ``g =
+    left_out[i]``, in the order of their scores. ``examples`` are the score number, label and weight
+    (an empty array: 1 each) of every example, ``steps`` those of the fit with all examples, and
+    what ``reach`` returns for them.
     """
     W, Y, W_low, Y_low = points
     (members, starts), (position, label, weight) = groups, examples
@@ -345,7 +314,9 @@ def read_left_out(scores, left_out, groups, examples, x, points, hulls, v, steps
     moves = np.zeros((longest + 1, 4), np.float64)
     for i in range(len(scores)):
         # The fit with all examples: its step, and the line from P_a to P_b + (1, v).
-        step = count_below(ends, scores[i]) if v == 1 else count_up_to(ends, scores[i])
+        # p1 depends on the values below the score, p0 on those up to it (``kernels``).
+        s = scores[i] if v == 1 else np.nextafter(scores[i], np.inf)
+        step = count_below(ends, s)
         rise = between(Y, Y_low, a[step], b[step]) + v
         run = between(W, W_low, a[step], b[step]) + 1
         r = left_out[i]
@@ -379,6 +350,6 @@ def read_left_out(scores, left_out, groups, examples, x, points, hulls, v, steps
             fit = rise / run
         else:
             # Else the touching line is searched for again, from the old one on.
-            k = count_below(x, scores[i]) if v == 1 else count_up_to(x, scores[i])
+            k = count_below(x, s)
             fit = fit_without(points, hulls, k, v, places, moves, gone, rise, run)
         out[i] = min(max(fit, 0.0), 1.0)

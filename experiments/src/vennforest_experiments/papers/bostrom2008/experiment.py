@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.metrics import log_loss
+from sklearn.metrics import brier_score_loss, log_loss
 
 from vennforest import CalibratedClassifier
 from vennforest._validation import FloatArray, IntArray, check_count, check_option
@@ -26,7 +26,7 @@ from vennforest.calibrators import (
     PlattScaling,
     Uncalibrated,
 )
-from vennforest.metrics import brier_score, weighted_auc
+from vennforest.metrics import auc_interval
 from vennforest.sources import OutOfBag
 from vennforest_experiments.papers.bostrom2008.forest import (
     TrainingSetForest,
@@ -100,9 +100,9 @@ class Bostrom2008(Experiment):
         for name, p in self.estimates(X[train], y[train], X[test], self.seed_of(*task)).items():
             full = np.zeros((len(test), len(classes)))
             full[:, np.searchsorted(classes, np.unique(y[train]))] = p
-            auc = weighted_auc(y[test], full, classes=classes)
+            auc = auc_interval(y[test], full, classes=classes).auc
             record[name] = {
-                "brier": brier_score(y[test], full, classes=classes, scale_by_half=False),
+                "brier": brier_score_loss(y[test], full, labels=classes, scale_by_half=False),
                 "auc": None if np.isnan(auc) else auc,
                 "accuracy": float(np.mean(full.argmax(axis=1) == y[test])),
                 "log loss": float(log_loss(y[test], full, labels=classes)),

@@ -176,7 +176,7 @@ class Niculescu2005(Experiment):
         shown_methods = METHODS[:3]
         return {
             "shown": shown.model.setting,
-            "slope": -float(logit.A_[0]),
+            "slope": -float(logit.maps_[0].A),
             "bins": {
                 m: _bins(y[first:], shown.estimates[m](scores[first:])) for m in shown_methods
             },

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import log_loss
+from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import StratifiedKFold
 
 from vennforest._validation import FloatArray, IntArray, check_count
@@ -26,7 +26,7 @@ from vennforest.calibrators import (
     PooledCalibration,
     VennAbers,
 )
-from vennforest.metrics import brier_score, calibration_error
+from vennforest.metrics import calibration_error
 from vennforest_experiments.papers.protocol.experiment import Experiment, PreparedData, two_classes
 from vennforest_experiments.papers.protocol.problems import load_problem
 from vennforest_experiments.papers.protocol.store import Record, Task
@@ -178,7 +178,7 @@ def measures(y: IntArray, p: FloatArray) -> dict[str, float]:
     classes = np.arange(2)
     return {
         "accuracy": float(np.mean(p.argmax(axis=1) == y)),
-        "brier": brier_score(y, p, classes=classes),
+        "brier": float(brier_score_loss(y, p, labels=classes)),
         "log loss": float(log_loss(y, p, labels=classes)),
         "ece": calibration_error(y, p, bins=BINS, classes=classes),
         "squared gap": squared_gap(y, p[:, 1]),
