@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right, insort
 import numpy as np
 from scipy.special import logsumexp
 
-from vennforest.monitoring.kernels import draw
+from vennforest.monitoring.stream_kernels import draw
 
 EPSILONS = np.array([-1.0, 0.0, 1.0])
 JUMPS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from vennforest.calibrators.venn_abers import kernels, left_out_kernels
+from vennforest.calibrators.venn_abers import left_out_kernels, step_kernels
 from vennforest.calibrators.venn_abers.calibrator import StepTable
 from vennforest.joined import refit_kernels
 
@@ -84,6 +84,6 @@ def test_a_group_whose_weight_is_lost_beside_the_others_is_none():
     table = StepTable.from_examples(x, np.array([0, 1, 1, 0, 1]) == 1, weight)
     edges = np.array([0.3, 0.7])
     made = np.full((3, 3), np.nan)
-    groups = kernels.group(table.x, *table.sums, edges, *made)
+    groups = step_kernels.group(table.x, *table.sums, edges, *made)
     assert groups == 2
     assert_allclose(made[:, :2], [[0.05 / 0.3, 3.5 / 4], [0.3, 4], [0.2, 3]], rtol=1e-14)

@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from oracles import formulas as oracle
 from vennforest.calibrators.core.interface import LeftOut
-from vennforest.calibrators.venn_abers import calibrator, kernels
+from vennforest.calibrators.venn_abers import calibrator, step_kernels
 from vennforest.calibrators.venn_abers.calibrator import StepTable, VennAbers, _sort
 from vennforest.counts import ScoreCounts
 
@@ -180,20 +180,20 @@ def test_reading_through_the_grid_counts_the_values_below(values, new):
     values = np.unique(np.array(values, float) + 0.0)
     new = np.append(np.array(new), values)
     fits, out = np.arange(len(values) + 1.0), np.empty(len(new))
-    table = (values, fits, *kernels.guide(values))
-    kernels.read_steps(new, *table, False, out, None)
+    table = (values, fits, *step_kernels.guide(values))
+    step_kernels.read_steps(new, *table, False, out, None)
     assert_array_equal(out, [sum(v < s for v in values) for s in new])
-    kernels.read_steps(new, *table, True, out, None)
+    step_kernels.read_steps(new, *table, True, out, None)
     assert_array_equal(out, [sum(v <= s for v in values) for s in new])
     # and sorted into parts of a range first
     ordered, numbers = np.empty(len(new)), np.empty(len(new), np.uint32)
     low = values[0] if len(values) else 0.0
-    scale = kernels.scale_of(low, max(new.max(), low), kernels.PARTS)
-    kernels.sort_into_parts(new, low, scale, ordered, numbers)
+    scale = step_kernels.scale_of(low, max(new.max(), low), step_kernels.PARTS)
+    step_kernels.sort_into_parts(new, low, scale, ordered, numbers)
     assert_array_equal(np.sort(numbers), np.arange(len(new)))
     assert_array_equal(ordered, new[numbers])
     again = np.empty(len(new))
-    kernels.read_steps(ordered, *table, True, again, numbers)
+    step_kernels.read_steps(ordered, *table, True, again, numbers)
     assert_array_equal(again, out)
 
 

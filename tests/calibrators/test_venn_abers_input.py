@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from vennforest.calibrators.venn_abers import kernels
+from vennforest.calibrators.venn_abers import step_kernels
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
 from vennforest.counts import ScoreCounts
 
@@ -88,7 +88,7 @@ def test_read_only_and_strided_arrays_need_no_other_kernels(scores):
     expected = model.predict_multiprobability(scores, left_out)
     plain = model.predict_multiprobability(scores)
     compiled = [
-        one for one in vars(kernels).values() if hasattr(one, "signatures") and one.signatures
+        one for one in vars(step_kernels).values() if hasattr(one, "signatures") and one.signatures
     ]
     before = [len(one.signatures) for one in compiled]
     odd = np.asfortranarray(np.repeat(scores, 2, axis=0))[::2]

@@ -25,7 +25,7 @@ from sklearn.exceptions import NotFittedError
 
 from oracles import formulas as oracle
 from vennforest._state import from_state, state_of
-from vennforest.forest import Membership, PackedForest, kernels, packed
+from vennforest.forest import Membership, PackedForest, packed, walk_kernels
 
 # scikit-learn's own: it sums a column of the largest float32 numbers to see whether all are finite,
 # and finds the drawn bootstrap samples small.
@@ -527,7 +527,7 @@ def test_keys_keep_the_order_of_numbers():
     bits = rng.integers(0, 1 << 32, 20_000, dtype=np.uint32)
     x = bits.view(np.float32)
     x = np.concatenate([x, neighbours(0.0), neighbours(1.0), neighbours(1e39)])
-    keys = np.array([kernels.order_key(b) for b in x.view(np.uint32)])
+    keys = np.array([walk_kernels.order_key(b) for b in x.view(np.uint32)])
     missing = np.isnan(x)
     assert (keys[missing] == 0).all()
     assert (keys[~missing] > 0).all() and (keys < 2**32 - 1).all()
@@ -543,7 +543,7 @@ def test_distributions_that_share_slots_or_words_are_kept_apart():
     n = 0
     for _ in range(3):
         for i in range(25):
-            found = kernels.find_row(rows, np.uint64(i), table, slots, n)
+            found = walk_kernels.find_row(rows, np.uint64(i), table, slots, n)
             assert found == i
             n = max(n, found + 1)
     assert n == 25

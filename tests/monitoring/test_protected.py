@@ -14,7 +14,7 @@ from oracles import monitoring as oracle
 from support.forging import save_spoilt
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
-from vennforest.monitoring import ProtectedClassifier, kernels
+from vennforest.monitoring import ProtectedClassifier, stream_kernels
 from vennforest.monitoring import protected as module
 from vennforest.monitoring.protected import JUMPS, LEAST, experts
 
@@ -49,7 +49,7 @@ def test_mixture_is_over_every_sequence_of_experts(k):
         state, weights = np.array([0.5, 0.25, 0.25]), np.zeros((2, 2))
         out = np.empty((4, k))
         for a, b in ((0, 1), (1, 4)):  # in two parts
-            kernels.protect(
+            stream_kernels.protect(
                 np.log(p[a:b]),
                 codes[a:b],
                 a,

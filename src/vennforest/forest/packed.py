@@ -20,7 +20,7 @@ from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vennforest._validation import FloatArray, IntArray, check_option, require
-from vennforest.forest import kernels
+from vennforest.forest import walk_kernels
 from vennforest.forest.membership import Membership
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
@@ -69,7 +69,7 @@ class PackedForest:
     ----------
     nodes : ndarray of shape (n_nodes, 4), uint32
         Threshold, feature, place of the first child and value of every node, tree after tree and
-        breadth-first in each, as ``vennforest.forest.kernels`` describes.
+        breadth-first in each, as ``vennforest.forest.walk_kernels`` describes.
     roots : ndarray of shape (n_trees,), uint32
         Where each tree begins in the flattened ``nodes``.
     distributions : ndarray of shape (n_distinct, k)
@@ -136,7 +136,7 @@ class PackedForest:
         table = _Table(len(forest.classes_))
         for tree, offset in zip(trees, first[:-1], strict=True):
             table.reserve(tree.node_count // 2 + 1)
-            table.n = kernels.pack_tree(
+            table.n = walk_kernels.pack_tree(
                 tree.children_left,
                 tree.children_right,
                 tree.feature,
@@ -258,7 +258,7 @@ class PackedForest:
                 part = slice(first, min(first + size, stop))
                 dense = rows[part].toarray() if sparse else rows[part]
                 numbers = np.require(dense, np.float32, ["C", "W"]).view(np.uint32)
-                kernels.score_rows(
+                walk_kernels.score_rows(
                     nodes,
                     roots,
                     numbers,
@@ -374,7 +374,7 @@ class _Table:
         rows[: self.n] = self.rows[: self.n]
         self.rows = rows
         self.slots = np.zeros(2 * capacity, dtype=np.int64)
-        kernels.fill_slots(self.rows, self.n, self.slots)
+        walk_kernels.fill_slots(self.rows, self.n, self.slots)
 
 
 def _takes_missing(tree: Any) -> bool:

@@ -8,7 +8,7 @@ them here too, whoever came last.
 import numpy as np
 
 from vennforest._jit import kernel
-from vennforest.sources.kernels import STEP, mix
+from vennforest.sources.hash_kernels import STEP, mix
 
 
 @kernel

@@ -1,16 +1,16 @@
 """Venn–Abers where the new object changes scores of calibration examples: compiled loops.
 
-The notation is that of ``kernels``. Isotonic fits may pool from any start: what lies left of the
-new score and what lies right of it are fitted apart, and then pooled with it for as long as they
-violate its order. Stretches without a change are taken from the hulls over blocks of points
+The notation is that of ``step_kernels``. Isotonic fits may pool from any start: what lies left of
+the new score and what lies right of it are fitted apart, and then pooled with it for as long as
+they violate its order. Stretches without a change are taken from the hulls over blocks of points
 (``left_out_kernels.hull_tree``), which are the isotonic fits of these blocks.
 """
 
 import numpy as np
 
 from vennforest._jit import kernel, step
-from vennforest.calibrators.venn_abers.kernels import between
 from vennforest.calibrators.venn_abers.left_out_kernels import LEAF, count_below
+from vennforest.calibrators.venn_abers.step_kernels import between
 
 
 @kernel

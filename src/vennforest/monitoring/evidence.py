@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vennforest._state import stored
 from vennforest._validation import FloatArray, array, number, require
-from vennforest.monitoring import kernels
+from vennforest.monitoring import stream_kernels
 from vennforest.monitoring.bets import (
     Bets,
     Kind,
@@ -113,7 +113,7 @@ class Channel:
         """Return the logarithm of the evidence after each of these examples, (n,)."""
         out = np.empty(len(scores))
         bets = self.bets
-        kernels.watch(
+        stream_kernels.watch(
             bets.cells(scores),
             hits if bets.of_labels else np.zeros(len(scores), np.bool_),
             n_before,
@@ -139,7 +139,7 @@ class Channel:
 
     def log_evidence(self) -> float:
         """Return the logarithm of the evidence now."""
-        return float(kernels.log_mean(self.scales))
+        return float(stream_kernels.log_mean(self.scales))
 
     def strongest(self) -> int:
         """Return the likeliest bet, by what it has won since it last was at nothing."""

@@ -13,7 +13,7 @@ from sklearn.utils import Tags, get_tags
 
 from vennforest._state import stored
 from vennforest._validation import FloatArray, InputError, array, check_scores, number, require
-from vennforest.monitoring import kernels
+from vennforest.monitoring import stream_kernels
 from vennforest.monitoring.stream import label_codes
 
 JUMPS = np.array([1e-3, 1e-2])
@@ -247,7 +247,7 @@ def _mixed(
     with np.errstate(divide="ignore"):
         logs = np.ascontiguousarray(np.log(np.maximum(p, LEAST)))
     sharpness, shifts = experts(p.shape[1])
-    kernels.protect(
+    stream_kernels.protect(
         logs,
         codes.astype(np.int64),
         weights.n_seen,

@@ -189,8 +189,8 @@ class Watched:
                 "probabilities are still right."
             )
         return (
-            "look at the columns that moved for a broken or redefined source. The labels show no "
-            "change of what a score says, which few rows may not show: watch on."
+            "look at the columns that moved for a broken or redefined source. No change of what a "
+            "score says of the label has been seen, but few rows may not show one: watch on."
         )
 
     def _expected(self) -> list[str]:

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from vennforest._state import stored
 from vennforest._validation import FloatArray, IntArray, array, check_increasing, number, require
-from vennforest.sources import kernels
+from vennforest.sources import hash_kernels
 
 HashArray = NDArray[np.uint64]
 
@@ -41,13 +41,13 @@ def hash_rows(X: Any) -> HashArray:
         if table.dtype.kind in "fiub" or not table.size:
             bits, infinity = _bits(table)
             out = np.empty(len(table), np.uint64)
-            kernels.hash_cells(bits, np.empty((0, 0), bool), infinity, out)
+            hash_kernels.hash_cells(bits, np.empty((0, 0), bool), infinity, out)
             return out
         columns = list(table.T)
     # Cell by cell: what one row contains must not decide how another is read.
     cells, text = zip(*(_cells(column) for column in columns), strict=True)
     out = np.empty(len(cells[0]), np.uint64)
-    kernels.hash_cells(
+    hash_kernels.hash_cells(
         np.column_stack(cells), np.column_stack(text), np.uint64(0x7FF0000000000000), out
     )
     return out
@@ -60,7 +60,7 @@ def _hash_sparse(X: Any) -> HashArray:
         table.sum_duplicates()
     bits, infinity = _bits(table.data)
     out = np.empty(table.shape[0], np.uint64)
-    kernels.hash_csr(
+    hash_kernels.hash_csr(
         table.indptr.astype(np.int64), table.indices.astype(np.int64), bits, infinity, out
     )
     return out
@@ -111,7 +111,7 @@ def _cell(cell: Any) -> tuple[int, bool]:
 def draw_examples(hashes: HashArray, seed: int, n_draws: int, n_examples: int) -> IntArray:
     """Draw examples (n_draws, n), below ``n_examples``, for rows by hashes (n,) and a seed."""
     out = np.empty((n_draws, len(hashes)), np.intp)
-    kernels.draw_examples(hashes, np.uint64(seed), n_examples, out)
+    hash_kernels.draw_examples(hashes, np.uint64(seed), n_examples, out)
     return out
 
 

@@ -44,7 +44,7 @@ from vennforest.calibrators.core.interface import (
 from vennforest.calibrators.core.scores import FINEST, MOST_LOG_ODDS, SMALLEST
 from vennforest.calibrators.likelihood_ratio import IntervalTable
 from vennforest.calibrators.maps.log_odds import PlattMap, fit_platt_to_counts
-from vennforest.calibrators.venn_abers import kernels, left_out_kernels
+from vennforest.calibrators.venn_abers import left_out_kernels, step_kernels
 from vennforest.counts import CountArray, ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.prior import shift_intervals, shift_probabilities
@@ -88,7 +88,7 @@ class Sums(NamedTuple):
         m: int,
     ) -> Self:
         """Add up examples (n,) of these weights and labels 0 or 1 at m scores."""
-        W, W_low, Y, Y_low = kernels.cumulate(numbers, weight, labels, m)
+        W, W_low, Y, Y_low = step_kernels.cumulate(numbers, weight, labels, m)
         if W[-1] <= LARGEST_COUNT and (weight == np.rint(weight)).all():
             return cls(W, Y)
         return cls(W, Y, W_low, Y_low)
@@ -140,7 +140,7 @@ class Steps(NamedTuple):
     fits: FloatArray  # (n_steps,) the fit of each run
     a: Int32Array  # (n_steps,) the touching line's point on the left
     b: Int32Array  # (n_steps,) and on the right
-    begins: NDArray[np.uint32]  # with origin and scale: a grid over ``ends`` (``kernels.guide``)
+    begins: NDArray[np.uint32]  # with origin and scale: a grid over ``ends`` (``guide``)
     origin: float
     scale: float
 
@@ -207,13 +207,13 @@ class StepTable:
         # Large arrays are made by numpy, which asks the system for large pages.
         after, queue = np.empty((2, len(sums.W)), np.int32)
         found = np.empty((3, len(sums.W)), np.int32)
-        kernels.suffix_hulls(*sums, after)
+        step_kernels.suffix_hulls(*sums, after)
         self.zeros, self.ones = (self._steps(label, after, queue, found) for label in (0, 1))
 
     def _steps(self, label: int, after: Int32Array, queue: Int32Array, found: Int32Array) -> Steps:
-        start, a, b = kernels.insert(*self.sums, after, label, queue, found)
-        ends, fits = kernels.read_fits(self.x, *self.sums, start, a, b, label)
-        return Steps(ends, fits, a, b, *kernels.guide(ends))
+        start, a, b = step_kernels.insert(*self.sums, after, label, queue, found)
+        ends, fits = step_kernels.read_fits(self.x, *self.sums, start, a, b, label)
+        return Steps(ends, fits, a, b, *step_kernels.guide(ends))
 
     @classmethod
     def from_examples(
@@ -227,9 +227,9 @@ class StepTable:
         if weight is None:
             n = len(scores)
             parted = np.empty(n)
-            cut = kernels.split(scores, labels, parted)
+            cut = step_kernels.split(scores, labels, parted)
             x, (W, Y) = np.empty(n), np.empty((2, n + 1))
-            m = kernels.merge_sorted(_sort(parted[:cut]), _sort(parted[cut:]), x, W, Y)
+            m = step_kernels.merge_sorted(_sort(parted[:cut]), _sort(parted[cut:]), x, W, Y)
             x, W, Y = x[:m], W[: m + 1], Y[: m + 1]
             if m < n:
                 x, W, Y = x.copy(), W.copy(), Y.copy()
@@ -352,12 +352,12 @@ class StepTable:
         numbers, n = None, len(scores)
         if n >= LARGE_TABLE and max(len(self.zeros.ends), len(self.ones.ends)) >= LARGE_TABLE:
             low = self.x[0]
-            scale = kernels.scale_of(low, self.x[-1], kernels.PARTS)
+            scale = step_kernels.scale_of(low, self.x[-1], step_kernels.PARTS)
             read, numbers = np.empty(n), np.empty(n, np.uint32)
-            kernels.sort_into_parts(scores, low, scale, read, numbers)
+            step_kernels.sort_into_parts(scores, low, scale, read, numbers)
             scores = read
         for equal, (ends, fits, _, _, *grid), out in tables:
-            kernels.read_steps(scores, ends, fits, *grid, equal, out, numbers)
+            step_kernels.read_steps(scores, ends, fits, *grid, equal, out, numbers)
 
     def _look_up_without(
         self,
@@ -418,7 +418,7 @@ def _sort(scores: FloatArray) -> FloatArray:
         scores.sort()
         return scores
     bits = scores.view(np.uint64)
-    ordered: FloatArray = kernels.radix_sort(bits, np.empty_like(bits)).view(np.float64)
+    ordered: FloatArray = step_kernels.radix_sort(bits, np.empty_like(bits)).view(np.float64)
     return ordered
 
 
@@ -450,7 +450,7 @@ def _group(
         return x, *sums.counts()
     edges = np.linspace(low, high, FINEST + 1)[1:-1]
     made = np.empty((3, FINEST))
-    groups = kernels.group(x, *sums, expit(edges) if probabilities else edges, *made)
+    groups = step_kernels.group(x, *sums, expit(edges) if probabilities else edges, *made)
     mean, weight, positive = made[:, :groups]
     return mean, weight, positive
 

@@ -1,9 +1,10 @@
 """Venn–Abers without some calibration examples, exactly and without refitting: compiled loops.
 
-The notation is that of ``kernels``. Taking away an observation of label y and weight w at score
-number q moves the points P_{q+1}, ..., P_m by (-w, -w y). Where one is taken away, that changes
-nothing at most new scores' places, which a comparison tells (``reach``); else the new slope is
-found by Newton's method on hulls of blocks of points (``hull_tree``), which moving does not change.
+The notation is that of ``step_kernels``. Taking away an observation of label y and weight w at
+score number q moves the points P_{q+1}, ..., P_m by (-w, -w y). Where one is taken away, that
+changes nothing at most new scores' places, which a comparison tells (``reach``); else the new slope
+is found by Newton's method on hulls of blocks of points (``hull_tree``), which moving does not
+change.
 
 ``points`` is the tuple W, Y, W_low, Y_low, ``hulls`` what ``hull_tree`` returns.
 """
@@ -11,7 +12,7 @@ found by Newton's method on hulls of blocks of points (``hull_tree``), which mov
 import numpy as np
 
 from vennforest._jit import kernel
-from vennforest.calibrators.venn_abers.kernels import between, convex, two_sum
+from vennforest.calibrators.venn_abers.step_kernels import between, convex, two_sum
 
 LEAF = 32
 """Points in the smallest block of the hull tree; a block is looked through one by one."""

@@ -3,16 +3,14 @@
 import numpy as np
 
 from vennforest._jit import kernel
+from vennforest.sources.hash_kernels import STEP, mix
 
 
 @kernel
 def draw(seed, at):
     """Return number ``at`` of the uniform numbers of a seed, in [0, 1) (SplitMix64)."""
-    z = np.uint64(seed) + (np.uint64(at) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return np.float64(z >> np.uint64(11)) * 2.0**-53
+    z = np.uint64(seed) + (np.uint64(at) + np.uint64(1)) * np.uint64(STEP)
+    return np.float64(mix(z) >> np.uint64(11)) * 2.0**-53
 
 
 @kernel
