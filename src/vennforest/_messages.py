@@ -51,7 +51,8 @@ def needed(package: str, what: str, extra: str = "all") -> Any:
         return import_module(package)
     except ImportError as missing:
         raise ImportError(
-            f"{what} need {package}: install it with pip install 'vennforest[{extra}]'"
+            f"{what} need {package.partition('.')[0]}: install it with "
+            f"pip install 'vennforest[{extra}]'"
         ) from missing
 
 

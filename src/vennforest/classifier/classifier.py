@@ -827,7 +827,8 @@ def _only(name: str, things: list[Any]) -> Any:
 def _has_several_columns(y: Any) -> bool:
     """Return whether y is a table of two columns or more."""
     try:
-        shape = np.shape(y)
+        # numpy's shape() asks the container for more than its values
+        shape = y.shape if getattr(y, "shape", None) is not None else np.asarray(y).shape
     except ValueError:  # rows of different lengths
         return False
     return len(shape) == 2 and shape[1] > 1
