@@ -432,11 +432,18 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return calibrated probabilities (n, k), a column per class in the order of ``classes_``.
+        """Return calibrated probabilities.
 
-        X is an array-like, sparse matrix or data frame of shape (n, d), here and below: rows as the
-        estimator takes them. Probabilities are in [0, 1], and those of a row sum to 1. Of several
-        labels (n, q): the probability that the row has each, which need not sum to 1.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            Rows as the estimator takes them.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            In [0, 1], a column per class in the order of ``classes_``; rows sum to 1. Of several
+            labels (n, q): the probability that the row has each, which need not sum to 1.
         """
         return self._answers(X, bounds=False)[1]
 
@@ -454,12 +461,20 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @_if_bounds
     def predict_multiprobability(self, X: Any) -> Multiprobability:
-        """Return lower and upper probabilities (n, k); for ``"venn-abers"`` and ``"venn"``.
+        """Return lower and upper probabilities; for ``"venn-abers"`` and ``"venn"``.
 
-        Where several draws or folds are merged they are the means of theirs. With
-        ``merge="pooled"``, and over folds, they are widened where needed to contain what
-        ``predict_proba`` returns; ``widened`` says in which rows. Of several labels ``lower`` and
-        ``upper`` have shape (n, q).
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            Rows as the estimator takes them.
+
+        Returns
+        -------
+        Multiprobability
+            Bounds of shape (n, k), in [0, 1]. Where several draws or folds are merged they are the
+            means of theirs. With ``merge="pooled"``, and over folds, they are widened where needed
+            to contain what ``predict_proba`` returns; ``widened`` says in which rows. Of several
+            labels a `LabelBounds`: ``lower`` and ``upper`` of shape (n, q).
         """
         bounds: Multiprobability = self._answers(X)[0]
         return bounds
@@ -513,11 +528,18 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return predict_confidence(self._state, X, asked)
 
     def seed_deviation(self, X: Any = None) -> FloatArray:
-        """Return how far another seed of the forest would move each probability, (n, k).
+        """Return how far another seed of the forest would move each probability.
 
-        Standard deviations between seeds, estimated from how much the trees at hand differ; four
-        times as many trees make them half as large. Out of bag only. X None: of the calibration
-        examples, at the scores by the trees that did not see them.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, d), optional
+            None: the calibration examples, at the scores by the trees that did not see them.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            Standard deviations between seeds, estimated from how much the trees at hand differ;
+            four times as many trees make them half as large. Out of bag only.
         """
         return seed_deviation(self._state, X)
 
@@ -565,10 +587,17 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def estimate_prior(self, X: Any, level: float = 0.95) -> PriorEstimate:
         """Estimate the shares of the classes among objects without labels, with intervals.
 
-        For objects from a population where classes have other shares, of which X is a random
-        sample, while objects of each class are as those calibrated on:
-        ``model.with_prior(model.estimate_prior(X).shares)``. Where objects of a class themselves
-        have changed, the estimate is of no use, and nothing in the scores tells.
+        For objects from a population where classes have other shares, while objects of each class
+        are as those calibrated on: ``model.with_prior(model.estimate_prior(X).shares)``. Where
+        objects of a class themselves have changed, the estimate is of no use, and nothing in the
+        scores tells.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, d)
+            Rows as the estimator takes them: a random sample of that population.
+        level : float, default=0.95
+            Of the interval of each share, in (0, 1).
 
         Raises
         ------

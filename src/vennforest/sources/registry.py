@@ -105,8 +105,15 @@ def register_source(
 ) -> NamedSource:
     """Give a source a name, under which the classifier and the command line know it.
 
-    ``more`` are further fields of `NamedSource`, of which ``description`` must be given. A name
-    that another source has raises a ValueError.
+    Parameters
+    ----------
+    name, make, description, trains, several, offered
+        See `NamedSource`; only ``description`` must be given besides the first two.
+
+    Raises
+    ------
+    ValueError
+        If another source has the name.
     """
     require(name not in _SOURCES and name != AUTO, f"name must be new, got {name!r}")
     _SOURCES[name] = NamedSource(name, make, **more)

@@ -378,8 +378,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     ) -> Self:
         """Return this calibrator for a population with other shares of the classes.
 
-        As `CalibratedClassifier.with_prior`, but only `VennAbers` keeps the present shares; of
-        other calibrators ``instead_of`` must name them. This calibrator stays as it is.
+        As `CalibratedClassifier.with_prior`. This calibrator stays as it is.
+
+        Parameters
+        ----------
+        shares : mapping of label to float
+            The share of each class there; classes that are not named share the rest.
+        instead_of : mapping of label to float, optional
+            The shares that calibration examples were drawn from. By default those of the examples,
+            which only `VennAbers` keeps.
 
         Raises
         ------
@@ -448,10 +455,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Return the calibrator that ``to_json`` has written, called on a class only one of it.
+        """Return the calibrator that ``to_json`` has written; called on a class, only one of it.
 
         It answers what the written one answered, to the last bit on a machine with the same
-        library. Nothing in a document is executed, and every part is checked.
+        library. Nothing in the document ``text`` is executed, and every part is checked.
 
         Raises
         ------
