@@ -7,7 +7,7 @@ BIN := $(VENV)/$(PROGRAMS)
 JOBS ?= 2
 
 .PHONY: help install report papers test coverage test-slow test-lowest test-newest test-boosters test-engines \
-	test-mlflow test-nojit test-sdist fuzz exact mutants audit models check lint types imports words weight docs pictures \
+	test-mlflow test-nojit test-sdist fuzz exact mutants audit models check lint types imports docs pictures \
 	notebook compare bench bench-large dist release-check clean
 
 help:  ## list the targets
@@ -153,13 +153,7 @@ types: $(VENV)/.dev
 imports: $(VENV)/.dev
 	$(BIN)/lint-imports
 
-words: $(VENV)/.dev  ## look for odd words, long sentences, dead links and commands that are not there on the pages
-	$(BIN)/python scripts/check_words.py
-
-weight: $(VENV)/.dev  ## print how much there is to read, how many files a call passes, and what points upwards
-	$(BIN)/python scripts/weight.py $(WEIGHT)
-
-check: lint types imports words $(if $(COVERAGE),coverage,test)  ## everything that must be green before a change lands
+check: lint types imports $(if $(COVERAGE),coverage,test)  ## everything that must be green before a change lands
 
 $(VENV)/.docs: pyproject.toml $(VENV)/.experiments | $(VENV)/.user
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
