@@ -30,7 +30,6 @@ from vennforest.metrics.curves import (
     reliability_curve,
     smooth_calibration_curve,
 )
-from vennforest.metrics.grouping_loss import GroupingLoss, grouping_loss
 from vennforest.metrics.intervals import (
     IntervalCurve,
     IntervalSummary,
@@ -55,7 +54,6 @@ __all__ = [
     "CalibrationTest",
     "CorpDecomposition",
     "DecisionCurve",
-    "GroupingLoss",
     "IntervalCurve",
     "IntervalEstimate",
     "IntervalSummary",
@@ -70,7 +68,6 @@ __all__ = [
     "confidence_minus_accuracy",
     "corp_decomposition",
     "decision_curve",
-    "grouping_loss",
     "interval_curve",
     "interval_summary",
     "kuiper_test",
