@@ -6,12 +6,7 @@ Log loss, the two-class Brier score and the area under the ROC curve are scikit-
 names the argument where labels, estimates and weights do not fit, or an option has no such value.
 """
 
-from vennforest.metrics.brier import (
-    BrierDecomposition,
-    CorpDecomposition,
-    brier_decomposition,
-    corp_decomposition,
-)
+from vennforest.metrics.brier import BrierDecomposition, brier_decomposition
 from vennforest.metrics.calibration_error import (
     calibration_error,
     confidence_minus_accuracy,
@@ -52,7 +47,6 @@ __all__ = [
     "BrierDecomposition",
     "CalibrationLine",
     "CalibrationTest",
-    "CorpDecomposition",
     "DecisionCurve",
     "IntervalCurve",
     "IntervalEstimate",
@@ -66,7 +60,6 @@ __all__ = [
     "calibration_error",
     "calibration_line",
     "confidence_minus_accuracy",
-    "corp_decomposition",
     "decision_curve",
     "interval_curve",
     "interval_summary",

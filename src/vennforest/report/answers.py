@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from vennforest.metrics._inputs import EventEstimates
-from vennforest.metrics.brier import recalibrate
+from vennforest.metrics.curves import recalibrate
 from vennforest.report.event import (
     RARE,
     confidence_of,
