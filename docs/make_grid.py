@@ -27,7 +27,6 @@ SOURCES = {
     "out of bag, all trees": {"calibrate_on": "oob", "subforest": "all"},
     "out of bag, exchangeable": {"calibrate_on": "oob", "subforest": "exchangeable"},
     "out of bag, random trees": {"calibrate_on": "oob", "subforest": "random"},
-    "out of bag, joined": {"calibrate_on": "oob", "subforest": "joined"},
     "out of bag, votes": {"calibrate_on": "oob", "votes": "hard"},
     "held-out part": {"calibrate_on": "holdout"},
     "folds, one calibrator each": {"calibrate_on": "cv", "ensemble": True},

@@ -179,7 +179,6 @@ SETTINGS = [
     {"method": "venn"},
     {"method": "isotonic", "calibrate_on": "cv", "cv": 3},
     {"method": "platt"},
-    {"subforest": "joined"},
 ]
 
 

@@ -26,7 +26,6 @@ from vennforest import (
 )
 from vennforest.calibrators import METHODS
 from vennforest.classifier import fitted
-from vennforest.joined import HonestForest
 from vennforest.tables import table_pipeline
 
 
@@ -130,8 +129,6 @@ def test_out_of_bag_rows_agree_with_the_forest():
     [
         {"calibrate_on": "holdout", "merge": "brier"},
         {"subforest": "exchangeable", "merge": "smooth"},
-        {"subforest": "joined", "merge": "log"},
-        {"calibrate_on": HonestForest(), "merge": "log"},
         {"calibrate_on": "cv", "cv": 3, "method": "venn"},
         {"calibrate_on": "cv", "cv": 3, "ensemble": False, "method": "venn"},
         {"calibrate_on": "cv-forest", "cv": 3, "merge": "log"},

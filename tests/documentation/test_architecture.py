@@ -29,9 +29,7 @@ def test_the_page_names_what_a_change_is_made_in():
     assert packages - elsewhere <= named
 
 
-@pytest.mark.parametrize(
-    "page", [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", SOURCE / "joined" / "README.md"]
-)
+@pytest.mark.parametrize("page", [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"])
 def test_files_that_other_pages_name_are_there(page):
     if not page.exists():
         pytest.skip("this distribution does not contain the page")

@@ -122,7 +122,6 @@ def test_the_packed_walk_answers_as_it_does(data):
     [
         {},
         {"subforest": "exchangeable", "n_draws": 3},
-        {"subforest": "joined"},
         {"calibrate_on": "cv-forest", "cv": 2},
         {"method": "venn"},
     ],

@@ -137,7 +137,6 @@ def models():
             "oob-exchangeable": CalibratedClassifier(
                 forest, subforest="exchangeable", merge="smooth"
             ),
-            "oob-joined": CalibratedClassifier(forest, subforest="joined"),
             "oob-random": CalibratedClassifier(forest, subforest="random", method="venn"),
             "oob-all": CalibratedClassifier(forest, subforest="all", votes="hard"),
             "oob-draws": CalibratedClassifier(

@@ -54,7 +54,6 @@ from vennforest import (
 )
 from vennforest._validation import InputError
 from vennforest.calibrators.venn import taxonomies
-from vennforest.joined import HonestForest
 from vennforest.persistence.archive import FORMAT, read_header
 from vennforest.persistence.trusted import is_estimator, is_function
 
@@ -127,8 +126,6 @@ def test_a_type_as_a_parameter_is_saved_and_named_at_loading(tmp_path):
     [
         {},
         {"subforest": "random"},
-        {"subforest": "joined", "n_draws": 2},
-        {"calibrate_on": HonestForest()},
         {"subforest": "all", "votes": "hard"},
         {"n_draws": 3, "merge": "log"},
         {"n_draws": "all", "method": "venn"},
@@ -476,32 +473,6 @@ def test_parts_that_are_incomplete_or_classes(tmp_path):
         vennforest.load(path)
     model.estimators_[0].n_estimators = int
     with pytest.raises(InputError, match="n_estimators must be an integer"):
-        check_structure(model, "model")
-
-
-@pytest.mark.parametrize(
-    ("where", "change"),
-    [
-        ("examples", lambda a: np.where(a == a.max(), a.max() + 1, a)),
-        ("examples", lambda a: -a - 1),
-        ("begins", lambda a: a[::-1].copy()),
-        ("begins", lambda a: a[:-1]),
-        ("begins", lambda a: a + 1),
-        ("totals", lambda a: a[:-1]),
-        ("thresholds", lambda a: a[:, :0]),
-        ("thresholds", lambda a: np.vstack([a, a, a])),
-        ("units", lambda a: a[:-1]),
-    ],
-)
-def test_an_index_of_leaves_is_checked(where, change):
-    from support.forging import check_structure
-
-    model = CalibratedClassifier(forest(), subforest="joined").fit(*CANCER)
-    check_structure(model, "model")
-    scorer = model._state.folds[0].scorer
-    holder = scorer if hasattr(scorer, where) else scorer.index
-    object.__setattr__(holder, where, change(getattr(holder, where)))
-    with pytest.raises(InputError, match="in it is not a result of fit"):
         check_structure(model, "model")
 
 

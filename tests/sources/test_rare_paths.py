@@ -12,9 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 from support.forging import check_structure
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.venn_abers.calibrator import Sums
-from vennforest.forest.leaves import LeafIndex
 from vennforest.forest.membership import BagsError
-from vennforest.joined import HonestForest, scorer
 
 rng = np.random.default_rng(20)
 X = rng.normal(size=(120, 3))
@@ -79,42 +77,6 @@ def test_groups_that_calibrate_are_checked_in_a_file():
     object.__setattr__(part, "groups", part.groups[:-1])
     with pytest.raises(ValueError, match="groups must have shape"):
         check_structure(model, "model")
-
-
-def test_an_honest_forest_whose_trees_saw_everyone():
-    said = set()
-    for seed in range(40):
-        source = HonestForest()
-        model = CalibratedClassifier(
-            RandomForestClassifier(1), calibrate_on=source, random_state=seed
-        )
-        try:
-            model.fit(X[:12], np.arange(12) % 2)
-        except ValueError as error:
-            said.add(str(error))
-    assert "estimator must leave examples out of bag, got none: grow more trees" in said, said
-
-
-def test_what_an_index_of_leaves_refuses_is_said_of_the_bags(monkeypatch):
-    def refuse(*_):
-        raise ValueError("too many")
-
-    monkeypatch.setattr(LeafIndex, "build", refuse)
-    model = CalibratedClassifier(
-        RandomForestClassifier(40, random_state=0), calibrate_on="oob", subforest="joined"
-    )
-    with pytest.raises(BagsError, match="too many"):
-        model.fit(X, y)
-
-
-def test_objects_are_joined_in_as_many_turns_as_there_is_room(monkeypatch):
-    model = CalibratedClassifier(
-        RandomForestClassifier(40, random_state=0), subforest="joined", random_state=0
-    ).fit(X, y)
-    whole = model.predict_multiprobability(X)
-    monkeypatch.setattr(scorer, "ROOM", 1)
-    turns = model.predict_multiprobability(X)
-    assert (turns.lower == whole.lower).all() and (turns.upper == whole.upper).all()
 
 
 def test_sums_must_rise_at_every_score():

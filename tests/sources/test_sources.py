@@ -314,7 +314,7 @@ def test_all_trees_and_as_many_at_random():
 # --- a row's answer is its own ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("subforest", ["exchangeable", "random", "all", "joined"])
+@pytest.mark.parametrize("subforest", ["exchangeable", "random", "all"])
 @pytest.mark.parametrize("n_draws", [1, 2, "all"])
 def test_a_row_is_answered_alike_in_any_company_and_container(subforest, n_draws):
     X, y, new = data()

@@ -13,7 +13,6 @@ from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from vennforest import CalibratedClassifier, PlattScaling, VennAbers
 from vennforest.calibrators import Venn
 from vennforest.forest import Members, Membership, PackedForest
-from vennforest.joined import HonestForest
 from vennforest.sources import Partitions
 from vennforest.sources.base import model_scores
 from vennforest.sources.out_of_bag import OutOfBagScorer
@@ -262,34 +261,18 @@ def named_groups(sample, sizes, rng):
             yield name, size, Answer(m.lower, m.upper)
 
 
-def joined(sample, sizes, rng):
-    """Yield the bounds of a forest whose bags the new object joins."""
-    X, y, new, *_ = sample
-    forest_seed, seed = new_seed(rng), new_seed(rng)
-    for size in sizes:
-        forest = RandomForestClassifier(size, random_state=forest_seed)
-        first = CalibratedClassifier(forest, subforest="joined", n_jobs=1, random_state=seed)
-        first.fit(X, y)
-        for kind, model in (("Venn–Abers", first), ("Venn", first.recalibrate("venn"))):
-            m = model.predict_multiprobability(new)
-            yield f"{kind}, joined", size, Answer(m.lower, m.upper)
-
-
 def free_structure(sample, sizes, rng):
     """Yield the bounds of trees whose structure depends little or not on the examples that count.
 
     Totally randomised trees split by one feature drawn at random, at a place drawn at random
-    within what they hold of it; honest trees are grown on other examples, in Poisson bags.
+    within what they hold of it.
     """
     X, y, new, *_ = sample
     for size in sizes:
         seed = new_seed(rng)
         random = ExtraTreesClassifier(size, max_features=1, bootstrap=True, random_state=seed)
-        honest = RandomForestClassifier(size, random_state=seed)
         for name, model in (
             ("random trees, one draw", CalibratedClassifier(random, subforest="exchangeable")),
-            ("random trees, joined", CalibratedClassifier(random, subforest="joined")),
-            ("honest forest", CalibratedClassifier(honest, calibrate_on=HonestForest())),
         ):
             model.set_params(merge="log", n_jobs=1, random_state=seed)
             with suppress(ValueError):  # a class that none of those to grow on is of
@@ -323,7 +306,6 @@ FAMILIES = {
     "folds": folds,
     "same-rows": same_rows,
     "groups": named_groups,
-    "joined": joined,
     "free-structure": free_structure,
     "partitions": partitions,
 }

@@ -200,14 +200,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         time are given, or a step before the ensemble sees labels or resamples; else ``"cv"``. With
         a ``FrozenEstimator`` ``"oob"`` calibrates a fitted forest on its own training data. An
         object with the method of `vennforest.sources.Source` is a source of one's own.
-    subforest : {"all", "exchangeable", "random", "joined"}, default="all"
+    subforest : {"all", "exchangeable", "random"}, default="all"
         With ``"oob"``, which trees score a new object for its bounds: every tree; the out-of-bag
         trees of a random calibration example, which then leaves the calibration set (Johansson et
         al. 2018); or as many trees picked at random. ``"all"`` draws nothing, so bounds are
         the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
-        trees and .02 with 100 (``docs/measured.md``). ``"joined"``, for forests with Venn or
-        Venn–Abers: bags are drawn for the object as for any example; it joins the leaves of the
-        trees whose bags contain it, and the other trees score it (``docs/joined.md``).
+        trees and .02 with 100 (``docs/measured.md``).
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
     holdout_size : float or int, default=1/3
@@ -229,9 +227,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.
     n_draws : int or "all", default=1
         With ``subforest="exchangeable"``: over how many left-out examples bounds are averaged;
-        ``"all"``: over every one, without randomness; with ``"joined"``: over how many draws of the
-        object's bags (``"all"`` counts as 1). A mean of several draws is unbiased on average as
-        each draw is, and steadier; the theorem speaks of a single draw.
+        ``"all"``: over every one, without randomness. A mean of several draws is unbiased on average
+        as each draw is, and steadier; the theorem speaks of a single draw.
     by : str, int, callable or Groups, default=None
         Calibrate within groups of objects, so the bounds are valid in each: a column by name or
         position, or a function of the rows that returns a label for each; missing labels are a

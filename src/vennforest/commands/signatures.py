@@ -121,12 +121,12 @@ Subforest = Annotated[
     str,
     typer.Option(
         help="Which trees score a new row for its bounds: all (no draw), exchangeable (those that "
-        "did not see a calibration row drawn at random), joined (the row joins the bags) or random."
+        "did not see a calibration row drawn at random) or random."
     ),
 ]
 Draws = Annotated[
     int,
-    typer.Option(min=1, help="Draws over which bounds are averaged, with exchangeable or joined."),
+    typer.Option(min=1, help="Draws over which bounds are averaged, with exchangeable."),
 ]
 NoFormulas = Annotated[
     bool,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, Unpack
 
 import attrs
 import numpy as np
@@ -158,7 +158,7 @@ class EnsembleScorer:
         return [self.answers.mean(rows, subforests, np.full(m, i)) for i in range(subforests.n)]
 
 
-Subforest = Literal["exchangeable", "random", "all", "joined"]
+Subforest = Literal["exchangeable", "random", "all"]
 """Which trees score a new object."""
 
 
@@ -176,21 +176,6 @@ MOST_DRAWS = 10_000
 
 SCORES_AT_ONCE = 1 << 20
 """Scores that ``n_draws="all"`` contains at once."""
-
-
-class OwnScorer(NamedTuple):
-    """How a value of ``subforest`` is served by a package above this one.
-
-    ``check(estimator, data)`` refuses what it cannot score. ``make(transformer, members, data,
-    rows, membership, kept, n_draws, seed)`` returns a scorer with ``calibration_scores()``.
-    """
-
-    check: Callable[[Any, TrainingData], None]
-    make: Callable[..., Any]
-
-
-OWN_SCORERS: dict[str, OwnScorer] = {}
-"""Values of ``subforest`` with a scorer of their own; ``vennforest.joined`` adds its."""
 
 
 @stored("out-of-bag")
@@ -225,9 +210,6 @@ class OutOfBag:
         frozen = isinstance(estimator, FrozenEstimator)
         inner = estimator.estimator if frozen else estimator
         _refuse(inner)
-        own = OWN_SCORERS.get(self.subforest)
-        if own is not None:
-            own.check(inner, data)
         if frozen:
             model = estimator
             transformer, ensemble = taken_apart(inner)
@@ -257,12 +239,6 @@ class OutOfBag:
         kept = _calibrating(membership, data)
         everyone = len(kept) == len(data)
         chosen = data if everyone else data.rows(kept)
-        if own is not None:
-            n_draws = 1 if self.n_draws == "all" else self.n_draws
-            its = own.make(
-                transformer, members, data, rows, membership, kept, n_draws, given["seed"]
-            )
-            return [chosen.fold(model, its.calibration_scores(), its)]
         if not everyone:
             rows = answers.check(_safe_indexing(seen, kept))
         scores = answers.mean(rows, membership, kept)

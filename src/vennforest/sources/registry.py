@@ -221,12 +221,6 @@ def _choose_frozen(
         )
     if wanted not in ("auto", "training"):
         return wanted, "it was asked for"
-    if subforest == "joined":
-        raise ValueError(
-            'calibrate_on must be "oob" for subforest="joined" with a FrozenEstimator, and '
-            "X and y what the model was trained on, since the new object joins the bags of "
-            f"its trees, got {wanted!r}: or leave subforest out"
-        )
     if is_bagged(estimator.estimator) and _tells_its_rows(estimator.estimator, len(data)):
         return "oob", "the rows are those that the frozen ensemble was trained on"
     return "frozen", FROZEN
