@@ -26,12 +26,10 @@ METHODS = [
 SOURCES = {
     "out of bag, all trees": {"calibrate_on": "oob", "subforest": "all"},
     "out of bag, exchangeable": {"calibrate_on": "oob", "subforest": "exchangeable"},
-    "out of bag, random trees": {"calibrate_on": "oob", "subforest": "random"},
     "out of bag, votes": {"calibrate_on": "oob", "votes": "hard"},
     "held-out part": {"calibrate_on": "holdout"},
     "folds, one calibrator each": {"calibrate_on": "cv", "ensemble": True},
     "folds, pooled": {"calibrate_on": "cv", "ensemble": False},
-    "folds of a forest's trees": {"calibrate_on": "cv-forest", "cv": 3},
     "the training set": {"calibrate_on": "training"},
     "a fitted model": {"frozen": True},
     "retrained for every object": {"transductive": True},

@@ -218,7 +218,7 @@ SETTINGS = [
     {"calibrate_on": "cv", "cv": 3},
     {"calibrate_on": "cv", "cv": 3, "merge": "log"},
     {"calibrate_on": "cv", "cv": 3, "ensemble": False},
-    {"subforest": "exchangeable", "n_draws": 2, "merge": "smooth"},
+    {"subforest": "exchangeable", "merge": "log"},
     {"method": "venn"},
     {"method": "isotonic", "calibrate_on": "cv", "cv": 3},
     {"method": "platt"},

@@ -131,7 +131,6 @@ def test_out_of_bag_rows_agree_with_the_forest():
         {"subforest": "exchangeable", "merge": "smooth"},
         {"calibrate_on": "cv", "cv": 3, "method": "venn"},
         {"calibrate_on": "cv", "cv": 3, "ensemble": False, "method": "venn"},
-        {"calibrate_on": "cv-forest", "cv": 3, "merge": "log"},
         {"estimator": BaggingClassifier(GaussianNB(), 20, random_state=0)},  # the pool
         {"calibrate_on": "cv", "cv": ShuffleSplit(3, random_state=0), "merge": "log"},
     ],

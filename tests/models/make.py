@@ -137,11 +137,7 @@ def models():
             "oob-exchangeable": CalibratedClassifier(
                 forest, subforest="exchangeable", merge="smooth"
             ),
-            "oob-random": CalibratedClassifier(forest, subforest="random", method="venn"),
             "oob-all": CalibratedClassifier(forest, subforest="all", votes="hard"),
-            "oob-draws": CalibratedClassifier(
-                forest, subforest="exchangeable", n_draws=3, merge="log"
-            ),
             "oob-extra": CalibratedClassifier(
                 ExtraTreesClassifier(5, bootstrap=True, max_depth=2, random_state=0)
             ),

@@ -358,8 +358,6 @@ CORRUPTIONS = [
     ("oob-two", "Membership", put("bits", np.zeros_like)),
     ("oob-two", "OutOfBagScorer", put("kept", lambda kept: np.arange(10**6))),
     ("oob-two", "OutOfBagScorer", put("kept", lambda kept: np.array([-1, 0, 1]))),
-    ("oob-two", "OutOfBagScorer", put("n_draws", 10**9)),
-    ("oob-two", "OutOfBagScorer", put("n_draws", 0)),
     ("oob-two", "OutOfBagScorer", put("subforest", "none")),
     ("oob-two", "OutOfBagScorer", put("seed", -1)),
     ("oob-two", "Fitted", put("n_given", 10**6)),

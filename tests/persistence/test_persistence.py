@@ -87,7 +87,6 @@ def forest(n=12):
     [
         ("merge", dict, r"merge must be one of \[.*\], got <class 'dict'>"),
         ("calibrate_on", SVC, "calibrate_on must be one of .*, got <class"),
-        ("n_draws", float, "n_draws must be an integer >= 1 .*, got <class 'float'>"),
         (
             "_fitted",
             VennAbers().fit([0.1, 0.9], [0, 1])._fitted,
@@ -125,10 +124,8 @@ def test_a_type_as_a_parameter_is_saved_and_named_at_loading(tmp_path):
     "options",
     [
         {},
-        {"subforest": "random"},
         {"subforest": "all", "votes": "hard"},
-        {"n_draws": 3, "merge": "log"},
-        {"n_draws": "all", "method": "venn"},
+        {"subforest": "exchangeable", "merge": "log"},
         {"estimator": ExtraTreesClassifier(10, bootstrap=True)},
         {"estimator": BaggingClassifier(GaussianNB(), 6, max_features=0.5)},
         {"estimator": make_pipeline(StandardScaler(), forest())},
@@ -466,10 +463,10 @@ def test_parts_that_are_incomplete_or_classes(tmp_path):
 
     def leave_out(schema, header, parts):
         for own in attributes(schema, "OutOfBagScorer"):
-            del own["n_draws"]
+            del own["seed"]
 
     rewritten(path, leave_out)
-    with pytest.raises(InputError, match=r"OutOfBagScorer in it is .*n_draws"):
+    with pytest.raises(InputError, match=r"OutOfBagScorer in it is .*seed"):
         vennforest.load(path)
     model.estimators_[0].n_estimators = int
     with pytest.raises(InputError, match="n_estimators must be an integer"):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -27,21 +26,6 @@ def test_monotone_trees_of_some_features_are_verified(columns):
     bagging = BaggingClassifier(tree, 30, max_features=columns, random_state=0)
     model = CalibratedClassifier(bagging, calibrate_on="oob").fit(X, y)
     assert model.calibrate_on_ == "oob"
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_every_draw_of_a_bagging_ensemble_without_trees(k):
-    codes = np.arange(120) % k
-    own = X + np.eye(3)[codes]
-    bagging = BaggingClassifier(GaussianNB(), 25, random_state=0)
-    model = CalibratedClassifier(bagging, n_draws="all", **ONE_DRAW).fit(own, codes)
-    answers = model._state.folds[0].scorer.answers
-    each = answers.per_member(own[:5])
-    members = [one.predict_proba(own[:5]) for one in model.estimator_.estimators_]
-    expected = np.stack(members, axis=1)
-    assert_allclose(each, expected[:, :, 1] if k == 2 else expected)
-    p = model.predict_proba(own[:5])
-    assert_allclose(p.sum(axis=1), 1)
 
 
 def test_pipelines_in_bags_are_not_verified_and_calibrate():

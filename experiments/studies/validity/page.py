@@ -25,7 +25,7 @@ SIZE = 100
 """Trees of the forests that every process is shown for."""
 
 BY_SIZE = (("normals", 200), ("levels", 200))
-SETTINGS = ("one draw", "20 draws", "20 draws, widened", "all trees", "all trees, widened",
+SETTINGS = ("one draw", "all trees", "all trees, widened",
             "default", "5 folds", "holdout")  # fmt: skip
 MAIN = {f"Venn–Abers, {setting}" for setting in SETTINGS}
 
@@ -65,9 +65,8 @@ probability as either. Bins that fewer than {enough} effective repetitions reach
 (–). Deviations of {limit:.0f} standard errors or more are **bold**; the largest of six |z| is \
 above 2.5 in one row in fourteen by chance alone.
 
-Settings: *one draw*, *20 draws*, *all draws* are `subforest="exchangeable"` with `n_draws=1`, \
-`20`, `"all"`; *all trees* is `subforest="all"`. These are not \
-widened. *default* is what a forest gives with no option set, the bounds of all trees stretched to \
+Settings: *one draw* is `subforest="exchangeable"`; *all trees* is `subforest="all"`. These \
+are not widened. *default* is what a forest gives with no option set, the bounds of all trees stretched to \
 hold the pool's probability; *widened* are bounds stretched to hold Platt scaling on the log-odds \
 of the score of all trees. *frozen*: the forest is grown on one half and calibrated on the other. \
 *holdout*: a third at random. *K folds*: a forest of 1/K of the trees for each fold, bounds \

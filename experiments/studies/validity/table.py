@@ -9,7 +9,7 @@ LIMIT = 4.0
 
 
 ORDER = (
-    "one draw", "20 draws", "20 draws, widened", "all draws", "all trees", "all trees, widened",
+    "one draw", "all trees", "all trees, widened",
     "default", "random trees, one draw",
     "groups named, one draw", "groups named, 5 folds", "grouped draw",
     "own group", "grouped, all trees", "frozen", "holdout",

@@ -43,7 +43,7 @@ from vennforest.tables.read import find_column, read_table
 from vennforest.tables.target import split_target
 from vennforest.tables.types import read_types
 
-PASSED = ("method", "calibrate_on", "subforest", "n_draws", "by")
+PASSED = ("method", "calibrate_on", "subforest", "by")
 """Options that are the classifier's arguments."""
 
 

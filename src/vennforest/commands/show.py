@@ -221,7 +221,7 @@ def _calibrated(how: _Part) -> str:
         text += f", {source if known is None else known.description}"
     examples = how.text("calibration_examples")
     text += f", with {_number(examples)} examples" if examples else ""
-    for name in ("merge", "subforest", "n_draws"):
+    for name in ("merge", "subforest"):
         value = how.text(name)
         text += f", {name} {value}" if value else ""
     return text

@@ -120,13 +120,9 @@ WriteTypes = Annotated[
 Subforest = Annotated[
     str,
     typer.Option(
-        help="Which trees score a new row for its bounds: all (no draw), exchangeable (those that "
-        "did not see a calibration row drawn at random) or random."
+        help="Which trees score a new row for its bounds: all (no draw) or exchangeable (those "
+        "that did not see a calibration row drawn at random)."
     ),
-]
-Draws = Annotated[
-    int,
-    typer.Option(min=1, help="Draws over which bounds are averaged, with exchangeable."),
 ]
 NoFormulas = Annotated[
     bool,
@@ -202,7 +198,6 @@ class Fit(Options):
         ),
     ] = "auto"
     subforest: Subforest = "all"
-    n_draws: Draws = 1
     by: Annotated[
         str | None,
         typer.Option(

@@ -84,7 +84,7 @@ def describe(model: Any) -> dict[str, Any]:
     if fitted.by is not None:
         found |= {"by": _text(model.by), "groups": len(model.grouping_)}
     if model.calibrate_on_ == "oob":
-        found |= {"subforest": model.subforest, "n_draws": model.n_draws}
+        found |= {"subforest": model.subforest}
     return found
 
 
