@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import vennforest
-from vennforest import CalibratedClassifier, TransductiveClassifier
+from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
 from vennforest.calibrators.core.interface import METHODS, make_calibrator
@@ -140,15 +140,6 @@ def test_a_calibrator_answers_as_it_does_itself(method, k):
         p = model.predict_proba(scores[:, 1])
         bounds = model.predict_multiprobability(scores[:, 1]) if METHODS[method].bounds else None
         check_same(together(one, batches), model, p, bounds)
-
-
-def test_the_transductive_classifier():
-    X, y = frame(20)
-    model = TransductiveClassifier(LogisticRegression()).fit(X, y)
-    schema, batches = batches_of(X.iloc[:3])
-    table = together(BatchPredictor(model, schema), batches)
-    new = X.iloc[:3]
-    check_same(table, model, model.predict_proba(new), model.predict_multiprobability(new))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ import vennforest
 from vennforest import (
     CalibratedClassifier,
     PlattScaling,
-    TransductiveClassifier,
     VennAbers,
     cross_val_multiprobability,
 )
@@ -270,8 +269,6 @@ def test_folds_that_do_not_fit_are_refused():
         bounds = cross_val_multiprobability(model, X, y, cv=KFold(3))
     assert_array_equal(bounds.lower[-20:, 2], 0)
     assert_array_equal(bounds.upper[-20:, 2], 1)
-    every = cross_val_multiprobability(TransductiveClassifier(GaussianNB()), X[:9], y[:9], cv=3)
-    assert len(every) == 9
 
 
 def test_a_table_with_text_is_answered_with_the_recipe():

@@ -48,7 +48,6 @@ from vennforest import (
     ScoreGrid,
     SplineCalibration,
     TemperatureScaling,
-    TransductiveClassifier,
     Venn,
     VennAbers,
 )
@@ -244,13 +243,6 @@ def test_counts_and_own_taxonomy(tmp_path):
     scores, y = np.linspace(0, 1, 60), np.arange(60) % 3 > 0
     model = Venn(taxonomy=np.rint).fit(scores, y)
     same_after_loading(model, scores, tmp_path)
-
-
-@pytest.mark.parametrize("method", ["venn-abers", "venn"])
-def test_transductive(method, tmp_path):
-    X, y = CANCER
-    model = TransductiveClassifier(GaussianNB(), method=method).fit(X[:40], y[:40])
-    same_after_loading(model, X[40:46], tmp_path)
 
 
 def test_scikit_learns_bounds_of_floats_survive(tmp_path):
@@ -548,11 +540,6 @@ def test_what_cannot_be_saved_leaves_the_old_file(tmp_path):
             ).fit(CANCER[0], CANCER[1].astype(bool)),
             TypeError,
             "keys of type bool",
-        ),
-        (
-            TransductiveClassifier(GaussianNB()).fit(pd.DataFrame({"a": [1.0, 2, 3]}), [0, 1, 1]),
-            TypeError,
-            "keeps its training data",
         ),
     ]:
         with pytest.raises(error, match=message):
