@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from vennforest._files import check_output, refused_as, shown_path, write_text
+from vennforest._files import refused_as, shown_path, write_text
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import VennAbers
@@ -75,7 +75,6 @@ def calibrate_file(
     if higher_is is not None:
         check_option(higher_is, HigherIs, "--higher-is")
     calibrator = check_method(options.method, "--method").make()
-    check_output(options.output, {"table of scores": data})
     check_suffix(options.output, ".json", "calibrator")
     table = TableFile(data, options.sheet)
     check_names(table, [*options.scores, target, *([weight] if weight else [])])

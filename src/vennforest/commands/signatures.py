@@ -14,20 +14,24 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from vennforest._files import Input, Output, check_files
 from vennforest.commands.arguments import Debug, HelpWithNames, Json, Seed, app
 
 TABLE = "A table: CSV or TSV, Parquet, Arrow, or Excel (.xlsx)."
 TARGET = "The column of labels."
 
-Data = Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)]
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE), Input("table")
+]
 NewRows = Annotated[
     Path,
     typer.Argument(metavar="DATA", show_default=False, help=f"{TABLE} -: standard input."),
+    Input("table"),
 ]
 Target = Annotated[
     str, typer.Option("--target", "-t", metavar="COLUMN", show_default=False, help=TARGET)
 ]
-Output = Annotated[
+AnswerTable = Annotated[
     Path,
     typer.Option(
         "--output",
@@ -36,6 +40,7 @@ Output = Annotated[
         help="The table to write: .csv, .tsv, .csv.gz, .parquet or .arrow. -: CSV on standard "
         "output.",
     ),
+    Output("output"),
 ]
 Scores = Annotated[
     list[str] | None,
@@ -108,6 +113,7 @@ Types = Annotated[
         '{"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", "ward": "category", "note": '
         '"drop"}.',
     ),
+    Input("file of types"),
 ]
 WriteTypes = Annotated[
     Path | None,
@@ -116,6 +122,7 @@ WriteTypes = Annotated[
         metavar="FILE",
         help="Write what columns are taken to contain here, to be corrected for --types.",
     ),
+    Output("file of types"),
 ]
 Subforest = Annotated[
     str,
@@ -168,8 +175,10 @@ def command(module: str) -> Callable[[Kind], Kind]:
     """Register a dataclass of options as the command of its name; ``run`` of a module does it."""
 
     def register(options: Kind) -> Kind:
-        def run(**given: Any) -> None:
-            import_module(f"vennforest.commands.{module}").run(options(**given))
+        def run(**arguments: Any) -> None:
+            chosen = options(**arguments)
+            check_files(chosen)
+            import_module(f"vennforest.commands.{module}").run(chosen)
 
         run.__doc__ = options.__doc__
         run.__signature__ = inspect.signature(options, eval_str=True)  # type: ignore[attr-defined]
@@ -190,7 +199,9 @@ class Fit(Options):
     data: Data
     target: Target
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The model file to write."),
+        Output("model file"),
     ] = Path("model.skops")
     estimator: Estimator = None
     method: Method = "venn-abers"
@@ -237,9 +248,10 @@ class Predict(Options):
     model: Annotated[
         Path,
         typer.Argument(metavar="MODEL", show_default=False, help="A model file written by fit."),
+        Input("model"),
     ]
     data: NewRows
-    output: Output = Path("predictions.csv")
+    output: AnswerTable = Path("predictions.csv")
     positive: Annotated[
         str | None,
         typer.Option(
@@ -283,6 +295,7 @@ class Show(Options):
             show_default=False,
             help="A model file written by fit or vennforest.save, or a calibrator by calibrate.",
         ),
+        Input("model"),
     ]
 
 
@@ -295,14 +308,18 @@ class Report(Options):
     Text, dates and missing cells are handled. With --probability or --model nothing is trained.
     """
 
-    data: Annotated[Path | None, typer.Argument(metavar="DATA", show_default=False, help=TABLE)] = (
-        None
-    )
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATA", show_default=False, help=TABLE),
+        Input("table"),
+    ] = None
     target: Annotated[str | None, typer.Option("--target", "-t", metavar="COLUMN", help=TARGET)] = (
         None
     )
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The page to write."),
+        Output("page"),
     ] = Path("report.html")
     example: Annotated[
         str | None,
@@ -326,6 +343,7 @@ class Report(Options):
             metavar="FILE",
             help="Evaluate this model file, or calibrator, on DATA; train nothing.",
         ),
+        Input("model"),
     ] = None
     scores: Scores = None
     trusted: Trust = None
@@ -333,6 +351,7 @@ class Report(Options):
     test: Annotated[
         Path | None,
         typer.Option(metavar="TABLE", help="Train on DATA, and evaluate on this table."),
+        Input("table to test on"),
     ] = None
     groups: Groups = None
     time: Annotated[
@@ -376,6 +395,7 @@ class Report(Options):
             help="What decisions cost: "
             '\'{"observed class": {"decision": cost, …}, …}\', or a file of it.',
         ),
+        Input("file of costs"),
     ] = None
     calibrator: Annotated[
         Path | None,
@@ -385,6 +405,7 @@ class Report(Options):
             help="With --probability, calibrate the column on DATA and write the calibrator, as "
             "calibrate does.",
         ),
+        Output("calibrator"),
     ] = None
     tolerance: Annotated[
         float | None,
@@ -416,7 +437,11 @@ class Calibrate(Options):
     SCORES may be larger than memory. The calibrator is JSON, for apply and for other programs.
     """
 
-    data: Annotated[Path, typer.Argument(metavar="SCORES", show_default=False, help=TABLE)]
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="SCORES", show_default=False, help=TABLE),
+        Input("table of scores"),
+    ]
     scores: Annotated[
         list[str],
         typer.Option(
@@ -430,7 +455,9 @@ class Calibrate(Options):
     ]
     target: Target
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The calibrator to write.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The calibrator to write."),
+        Output("calibrator"),
     ] = Path("calibrator.json")
     method: Method = "venn-abers"
     weight: Annotated[
@@ -473,12 +500,14 @@ class Apply(Options):
         typer.Argument(
             metavar="CALIBRATOR", show_default=False, help="A file written by calibrate."
         ),
+        Input("calibrator"),
     ]
     data: Annotated[
         Path,
         typer.Argument(metavar="SCORES", show_default=False, help=f"{TABLE} -: standard input."),
+        Input("table of scores"),
     ]
-    output: Output = Path("calibrated.csv")
+    output: AnswerTable = Path("calibrated.csv")
     scores: Scores = None
     carried: Annotated[
         list[str] | None,
@@ -523,6 +552,7 @@ class Watch(Options):
             help="A model file written by fit, a calibrator written by calibrate, or a monitor "
             "saved with --keep.",
         ),
+        Input("model"),
     ]
     data: Data
     target: Annotated[
@@ -545,11 +575,14 @@ class Watch(Options):
     ] = None
     scores: Scores = None
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The page to write."),
+        Output("page"),
     ] = Path("watch.html")
     keep: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Save the monitor here, to continue with later rows."),
+        Output("monitor"),
     ] = None
     reference: Annotated[
         Path | None,
@@ -558,6 +591,7 @@ class Watch(Options):
             help="Without --target: the rows the model was fitted to. Says which columns differ, "
             "and corrects the expected performance for how frequent each kind of row has become.",
         ),
+        Input("table of reference"),
     ] = None
     alpha: Annotated[
         float | None,

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from vennforest._files import check_output, files_of, one_line, written_whole
+from vennforest._files import check_output, files_of, is_same_file, one_line, written_whole
 from vennforest._messages import needed
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_count
@@ -137,7 +137,10 @@ def predict(
         sent_whole(output) as output,
     ):
         how = output_format(output)
-        check_output(output, {f"data file {path.name}": path for path in table.paths})
+        check_output(output)
+        for path in table.paths:
+            if is_same_file(path, output):
+                raise InputError(f"the output must not be the data file {path} itself")
         predictor = BatchPredictor(
             model,
             table.schema(),
