@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from vennforest._validation import InputError
-from vennforest.commands.calibrate import write_calibrator
 from vennforest.commands.report_given import report_on_columns, report_on_model
 from vennforest.commands.report_table import (
     ReportTable,
@@ -27,8 +26,6 @@ from vennforest.report.learners import learner_of
 def run(options: Report) -> None:
     """Evaluate, write the page, and say what it says."""
     output, model = options.output, options.model
-    if options.calibrator is not None and not options.probability:
-        raise InputError("--write-calibrator is for given predictions: name --probability")
     _check(options)
     over_time = None
     if options.time is not None and (options.probability or model is not None):
@@ -67,8 +64,6 @@ def run(options: Report) -> None:
         say(f"  {line}")
     if sys.stderr.isatty():
         say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
-    if options.calibrator is not None:
-        write_calibrator(options, evaluation)
 
 
 def _files(target: str, options: Report) -> dict[str, str]:

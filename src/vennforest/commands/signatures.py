@@ -397,16 +397,6 @@ class Report(Options):
         ),
         Input("file of costs"),
     ] = None
-    calibrator: Annotated[
-        Path | None,
-        typer.Option(
-            "--write-calibrator",
-            metavar="FILE",
-            help="With --probability, calibrate the column on DATA and write the calibrator, as "
-            "calibrate does.",
-        ),
-        Output("calibrator"),
-    ] = None
     tolerance: Annotated[
         float | None,
         typer.Option(
