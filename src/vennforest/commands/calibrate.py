@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from vennforest._files import check_output, refused_as, shown_path, write_text
 from vennforest._remote import local_copy, sent_whole
@@ -17,15 +15,12 @@ from vennforest.calibrators import VennAbers
 from vennforest.calibrators.core.interface import OneVsRestCalibrator, check_method
 from vennforest.calibrators.core.scores import ranking
 from vennforest.commands.calibrator_file import kept_examples, kept_rows
-from vennforest.commands.signatures import Calibrate, Report
+from vennforest.commands.signatures import Calibrate
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import print_json, progress_bar, say, say_notes, shares_of
 from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.tables.scores import MOST_SCORES, ScoreColumns, check_names
 from vennforest.tables.stream import TableFile
-
-if TYPE_CHECKING:
-    from vennforest.report import Evaluation
 
 MANY = 2_000_000
 """Rows up to which some of more than two classes are read once more, to be kept."""
@@ -119,24 +114,6 @@ def calibrate_file(
         "error": counts.error,
         "seconds": time.perf_counter() - start,
     }
-
-
-def write_calibrator(options: Report, evaluation: Evaluation) -> None:
-    """Calibrate the column that a report was of, as the command that it prints would."""
-    path, data = options.calibrator, options.data
-    assert path is not None and data is not None
-    typed = evaluation.settings["score_options"][""]
-    chosen = Calibrate(
-        data,
-        [name for option, name in pairwise(typed) if option == "-s"],
-        evaluation.target,
-        path,
-        increasing="no" if "--increasing" in typed else "yes",
-        sheet=options.sheet,
-    )
-    calibrate_file(chosen, lambda sentence: say(f"Note: {sentence}"))
-    command = shlex.join(["vennforest", "apply", str(path)])
-    say(f"Wrote the calibrator {path}. For new scores: {command} NEW.csv")
 
 
 def _count(

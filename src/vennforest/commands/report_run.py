@@ -10,7 +10,6 @@ import numpy as np
 
 from vennforest._files import check_output
 from vennforest._validation import InputError
-from vennforest.commands.calibrate import write_calibrator
 from vennforest.commands.report_given import report_on_columns, report_on_model
 from vennforest.commands.report_table import (
     ReportTable,
@@ -41,10 +40,6 @@ def run(options: Report) -> None:
     )
     if options.guessed is not None:
         check_output(options.guessed, {"table": data, "page": output})
-    if options.calibrator is not None:
-        if not options.probability:
-            raise InputError("--write-calibrator is for given predictions: name --probability")
-        check_output(options.calibrator, {"table": data, "page": output})
     _check(options)
     over_time = None
     if options.time is not None and (options.probability or model is not None):
@@ -83,8 +78,6 @@ def run(options: Report) -> None:
         say(f"  {line}")
     if sys.stderr.isatty():
         say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
-    if options.calibrator is not None:
-        write_calibrator(options, evaluation)
 
 
 def _files(target: str, options: Report) -> dict[str, str]:

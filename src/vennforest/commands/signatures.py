@@ -377,15 +377,6 @@ class Report(Options):
             '\'{"observed class": {"decision": cost, …}, …}\', or a file of it.',
         ),
     ] = None
-    calibrator: Annotated[
-        Path | None,
-        typer.Option(
-            "--write-calibrator",
-            metavar="FILE",
-            help="With --probability, calibrate the column on DATA and write the calibrator, as "
-            "calibrate does.",
-        ),
-    ] = None
     tolerance: Annotated[
         float | None,
         typer.Option(
