@@ -461,13 +461,13 @@ class Calibrate(Options):
             "or none; auto: of the log-odds where there are at least as many distinct scores."
         ),
     ] = "auto"
-    higher_is: Annotated[
+    increasing: Annotated[
         str | None,
         typer.Option(
-            "--higher-is",
-            show_default="likelier, and refused where the rows show the opposite",
-            help="What a higher score means for the second class: likelier, safer (such as credit "
-            "scores), or auto: what the rows show.",
+            "--increasing",
+            show_default="yes, and refused where the rows show the opposite",
+            help="Whether the second class becomes more likely as the score rises: yes, no (credit "
+            "scores), or auto: as the rows show.",
         ),
     ] = None
     sheet: Sheet = None
