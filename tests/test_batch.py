@@ -256,7 +256,7 @@ def test_scores_where_high_is_safer():
     rng = np.random.default_rng(SEED)
     s = rng.random(80)
     y = (rng.random(80) > s).astype(int)
-    model = vennforest.VennAbers().fit(s, y, higher_is="safer")
+    model = vennforest.VennAbers().fit(s, y, increasing=False)
     table = pa.table({"s": s})
     got = together(BatchPredictor(model, table.schema, columns="s"), table.to_batches())
     assert np.array_equal(got["p(1)"], model.predict_proba(s)[:, 1])

@@ -24,7 +24,6 @@ from vennforest.classifier.fitted import predict_together  # noqa: E402
 from vennforest.metrics import calibration_error  # noqa: E402
 from vennforest.report import (  # noqa: E402
     CostMatrix,
-    answers,
     evaluate,
     numbers,
     report,
@@ -589,23 +588,6 @@ def test_a_column_that_reveals_the_outcome_is_to_be_checked_first():
     assert evaluate(X[["heat"]], y, **options).suspects == {}
 
 
-def test_rows_of_the_same_probability_that_differ_are_named_only_where_shown(tmp_path):
-    rng = np.random.default_rng(3)
-    side = rng.integers(0, 2, 2000)
-    X = pd.DataFrame({"side": side, "word": "w", "noise": rng.normal(size=2000)})
-    y = np.where(rng.random(2000) < np.where(side == 1, 0.45, 0.15), "yes", "no")
-    p = np.full(2000, 0.3) + rng.normal(0, 1e-3, 2000)
-    found = answers.hidden_differences(report(y, p, X=X))
-    assert 0.09 < found.spread < 0.18  # .15, of which a forest finds some
-    said = [float(n) for n in re.findall(r"([\d.]+)%", answers.hidden_sentence(found))]
-    assert abs(said[0] - 30) < 2 and abs(said[1] - 15) < 6 and abs(said[2] - 45) < 6
-    report(y, p, X=X).to_html(tmp_path / "r.html")
-    assert "told apart by columns" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    honest = np.where(side == 1, 0.45, 0.15) + rng.normal(0, 1e-3, 2000)
-    assert answers.hidden_differences(report(y, honest, X=X)) is None
-    assert answers.hidden_differences(report(y, p)) is None
-
-
 def test_percentages_never_round_to_certainty():
     assert numbers.percent(0.99999) == "99.9990%" and numbers.percent(1.0) == "100.0%"
     assert numbers.percent(0.00001) == "0.0010%" and numbers.percent(0.0) == "0.0%"
@@ -762,7 +744,6 @@ def test_an_evaluation_carries_what_is_known_of_frequencies():
 
 
 def test_misspelt_keywords_are_refused_before_anything_runs():
-    from vennforest.report import evaluate, report
 
     y, p = [0, 1] * 20, [0.5] * 40
     for call in (lambda **k: evaluate(None, None, **k), lambda **k: report(y, p, **k)):

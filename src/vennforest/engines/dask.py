@@ -17,7 +17,7 @@ from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.batch import find_column
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.scores import HigherIs
+from vennforest.calibrators.core.scores import Increasing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.engines._counting import Counting, Grid, fitted_to
@@ -44,7 +44,7 @@ def calibrate(
     weight: str | None = None,
     classes: Sequence[Any] | None = None,
     grid: Grid = "auto",
-    higher_is: HigherIs = "likelier",
+    increasing: Increasing = True,
 ) -> Calibrator:
     """Fit a calibrator to scores and labels, of which only counts leave the partitions.
 
@@ -61,7 +61,7 @@ def calibrate(
         while len(sums) > 1:
             sums = [_dask().delayed(_add)(sums[i : i + 2]) for i in range(0, len(sums), 2)]
         counts: ScoreCounts = _computed(sums)[0]
-    return fitted_to(method, counts, higher_is)
+    return fitted_to(method, counts, increasing)
 
 
 def predict(

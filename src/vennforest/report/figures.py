@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray
 from vennforest.metrics import (
-    GroupingLoss,
     interval_curve,
     reliability_curve,
     smooth_calibration_curve,
@@ -284,32 +283,6 @@ def intervals(evaluation: Evaluation) -> str:
         (4.8, 3.8),
         lambda ax: IntervalDisplay(curve).plot(ax=ax),
         "Probability, bounds and confidence interval of every row, sorted by probability",
-    )
-
-
-def hidden(found: GroupingLoss) -> str:
-    """Return what rows of the same probability are mixtures of, level by level."""
-    blue = PLOT_COLOURS[0]
-
-    def paint(ax: Any) -> None:
-        p, low, high = found.mixtures.T
-        ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
-        ax.vlines(p, low, high, color=blue, linewidth=1)
-        ax.plot(p, high, "o", color=blue)
-        ax.plot(p, low, "o", color=blue, markerfacecolor="white")
-        most = min(1.0, 1.15 * float(found.mixtures.max()))
-        ax.set(
-            xlim=(0, most),
-            ylim=(0, most),
-            xlabel="Predicted probability",
-            ylabel="How often it was observed",
-        )
-
-    return draw(
-        "hidden",
-        (4.8, 3.8),
-        paint,
-        "Observed frequency in two halves of the rows of each probability, told apart by columns",
     )
 
 
