@@ -68,7 +68,8 @@ above 2.5 in one row in fourteen by chance alone.
 Settings: *one draw* is `subforest="exchangeable"`; *all trees* is `subforest="all"`. These \
 are not widened. *default* is what a forest gives with no option set, the bounds of all trees \
 stretched to hold the pool's probability; *widened* are bounds stretched to hold Platt scaling on \
-the log-odds of the score of all trees. *frozen*: the forest is grown on one half and calibrated on the other. \
+the log-odds of the score of all trees. *frozen*: the forest is grown on one half and calibrated \
+on the other. \
 *holdout*: a third at random. *K folds*: a forest of 1/K of the trees for each fold, bounds \
 averaged; *one of K folds*: its first fold alone. *Stratified* splits fix the class counts. \
 *grouped draw*, *own group*, *grouped, all trees*: identical rows of the features are one group, \
