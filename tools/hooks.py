@@ -27,6 +27,9 @@ ROOT_PAGES = {
     "CODE_OF_CONDUCT.md": "conduct.md",
 }
 
+# A link to a file of the repository that is no page.
+OUTSIDE = re.compile(r"\[([^]]*)\]\((?:\.\./)+(?:examples|experiments|tools|tests)/[^)]*\)")
+
 
 def notebook_page(path):
     """Return a notebook as a page: its text, its code, and what that printed."""
@@ -64,7 +67,9 @@ def on_page_markdown(markdown, page, config, files):
         markdown = markdown.replace(f"](../../{name}", f"](../{target}")
         markdown = markdown.replace(f"](../{name}", f"]({target}")
     # Files that are not on the site are named, not linked.
-    return re.sub(r"\[([^]]*)\]\((?:\.\./)+(?:examples|experiments|tools|tests)/[^)]*\)", r"\1", markdown)
+    return re.sub(
+        r"\[([^]]*)\]\((?:\.\./)+(?:examples|experiments|tools|tests)/[^)]*\)", r"\1", markdown
+    )
 
 
 def on_files(files, config):

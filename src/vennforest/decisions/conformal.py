@@ -259,7 +259,7 @@ def _by_label(scores: FloatArray, k: int, boundary: float) -> FloatArray:
 
 def _check_proven(fitted: Any) -> None:
     """Refuse sources by which new objects are scored by another model than examples."""
-    apart = KEPT_APART if len(fitted.folds) == 1 else ("cv", "cv-forest")
+    apart = KEPT_APART if len(fitted.folds) == 1 else ("cv",)
     if fitted.calibrate_on not in apart:
         raise InputError(
             "proven must be False where new objects are scored by other trees or models than "

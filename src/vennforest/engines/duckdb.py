@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from vennforest._files import check_output, files_of, one_line, written_whole
+from vennforest._files import check_output, files_of, is_same_file, one_line, written_whole
 from vennforest._messages import needed
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_count
 from vennforest.batch import BatchPredictor
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.scores import HigherIs
+from vennforest.calibrators.core.scores import Increasing
 from vennforest.engines._counting import Counting, Grid, Statement, fitted_to, quoted
 
 __all__ = ["calibrate", "predict"]
@@ -39,7 +39,7 @@ def calibrate(
     weight: str | None = None,
     classes: Sequence[Any] | None = None,
     grid: Grid = "auto",
-    higher_is: HigherIs = "likelier",
+    increasing: Increasing = True,
     config: Mapping[str, Any] | None = None,
 ) -> Calibrator:
     """Fit a calibrator to scores and labels in files of any size.
@@ -67,8 +67,9 @@ def calibrate(
         On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
         methods that need all scores of an example together. None: every distinct score, of which
         there may be as many as rows.
-    higher_is : {"likelier", "safer", "auto"}, default="likelier"
-        What a higher score says of the second of two classes; "auto": what the data show.
+    increasing : bool or "auto", default=True
+        Whether the second of two classes becomes more likely as the score rises; "auto": as
+        the data show.
     config : mapping, optional
         Settings of DuckDB, such as ``{"memory_limit": "4GB", "threads": 2}``.
 
@@ -90,7 +91,7 @@ def calibrate(
         counts = counting.of_groups(groups, table.shown, lambda: table.check(counting))
         if weight is None:
             table.check_rows(int(sum(groups[0]["n"].to_pylist())))
-        return fitted_to(method, counts, higher_is)
+        return fitted_to(method, counts, increasing)
 
 
 def predict(
@@ -137,7 +138,10 @@ def predict(
         sent_whole(output) as output,
     ):
         how = output_format(output)
-        check_output(output, {f"data file {path.name}": path for path in table.paths})
+        check_output(output)
+        for path in table.paths:
+            if is_same_file(path, output):
+                raise InputError(f"the output must not be the data file {path} itself")
         predictor = BatchPredictor(
             model,
             table.schema(),
