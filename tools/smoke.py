@@ -1,8 +1,8 @@
 """What an installation must be able to do; run where nothing but the installed archive is in sight.
 
 Without the extras, the command line must say in one sentence what to install; with them
-(``--all``), it must report, fit and predict, and say what to install for the commands of
-vennforest-experiments; with that (``--experiments``), it must list data sets and run a paper.
+(``--all``), it must report, fit and predict; with vennforest-experiments (``--experiments``), it
+must list data sets and run a paper.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 
 
-def run(*arguments):
-    """Return the finished process of ``vennforest`` with these arguments."""
-    command = Path(sysconfig.get_path("scripts")) / "vennforest"
+def run(*arguments, name="vennforest"):
+    """Return the finished process of a command with these arguments."""
+    command = Path(sysconfig.get_path("scripts")) / name
     return subprocess.run([str(command), *arguments], capture_output=True, text=True, check=False)
 
 
@@ -80,29 +80,21 @@ def commands(extras):
             )
 
 
-def experiments(installed):
-    """List data sets and run a paper, or read what to install."""
-    if not installed:
-        for command in ("reproduce", "datasets"):
-            finished = run(command)
-            check(finished.returncode == 2, f"{command} exits with 2 without the experiments")
-            check("pip install vennforest-experiments" in finished.stderr, "and says what to do")
-            check(finished.stderr.count("\n") == 1, "in one sentence")
-        return
-    check("adult" in run("datasets").stdout, "vennforest datasets")
+def experiments():
+    """List data sets and run a paper."""
+    check("adult" in run("datasets", name="vennforest-experiments").stdout, "list data sets")
     with tempfile.TemporaryDirectory() as folder:
         rows = [f"{i % 7},{i % 5},{i % 3},{int(i % 7 + i % 5 > 5)}" for i in range(60)]
         Path(folder, "haberman.csv").write_text("\n".join(["a,b,c,target", *rows]))
         small = ("--datasets", "haber", "--repeats", "1", "--folds", "2", "--set", "trees=5")
-        finished = run("reproduce", "johansson2018", "--data-dir", folder, *small)
-        check(finished.returncode == 0 and "haber" in finished.stdout, "vennforest reproduce")
+        arguments = ("reproduce", "johansson2018", "--data-dir", folder, *small)
+        finished = run(*arguments, name="vennforest-experiments")
+        check(finished.returncode == 0 and "haber" in finished.stdout, "reproduce a paper")
 
 
 if __name__ == "__main__":
     library()
     if "--experiments" in sys.argv[1:]:
-        experiments(installed=True)
+        experiments()
     else:
         commands("--all" in sys.argv[1:])
-        if "--all" in sys.argv[1:]:
-            experiments(installed=False)
