@@ -61,7 +61,7 @@ def rows_of(model: Any, table: TableFile, carried: Sequence[str] = ()) -> RowRea
     known = table_columns(model)
     if known is not None:
         ignored = known.check_names(table.names)
-        return RowReader(known.feature_names_in_.tolist(), known.plain_numbers, ignored)
+        return RowReader(known.feature_names_in_.tolist(), known.numbers, ignored)
     names = getattr(model, "feature_names_in_", None)
     text = table.text is not None
     if names is not None:

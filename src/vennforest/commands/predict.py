@@ -51,7 +51,7 @@ def _predict(
         )
     if isinstance(model, Monitor):
         raise InputError(f"{path} contains a monitor, which predicts nothing: name its model")
-    table = TableFile(data, options.sheet)
+    table = TableFile(data, options.decimal)
     for name in carried:
         if name not in table.names:
             near = nearest(name, table.names)

@@ -122,7 +122,7 @@ def _typed(command: str, files: dict[str, str], *more: str) -> str:
         return ""
     table = [shlex.quote(files["data"]), "-t", shlex.quote(files["target"])]
     again = files.get("again", "") if command == "report" else ""
-    read = files.get("read" if command in ("report", "fit") else "sheet", "")
+    read = files.get("read" if command in ("report", "fit") else "decimal", "")
     return " ".join(filter(None, ["vennforest", command, *table, *more, again, read]))
 
 
