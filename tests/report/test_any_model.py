@@ -150,10 +150,29 @@ def test_predictions_of_every_shape():
 
 @pytest.mark.parametrize(
     ("name", "wanted"),
-    [("p(yes)", 1), ("no", 0), ("prob_yes", 1), ("P.no", 0), ("score", None), ("noyes", None)],
-)
+    [("p(yes)", 1), ("no", 0), ("prob_yes", 1), ("P.no", 0), ("score", None), ("noyes", None),
+     ("model_no", None), ("my score yes", None)],
+)  # fmt: skip
 def test_columns_name_their_class(name, wanted):
     assert class_of_name(name, np.array(["no", "yes"])) == wanted
+
+
+def test_a_number_of_a_model_is_no_class(tmp_path, capsys):
+    y, p, rng = drawn(300, 3, strength=2.0)
+    frame = pd.DataFrame({"model_0": p, "model_1": rng.random(300), "y": (y == "yes") * 1})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    base = ["report", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "p.html", "--json"]
+    assert run(*base, "--probability", "model_0") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["auc"]["auc"] > 0.8 and "probability of '1'" in err
+    assert run(*base, "--probability", "model_0", "--probability", "model_1") == 0
+    assert list(json.loads(capsys.readouterr().out)["methods"]) == ["model_0", "model_1"]
+
+
+def test_a_tuple_of_probabilities_is_an_array_of_them():
+    y, p, _ = drawn(60, 3)
+    assert report(y, tuple(p)).measures == report(y, p).measures
+    assert report(["yes", "no", "no", "yes"], (0.2, 0.7, 0.3, 0.8)).folds.codes.shape == (4,)
 
 
 def test_scores_are_calibrated_on_the_other_folds():
@@ -297,6 +316,9 @@ def test_a_classifier_of_ones_own_and_what_is_none():
             evaluate(X, y, estimator=wrong)
     with pytest.raises(ValueError, match="test must be 90 booleans"):
         evaluate(X, y, test=np.ones(90))
+    for wrong in (np.zeros(90, bool), np.ones(90, bool)):
+        with pytest.raises(ValueError, match="test must be True for the rows to predict"):
+            evaluate(X, y, test=wrong)
     with pytest.raises(ValueError, match="got both"):
         evaluate(X, y, test=np.arange(90) > 50, time=np.arange(90))
 
