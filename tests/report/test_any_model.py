@@ -452,6 +452,25 @@ def test_the_command_judges_a_model_and_a_table_apart(tmp_path, capsys):
     assert "lacks the column 'word'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("options", [["--groups", "g"], ["--estimator", "logistic"]])
+def test_the_report_judges_the_averaged_models_that_fit_writes(tmp_path, capsys, options):
+    for i, seed in enumerate((21, 22)):
+        X, y = table_of(120, seed)
+        X.assign(g=np.arange(120) // 2 + 100 * i, y=y).to_csv(tmp_path / f"{i}.csv", index=False)
+    train, test, page = tmp_path / "0.csv", tmp_path / "1.csv", tmp_path / "p.html"
+    size = [] if "logistic" in options else ["--trees", 12]
+    model = tmp_path / "m.skops"
+    assert run("fit", train, "-t", "y", "-o", model, *options, *size) == 0
+    capsys.readouterr()
+    assert run("report", test, "-t", "y", "--model", model, "-o", page, "--json") == 0
+    judged = json.loads(capsys.readouterr().out)["methods"]["venn-abers"]
+    command = ["report", train, "--test", test, "-t", "y", "-o", page, "--json", *options, *size]
+    assert run(*command, "--methods", "venn-abers") == 0
+    evaluated = json.loads(capsys.readouterr().out)["methods"]["venn-abers"]
+    for measure in ("brier", "log_loss", "size"):
+        assert evaluated[measure] == pytest.approx(judged[measure], abs=1e-12)
+
+
 def test_differences_and_costs_are_written_with_the_same_decimals():
     from vennforest.report.numbers import alike, with_margin
 
