@@ -227,6 +227,27 @@ def test_a_model_judged_on_its_own_rows_says_so():
         report_model(model, X, np.where(y == "yes", "maybe", y))
 
 
+def test_no_coverage_is_claimed_where_calibration_is_rejected():
+    X, y = table_of(3000, 7)
+    elsewhere, labels = table_of(600, 8)
+    labels = np.where(np.random.default_rng(0).random(600) < 0.4, "yes", labels)  # 20 points off
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    page = answers.precision(report_model(model, elsewhere, labels), "venn-abers")
+    inside, n = map(int, re.findall(r"in (\d+) of (\d+) levels", page)[0])
+    assert "do not hold" in page and "95% of cases" not in page
+    p, confidence = model.predict_proba(elsewhere)[:, 1], model.predict_confidence(elsewhere)
+    level = np.minimum((10 * p).astype(int), 9)
+    means = [
+        [values[level == i].mean() for values in (confidence.lower[:, 1], labels == "yes",
+                                                  confidence.upper[:, 1])]
+        for i in np.unique(level)
+    ]  # fmt: skip
+    assert (inside, n) == (sum(low <= share <= high for low, share, high in means), len(means))
+    assert inside < n / 2
+    fresh, same = table_of(600, 9)
+    assert "in 95% of cases" in answers.precision(report_model(model, fresh, same), "venn-abers")
+
+
 def test_groups_are_never_on_both_sides():
     rng = np.random.default_rng(9)
     groups = np.repeat(np.arange(40), 5)
