@@ -91,8 +91,8 @@ test-boosters: $(VENV)-boosters/.made  ## run the tests with XGBoost, LightGBM, 
 	$(VENV)-boosters/$(PROGRAMS)/python -m pytest -n $(JOBS) tests/classifier/test_boosters.py tests/forest/test_third_party.py \
 		tests/persistence -k 'booster or third_party'
 
-test-engines: $(VENV)-engines/.made  ## run the tests on DuckDB, Dask processes and Spark (needs Java 17)
-	$(VENV)-engines/$(PROGRAMS)/python -c 'import dask, duckdb, pyspark'
+test-engines: $(VENV)-engines/.made  ## run the tests on Dask processes and Spark (needs Java 17)
+	$(VENV)-engines/$(PROGRAMS)/python -c 'import dask, pyspark'
 	$(VENV)-engines/$(PROGRAMS)/python -m pytest -m '' tests/engines tests/test_batch.py
 
 NOJIT = tests/calibrators tests/forest tests/monitoring tests/sources tests/test_multiprobability.py

@@ -58,21 +58,6 @@ def generating(n, folder):
     ).fetchall()
 
 
-def counting(n, folder, grid="auto"):
-    import duckdb
-
-    from vennforest.engines.duckdb import calibrate
-
-    connection = duckdb.connect(config={"threads": 2, "memory_limit": "3GB"})
-    calibrate(connection.sql(rows_of(n)), score="s", target="y", grid=grid)
-
-
-def counting_logit(n, folder):
-    from vennforest import ScoreGrid
-
-    counting(n, folder, ScoreGrid(on="logit"))
-
-
 def in_memory(n, folder):
     from vennforest import VennAbers
 
@@ -88,16 +73,6 @@ def sklearn_isotonic(n, folder):
     s, y = _arrays(n)
     start = _now()
     IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(s, y)
-    return start
-
-
-def applying(n, folder):
-    from vennforest.engines.duckdb import calibrate, predict
-
-    path = _file(n, folder)
-    calibrator = calibrate(path, score="s", target="y", config={"threads": 2})
-    start = _now()
-    predict(path, calibrator, Path(folder) / "out.parquet", columns="s", config={"threads": 2})
     return start
 
 
@@ -123,11 +98,8 @@ def apply_command(n, folder):
 
 WORK = {
     "making the rows alone": (generating, SIZES[-1]),
-    "DuckDB: Venn–Abers from counts on a grid": (counting, SIZES[-1]),
-    "DuckDB: the same on log-odds": (counting_logit, IN_MEMORY),
     "in memory: Venn–Abers fitted to rows": (in_memory, IN_MEMORY),
     "in memory: scikit-learn's isotonic": (sklearn_isotonic, IN_MEMORY),
-    "DuckDB: predictions, Parquet to Parquet": (applying, APPLIED),
     "vennforest calibrate, from Parquet": (calibrate_command, WRITTEN),
     "vennforest apply, Parquet to Parquet": (apply_command, APPLIED),
 }
