@@ -1,4 +1,4 @@
-"""What bounds, intervals and sets promise after a shift of the classes, and within groups.
+"""What bounds and intervals promise after a shift of the classes, and within groups.
 
     python -m experiments.studies.shift [--repetitions 2000] [--seed N]
 
@@ -12,11 +12,8 @@ import argparse
 import secrets
 
 import numpy as np
-from sklearn.datasets import make_classification
-from sklearn.ensemble import RandomForestClassifier
 
-from vennforest import CalibratedClassifier, VennAbers
-from vennforest.decisions import prediction_sets
+from vennforest import VennAbers
 from vennforest.prior import class_shares, estimate_shares, shift_bounds
 
 BINS = np.array([0, 0.1, 0.3, 0.5, 0.7, 0.9, 1 + 1e-9])
@@ -139,49 +136,13 @@ def grouped(rng, n):
     return by, s, (rng.random(n) < p).astype(int)
 
 
-def sets(rng, repetitions):
-    """Error of prediction sets at .1, three classes, 200 examples, forests of 100 trees."""
-    settings = {
-        "holdout": {"calibrate_on": "holdout"},
-        "out of bag": {},
-        "five folds": {"calibrate_on": "cv"},
-    }
-    missed = {(name, c): [] for name in settings for c in (True, False)}
-    sizes = {key: [] for key in missed}
-    for _ in range(max(20, repetitions // 40)):
-        X, y = make_classification(
-            1200,
-            8,
-            n_informative=5,
-            n_classes=3,
-            flip_y=0.15,
-            weights=[0.6, 0.3],
-            random_state=int(rng.integers(2**31)),
-        )
-        for name, options in settings.items():
-            forest = RandomForestClassifier(100, random_state=0)
-            model = CalibratedClassifier(forest, method="platt", random_state=0, **options)
-            model.fit(X[:200], y[:200])
-            for c in (True, False):
-                found = prediction_sets(model, X[200:], 0.1, class_conditional=c)
-                right = found.contains[np.arange(1000), y[200:]]
-                each = [1 - right[y[200:] == k].mean() for k in range(3)]
-                missed[name, c].append([1 - right.mean(), *each])
-                sizes[name, c].append(found.size.mean())
-    for (name, c), rows in missed.items():
-        mean, error = np.mean(rows, 0), np.std(rows, 0) / np.sqrt(len(rows))
-        cells = ", ".join(f"{m:.3f} ({e:.3f})" for m, e in zip(mean, error, strict=True))
-        kind = "each class" if c else "all together"
-        print(f"sets, {name}, {kind}: missed {cells}; size {np.mean(sizes[name, c]):.2f}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=secrets.randbits(32))
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.repetitions} repetitions")
-    for number, part in enumerate((prior, shares, groups, sets)):
+    for number, part in enumerate((prior, shares, groups)):
         part(np.random.default_rng([options.seed, number]), options.repetitions)
 
 
