@@ -12,9 +12,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
-from sklearn.naive_bayes import GaussianNB
 
-from vennforest import CalibratedClassifier, TransductiveClassifier
+from vennforest import CalibratedClassifier
 
 PAGE = Path(__file__).parent / "grid.md"
 
@@ -26,16 +25,12 @@ METHODS = [
 SOURCES = {
     "out of bag, all trees": {"calibrate_on": "oob", "subforest": "all"},
     "out of bag, exchangeable": {"calibrate_on": "oob", "subforest": "exchangeable"},
-    "out of bag, random trees": {"calibrate_on": "oob", "subforest": "random"},
-    "out of bag, joined": {"calibrate_on": "oob", "subforest": "joined"},
     "out of bag, votes": {"calibrate_on": "oob", "votes": "hard"},
     "held-out part": {"calibrate_on": "holdout"},
     "folds, one calibrator each": {"calibrate_on": "cv", "ensemble": True},
     "folds, pooled": {"calibrate_on": "cv", "ensemble": False},
-    "folds of a forest's trees": {"calibrate_on": "cv-forest", "cv": 3},
     "the training set": {"calibrate_on": "training"},
     "a fitted model": {"frozen": True},
-    "retrained for every object": {"transductive": True},
 }
 
 DATA = {"breast cancer (2 classes)": load_breast_cancer, "wine (3 classes)": load_wine}
@@ -46,12 +41,7 @@ def cell(method, source, load):
     X, y = load(return_X_y=True)
     X, X_new, y, y_new = train_test_split(X, y, test_size=0.4, stratify=y, random_state=0)
     forest = RandomForestClassifier(50, min_samples_leaf=3, random_state=0)
-    if source.get("transductive"):
-        if method not in ("venn", "venn-abers"):
-            return None
-        model = TransductiveClassifier(GaussianNB(), method=method)
-        X_new, y_new = X_new[:20], y_new[:20]
-    elif source.get("frozen"):
+    if source.get("frozen"):
         half = len(X) // 2
         frozen = FrozenEstimator(forest.fit(X[:half], y[:half]))
         model, X, y = CalibratedClassifier(frozen, method=method), X[half:], y[half:]
@@ -76,8 +66,7 @@ def page():
         "Each cell was run and checked: probabilities of the right shape whose rows sum to 1, and "
         "bounds that contain them where the method has bounds. The numbers are mean log losses on "
         "held-out rows of two small data sets, with forests of 50 trees: they show that a cell "
-        "works, not which is best. A dash: transductive prediction is for Venn predictors alone. "
-        "It was run with naive Bayes on 20 rows, the others on 40% of the rows.",
+        "works, not which is best. The rows held out are 40%.",
         "",
         "Written by `python docs/make_grid.py`.",
         "",

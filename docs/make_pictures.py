@@ -147,8 +147,6 @@ def deviations():
     }
     settings = {
         "out of bag, all trees": "Venn–Abers, all trees",
-        "joined": "Venn–Abers, joined",
-        "honest forest": "Venn–Abers, honest forest",
         "held-out part": "Venn–Abers, holdout",
     }
     rows = []

@@ -147,7 +147,6 @@ def forest_scores(X, y):
             random_state=0,
             method="none",
             subforest="exchangeable",
-            n_draws=20,
         ).fit(X.iloc[train], y[train])
         (part,) = model._state.folds
         scorer = part.scorer

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from vennforest.persistence.model_file import load, save
     from vennforest.search import OutOfBagSearch
     from vennforest.sources import register_source
-    from vennforest.transductive import TransductiveClassifier
 
 __all__ = [
     "BetaCalibration",
@@ -56,7 +55,6 @@ __all__ = [
     "ScoreGrid",
     "SplineCalibration",
     "TemperatureScaling",
-    "TransductiveClassifier",
     "Venn",
     "VennAbers",
     "__version__",
@@ -80,7 +78,6 @@ _ELSEWHERE = {
     "ProtectedClassifier": "monitoring",
     "ScoreCounts": "counts",
     "ScoreGrid": "counts",
-    "TransductiveClassifier": "transductive",
     "cross_val_multiprobability": "cross_validation",
     "estimate_performance": "performance",
     "explain": "explanation",

@@ -356,9 +356,7 @@ def test_a_sparse_y_is_refused(data):
     [
         {"by": 0},
         {"subforest": "exchangeable"},
-        {"subforest": "joined"},
         {"calibrate_on": "training"},
-        {"calibrate_on": "cv-forest"},
         {"estimator": FrozenEstimator(forest().fit(*draw()))},
         {"estimator": OneVsRestClassifier(LinearSVC())},
         {"estimator": LogisticRegression()},

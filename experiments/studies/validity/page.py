@@ -25,8 +25,8 @@ SIZE = 100
 """Trees of the forests that every process is shown for."""
 
 BY_SIZE = (("normals", 200), ("levels", 200))
-SETTINGS = ("one draw", "20 draws", "20 draws, widened", "all trees", "all trees, widened",
-            "default", "joined", "5 folds", "holdout")  # fmt: skip
+SETTINGS = ("one draw", "all trees", "all trees, widened",
+            "default", "5 folds", "holdout")  # fmt: skip
 MAIN = {f"Venn–Abers, {setting}" for setting in SETTINGS}
 
 TEXT = """# How far the bounds are off, measured
@@ -65,18 +65,18 @@ probability as either. Bins that fewer than {enough} effective repetitions reach
 (–). Deviations of {limit:.0f} standard errors or more are **bold**; the largest of six |z| is \
 above 2.5 in one row in fourteen by chance alone.
 
-Settings: *one draw*, *20 draws*, *all draws* are `subforest="exchangeable"` with `n_draws=1`, \
-`20`, `"all"`; *all trees* is `subforest="all"`; *joined* is `subforest="joined"`. These are not \
-widened. *default* is what a forest gives with no option set, the bounds of all trees stretched to \
-hold the pool's probability; *widened* are bounds stretched to hold Platt scaling on the log-odds \
-of the score of all trees. *frozen*: the forest is grown on one half and calibrated on the other. \
+Settings: *one draw* is `subforest="exchangeable"`; *all trees* is `subforest="all"`. These \
+are not widened. *default* is what a forest gives with no option set, the bounds of all trees \
+stretched to hold the pool's probability; *widened* are bounds stretched to hold Platt scaling on \
+the log-odds of the score of all trees. *frozen*: the forest is grown on one half and calibrated \
+on the other. \
 *holdout*: a third at random. *K folds*: a forest of 1/K of the trees for each fold, bounds \
 averaged; *one of K folds*: its first fold alone. *Stratified* splits fix the class counts. \
 *grouped draw*, *own group*, *grouped, all trees*: identical rows of the features are one group, \
 out of bag where a tree saw none of them; the group drawn leaves the calibration set, a new object \
 with identical rows takes their group for the one drawn, or nobody is drawn. *groups named*: \
 `groups` are given, and the bags hold a tenth of the rows. *random trees*: extra trees of one \
-feature a split, with bags; *honest forest*: `calibrate_on=HonestForest()`. \
+feature a split, with bags. \
 """
 
 

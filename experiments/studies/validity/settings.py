@@ -13,16 +13,10 @@ from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from vennforest import CalibratedClassifier, PlattScaling, VennAbers
 from vennforest.calibrators import Venn
 from vennforest.forest import Members, Membership, PackedForest
-from vennforest.joined import HonestForest
-from vennforest.sources import Partitions
 from vennforest.sources.base import model_scores
 from vennforest.sources.out_of_bag import OutOfBagScorer
 
 CALIBRATORS = {"Venn–Abers": lambda: VennAbers("log"), "Venn": lambda: Venn("label", "log")}
-
-
-FEW = 50
-"""New objects whose bounds are averaged over every example's draw, which takes long."""
 
 
 class Answer(NamedTuple):
@@ -48,21 +42,6 @@ def bounds_of(calibrator, scores, left_out=None):
     return np.stack([m.lower, m.upper])
 
 
-def every_draw(scorer, X, **changes):
-    """Return scores (draws, m, ...) and left-out examples (draws, m) of a scorer's draws."""
-    found = [*attrs.evolve(scorer, **changes).sampled_scores(X)]
-    scores = np.concatenate([draw.scores for draw in found])
-    left_out = np.concatenate([draw.left_out for draw in found])
-    return scores, left_out, sum(draw.samples for draw in found)
-
-
-def bounds_of_draws(calibrator, drawn):
-    """Return the bounds under every draw, (2, draws, m, k)."""
-    scores, left_out, draws = drawn
-    both = bounds_of(calibrator, scores, left_out)
-    return both.reshape(2, draws, -1, both.shape[-1])
-
-
 def widen(both, point):
     """Return the bounds stretched where needed to hold the probability."""
     low, up = both
@@ -83,31 +62,22 @@ def out_of_bag(sample, sizes, rng):
         membership = Membership(everything.bits[:size], n)
         kept = np.flatnonzero(membership.counts() > 0)
         scores = answers.mean(answers.check(X[kept]), membership, kept)
-        scorer = OutOfBagScorer(None, members, membership, kept, "all", 1, seeds[0])
+        scorer = OutOfBagScorer(None, members, membership, kept, "all", seeds[0])
         (whole,) = scorer.sampled_scores(new)
-        drawn = {"subforest": "exchangeable", "n_draws": 20}
-        twenty, again = (every_draw(scorer, new, **drawn, seed=seed) for seed in seeds)
-        complete = every_draw(scorer, new[:FEW], subforest="exchangeable", n_draws="all")
+        draws = [
+            next(attrs.evolve(scorer, subforest="exchangeable", seed=seed).sampled_scores(new))
+            for seed in seeds
+        ]
         for kind, make in CALIBRATORS.items():
             calibrator = make().fit(scores, y[kept], classes=classes)
             every = bounds_of(calibrator, whole.scores)
             yield f"{kind}, all trees", size, Answer(*every)
-            one, other = (bounds_of_draws(calibrator, some) for some in (twenty, again))
-            means = one.mean(axis=1)
-            yield (
-                f"{kind}, one draw",
-                size,
-                Answer(*one[:, 0], spread=moved(one[:, 0], other[:, 0])),
-            )
-            spread = moved(means, other.mean(axis=1))
-            yield f"{kind}, 20 draws", size, Answer(*means, spread=spread)
-            mean = bounds_of_draws(calibrator, complete).mean(axis=1)
-            yield f"{kind}, all draws", size, Answer(*mean)
+            one, other = (bounds_of(calibrator, draw.scores, draw.left_out) for draw in draws)
+            yield f"{kind}, one draw", size, Answer(*one, spread=moved(one, other))
             if kind == "Venn–Abers":
                 platt = PlattScaling(on="logit").fit(scores, y[kept], classes=classes)
                 point = platt.predict_proba(whole.scores)
                 yield f"{kind}, all trees, widened", size, widen(every, point)
-                yield f"{kind}, 20 draws, widened", size, widen(means, point)
 
 
 def moved(one, other):
@@ -262,57 +232,23 @@ def named_groups(sample, sizes, rng):
             yield name, size, Answer(m.lower, m.upper)
 
 
-def joined(sample, sizes, rng):
-    """Yield the bounds of a forest whose bags the new object joins."""
-    X, y, new, *_ = sample
-    forest_seed, seed = new_seed(rng), new_seed(rng)
-    for size in sizes:
-        forest = RandomForestClassifier(size, random_state=forest_seed)
-        first = CalibratedClassifier(forest, subforest="joined", n_jobs=1, random_state=seed)
-        first.fit(X, y)
-        for kind, model in (("Venn–Abers", first), ("Venn", first.recalibrate("venn"))):
-            m = model.predict_multiprobability(new)
-            yield f"{kind}, joined", size, Answer(m.lower, m.upper)
-
-
 def free_structure(sample, sizes, rng):
     """Yield the bounds of trees whose structure depends little or not on the examples that count.
 
     Totally randomised trees split by one feature drawn at random, at a place drawn at random
-    within what they hold of it; honest trees are grown on other examples, in Poisson bags.
+    within what they hold of it.
     """
     X, y, new, *_ = sample
     for size in sizes:
         seed = new_seed(rng)
         random = ExtraTreesClassifier(size, max_features=1, bootstrap=True, random_state=seed)
-        honest = RandomForestClassifier(size, random_state=seed)
         for name, model in (
             ("random trees, one draw", CalibratedClassifier(random, subforest="exchangeable")),
-            ("random trees, joined", CalibratedClassifier(random, subforest="joined")),
-            ("honest forest", CalibratedClassifier(honest, calibrate_on=HonestForest())),
         ):
             model.set_params(merge="log", n_jobs=1, random_state=seed)
             with suppress(ValueError):  # a class that none of those to grow on is of
                 m = model.fit(X, y).predict_multiprobability(new)
                 yield f"Venn–Abers, {name}", size, Answer(m.lower, m.upper)
-
-
-def partitions(sample, sizes, rng):
-    """Yield the bounds of forests whose trees are grown on partitions drawn at random."""
-    X, y, new, *_ = sample
-    for size in sizes:
-        for count in (2, 8, 32):
-            seed = new_seed(rng)
-            for name, subforest in (("all trees", "all"), ("one draw", "exchangeable")):
-                model = CalibratedClassifier(
-                    RandomForestClassifier(size, random_state=seed),
-                    calibrate_on=Partitions(count, subforest=subforest),
-                    merge="log",
-                    n_jobs=1,
-                    random_state=seed,
-                )
-                m = model.fit(X, y).predict_multiprobability(new)
-                yield f"{count} partitions, {name}", size, Answer(m.lower, m.upper)
 
 
 FAMILIES = {
@@ -323,7 +259,5 @@ FAMILIES = {
     "folds": folds,
     "same-rows": same_rows,
     "groups": named_groups,
-    "joined": joined,
     "free-structure": free_structure,
-    "partitions": partitions,
 }

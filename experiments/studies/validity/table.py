@@ -9,8 +9,8 @@ LIMIT = 4.0
 
 
 ORDER = (
-    "one draw", "20 draws", "20 draws, widened", "all draws", "all trees", "all trees, widened",
-    "default", "joined", "random trees, one draw", "random trees, joined", "honest forest",
+    "one draw", "all trees", "all trees, widened",
+    "default", "random trees, one draw",
     "groups named, one draw", "groups named, 5 folds", "grouped draw",
     "own group", "grouped, all trees", "frozen", "holdout",
     "holdout, stratified", *(f"one of {k} folds" for k in (2, 3, 5, 10)),

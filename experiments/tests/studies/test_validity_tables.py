@@ -175,20 +175,11 @@ def test_the_settings_are_what_the_classifier_does(method):
     model = CalibratedClassifier(
         RandomForestClassifier(25, random_state=5), method=method, subforest="all", merge="log"
     ).fit(sample.X, sample.y)
-    for name in ("all trees", "all draws"):
-        if name == "all draws":
-            model = model.set_params(subforest="exchangeable", n_draws="all")
-            model.fit(sample.X, sample.y)
-        bounds = model.predict_multiprobability(sample.new)
-        answer = found[f"{kind}, {name}", 25]
-        m = len(answer.lower)
-        if name == "all trees":
-            assert np.array_equal(bounds.lower, answer.lower)
-            assert np.array_equal(bounds.upper, answer.upper)
-        else:
-            np.testing.assert_allclose(answer.upper, bounds.upper[:m], atol=1e-12)
-    one, every = found[f"{kind}, one draw", 25], found[f"{kind}, 20 draws", 25]
-    assert one.spread.mean() > every.spread.mean() > 0
+    bounds = model.predict_multiprobability(sample.new)
+    answer = found[f"{kind}, all trees", 25]
+    assert np.array_equal(bounds.lower, answer.lower)
+    assert np.array_equal(bounds.upper, answer.upper)
+    assert found[f"{kind}, one draw", 25].spread.mean() > 0
 
 
 @pytest.mark.parametrize("name", list(PROCESSES))
