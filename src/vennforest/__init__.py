@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vennforest.cross_validation import cross_val_multiprobability
     from vennforest.explanation import explain
     from vennforest.forest import ForestKind, MixedForestClassifier, register_forest
-    from vennforest.monitoring import Monitor, ProtectedClassifier
+    from vennforest.monitoring import Monitor
     from vennforest.multiprobability import Multiprobability
     from vennforest.performance import estimate_performance
     from vennforest.persistence.model_file import load, save
@@ -49,7 +49,6 @@ __all__ = [
     "OutOfBagSearch",
     "PlattScaling",
     "PooledCalibration",
-    "ProtectedClassifier",
     "QuadraticScaling",
     "ScoreCounts",
     "ScoreGrid",
@@ -75,7 +74,6 @@ _ELSEWHERE = {
     "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
     "OutOfBagSearch": "search",
-    "ProtectedClassifier": "monitoring",
     "ScoreCounts": "counts",
     "ScoreGrid": "counts",
     "cross_val_multiprobability": "cross_validation",

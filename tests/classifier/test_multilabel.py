@@ -26,7 +26,6 @@ from vennforest import CalibratedClassifier, PooledCalibration, VennAbers
 from vennforest.batch import BatchPredictor
 from vennforest.decisions import threshold_for
 from vennforest.export import to_onnx
-from vennforest.monitoring import ProtectedClassifier
 
 
 def draw(n=300, q=3, seed=0, decimals=None):
@@ -402,7 +401,6 @@ def _in_batches(model, X):
         lambda model, X: vennforest.estimate_performance(model, X),
         lambda model, X: _in_batches(model, X),
         lambda model, X: vennforest.Monitor(model).fit(X, X[:, 0] > 0),
-        lambda model, X: ProtectedClassifier(model).predict_proba(X),
         lambda model, X: model.predict_confidence(X, method="exact", simultaneous=True),
         lambda model, X: model.calibration_scores_,
         lambda model, X: model.prior_,
