@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from vennforest.multiprobability import Multiprobability
     from vennforest.performance import estimate_performance
     from vennforest.persistence.model_file import load, save
-    from vennforest.search import OutOfBagSearch
     from vennforest.sources import register_source
 
 __all__ = [
@@ -46,7 +45,6 @@ __all__ = [
     "MixedForestClassifier",
     "Monitor",
     "Multiprobability",
-    "OutOfBagSearch",
     "PlattScaling",
     "PooledCalibration",
     "ProtectedClassifier",
@@ -74,7 +72,6 @@ _ELSEWHERE = {
     "MixedForestClassifier": "forest",
     "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
-    "OutOfBagSearch": "search",
     "ProtectedClassifier": "monitoring",
     "ScoreCounts": "counts",
     "ScoreGrid": "counts",
