@@ -34,8 +34,8 @@ report: $(VENV)/.user  ## write report.html for the breast cancer data that scik
 
 # Needs the paper's data sets: in the folder VENNFOREST_DATA, or else from OpenML.
 papers: $(VENV)/.experiments  ## install the experiments, list their data sets, run one paper small
-	$(BIN)/vennforest datasets
-	$(BIN)/vennforest reproduce johansson2018 --datasets colic --repeats 1 --folds 2 --set trees=50
+	$(BIN)/vennforest-experiments datasets
+	$(BIN)/vennforest-experiments reproduce johansson2018 --datasets colic --repeats 1 --folds 2 --set trees=50
 
 test: $(VENV)/.dev  ## run the tests and doctests of the library and of the experiments
 	$(BIN)/python -m pytest -n $(JOBS)

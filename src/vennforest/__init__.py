@@ -26,20 +26,17 @@ if TYPE_CHECKING:
     )
     from vennforest.classifier import CalibratedClassifier
     from vennforest.counts import ScoreCounts, ScoreGrid
-    from vennforest.cross_validation import cross_val_multiprobability
     from vennforest.explanation import explain
-    from vennforest.forest import ForestKind, MixedForestClassifier, register_forest
+    from vennforest.forest import MixedForestClassifier
     from vennforest.monitoring import Monitor, ProtectedClassifier
     from vennforest.multiprobability import Multiprobability
     from vennforest.performance import estimate_performance
     from vennforest.persistence.model_file import load, save
-    from vennforest.sources import register_source
 
 __all__ = [
     "BetaCalibration",
     "BostromScaling",
     "CalibratedClassifier",
-    "ForestKind",
     "IsotonicCalibration",
     "MatrixScaling",
     "MixedForestClassifier",
@@ -56,31 +53,24 @@ __all__ = [
     "Venn",
     "VennAbers",
     "__version__",
-    "cross_val_multiprobability",
     "estimate_performance",
     "explain",
     "load",
     "register_calibrator",
-    "register_forest",
-    "register_source",
     "save",
 ]
 
 _ELSEWHERE = {
     "CalibratedClassifier": "classifier",
-    "ForestKind": "forest",
     "MixedForestClassifier": "forest",
     "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
     "ProtectedClassifier": "monitoring",
     "ScoreCounts": "counts",
     "ScoreGrid": "counts",
-    "cross_val_multiprobability": "cross_validation",
     "estimate_performance": "performance",
     "explain": "explanation",
     "load": "persistence",
-    "register_forest": "forest",
-    "register_source": "sources",
     "save": "persistence",
 }
 """Where the names that are not calibrators come from."""

@@ -21,9 +21,7 @@ def test_every_label_of_several_is_calibrated_by_itself():
         assert (bounds.lower <= p).all() and (p <= bounds.upper).all()
         alone = CalibratedClassifier(RandomForestClassifier(15), random_state=0)
         assert_array_equal(p, alone.fit(X[:120], Y[:120, j]).predict_proba(X[120:]))
-    with pytest.raises(
-        ValueError, match="y must have one column, got several: use sklearn"
-    ):
+    with pytest.raises(ValueError, match="y must have one column, got several: use sklearn"):
         single.fit(X, Y)
 
 
