@@ -100,5 +100,3 @@ if __name__ == "__main__":
         experiments()
     else:
         commands("--all" in sys.argv[1:])
-        if "--all" in sys.argv[1:]:
-            experiments(installed=False)
