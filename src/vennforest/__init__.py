@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vennforest._program import __version__
 
 if TYPE_CHECKING:
+    from vennforest.auditing import Finding, audit
     from vennforest.calibrators import (
         BetaCalibration,
         BostromScaling,
@@ -41,6 +42,7 @@ __all__ = [
     "BetaCalibration",
     "BostromScaling",
     "CalibratedClassifier",
+    "Finding",
     "ForestKind",
     "IsotonicCalibration",
     "MatrixScaling",
@@ -60,6 +62,7 @@ __all__ = [
     "Venn",
     "VennAbers",
     "__version__",
+    "audit",
     "cross_val_multiprobability",
     "estimate_performance",
     "explain",
@@ -72,6 +75,7 @@ __all__ = [
 
 _ELSEWHERE = {
     "CalibratedClassifier": "classifier",
+    "Finding": "auditing",
     "ForestKind": "forest",
     "MixedForestClassifier": "forest",
     "Monitor": "monitoring",
@@ -81,6 +85,7 @@ _ELSEWHERE = {
     "ScoreCounts": "counts",
     "ScoreGrid": "counts",
     "TransductiveClassifier": "transductive",
+    "audit": "auditing",
     "cross_val_multiprobability": "cross_validation",
     "estimate_performance": "performance",
     "explain": "explanation",

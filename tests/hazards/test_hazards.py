@@ -32,6 +32,8 @@ def test_a_hazard_is_not_silent(hazard, way):
     elif verdict.outcome == "warned":
         with pytest.warns(UserWarning, match=verdict.match):
             run(rng)
+    elif verdict.outcome == "found":
+        assert verdict.match in " ".join(finding.message for finding in run(rng))
     else:
         assert run(rng) is True or run(rng) == np.True_
 
@@ -42,7 +44,9 @@ def test_a_hazard_is_not_silent(hazard, way):
 def test_the_same_call_without_the_fault_passes(hazard):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        hazard.honest(np.random.default_rng(12))
+        result = hazard.honest(np.random.default_rng(12))
+    if hazard.verdict.outcome == "found":
+        assert result == []
 
 
 def test_the_page_is_that_of_the_table():

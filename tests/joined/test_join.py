@@ -47,7 +47,7 @@ def fitted(forest, X, y, **parameters):
     """A fitted classifier, or None where a class is out of bag for too few examples."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*out of bag for no tree")
-        warnings.filterwarnings("ignore", ".*a copy or near-copy")
+        warnings.filterwarnings("ignore", ".*exact copies")
         weight = parameters.pop("sample_weight", None)
         options = {"subforest": "joined", "calibrate_on": "oob", "merge": "log", **parameters}
         model = CalibratedClassifier(forest, **options)

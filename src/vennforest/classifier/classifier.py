@@ -38,7 +38,6 @@ from vennforest.classifier.fitted import (
     calibration_probabilities,
     predict,
     predict_training_rows,
-    warn_of_training_rows,
 )
 from vennforest.classifier.intervals import (
     Asked,
@@ -67,7 +66,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import Source, Subforest, TrainingData
 from vennforest.sources.base import feature_importances
-from vennforest.sources.hazards import check_order
+from vennforest.sources.checks import check_order
 from vennforest.sources.row_hashes import KnownRows
 
 Bound = TypeVar("Bound", bound=Callable[..., Any])
@@ -629,7 +628,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _answers(self, X: Any, bounds: bool = True) -> tuple[Any, FloatArray]:
         """Return bounds, where the method has them, and probabilities, of classes or labels."""
         fitted = self._made
-        warn_of_training_rows(self._first, X)
         if isinstance(fitted, FittedLabels):
             return predict_labels(fitted, X, bounds)
         return predict(fitted, X, bounds)

@@ -34,7 +34,7 @@ from vennforest.forest.packed import FORESTS
 from vennforest.multiprobability import Multiprobability
 from vennforest.sources import Fold, ModelScorer, Source, TrainingData, with_seed
 from vennforest.sources.base import last_step
-from vennforest.sources.hazards import check_training_data
+from vennforest.sources.checks import check_training_data
 from vennforest.sources.registry import choose
 from vennforest.sources.row_hashes import KnownRows
 

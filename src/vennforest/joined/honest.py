@@ -17,7 +17,7 @@ from vennforest.forest import Members, Membership
 from vennforest.forest.leaves import LeafIndex, class_weights
 from vennforest.forest.packed import ForestAnswers, Votes
 from vennforest.joined.scorer import JoinedScorer, check_joins, thresholds_of
-from vennforest.sources.base import Drawn, Fold, TrainingData, taken_apart
+from vennforest.sources.base import Drawn, Fold, TrainingData, taken_apart, transform_rows
 
 
 @stored("honest-forest")
@@ -85,7 +85,7 @@ class HonestForest:
         # A clone: the leaves are written to.
         model = first.fit(estimator)
         transformer, forest = taken_apart(model)
-        seen = rest.X if transformer is None else transformer.transform(rest.X)
+        seen = transform_rows(transformer, rest.X)
         bags = [random_state.poisson(1.0, len(rest)).astype(np.uint16) for _ in forest.estimators_]
         _fill(forest, ForestAnswers(forest), seen, rest, bags)
         members = Members(forest, self.votes, n_jobs)  # packed after its leaves were filled
