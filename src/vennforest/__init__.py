@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from vennforest.persistence.model_file import load, save
     from vennforest.search import OutOfBagSearch
     from vennforest.sources import register_source
-    from vennforest.transductive import TransductiveClassifier
 
 __all__ = [
     "BetaCalibration",
@@ -58,7 +57,6 @@ __all__ = [
     "ScoreGrid",
     "SplineCalibration",
     "TemperatureScaling",
-    "TransductiveClassifier",
     "Venn",
     "VennAbers",
     "__version__",
@@ -84,7 +82,6 @@ _ELSEWHERE = {
     "ProtectedClassifier": "monitoring",
     "ScoreCounts": "counts",
     "ScoreGrid": "counts",
-    "TransductiveClassifier": "transductive",
     "audit": "auditing",
     "cross_val_multiprobability": "cross_validation",
     "estimate_performance": "performance",

@@ -6,12 +6,17 @@ import errno
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any, get_type_hints
 
 from vennforest._messages import InputError
+
+STREAM = "-"
+"""Standard input or output in the place of a file."""
 
 PARTS = ("*.parquet", "*.pq")
 """Which files of a folder are the parts of a table."""
@@ -48,26 +53,60 @@ class OutputError(OSError):
     """A file could not be written; the message is one sentence for the user."""
 
 
-def check_output(
-    path: str | os.PathLike[str], inputs: Mapping[str, str | os.PathLike[str] | None] | None = None
-) -> Path:
-    """Return a path that a file can be written to, tried before any work is done.
+@dataclass(frozen=True)
+class Input:
+    """Mark the option of a command as a file to read, which messages call ``name``."""
 
-    None of the ``inputs``, by what a message calls them, may be the output, through links neither,
-    nor may the output be read the next time as one of the files of a folder or pattern.
+    name: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """Mark the option of a command as a file to write, which messages call ``name``."""
+
+    name: str
+
+
+def marked_paths(options: Any, mark: type[Input] | type[Output]) -> list[tuple[str, str]]:
+    """Return the names and paths of the files that a command reads, or of those that it writes.
+
+    The fields of the dataclass ``options`` are annotated with `Input` and `Output`. Standard input
+    and output, ``-``, are left out.
     """
+    annotations = get_type_hints(type(options), include_extras=True)
+    paths = [
+        (marker.name, getattr(options, field))
+        for field, annotation in annotations.items()
+        for marker in getattr(annotation, "__metadata__", ())
+        if isinstance(marker, mark)
+    ]
+    return [(name, os.fspath(path)) for name, path in paths if str(path) not in ("None", STREAM)]
+
+
+def check_files(options: Any) -> None:
+    """Refuse a command's output that cannot be written, or that is an input or another output."""
+    inputs, outputs = marked_paths(options, Input), marked_paths(options, Output)
+    for i, (name, output) in enumerate(outputs):
+        for other, path in [*inputs, *outputs[:i]]:
+            if is_same_file(output, path):
+                raise InputError(
+                    f"the {name} must not be written to the {other} itself, got {shown_path(path)} "
+                    f"and {shown_path(output)}: name another file"
+                )
+            if _is_part(output, path):
+                raise InputError(
+                    f"the {name} must not be written to one of the files of the {other}, "
+                    f"{shown_path(path)}, got {shown_path(output)}: name another file"
+                )
+        if url_of(output) is None:
+            check_output(output)
+
+
+def check_output(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that no file can be written to, before any work is done."""
     path = Path(path)
-    if url_of(path) is not None:
-        raise InputError(f"{shown_path(path)} is an address: name a file here, and copy it there")
     try:
         target = _target(path)
-        for name, other in (inputs or {}).items():
-            if other is not None and is_same_file(target, other):
-                raise InputError(f"the output must not be the {name} itself, got {path} for both")
-            if other is not None and _is_one_of(target, Path(other)):
-                raise InputError(
-                    f"the output must not be one of the files of the {name}, {other}, got {path}"
-                )
         if target.is_dir():
             raise InputError(f"{path} is a folder: name a file in it")
         if target.exists() and not target.is_file():
@@ -76,16 +115,15 @@ def check_output(
             raise InputError(f"there is no folder {target.parent}: make it first")
         if target.exists() and not os.access(target, os.W_OK):
             raise InputError(f"{path} is protected against writing: name another file")
-        part = _beside(target)
+        temporary = _beside(target)
         try:
-            part.touch(exist_ok=False)
-            part.unlink()
+            temporary.touch(exist_ok=False)
+            temporary.unlink()
         except BaseException:  # a signal too, which in a finally would come before the removal
-            part.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise InputError(f"{path} cannot be written: {one_line(error)}") from error
-    return path
 
 
 def files_of(path: Path) -> list[Path] | None:
@@ -122,11 +160,17 @@ def _matches(path: Path, patterns: tuple[str, ...]) -> bool:
     return not hidden and any(fnmatchcase(path.name, pattern) for pattern in patterns)
 
 
-def _is_one_of(target: Path, several: Path) -> bool:
-    found = _pattern(several)
-    return (
-        found is not None and is_same_file(target.parent, found[0]) and _matches(target, found[1])
-    )
+def _is_part(output: str, table: str) -> bool:
+    """Tell whether a path is one of the files that a folder or pattern stands for."""
+    url, pattern = url_of(output), url_of(table)
+    if url is not None and pattern is not None:
+        folder = pattern.rstrip("/") + "/"
+        return fnmatchcase(url, pattern) or url.startswith(folder)
+    found = _pattern(Path(table))
+    if url is not None or found is None:
+        return False
+    target = Path(os.path.realpath(output))
+    return is_same_file(target.parent, found[0]) and _matches(target, found[1])
 
 
 def refuse_special(path: Path) -> None:
@@ -137,11 +181,16 @@ def refuse_special(path: Path) -> None:
         raise InputError(f"{path} is a pipe or a device: write its content to a file first")
 
 
-def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Tell whether two paths lead to one file or folder, by links of any kind too."""
+def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Tell whether two paths or addresses lead to one file or folder, by links of any kind too."""
+    url, other_url = url_of(path), url_of(other)
+    if url is not None or other_url is not None:
+        return url == other_url
     try:
-        return Path(one).samefile(other)
-    except (OSError, ValueError):  # what is no path is no file; what is wrong with it is said later
+        if Path(path).exists() and Path(other).exists():
+            return Path(path).samefile(other)
+        return os.path.realpath(path) == os.path.realpath(other)
+    except (OSError, ValueError):  # an error about the path itself comes when it is opened
         return False
 
 

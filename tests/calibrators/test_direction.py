@@ -31,11 +31,11 @@ def test_reversed_scores_are_those_of_the_other_end(method, probabilities):
         return
     at = 1.0 if probabilities else 0.0
     wanted = make_calibrator(method).fit(at - s, y)
-    for higher_is in ("safer", "auto"):
-        got = make_calibrator(method).fit(s, y, higher_is=higher_is)
+    for increasing in (False, "auto"):
+        got = make_calibrator(method).fit(s, y, increasing=increasing)
         assert np.array_equal(got.predict_proba(s), wanted.predict_proba(at - s))
         counts = ScoreCounts.from_scores(s, y)
-        counted = make_calibrator(method).fit_counts(counts, higher_is=higher_is)
+        counted = make_calibrator(method).fit_counts(counts, increasing=increasing)
         assert np.abs(counted.predict_proba(s) - wanted.predict_proba(at - s)).max() < 1e-6
         read = Calibrator.from_json(got.to_json())
         assert np.array_equal(read.predict_proba(s), got.predict_proba(s))
@@ -50,7 +50,7 @@ def test_reversed_scores_on_a_grid(grid):
     s, y = credit()
     s = (s - 299) / 1024
     got = make_calibrator("isotonic").fit_counts(
-        ScoreCounts.from_scores(s, y, grid=grid), higher_is="safer"
+        ScoreCounts.from_scores(s, y, grid=grid), increasing=False
     )
     wanted = make_calibrator("isotonic").fit(1 - grid(s), y)
     p = wanted.predict_proba(1 - grid(s))
@@ -66,7 +66,7 @@ def test_reversed_scores_on_a_grid(grid):
 def test_sql_of_reversed_scores(method):
     duckdb = pytest.importorskip("duckdb")
     s, y = credit()
-    calibrator = make_calibrator(method).fit(s, y, higher_is="safer")
+    calibrator = make_calibrator(method).fit(s, y, increasing=False)
     scores = pd.DataFrame({"score": s[:100]})
     connection = duckdb.connect()
     connection.register("scores", scores)
@@ -78,11 +78,11 @@ def test_sql_of_reversed_scores(method):
 def test_doubt_and_more_classes_are_refused():
     rng = np.random.default_rng(9)
     with pytest.raises(InputError, match="area under the ROC curve is 0"):
-        make_calibrator("platt").fit(rng.random(200), [0, 1] * 100, higher_is="auto")
+        make_calibrator("platt").fit(rng.random(200), [0, 1] * 100, increasing="auto")
     with pytest.raises(InputError, match="with more than two classes"):
-        make_calibrator("platt").fit(rng.random((30, 3)), [0, 1, 2] * 10, higher_is="safer")
-    with pytest.raises(InputError, match="higher_is"):
-        make_calibrator("platt").fit([0.1, 0.9], [0, 1], higher_is="lower")
+        make_calibrator("platt").fit(rng.random((30, 3)), [0, 1, 2] * 10, increasing=False)
+    with pytest.raises(InputError, match="increasing must be True, False or"):
+        make_calibrator("platt").fit([0.1, 0.9], [0, 1], increasing="lower")
 
 
 def test_the_command_asks(tmp_path, capsys):
@@ -91,14 +91,14 @@ def test_the_command_asks(tmp_path, capsys):
     command = ["calibrate", str(tmp_path / "t.csv"), "-s", "s", "-t", "y"]
     command += ["-o", str(tmp_path / "c.json")]
     assert main(command) == 2
-    assert "give --higher-is safer if" in capsys.readouterr().err
+    assert "give --increasing no if" in capsys.readouterr().err
     assert not (tmp_path / "c.json").exists()
-    for chosen in ("safer", "auto"):
-        assert main([*command, "--higher-is", chosen]) == 0
+    for chosen in ("no", "auto"):
+        assert main([*command, "--increasing", chosen]) == 0
         assert "they are reversed" in capsys.readouterr().err
         calibrator = Calibrator.from_json((tmp_path / "c.json").read_bytes())
         p = calibrator.predict_proba([350.0, 800.0])[:, 1]
         assert p[0] > 0.8 and p[1] < 0.1
-    assert main([*command, "--higher-is", "likelier"]) == 0
+    assert main([*command, "--increasing", "yes"]) == 0
     flat = Calibrator.from_json((tmp_path / "c.json").read_bytes())
     assert np.ptp(flat.predict_multiprobability([350.0, 800.0]).p1) < 0.2

@@ -24,7 +24,7 @@ from oracles.multilabel import out_of_bag_scores
 from support.forging import save_spoilt
 from vennforest import CalibratedClassifier, PooledCalibration, VennAbers
 from vennforest.batch import BatchPredictor
-from vennforest.decisions import prediction_sets, threshold_for
+from vennforest.decisions import threshold_for
 from vennforest.export import to_onnx
 from vennforest.monitoring import ProtectedClassifier
 
@@ -175,7 +175,6 @@ def test_what_two_classes_have_each_label_has(model, data):
     assert two.classes_.tolist() == [0, 1]
     moved = two.with_prior({1: 0.05})
     assert moved.predict_proba(X)[:, 1].mean() < two.predict_proba(X)[:, 1].mean()
-    assert prediction_sets(two, X[:5]).contains.shape == (5, 2)
     assert to_onnx(two) is not None
 
 
@@ -357,9 +356,7 @@ def test_a_sparse_y_is_refused(data):
     [
         {"by": 0},
         {"subforest": "exchangeable"},
-        {"subforest": "joined"},
         {"calibrate_on": "training"},
-        {"calibrate_on": "cv-forest"},
         {"estimator": FrozenEstimator(forest().fit(*draw()))},
         {"estimator": OneVsRestClassifier(LinearSVC())},
         {"estimator": LogisticRegression()},
@@ -399,7 +396,6 @@ def _in_batches(model, X):
         lambda model, X: model.estimate_prior(X),
         lambda model, X: model.recalibrate("platt"),
         lambda model, X: model.seed_deviation(X),
-        lambda model, X: prediction_sets(model, X),
         lambda model, X: vennforest.explain(model, X),
         lambda model, X: to_onnx(model),
         lambda model, X: threshold_for(model, precision=0.9),

@@ -20,13 +20,11 @@ import vennforest
 from vennforest import (
     CalibratedClassifier,
     PlattScaling,
-    TransductiveClassifier,
     VennAbers,
     cross_val_multiprobability,
 )
 from vennforest.calibrators import METHODS
 from vennforest.classifier import fitted
-from vennforest.joined import HonestForest
 from vennforest.tables import table_pipeline
 
 
@@ -130,11 +128,8 @@ def test_out_of_bag_rows_agree_with_the_forest():
     [
         {"calibrate_on": "holdout", "merge": "brier"},
         {"subforest": "exchangeable", "merge": "smooth"},
-        {"subforest": "joined", "merge": "log"},
-        {"calibrate_on": HonestForest(), "merge": "log"},
         {"calibrate_on": "cv", "cv": 3, "method": "venn"},
         {"calibrate_on": "cv", "cv": 3, "ensemble": False, "method": "venn"},
-        {"calibrate_on": "cv-forest", "cv": 3, "merge": "log"},
         {"estimator": BaggingClassifier(GaussianNB(), 20, random_state=0)},  # the pool
         {"calibrate_on": "cv", "cv": ShuffleSplit(3, random_state=0), "merge": "log"},
     ],
@@ -274,8 +269,6 @@ def test_folds_that_do_not_fit_are_refused():
         bounds = cross_val_multiprobability(model, X, y, cv=KFold(3))
     assert_array_equal(bounds.lower[-20:, 2], 0)
     assert_array_equal(bounds.upper[-20:, 2], 1)
-    every = cross_val_multiprobability(TransductiveClassifier(GaussianNB()), X[:9], y[:9], cv=3)
-    assert len(every) == 9
 
 
 def test_a_table_with_text_is_answered_with_the_recipe():

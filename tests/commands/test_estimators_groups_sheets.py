@@ -107,13 +107,6 @@ def test_workbooks_give_what_the_same_text_gives(tmp_path, capsys):
     assert "30 rows" in capsys.readouterr().err
     assert run("fit", text, "-t", "y", "--sheet", "a", "-o", tmp_path / "m.skops") == 2
     assert "no Excel workbook" in capsys.readouterr().err
-    scores = frame.assign(p=np.linspace(0.01, 0.99, len(frame)))
-    with pd.ExcelWriter(book) as writer:
-        scores.to_excel(writer, sheet_name="2024", index=False)
-        frame.to_excel(writer, sheet_name="2025", index=False)
-    given = ("-t", "y", "--probability", "p", "--sheet", "2024", "-o", tmp_path / "r.html")
-    assert run("report", book, *given, "--write-calibrator", tmp_path / "c.json") == 0
-    assert (tmp_path / "c.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ for extra in ("typer", "rich", "matplotlib", "jinja2", "pyarrow", "skops"):
     pytest.importorskip(extra)
 
 import vennforest  # noqa: E402
-from support.children import Child, small_files_only  # noqa: E402
+from support.children import Child, default_signals, ignore_hangups, small_files_only  # noqa: E402
 from support.faults import KINDS, Faults  # noqa: E402
 from vennforest._files import OutputError, check_output, written_whole  # noqa: E402
 from vennforest._validation import InputError  # noqa: E402
@@ -40,7 +40,12 @@ def shell(*arguments, **options):
     """Start the command line in a process of its own."""
     command = [sys.executable, "-m", "vennforest", *map(str, arguments)]
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=default_signals,
+        **options,
     )
 
 
@@ -373,6 +378,18 @@ def test_being_stopped_leaves_nothing_half_written(folder, tmp_path, stop):
     assert work.wait() == (STOPS[stop], "", "Stopped: nothing was written.\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["n.csv", "o.csv"]
     assert output.read_text() == "old"
+
+
+@FORKS
+def test_a_hangup_is_ignored_under_nohup(folder, tmp_path):
+    pd.concat([make_table()] * 20).to_csv(tmp_path / "n.csv", index=False)
+    output = tmp_path / "o.csv"
+    work = Child("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output,
+                 "--rows-at-once", 20, before=ignore_hangups)  # fmt: skip
+    work.wait_for(lambda: any(p.exists() and p.stat().st_size for p in tmp_path.glob(".*")))
+    work.signal(signal.SIGHUP)
+    assert work.wait()[0] == 0
+    assert len(read_table(output)) == 1600
 
 
 def killed(folder, tmp_path, name, times):

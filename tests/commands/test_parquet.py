@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 pd = pytest.importorskip("pandas")
-for extra in ("typer", "rich", "pyarrow", "duckdb"):
+for extra in ("typer", "rich", "pyarrow"):
     pytest.importorskip(extra)
 
 from vennforest import VennAbers  # noqa: E402
@@ -295,7 +295,7 @@ def test_a_damaged_file_and_a_full_disk(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr("os.fsync", full)
     # The labels were drawn whatever the scores are, and their copies make that a direction.
-    assert run("calibrate", data, "--higher-is", "likelier", folder=tmp_path) == 2
+    assert run("calibrate", data, "--increasing", "yes", folder=tmp_path) == 2
     assert "cannot be written: No space left on device" in capsys.readouterr().err
     assert not (tmp_path / "c.json").exists()
 

@@ -273,7 +273,7 @@ def test_scores_of_another_system_are_watched(watch, tmp_path, capsys, form, met
     ]
     pd.concat(parts).to_csv(later, index=False)
     calibrator = tmp_path / "c.json"
-    made = ["-s", form, "-t", "outcome", "--method", method, "--higher-is", "auto"]
+    made = ["-s", form, "-t", "outcome", "--method", method, "--increasing", "auto"]
     assert main(["calibrate", str(old), *made, "-o", str(calibrator)]) == 0
     capsys.readouterr()
     code, out, _ = watch(calibrator, later, "-t", "outcome", "--time", "day", "--json")

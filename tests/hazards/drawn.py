@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -279,14 +278,9 @@ def pipeline(rng: Rng, make: Callable[[Rng], Any]) -> None:
     make_pipeline(StandardScaler(), CalibratedClassifier(forest(), random_state=0)).fit(*make(rng))
 
 
-def duckdb(rng: Rng, scores: Any, y: Any, **more: Any) -> None:
-    """Fit a calibrator by DuckDB."""
-    from vennforest.engines.duckdb import calibrate
-
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "scores.parquet"
-        pd.DataFrame({"s": scores, "y": y, "w": more.get("w", 1.0)}).to_parquet(path)
-        calibrate(str(path), score="s", target="y", weight="w")
+def venn_abers(scores: Any, weight: Any = None) -> None:
+    """Fit a calibrator to scores."""
+    VennAbers().fit(scores, np.arange(50) % 2, sample_weight=weight)
 
 
 def one_class(rng: Rng) -> Any:
@@ -308,20 +302,19 @@ DRAWN = [
     Hazard(
         "one class",
         "labels of one class",
-        entries(one_class, "pipeline")
-        | {"duckdb": lambda rng: duckdb(rng, rng.random(50), np.zeros(50))},
+        entries(one_class, "pipeline"),
         Verdict("refused", "class"),
     ),
     Hazard(
         "scores in an engine",
-        "NaN or infinite scores, or negative weights, in an engine",
+        "NaN or infinite scores, or negative weights, in a calibrator or an engine",
         {
-            "NaN": lambda rng: duckdb(rng, np.where(np.arange(50) < 9, np.nan, 0.5), GROUPS[:50]),
-            "infinite": lambda rng: duckdb(rng, np.full(50, np.inf), np.arange(50) % 2),
-            "weights": lambda rng: duckdb(rng, rng.random(50), np.arange(50) % 2, w=-1.0),
+            "NaN": lambda rng: venn_abers(np.where(np.arange(50) < 9, np.nan, 0.5)),
+            "infinite": lambda rng: venn_abers(np.full(50, np.inf)),
+            "weights": lambda rng: venn_abers(rng.random(50), np.full(50, -1.0)),
         },
         Verdict("refused", "score|weight|NaN|finite|negative"),
-        lambda rng: duckdb(rng, rng.random(50), np.arange(50) % 2),
+        lambda rng: venn_abers(rng.random(50)),
     ),
     Hazard(
         "a model behind a function",

@@ -1,8 +1,6 @@
 """Every hazard, by every way in, is refused, warned of or answered rightly; honest calls pass."""
 
-import runpy
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,9 +45,3 @@ def test_the_same_call_without_the_fault_passes(hazard):
         result = hazard.honest(np.random.default_rng(12))
     if hazard.verdict.outcome == "found":
         assert result == []
-
-
-def test_the_page_is_that_of_the_table():
-    docs = Path(__file__).parents[2] / "docs"
-    made = runpy.run_path(str(docs / "make_hazards.py"))["page"]()
-    assert (docs / "hazards.md").read_text("utf-8") == made

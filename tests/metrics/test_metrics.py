@@ -22,7 +22,6 @@ MEASURES = {
     "quantiles": lambda y, p, **kw: (
         metrics.brier_decomposition(y, p, bins=4, strategy="quantile", **kw).resolution
     ),
-    "corp": lambda y, p, **kw: metrics.corp_decomposition(y, p, **kw).miscalibration,
     "spiegelhalter": lambda y, p, **kw: metrics.spiegelhalter_test(y, p, **kw).statistic,
     "kuiper": lambda y, p, **kw: metrics.kuiper_test(y, p, **kw).statistic,
     "confidence": metrics.confidence_minus_accuracy,
@@ -108,53 +107,6 @@ def test_brier_score_is_scikit_learns():
         close(found.brier, theirs)
 
 
-def test_corp_agrees_with_the_exact_fit():
-    rng = np.random.default_rng(6)
-    for _ in range(400):
-        y, p = draw_estimates(rng)
-        w = rng.integers(0, 3, len(y))
-        w[0] = 1
-        d = metrics.corp_decomposition(y, p, sample_weight=w)
-        slow = oracle.corp(y.tolist(), p.tolist(), lambda one, q: (one - q) ** 2, w.tolist())
-        got = (d.miscalibration, d.discrimination, d.uncertainty, d.score)
-        np.testing.assert_allclose(got, slow, rtol=1e-12, atol=1e-12)
-
-
-@settings(deadline=None)
-@given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=40))
-def test_corp_terms_are_never_negative(rows):
-    y, p = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
-    d = metrics.corp_decomposition(y, p)
-    assert d.miscalibration >= 0
-    assert d.discrimination >= 0
-    np.testing.assert_allclose(
-        d.score, d.miscalibration - d.discrimination + d.uncertainty, rtol=1e-12, atol=1e-12
-    )
-
-
-def test_corp_agrees_with_model_diagnostics():
-    scoring = pytest.importorskip("model_diagnostics.scoring")
-    rng = np.random.default_rng(7)
-    for n in (30, 500):
-        p = rng.random(n).round(2).clip(0.01, 0.99)
-        y, w = (rng.random(n) < p**1.5).astype(float), rng.random(n)
-        function = scoring.SquaredError()
-        theirs = scoring.decompose(y, p, weights=w, scoring_function=function).row(0, named=True)
-        d = metrics.corp_decomposition(y, p, sample_weight=w)
-        for name in ("miscalibration", "discrimination", "uncertainty", "score"):
-            np.testing.assert_allclose(getattr(d, name), theirs[name], rtol=1e-9, atol=1e-12)
-
-
-def test_corp_score_is_scikit_learns_loss():
-    rng = np.random.default_rng(8)
-    p = rng.random(200)
-    y = rng.random(200) < p
-    close(metrics.corp_decomposition(y, p).score, brier_score_loss(y, p))
-    q = rng.dirichlet(np.ones(3), 200)
-    labels = rng.integers(0, 3, 200)
-    close(metrics.corp_decomposition(labels, q).score, brier_score_loss(labels, q))
-
-
 def test_confidence_minus_accuracy_by_hand():
     y, p = ["a", "a", "b", "b"], [0.1, 0.6, 0.8, 0.5]
     errors = [0.9 - 1, 0.6 - 0, 0.8 - 1, 0.5 - 0]  # of equals the first class is predicted
@@ -217,7 +169,6 @@ def test_labels_of_any_dtype(name):
     flipped = measure(np.array(["no", "yes"])[y], 1 - p, pos_label="no")
     if name in (
         "brier",
-        "corp",
         "confidence",
         "auc",
         "error-classwise",

@@ -37,7 +37,6 @@ from vennforest import (
     MixedForestClassifier,
     ScoreCounts,
     ScoreGrid,
-    TransductiveClassifier,
     Venn,
     VennAbers,
 )
@@ -137,12 +136,7 @@ def models():
             "oob-exchangeable": CalibratedClassifier(
                 forest, subforest="exchangeable", merge="smooth"
             ),
-            "oob-joined": CalibratedClassifier(forest, subforest="joined"),
-            "oob-random": CalibratedClassifier(forest, subforest="random", method="venn"),
             "oob-all": CalibratedClassifier(forest, subforest="all", votes="hard"),
-            "oob-draws": CalibratedClassifier(
-                forest, subforest="exchangeable", n_draws=3, merge="log"
-            ),
             "oob-extra": CalibratedClassifier(
                 ExtraTreesClassifier(5, bootstrap=True, max_depth=2, random_state=0)
             ),
@@ -166,13 +160,6 @@ def models():
         for name, model in kinds.items():
             model.set_params(random_state=0)
             yield f"{name}-{data}", lambda m=model, X=X, y=y: m.fit(X, y), X[:6]
-        for method in ("venn-abers", "venn") if data == "two" else ():
-            model = TransductiveClassifier(GaussianNB(), method=method)
-            yield (
-                f"transductive-{method}-{data}",
-                lambda m=model, X=X, y=y: m.fit(X[::3], y[::3]),
-                X[:3],
-            )
     yield from grouped_and_shifted()
     yield from watching()
     frame = table()

@@ -32,7 +32,7 @@ def make(name, k=2):
         return CalibratedClassifier(linear).fit(X, y)
     if name == "margins":
         return CalibratedClassifier(SVC(), calibrate_on="holdout", random_state=0).fit(X, y)
-    options = {"subforest": "exchangeable", "n_draws": 3} if name == "draws" else {}
+    options = {"subforest": "exchangeable"} if name == "draws" else {}
     source = "oob" if name == "draws" else name
     return CalibratedClassifier(forest, calibrate_on=source, random_state=0, **options).fit(X, y)
 

@@ -400,22 +400,6 @@ def expected_calibration_error(outcome, p, bins=15, weights=None):
     return math.fsum(share * gap for share, gap in gaps)
 
 
-def corp(outcome, p, loss, weights=None):
-    """(MCB, DSC, UNC, score) with the exact isotonic fit; loss(y, p) of one observation."""
-    weights = [1] * len(p) if weights is None else weights
-    fitted = isotonic_max_min(p, outcome, weights)
-    n = math.fsum(weights)
-    base = math.fsum(w * y for w, y in zip(weights, outcome, strict=True)) / n
-
-    def mean_loss(estimates):
-        rows = zip(weights, outcome, estimates, strict=True)
-        return math.fsum(w * loss(y, q) for w, y, q in rows if w > 0) / n
-
-    score, uncertainty = mean_loss(p), mean_loss([base] * len(p))
-    recalibrated = mean_loss([float(fitted.get(q, 0)) for q in p])
-    return score - recalibrated, uncertainty - recalibrated, uncertainty, score
-
-
 def spiegelhalter_z(codes, p):
     """Brier score over vectors minus its mean under p, over its standard deviation; p (n, k)."""
     excess = variance = 0.0

@@ -48,13 +48,11 @@ from vennforest import (
     ScoreGrid,
     SplineCalibration,
     TemperatureScaling,
-    TransductiveClassifier,
     Venn,
     VennAbers,
 )
 from vennforest._validation import InputError
 from vennforest.calibrators.venn import taxonomies
-from vennforest.joined import HonestForest
 from vennforest.persistence.archive import FORMAT, read_header
 from vennforest.persistence.trusted import is_estimator, is_function
 
@@ -88,7 +86,6 @@ def forest(n=12):
     [
         ("merge", dict, r"merge must be one of \[.*\], got <class 'dict'>"),
         ("calibrate_on", SVC, "calibrate_on must be one of .*, got <class"),
-        ("n_draws", float, "n_draws must be an integer >= 1 .*, got <class 'float'>"),
         (
             "_fitted",
             VennAbers().fit([0.1, 0.9], [0, 1])._fitted,
@@ -126,12 +123,8 @@ def test_a_type_as_a_parameter_is_saved_and_named_at_loading(tmp_path):
     "options",
     [
         {},
-        {"subforest": "random"},
-        {"subforest": "joined", "n_draws": 2},
-        {"calibrate_on": HonestForest()},
         {"subforest": "all", "votes": "hard"},
-        {"n_draws": 3, "merge": "log"},
-        {"n_draws": "all", "method": "venn"},
+        {"subforest": "exchangeable", "merge": "log"},
         {"estimator": ExtraTreesClassifier(10, bootstrap=True)},
         {"estimator": BaggingClassifier(GaussianNB(), 6, max_features=0.5)},
         {"estimator": make_pipeline(StandardScaler(), forest())},
@@ -250,13 +243,6 @@ def test_counts_and_own_taxonomy(tmp_path):
     scores, y = np.linspace(0, 1, 60), np.arange(60) % 3 > 0
     model = Venn(taxonomy=np.rint).fit(scores, y)
     same_after_loading(model, scores, tmp_path)
-
-
-@pytest.mark.parametrize("method", ["venn-abers", "venn"])
-def test_transductive(method, tmp_path):
-    X, y = CANCER
-    model = TransductiveClassifier(GaussianNB(), method=method).fit(X[:40], y[:40])
-    same_after_loading(model, X[40:46], tmp_path)
 
 
 def test_scikit_learns_bounds_of_floats_survive(tmp_path):
@@ -469,39 +455,13 @@ def test_parts_that_are_incomplete_or_classes(tmp_path):
 
     def leave_out(schema, header, parts):
         for own in attributes(schema, "OutOfBagScorer"):
-            del own["n_draws"]
+            del own["seed"]
 
     rewritten(path, leave_out)
-    with pytest.raises(InputError, match=r"OutOfBagScorer in it is .*n_draws"):
+    with pytest.raises(InputError, match=r"OutOfBagScorer in it is .*seed"):
         vennforest.load(path)
     model.estimators_[0].n_estimators = int
     with pytest.raises(InputError, match="n_estimators must be an integer"):
-        check_structure(model, "model")
-
-
-@pytest.mark.parametrize(
-    ("where", "change"),
-    [
-        ("examples", lambda a: np.where(a == a.max(), a.max() + 1, a)),
-        ("examples", lambda a: -a - 1),
-        ("begins", lambda a: a[::-1].copy()),
-        ("begins", lambda a: a[:-1]),
-        ("begins", lambda a: a + 1),
-        ("totals", lambda a: a[:-1]),
-        ("thresholds", lambda a: a[:, :0]),
-        ("thresholds", lambda a: np.vstack([a, a, a])),
-        ("units", lambda a: a[:-1]),
-    ],
-)
-def test_an_index_of_leaves_is_checked(where, change):
-    from support.forging import check_structure
-
-    model = CalibratedClassifier(forest(), subforest="joined").fit(*CANCER)
-    check_structure(model, "model")
-    scorer = model._state.folds[0].scorer
-    holder = scorer if hasattr(scorer, where) else scorer.index
-    object.__setattr__(holder, where, change(getattr(holder, where)))
-    with pytest.raises(InputError, match="in it is not a result of fit"):
         check_structure(model, "model")
 
 
@@ -580,11 +540,6 @@ def test_what_cannot_be_saved_leaves_the_old_file(tmp_path):
             ).fit(CANCER[0], CANCER[1].astype(bool)),
             TypeError,
             "keys of type bool",
-        ),
-        (
-            TransductiveClassifier(GaussianNB()).fit(pd.DataFrame({"a": [1.0, 2, 3]}), [0, 1, 1]),
-            TypeError,
-            "keeps its training data",
         ),
     ]:
         with pytest.raises(error, match=message):

@@ -1,5 +1,6 @@
 """The report: what it measures, what it recommends, and the page."""
 
+import base64
 import itertools
 import json
 import re
@@ -24,7 +25,6 @@ from vennforest.classifier.fitted import predict_together  # noqa: E402
 from vennforest.metrics import calibration_error  # noqa: E402
 from vennforest.report import (  # noqa: E402
     CostMatrix,
-    answers,
     evaluate,
     numbers,
     report,
@@ -446,8 +446,9 @@ def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty):
     assert SCRIPT not in html.replace("&lt;", "⟨")
     assert any(SCRIPT in text for text in page.text)
     for tag, attrs in page.tags:
-        assert tag not in ("link", "iframe", "object", "embed", "img", "base")
-        assert "src" not in attrs
+        assert tag not in ("link", "iframe", "object", "embed", "base")
+        assert attrs.get("src", "data:image/svg+xml").startswith("data:image/svg+xml")
+        assert tag != "img" or attrs["alt"]
         for name in ("href", "xlink:href"):
             assert attrs.get(name, "#").startswith("#")
         assert not any(name.startswith("on") for name in attrs)
@@ -456,19 +457,6 @@ def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty):
     assert len(ids) == len(set(ids))
     links = {attrs["href"][1:] for tag, attrs in page.tags if tag == "a"}
     assert links <= set(ids)
-    targets = set(re.findall(r'(?:xlink:href="|url\()#([^")]*)', html))
-    assert targets and targets <= set(ids)
-
-
-def test_pictures_take_their_colours_from_the_page(cancer_html):
-    html = cancer_html
-    body = html[html.index("<body") :]
-    assert not set(re.findall(r"#[0-9a-f]{6}\b", body))
-    style = html[html.index("<style>") : html.index("</style>")]
-    used = set(re.findall(r"var\((--\w+)\)", html))
-    light, dark = style.split("prefers-color-scheme: dark", 1)
-    for name in used:
-        assert f"{name}:" in light and f"{name}:" in dark
 
 
 def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
@@ -589,23 +577,6 @@ def test_a_column_that_reveals_the_outcome_is_to_be_checked_first():
     assert evaluate(X[["heat"]], y, **options).suspects == {}
 
 
-def test_rows_of_the_same_probability_that_differ_are_named_only_where_shown(tmp_path):
-    rng = np.random.default_rng(3)
-    side = rng.integers(0, 2, 2000)
-    X = pd.DataFrame({"side": side, "word": "w", "noise": rng.normal(size=2000)})
-    y = np.where(rng.random(2000) < np.where(side == 1, 0.45, 0.15), "yes", "no")
-    p = np.full(2000, 0.3) + rng.normal(0, 1e-3, 2000)
-    found = answers.hidden_differences(report(y, p, X=X))
-    assert 0.09 < found.spread < 0.18  # .15, of which a forest finds some
-    said = [float(n) for n in re.findall(r"([\d.]+)%", answers.hidden_sentence(found))]
-    assert abs(said[0] - 30) < 2 and abs(said[1] - 15) < 6 and abs(said[2] - 45) < 6
-    report(y, p, X=X).to_html(tmp_path / "r.html")
-    assert "told apart by columns" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    honest = np.where(side == 1, 0.45, 0.15) + rng.normal(0, 1e-3, 2000)
-    assert answers.hidden_differences(report(y, honest, X=X)) is None
-    assert answers.hidden_differences(report(y, p)) is None
-
-
 def test_percentages_never_round_to_certainty():
     assert numbers.percent(0.99999) == "99.9990%" and numbers.percent(1.0) == "100.0%"
     assert numbers.percent(0.00001) == "0.0010%" and numbers.percent(0.0) == "0.0%"
@@ -645,8 +616,9 @@ def test_many_classes_and_rows_are_drawn_in_part():
     evaluation = evaluate(X, y, n_folds=2, n_trees=10, methods=["platt", "venn-abers"])
     html = render(evaluation)
     assert "the 12 most frequent of 50 classes" in html
-    assert "400 of 600 shown" in html
-    assert html.count('aria-label="Reliability diagram of class') == 12
+    pictures = re.findall(r"data:image/svg.xml;base64,([^\"]+)", html)
+    assert any(b"400 of 600 shown" in base64.b64decode(one) for one in pictures)
+    assert html.count('alt="Reliability diagram of class') == 12
     assert len(Page(html).tags) < 20_000
 
 
@@ -709,7 +681,7 @@ def driven(tmp_path, page, *options):
       heads[1].querySelector("button").click();
       const found = {up, down: column(1), width: document.documentElement.scrollWidth,
         details: all.length, before: open(), paper: colour("backgroundColor").slice(0, 3),
-        ink: colour("color").slice(0, 3), pictures: [...document.querySelectorAll("figure svg")]
+        ink: colour("color").slice(0, 3), pictures: [...document.querySelectorAll("figure img")]
           .map((one) => one.getBoundingClientRect().width).filter((width) => width > 0)};
       dispatchEvent(new Event("beforeprint"));
       found.printing = open();
@@ -762,7 +734,6 @@ def test_an_evaluation_carries_what_is_known_of_frequencies():
 
 
 def test_misspelt_keywords_are_refused_before_anything_runs():
-    from vennforest.report import evaluate, report
 
     y, p = [0, 1] * 20, [0.5] * 40
     for call in (lambda **k: evaluate(None, None, **k), lambda **k: report(y, p, **k)):

@@ -326,17 +326,6 @@ def test_a_rare_class_makes_folds_stratified_and_says_so():
     assert len(model.estimators_) == 5
 
 
-def test_folds_over_one_forests_worth_of_trees(data):
-    X, y = data
-    model = fitted(forest(31), X, y, calibrate_on="cv-forest", cv=3)
-    assert [len(one.estimators_) for one in model.estimators_] == [11, 11, 11]
-    assert model.calibrate_on_ == "cv-forest"
-    piped = fitted(make_pipeline(StandardScaler(), forest(4)), X, y, calibrate_on="cv-forest")
-    assert [len(one[-1].estimators_) for one in piped.estimators_] == [1] * 5
-    with pytest.raises(ValueError, match=r"n_estimators .* got GaussianNB"):
-        fitted(GaussianNB(), X, y, calibrate_on="cv-forest")
-
-
 # --- repeated examples, hashes, labels ---------------------------------------------------------
 
 
@@ -352,7 +341,7 @@ def test_the_type_of_the_numbers_does_not_decide_the_draw(data):
     X, y = data
     single = X.astype(np.float32)
     bagging = BaggingClassifier(GaussianNB(), n_estimators=30, random_state=0)
-    model = fitted(bagging, single.astype(np.float64), y, subforest="exchangeable", n_draws=1)
+    model = fitted(bagging, single.astype(np.float64), y, subforest="exchangeable")
     scorer = model._state.folds[0].scorer
     tables = [scorer.answers.table(rows) for rows in (single, single.astype(np.float64))]
     assert_array_equal(hash_rows(tables[0]), hash_rows(tables[1]))

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -20,6 +21,8 @@ class Child:
         Of the command line.
     before : callable, optional
         A function of a module, called in the process before the command.
+
+    Signals have their default action, also where the tests run under nohup.
     """
 
     def __init__(self, *arguments, before=None):
@@ -59,6 +62,7 @@ def _run(arguments, out, err, before):
         os.dup2(sys.stdout.fileno(), 1)
         os.dup2(sys.stderr.fileno(), 2)
         sys.argv = ["vennforest", *arguments]
+        default_signals()
         if before is not None:
             before()
         from vennforest.__main__ import main
@@ -68,10 +72,21 @@ def _run(arguments, out, err, before):
     os._exit(code)
 
 
+def default_signals():
+    """Give signals that end a process their default action, which nohup changes."""
+    for name in ("SIGTERM", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def ignore_hangups():
+    """Ignore SIGHUP as nohup does."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
 def small_files_only():
     """Have the system refuse files of more than 1,000 bytes, as it does when the disk is full."""
     import resource
-    import signal
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))

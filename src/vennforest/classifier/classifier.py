@@ -6,7 +6,7 @@ import copy
 import sys
 from collections.abc import Callable, Mapping
 from types import FrameType, MethodType
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -191,22 +191,18 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Where calibration scores come from. ``"oob"``: each training example is scored by the
         members of the bagged ensemble that did not see it, nor, where ``groups`` are given, anyone
         of its group; ``"holdout"``: a part of the data that is not trained on; ``"cv"``: folds;
-        ``"cv-forest"``: folds at the price of one forest, K of them with T / K trees each (best
-        with ``cv=2`` or 3), whose mean bounds are exactly unbiased on average;
         ``"training"``: the training data itself, which has no guarantee (Vovk & Petej 2014,
         Proposition 2: the bounds may miss even on average). ``"auto"``: ``"oob"`` for bagged
         ensembles whose bags can be verified, unless groups or a splitter that knows of groups or
         time are given, or a step before the ensemble sees labels or resamples; else ``"cv"``. With
         a ``FrozenEstimator`` ``"oob"`` calibrates a fitted forest on its own training data. An
         object with the method of `vennforest.sources.Source` is a source of one's own.
-    subforest : {"all", "exchangeable", "random", "joined"}, default="all"
-        With ``"oob"``, which trees score a new object for its bounds: every tree; the out-of-bag
+    subforest : {"all", "exchangeable"}, default="all"
+        With ``"oob"``, which trees score a new object for its bounds: every tree, or the out-of-bag
         trees of a random calibration example, which then leaves the calibration set (Johansson et
-        al. 2018); or as many trees picked at random. ``"all"`` draws nothing, so bounds are
+        al. 2018). ``"all"`` draws nothing, so bounds are
         the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
-        trees and .02 with 100 (``docs/measured.md``). ``"joined"``, for forests with Venn or
-        Venn–Abers: bags are drawn for the object as for any example; it joins the leaves of the
-        trees whose bags contain it, and the other trees score it (``docs/joined.md``).
+        trees and .02 with 100 (``docs/measured.md``).
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
     holdout_size : float or int, default=1/3
@@ -226,11 +222,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         size. It need not rise with the score everywhere: for a monotone model take ``"log"``. The
         others merge the bounds, see `Multiprobability.merge`. ``"auto"``: ``"pooled"`` for
         Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.
-    n_draws : int or "all", default=1
-        With ``subforest="exchangeable"``: over how many left-out examples bounds are averaged;
-        ``"all"``: over every one, without randomness; with ``"joined"``: over how many draws of the
-        object's bags (``"all"`` counts as 1). A mean of several draws is unbiased on average as
-        each draw is, and steadier; the theorem speaks of a single draw.
     by : str, int, callable or Groups, default=None
         Calibrate within groups of objects, so the bounds are valid in each: a column by name or
         position, or a function of the rows that returns a label for each; missing labels are a
@@ -277,7 +268,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         cv: Any = 5,
         ensemble: bool = True,
         merge: ClassifierMerge = "auto",
-        n_draws: int | Literal["all"] = 1,
         by: str | int | Callable[[Any], Any] | Groups | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -291,7 +281,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.cv = cv
         self.ensemble = ensemble
         self.merge = merge
-        self.n_draws = n_draws
         self.by = by
         self.n_jobs = n_jobs
         self.random_state = random_state

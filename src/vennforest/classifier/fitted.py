@@ -42,7 +42,6 @@ from vennforest.groups import (
     correction,
     of_rows,
 )
-from vennforest.joined.bounds import predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import ShiftedPrior, class_shares, shift_bounds, shift_probabilities
 from vennforest.sources import CalibrationExamples, Fold, whole_scores
@@ -258,11 +257,11 @@ def _predict_fold(
     total = 0
     sums: list[FloatArray] = []
     scores: FloatArray = np.empty(0)
-    for scores, left_out, samples, joined in fold.scorer.sampled_scores(X):
+    for scores, left_out, samples in fold.scorer.sampled_scores(X):
         if point is not None and not bounds:
             break
         if has_bounds(calibrator):
-            found = _bounds(calibrator, scores, left_out, joined, fold.groups, classes)
+            found = _bounds(calibrator, scores, left_out, fold.groups)
             answer = [found.lower, found.upper]
             if factors is not None:
                 # One by one: a mean of shifted bounds is unbiased, a shifted mean is not.
@@ -311,22 +310,15 @@ def _bounds(
     calibrator: Any,
     scores: FloatArray,
     left_out: IntArray | None,
-    joined: Any,
     groups: IntArray | None,
-    classes: NDArray[Any],
 ) -> Multiprobability:
     """Return the bounds of one draw."""
-    if joined is None or not takes_joined(calibrator):
-        # A calibrator of a user's own need not know how to leave out examples or groups.
-        given = {} if left_out is None else {"left_out": left_out}
-        if given and groups is not None:
-            given["groups"] = groups
-        bounds: Multiprobability = calibrator.predict_multiprobability(scores, **given)
-        return bounds
-    blocks = joined(lambda block: predict_joined(calibrator, block))
-    lower = np.concatenate([block.lower for block in blocks])
-    upper = np.concatenate([block.upper for block in blocks])
-    return Multiprobability(lower, upper, classes)
+    # A calibrator of a user's own need not know how to leave out examples or groups.
+    given = {} if left_out is None else {"left_out": left_out}
+    if given and groups is not None:
+        given["groups"] = groups
+    bounds: Multiprobability = calibrator.predict_multiprobability(scores, **given)
+    return bounds
 
 
 class Once:

@@ -39,7 +39,7 @@ from vennforest.sources.registry import FROZEN, check_source, choose
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
 """How bounds, or the scores that they are of, become one probability."""
 
-OUT_OF_BAG: dict[str, Any] = {"subforest": "all", "votes": "soft", "n_draws": 1}
+OUT_OF_BAG: dict[str, Any] = {"subforest": "all", "votes": "soft"}
 """The parameters that only ``"oob"`` takes, with their defaults."""
 
 
@@ -159,9 +159,8 @@ class Settings:
         wanted = self.calibrate_on
         where = f"calibrate_on={wanted!r}" if isinstance(wanted, str) else f"the source {source}"
         if source == "oob":
-            given = {} if "subforest" in given else {n: v for n, v in given.items() if n != "votes"}
-            where = "subforest='all', which draws nothing"
-        elif wanted == "auto":
+            return
+        if wanted == "auto":
             where += f", which is {source!r} here: {why}"
         if given:
             named = " and ".join(f"{name}={value!r}" for name, value in given.items())
@@ -170,7 +169,7 @@ class Settings:
 
 
 def _check_parameters(model: Any) -> None:
-    draws, size = model.n_draws, model.holdout_size
+    size = model.holdout_size
     if not isinstance(model.method, Calibrator):
         check_method(model.method)
     check_source(model.calibrate_on)
@@ -181,8 +180,6 @@ def _check_parameters(model: Any) -> None:
         Groups.of(model.by)
     if not isinstance(model.ensemble, bool | np.bool_):
         raise ValueError(f"ensemble must be a boolean, got {model.ensemble!r}")
-    if draws != "all" and not (isinstance(draws, Integral) and int(draws) >= 1):
-        raise ValueError(f'n_draws must be an integer >= 1 or "all", got {draws!r}')
     share = isinstance(size, Real) and not isinstance(size, Integral) and 0 < float(size) < 1
     if not share and not (isinstance(size, Integral) and int(size) >= 1):
         raise ValueError(

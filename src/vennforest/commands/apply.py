@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from vennforest._answers import Answers, answers_for, first_refused
-from vennforest._files import check_output, one_line
+from vennforest._files import one_line
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier.intervals import Known
 from vennforest.commands.calibrator_file import read_calibrator
 from vennforest.commands.signatures import Apply
-from vennforest.commands.streams import STREAM, format_of, over_rows, write_answers
+from vennforest.commands.streams import format_of, over_rows, write_answers
 from vennforest.tables.scores import check_names, read_scores
 from vennforest.tables.stream import Batch, TableFile
 
@@ -37,8 +37,6 @@ def _apply(
     Returned are the number of rows, the columns written and the means of those that were added.
     """
     data, how = options.data, format_of(options)
-    if options.output != STREAM:
-        check_output(options.output, {"calibrator": path, "table of scores": data})
     read = read_calibrator(path, options.scores or ())
     read = read.with_prior(options.prior) if options.prior else read
     calibrator, named = read.calibrator, read.scores

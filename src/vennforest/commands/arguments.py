@@ -32,7 +32,7 @@ METHODS = (
     "venn",
     "venn-abers",
 )
-SOURCES = ("oob", "holdout", "cv", "cv-forest", "training")
+SOURCES = ("oob", "holdout", "cv", "training")
 ESTIMATORS = (
     "mixed-forest",
     "random-forest",

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
-from vennforest._files import check_output, refused_as, shown_path, write_text
+from vennforest._files import refused_as, shown_path, write_text
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import VennAbers
 from vennforest.calibrators.core.interface import OneVsRestCalibrator, check_method
-from vennforest.calibrators.core.scores import HigherIs, ranking
+from vennforest.calibrators.core.scores import ranking
 from vennforest.commands.calibrator_file import kept_examples, kept_rows
-from vennforest.commands.signatures import Calibrate, Report
+from vennforest.commands.signatures import Calibrate
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import print_json, progress_bar, say, say_notes, shares_of
 from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.tables.scores import MOST_SCORES, ScoreColumns, check_names
 from vennforest.tables.stream import TableFile
-
-if TYPE_CHECKING:
-    from vennforest.report import Evaluation
 
 MANY = 2_000_000
 """Rows up to which some of more than two classes are read once more, to be kept."""
@@ -70,12 +65,11 @@ def calibrate_file(
     """
     start = time.perf_counter()
     data, target, grid = options.data, options.target, options.grid
-    higher_is, weight = options.higher_is, options.weight
+    weight = options.weight
     check_option(grid, GridOf, "grid")
-    if higher_is is not None:
-        check_option(higher_is, HigherIs, "--higher-is")
+    if options.increasing is not None:
+        check_option(options.increasing, Literal["yes", "no", "auto"], "--increasing")
     calibrator = check_method(options.method, "--method").make()
-    check_output(options.output, {"table of scores": data})
     check_suffix(options.output, ".json", "calibrator")
     table = TableFile(data, options.sheet)
     check_names(table, [*options.scores, target, *([weight] if weight else [])])
@@ -85,10 +79,11 @@ def calibrate_file(
         )
         classes, missing = columns.labels()
         counts, n_rows = _count(columns, classes, calibrator, options, most_scores)
-        if higher_is is None and len(classes) == 2:
+        if options.increasing is None and len(classes) == 2:
             _check_direction(counts, classes, columns.scores[0])
         warn_of_small_weights(float(counts.total), len(counts))
-        calibrator.fit_counts(counts, higher_is=cast("Any", higher_is or "likelier"))
+        direction = {"no": False, "auto": "auto"}.get(options.increasing or "yes", True)
+        calibrator.fit_counts(counts, increasing=cast("Any", direction))
     if missing:
         note(f"{missing:,} rows have no {target!r} and are left out.")
     _note_bounds(counts, grid, note)
@@ -120,24 +115,6 @@ def calibrate_file(
     }
 
 
-def write_calibrator(options: Report, evaluation: Evaluation) -> None:
-    """Calibrate the column that a report was of, as the command that it prints would."""
-    path, data = options.calibrator, options.data
-    assert path is not None and data is not None
-    typed = evaluation.settings["score_options"][""]
-    chosen = Calibrate(
-        data,
-        [name for option, name in pairwise(typed) if option == "-s"],
-        evaluation.target,
-        path,
-        higher_is="safer" if "--higher-is" in typed else "likelier",
-        sheet=options.sheet,
-    )
-    calibrate_file(chosen, lambda sentence: say(f"Note: {sentence}"))
-    command = shlex.join(["vennforest", "apply", str(path)])
-    say(f"Wrote the calibrator {path}. For new scores: {command} NEW.csv")
-
-
 def _count(
     columns: ScoreColumns, classes: Sequence[Any], calibrator: Any, options: Calibrate, most: int
 ) -> tuple[ScoreCounts, int]:
@@ -167,8 +144,8 @@ def _check_direction(counts: ScoreCounts, classes: Sequence[Any], score: str) ->
         first, second = classes
         raise InputError(
             f"the scores {score!r} are lower for {str(second)!r} than for "
-            f"{str(first)!r} (area under the ROC curve {area:.3f}): give --higher-is safer if high "
-            f"scores mean that {str(second)!r} is less likely, or --higher-is likelier to keep them"
+            f"{str(first)!r} (area under the ROC curve {area:.3f}): give --increasing no if high "
+            f"scores mean that {str(second)!r} is less likely, or --increasing yes to keep them"
         )
 
 

@@ -135,10 +135,10 @@ def is_calibrator_file(path: Path) -> bool:
         return False
 
 
-def score_options(names: Sequence[str], *, higher_is_safer: bool = False) -> list[str]:
+def score_options(names: Sequence[str], *, increasing: bool = True) -> list[str]:
     """Return the options of ``calibrate`` that name columns of scores and their direction."""
     named = [part for name in names for part in ("-s", name)]
-    return [*named, "--higher-is", "safer"] if higher_is_safer else named
+    return named if increasing else [*named, "--increasing", "no"]
 
 
 def written_label(label: Any) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
-from vennforest._files import check_output, refused_as, shown_path
+from vennforest._files import refused_as, shown_path
 from vennforest._messages import CalibrationWarning
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option
@@ -43,7 +43,7 @@ from vennforest.tables.read import find_column, read_table
 from vennforest.tables.target import split_target
 from vennforest.tables.types import read_types
 
-PASSED = ("method", "calibrate_on", "subforest", "n_draws", "by")
+PASSED = ("method", "calibrate_on", "subforest", "by")
 """Options that are the classifier's arguments."""
 
 
@@ -79,10 +79,7 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
     check_option(options.subforest, Subforest, "--subforest")
     if options.jobs == 0:
         raise InputError("--jobs must be a number of processors, or -1 for all, got 0")
-    check_output(output, {"table": data, "file of types": options.types})
     check_suffix(output, ".skops", "model file")
-    if options.guessed is not None:
-        check_output(options.guessed, {"table": data, "model": output})
     declared = {} if options.types is None else read_types(options.types)
     learner = learner_of(options.estimator)
     missing, drop = names_in(options.missing or ""), options.drop or []

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from vennforest import persistence
 from vennforest._answers import Answers, answers_for
-from vennforest._files import check_output, one_line, refused_as
+from vennforest._files import one_line, refused_as
 from vennforest._messages import listed, nearest
 from vennforest._shown import columns_of, names_of
 from vennforest._validation import InputError
@@ -19,7 +19,7 @@ from vennforest.calibrators import Calibrator
 from vennforest.classifier.intervals import Known
 from vennforest.commands.model_rows import read_model, rows_of
 from vennforest.commands.signatures import Predict
-from vennforest.commands.streams import STREAM, format_of, over_rows, write_answers
+from vennforest.commands.streams import format_of, over_rows, write_answers
 from vennforest.monitoring import Monitor, ProtectedClassifier
 from vennforest.tables.stream import Batch, TableFile
 
@@ -43,8 +43,6 @@ def _predict(
     """
     data, how = options.data, format_of(options)
     carried = options.carried or []
-    if options.output != STREAM:
-        check_output(options.output, {"model": path, "table": data})
     model = read_model(path, options.trusted or ())
     if isinstance(model, Calibrator):
         raise InputError(

@@ -84,7 +84,7 @@ def report_on_columns(table: ReportTable, costs: CostMatrix | None, options: Rep
     else:
         reverse = falling if outside else set()
         typed = {
-            name: score_options([name], higher_is_safer=(at == 0) != (name in reverse))
+            name: score_options([name], increasing=(at == 0) == (name in reverse))
             for name, at in class_of.items()
         }
         typed[""] = typed[names[0]]
@@ -247,7 +247,7 @@ def _report_on_calibrator(
         X=table.named(X),
         **common,
     )
-    found.settings["score_options"] = {"": score_options(names, higher_is_safer=read.reversed)}
+    found.settings["score_options"] = {"": score_options(names, increasing=not read.reversed)}
     return found
 
 

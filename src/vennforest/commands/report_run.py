@@ -8,9 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from vennforest._files import check_output
 from vennforest._validation import InputError
-from vennforest.commands.calibrate import write_calibrator
 from vennforest.commands.report_given import report_on_columns, report_on_model
 from vennforest.commands.report_table import (
     ReportTable,
@@ -20,7 +18,6 @@ from vennforest.commands.report_table import (
 )
 from vennforest.commands.signatures import Report
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say
-from vennforest.decisions.costs import cost_file
 from vennforest.report import CostMatrix, Evaluation, evaluate
 from vennforest.report.folds import times
 from vennforest.report.learners import learner_of
@@ -28,23 +25,7 @@ from vennforest.report.learners import learner_of
 
 def run(options: Report) -> None:
     """Evaluate, write the page, and say what it says."""
-    data, output, model = options.data, options.output, options.model
-    check_output(
-        output,
-        {
-            "table": data,
-            "file of costs": None if options.costs is None else cost_file(options.costs),
-            "table to test on": options.test,
-            "model": model,
-            "file of types": options.types,
-        },
-    )
-    if options.guessed is not None:
-        check_output(options.guessed, {"table": data, "page": output})
-    if options.calibrator is not None:
-        if not options.probability:
-            raise InputError("--write-calibrator is for given predictions: name --probability")
-        check_output(options.calibrator, {"table": data, "page": output})
+    output, model = options.output, options.model
     _check(options)
     over_time = None
     if options.time is not None and (options.probability or model is not None):
@@ -83,8 +64,6 @@ def run(options: Report) -> None:
         say(f"  {line}")
     if sys.stderr.isatty():
         say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
-    if options.calibrator is not None:
-        write_calibrator(options, evaluation)
 
 
 def _files(target: str, options: Report) -> dict[str, str]:

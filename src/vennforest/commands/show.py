@@ -77,7 +77,7 @@ def about_calibrator(path: Path) -> dict[str, Any]:
         "classes": classes,
         "class_counts": fitted,
         "prior": None if shift is None else dict(zip(classes, shift.shares.tolist(), strict=True)),
-        "higher_is": None if len(classes) > 2 else "safer" if read.reversed else "likelier",
+        "increasing": None if len(classes) > 2 else not read.reversed,
         "grid": None if grid is None else {"on": grid.on, "cells": grid.cells},
         "distinct_scores": max((len(table.x) for table in tables), default=None),
         "formulas": document["reading"] is not None,
@@ -86,8 +86,8 @@ def about_calibrator(path: Path) -> dict[str, Any]:
 
 WAYS = {
     None: "a column for each class: a higher score, that class is likelier",
-    "safer": "a higher score: {} is less likely (scores are reversed)",
-    "likelier": "a higher score: {} is likelier",
+    False: "a higher score: {} is less likely (scores are reversed)",
+    True: "a higher score: {} is likelier",
 }
 
 
@@ -110,7 +110,7 @@ def calibrator_lines(about: Mapping[str, Any], name: str, size: int) -> Iterator
     prior = about["prior"] or {}
     yield "Shares set", ", ".join(f"{label!r} {share:.2%}" for label, share in prior.items())
     yield "Scores", ", ".join(map(repr, about["scores"]))
-    yield "Direction", WAYS[about["higher_is"]].format(repr(about["classes"][1]))
+    yield "Direction", WAYS[about["increasing"]].format(repr(about["classes"][1]))
     yield "Elsewhere", "" if about["formulas"] else "no formula for other programs"
 
 
@@ -221,7 +221,7 @@ def _calibrated(how: _Part) -> str:
         text += f", {source if known is None else known.description}"
     examples = how.text("calibration_examples")
     text += f", with {_number(examples)} examples" if examples else ""
-    for name in ("merge", "subforest", "n_draws"):
+    for name in ("merge", "subforest"):
         value = how.text(name)
         text += f", {name} {value}" if value else ""
     return text

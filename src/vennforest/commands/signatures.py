@@ -14,20 +14,24 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from vennforest._files import Input, Output, check_files
 from vennforest.commands.arguments import Debug, HelpWithNames, Json, Seed, app
 
 TABLE = "A table: CSV or TSV, Parquet, Arrow, or Excel (.xlsx)."
 TARGET = "The column of labels."
 
-Data = Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)]
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE), Input("table")
+]
 NewRows = Annotated[
     Path,
     typer.Argument(metavar="DATA", show_default=False, help=f"{TABLE} -: standard input."),
+    Input("table"),
 ]
 Target = Annotated[
     str, typer.Option("--target", "-t", metavar="COLUMN", show_default=False, help=TARGET)
 ]
-Output = Annotated[
+AnswerTable = Annotated[
     Path,
     typer.Option(
         "--output",
@@ -36,6 +40,7 @@ Output = Annotated[
         help="The table to write: .csv, .tsv, .csv.gz, .parquet or .arrow. -: CSV on standard "
         "output.",
     ),
+    Output("output"),
 ]
 Scores = Annotated[
     list[str] | None,
@@ -108,6 +113,7 @@ Types = Annotated[
         '{"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", "ward": "category", "note": '
         '"drop"}.',
     ),
+    Input("file of types"),
 ]
 WriteTypes = Annotated[
     Path | None,
@@ -116,17 +122,14 @@ WriteTypes = Annotated[
         metavar="FILE",
         help="Write what columns are taken to contain here, to be corrected for --types.",
     ),
+    Output("file of types"),
 ]
 Subforest = Annotated[
     str,
     typer.Option(
-        help="Which trees score a new row for its bounds: all (no draw), exchangeable (those that "
-        "did not see a calibration row drawn at random), joined (the row joins the bags) or random."
+        help="Which trees score a new row for its bounds: all (no draw) or exchangeable (those "
+        "that did not see a calibration row drawn at random)."
     ),
-]
-Draws = Annotated[
-    int,
-    typer.Option(min=1, help="Draws over which bounds are averaged, with exchangeable or joined."),
 ]
 NoFormulas = Annotated[
     bool,
@@ -168,8 +171,10 @@ def command(module: str) -> Callable[[Kind], Kind]:
     """Register a dataclass of options as the command of its name; ``run`` of a module does it."""
 
     def register(options: Kind) -> Kind:
-        def run(**given: Any) -> None:
-            import_module(f"vennforest.commands.{module}").run(options(**given))
+        def run(**arguments: Any) -> None:
+            chosen = options(**arguments)
+            check_files(chosen)
+            import_module(f"vennforest.commands.{module}").run(chosen)
 
         run.__doc__ = options.__doc__
         run.__signature__ = inspect.signature(options, eval_str=True)  # type: ignore[attr-defined]
@@ -190,7 +195,9 @@ class Fit(Options):
     data: Data
     target: Target
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The model file to write."),
+        Output("model file"),
     ] = Path("model.skops")
     estimator: Estimator = None
     method: Method = "venn-abers"
@@ -202,7 +209,6 @@ class Fit(Options):
         ),
     ] = "auto"
     subforest: Subforest = "all"
-    n_draws: Draws = 1
     by: Annotated[
         str | None,
         typer.Option(
@@ -237,9 +243,10 @@ class Predict(Options):
     model: Annotated[
         Path,
         typer.Argument(metavar="MODEL", show_default=False, help="A model file written by fit."),
+        Input("model"),
     ]
     data: NewRows
-    output: Output = Path("predictions.csv")
+    output: AnswerTable = Path("predictions.csv")
     positive: Annotated[
         str | None,
         typer.Option(
@@ -283,6 +290,7 @@ class Show(Options):
             show_default=False,
             help="A model file written by fit or vennforest.save, or a calibrator by calibrate.",
         ),
+        Input("model"),
     ]
 
 
@@ -295,14 +303,18 @@ class Report(Options):
     Text, dates and missing cells are handled. With --probability or --model nothing is trained.
     """
 
-    data: Annotated[Path | None, typer.Argument(metavar="DATA", show_default=False, help=TABLE)] = (
-        None
-    )
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATA", show_default=False, help=TABLE),
+        Input("table"),
+    ] = None
     target: Annotated[str | None, typer.Option("--target", "-t", metavar="COLUMN", help=TARGET)] = (
         None
     )
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The page to write."),
+        Output("page"),
     ] = Path("report.html")
     example: Annotated[
         str | None,
@@ -326,6 +338,7 @@ class Report(Options):
             metavar="FILE",
             help="Evaluate this model file, or calibrator, on DATA; train nothing.",
         ),
+        Input("model"),
     ] = None
     scores: Scores = None
     trusted: Trust = None
@@ -333,6 +346,7 @@ class Report(Options):
     test: Annotated[
         Path | None,
         typer.Option(metavar="TABLE", help="Train on DATA, and evaluate on this table."),
+        Input("table to test on"),
     ] = None
     groups: Groups = None
     time: Annotated[
@@ -376,15 +390,7 @@ class Report(Options):
             help="What decisions cost: "
             '\'{"observed class": {"decision": cost, …}, …}\', or a file of it.',
         ),
-    ] = None
-    calibrator: Annotated[
-        Path | None,
-        typer.Option(
-            "--write-calibrator",
-            metavar="FILE",
-            help="With --probability, calibrate the column on DATA and write the calibrator, as "
-            "calibrate does.",
-        ),
+        Input("file of costs"),
     ] = None
     tolerance: Annotated[
         float | None,
@@ -416,7 +422,11 @@ class Calibrate(Options):
     SCORES may be larger than memory. The calibrator is JSON, for apply and for other programs.
     """
 
-    data: Annotated[Path, typer.Argument(metavar="SCORES", show_default=False, help=TABLE)]
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="SCORES", show_default=False, help=TABLE),
+        Input("table of scores"),
+    ]
     scores: Annotated[
         list[str],
         typer.Option(
@@ -430,7 +440,9 @@ class Calibrate(Options):
     ]
     target: Target
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The calibrator to write.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The calibrator to write."),
+        Output("calibrator"),
     ] = Path("calibrator.json")
     method: Method = "venn-abers"
     weight: Annotated[
@@ -444,13 +456,13 @@ class Calibrate(Options):
             "or none; auto: of the log-odds where there are at least as many distinct scores."
         ),
     ] = "auto"
-    higher_is: Annotated[
+    increasing: Annotated[
         str | None,
         typer.Option(
-            "--higher-is",
-            show_default="likelier, and refused where the rows show the opposite",
-            help="What a higher score means for the second class: likelier, safer (such as credit "
-            "scores), or auto: what the rows show.",
+            "--increasing",
+            show_default="yes, and refused where the rows show the opposite",
+            help="Whether the second class becomes more likely as the score rises: yes, no (credit "
+            "scores), or auto: as the rows show.",
         ),
     ] = None
     sheet: Sheet = None
@@ -473,12 +485,14 @@ class Apply(Options):
         typer.Argument(
             metavar="CALIBRATOR", show_default=False, help="A file written by calibrate."
         ),
+        Input("calibrator"),
     ]
     data: Annotated[
         Path,
         typer.Argument(metavar="SCORES", show_default=False, help=f"{TABLE} -: standard input."),
+        Input("table of scores"),
     ]
-    output: Output = Path("calibrated.csv")
+    output: AnswerTable = Path("calibrated.csv")
     scores: Scores = None
     carried: Annotated[
         list[str] | None,
@@ -523,6 +537,7 @@ class Watch(Options):
             help="A model file written by fit, a calibrator written by calibrate, or a monitor "
             "saved with --keep.",
         ),
+        Input("model"),
     ]
     data: Data
     target: Annotated[
@@ -545,11 +560,14 @@ class Watch(Options):
     ] = None
     scores: Scores = None
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The page to write."),
+        Output("page"),
     ] = Path("watch.html")
     keep: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Save the monitor here, to continue with later rows."),
+        Output("monitor"),
     ] = None
     reference: Annotated[
         Path | None,
@@ -558,6 +576,7 @@ class Watch(Options):
             help="Without --target: the rows the model was fitted to. Says which columns differ, "
             "and corrects the expected performance for how frequent each kind of row has become.",
         ),
+        Input("table of reference"),
     ] = None
     alpha: Annotated[
         float | None,

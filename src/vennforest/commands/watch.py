@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest import persistence
-from vennforest._files import check_output, refused_as, write_text
+from vennforest._files import refused_as, write_text
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.commands.calibrator_file import (
@@ -50,11 +50,6 @@ def run(options: Watch) -> None:
     """Watch, print the verdict, and write the page and the monitor."""
     model, data, output, target = options.model, options.data, options.output, options.target
     keep, reference = options.keep, options.reference
-    check_output(output, {"model": model, "table": data})
-    if keep is not None:
-        check_output(keep, {"table": data, "page": output})
-        if keep.resolve() == output.resolve():
-            raise InputError(f"the monitor must not be kept where the page is, got {keep} for both")
     if reference is not None and target is not None:
         raise InputError(
             "--reference is for rows without labels, whose performance it helps to estimate: leave "

@@ -14,7 +14,7 @@ from vennforest._validation import FloatArray, InputError, warn_of_small_weights
 from vennforest.batch import check_number, find_column, matrix_of
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import OneVsRestCalibrator, make_calibrator
-from vennforest.calibrators.core.scores import HigherIs
+from vennforest.calibrators.core.scores import Increasing
 from vennforest.calibrators.maps.log_odds import LogOddsCalibrator
 from vennforest.calibrators.venn_abers import VennAbers
 from vennforest.counts import ScoreCounts, ScoreGrid, sql_number
@@ -253,13 +253,13 @@ def _two_classes(
 
 
 def fitted_to(
-    method: str | Calibrator, counts: ScoreCounts, higher_is: HigherIs = "likelier"
+    method: str | Calibrator, counts: ScoreCounts, increasing: Increasing = True
 ) -> Calibrator:
     """Return a calibrator fitted to counts."""
     if not len(counts):
         raise InputError("the data must contain at least one row of weight above zero, got none")
     warn_of_small_weights(float(counts.total), len(counts))
-    fitted: Calibrator = make_calibrator(method).fit_counts(counts, higher_is=higher_is)
+    fitted: Calibrator = make_calibrator(method).fit_counts(counts, increasing=increasing)
     return fitted
 
 
@@ -277,13 +277,9 @@ def _against_rest(calibrator: Calibrator, probabilities: bool) -> bool:
 LARGEST = "1.7976931348623157e308"
 
 TESTS = {
-    '"': ("isfinite({x})", "(isfinite({x}) OR isinf({x}))"),
     "`": (f"NOT isnan({{x}}) AND {{x}} BETWEEN -{LARGEST} AND {LARGEST}", "NOT isnan({x})"),
 }
-"""The tests for a finite number, and for one that is not NaN, of DuckDB and Spark by their quotes.
-
-DuckDB answers other tests from the range that a Parquet file declares, which knows nothing of NaN:
-``isnan`` is then false in every row, and ``BETWEEN`` true.
+"""The tests for a finite number, and for one that is not NaN, of Spark.
 """
 
 

@@ -17,7 +17,7 @@ from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.batch import find_column
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.scores import HigherIs
+from vennforest.calibrators.core.scores import Increasing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._counting import Counting, Grid, Statement, fitted_to, quoted
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
@@ -38,12 +38,12 @@ def calibrate(
     weight: str | None = None,
     classes: Sequence[Any] | None = None,
     grid: Grid = "auto",
-    higher_is: HigherIs = "likelier",
+    increasing: Increasing = True,
 ) -> Calibrator:
     """Fit a calibrator to scores and labels, by a GROUP BY of which only the result is collected.
 
-    Arguments, result and errors are those of `vennforest.engines.duckdb.calibrate`; errors name the
-    partition and the row in it, from 1. ``frame`` is a ``pyspark.sql.DataFrame``.
+    Arguments, result and errors are those of `vennforest.engines.dask.calibrate`; ``frame`` is a
+    ``pyspark.sql.DataFrame``.
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
     statement = Statement.of(counting, _arrow_schema(frame), "`", "the data frame")
@@ -58,7 +58,7 @@ def calibrate(
             spark.sql(query, source=frame).toArrow() for query in statement.groups("{source}")
         ]
         counts = counting.of_groups(groups, "the data frame", check)
-    return fitted_to(method, counts, higher_is)
+    return fitted_to(method, counts, increasing)
 
 
 def predict(

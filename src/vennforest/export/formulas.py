@@ -166,7 +166,7 @@ def table_of(calibrator: Calibrator) -> CalibrationTable:
     if calibrator._fitted.reversed_at is not None:
         raise ValueError(
             "a table must be of scores that rise with the second class, got reversed ones "
-            '(higher_is="safer"): use to_sql, or reverse the scores before fitting'
+            "(increasing=False): use to_sql, or reverse the scores before fitting"
         )
     try:
         found = calibrator._formulas(_scores(calibrator))

@@ -81,9 +81,6 @@ class ForestKind:
     verify : callable or None
         ``(fitted ensemble, member number, indices) -> bool``: whether members for which ``bag``
         returns None were trained on these examples. None: such ensembles are refused.
-    joins : bool
-        Whether new objects can join the leaves of its trees (``subforest="joined"``): bags of
-        draws with replacement, leaves that contain class frequencies.
     ensemble_type : type or None
         The class of such an ensemble, where model files are to contain it: made again from its
         parameters and from what ``fit`` left in ``attributes``.
@@ -116,7 +113,6 @@ class ForestKind:
     answers: Callable[[Any, Votes, int | None], Answers] = Answers
     bag: Callable[[Any, int, IntArray], Bag | None] = is_tree_bag
     verify: Callable[[Any, int, IntArray], bool] | None = None
-    joins: bool = False
     ensemble_type: type | None = None
     attributes: tuple[str, ...] = ()
     array_types: tuple[type, ...] = ()
@@ -364,7 +360,6 @@ register_forest(
         bagged=lambda forest: forest.bootstrap,
         samples=samples_of,
         answers=ForestAnswers,
-        joins=True,
         array_types=FORESTS,
         check=check_forest,
     )

@@ -6,12 +6,7 @@ Log loss, the two-class Brier score and the area under the ROC curve are scikit-
 names the argument where labels, estimates and weights do not fit, or an option has no such value.
 """
 
-from vennforest.metrics.brier import (
-    BrierDecomposition,
-    CorpDecomposition,
-    brier_decomposition,
-    corp_decomposition,
-)
+from vennforest.metrics.brier import BrierDecomposition, brier_decomposition
 from vennforest.metrics.calibration_error import (
     calibration_error,
     confidence_minus_accuracy,
@@ -30,7 +25,6 @@ from vennforest.metrics.curves import (
     reliability_curve,
     smooth_calibration_curve,
 )
-from vennforest.metrics.grouping_loss import GroupingLoss, grouping_loss
 from vennforest.metrics.intervals import (
     IntervalCurve,
     IntervalSummary,
@@ -53,9 +47,7 @@ __all__ = [
     "BrierDecomposition",
     "CalibrationLine",
     "CalibrationTest",
-    "CorpDecomposition",
     "DecisionCurve",
-    "GroupingLoss",
     "IntervalCurve",
     "IntervalEstimate",
     "IntervalSummary",
@@ -68,9 +60,7 @@ __all__ = [
     "calibration_error",
     "calibration_line",
     "confidence_minus_accuracy",
-    "corp_decomposition",
     "decision_curve",
-    "grouping_loss",
     "interval_curve",
     "interval_summary",
     "kuiper_test",

@@ -1,15 +1,12 @@
-"""The Brier score and its decompositions: binned (Murphy), and isotonic (CORP)."""
+"""The Brier score and its decomposition into reliability, resolution and uncertainty."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import isotonic_regression
 
-from vennforest._validation import FloatArray
 from vennforest.metrics._inputs import (
     Bins,
     EventEstimates,
@@ -93,7 +90,7 @@ def brier_decomposition(
     bin are equal (Stephenson, Coelho & Jolliffe 2008). And binning is biased: the variance of the
     average φ_k of n_k labels, φ_k (1 − φ_k) / n_k, raises reliability and resolution, the more so
     the fewer observations a bin has (Bröcker 2012; Ferro & Fricker 2012). Compare only numbers with
-    the same bins and the same n; ``corp_decomposition`` needs no bins.
+    the same bins and the same n.
 
     Examples
     --------
@@ -118,91 +115,3 @@ def _decompose(problem: EventEstimates, bins: Bins, strategy: Strategy) -> tuple
         float(share @ (problem.p - mean) ** 2),
         float(share @ (problem.outcome - problem.p) ** 2),
     )
-
-
-@dataclass(frozen=True)
-class CorpDecomposition:
-    """The CORP decomposition: ``score = miscalibration − discrimination + uncertainty``.
-
-    Attributes
-    ----------
-    miscalibration : float
-        MCB: how much better the recalibrated estimates score; not below 0, 0 is best.
-    discrimination : float
-        DSC: how much better those score than the overall share; not below 0.
-    uncertainty : float
-        UNC: the score of always estimating the overall share.
-    score : float
-        The Brier score.
-    """
-
-    miscalibration: float
-    discrimination: float
-    uncertainty: float
-    score: float
-
-
-class Recalibration(NamedTuple):
-    """The isotonic fit of outcomes to estimates, at the m distinct estimates, each (m,).
-
-    ``p`` increases strictly, ``weight`` counts observations, ``observed`` is the share of positives
-    and ``fitted`` its isotonic regression.
-    """
-
-    p: FloatArray
-    weight: FloatArray
-    observed: FloatArray
-    fitted: FloatArray
-
-
-def recalibrate(problem: EventEstimates) -> Recalibration:
-    """Return the isotonic regression of the outcomes on the estimates; equal ones form a point."""
-    p, place = np.unique(problem.p, return_inverse=True)
-    weight = np.bincount(place, weights=problem.weight).astype(np.float64)
-    observed = np.bincount(place, weights=problem.weight * problem.outcome) / weight
-    # Sums of weights may round the share of an event that always happened to just below 1.
-    observed = np.clip(observed, 0.0, 1.0)
-    fitted = np.clip(isotonic_regression(observed, weights=weight).x, 0.0, 1.0)
-    return Recalibration(p, weight, observed, fitted)
-
-
-def corp_decomposition(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> CorpDecomposition:
-    """Split the Brier score into miscalibration, discrimination and uncertainty, without bins.
-
-    Parameters
-    ----------
-    y, p, sample_weight, classes, pos_label
-        As in ``brier_decomposition``, where terms are summed over classes too.
-
-    Notes
-    -----
-    With S the Brier score, p̂ the isotonic regression of the outcomes on the estimates and ȳ the
-    overall share: MCB = S(p) − S(p̂), DSC = S(ȳ) − S(p̂), UNC = S(ȳ) (Dimitriadis, Gneiting &
-    Jordan 2021, doi:10.1073/pnas.2016191118). p̂ is the best increasing function of p
-    in hindsight, so MCB and DSC are never negative. It is fitted to the
-    data it is judged on: of perfect estimates, too, a finite sample shows a small MCB.
-    """
-    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
-    terms = [_parts(problem) for problem in estimates.additive()]
-    return CorpDecomposition(*(float(sum(term)) for term in zip(*terms, strict=True)))
-
-
-def _parts(problem: EventEstimates) -> tuple[float, float, float, float]:
-    fit = recalibrate(problem)
-    share = fit.weight / fit.weight.sum()
-
-    def score_of(p: FloatArray) -> float:
-        return float(share @ (fit.observed * (1 - p) ** 2 + (1 - fit.observed) * p**2))
-
-    score, recalibrated = score_of(fit.p), score_of(fit.fitted)
-    uncertainty = score_of(np.full_like(fit.p, float(share @ fit.observed)))
-    # Never below zero but by rounding.
-    terms = max(0.0, score - recalibrated), max(0.0, uncertainty - recalibrated)
-    return *terms, uncertainty, score

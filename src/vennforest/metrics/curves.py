@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,13 +17,36 @@ from vennforest.metrics._inputs import (
     binned,
     check_estimates,
 )
-from vennforest.metrics.brier import Recalibration, recalibrate
 
 HISTOGRAM_BINS = 25
 """Equal parts of [0, 1] in the histogram."""
 
 MAX_LEVELS = 2000
 """At how many levels, at most, calibrated labels are drawn for a consistency band."""
+
+
+class Recalibration(NamedTuple):
+    """The isotonic fit of outcomes to estimates, at the m distinct estimates, each (m,).
+
+    ``p`` increases strictly, ``weight`` counts observations, ``observed`` is the share of positives
+    and ``fitted`` its isotonic regression.
+    """
+
+    p: FloatArray
+    weight: FloatArray
+    observed: FloatArray
+    fitted: FloatArray
+
+
+def recalibrate(problem: EventEstimates) -> Recalibration:
+    """Return the isotonic regression of the outcomes on the estimates; equal ones form a point."""
+    p, place = np.unique(problem.p, return_inverse=True)
+    weight = np.bincount(place, weights=problem.weight).astype(np.float64)
+    observed = np.bincount(place, weights=problem.weight * problem.outcome) / weight
+    # Sums of weights may round the share of an event that always happened to just below 1.
+    observed = np.clip(observed, 0.0, 1.0)
+    fitted = np.clip(isotonic_regression(observed, weights=weight).x, 0.0, 1.0)
+    return Recalibration(p, weight, observed, fitted)
 
 
 @dataclass(frozen=True, eq=False)

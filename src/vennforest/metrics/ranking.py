@@ -177,10 +177,6 @@ class RankingCurves:
         scikit-learn's, in [0, 1]; of random ranking the share of the class.
     share : float
         The share of the positive class, in [0, 1].
-    gini : float
-        Twice the area under the ROC curve, minus 1; in [-1, 1].
-    kolmogorov_smirnov : float
-        Largest distance of the two rates, in [0, 1].
     depth, gain : ndarray of shape (c,)
         Share of rows taken from the top, and share of the positive class found among them. Rows of
         equal estimates are taken in part, as if drawn at random.
@@ -192,8 +188,6 @@ class RankingCurves:
     precision: FloatArray
     average_precision: float
     share: float
-    gini: float
-    kolmogorov_smirnov: float
     depth: FloatArray
     gain: FloatArray
 
@@ -230,7 +224,6 @@ def ranking_curves(
     precision, recall, _ = precision_recall_curve(outcome, estimate, sample_weight=weight)
     share = float(weight @ outcome / weight.sum())
     depth = share * tpr + (1 - share) * fpr
-    auc = float(np.trapezoid(tpr, fpr))
     some, others = _thinned(len(fpr)), _thinned(len(recall))
     return RankingCurves(
         false_positive_rate=fpr[some],
@@ -239,8 +232,6 @@ def ranking_curves(
         precision=precision[others],
         average_precision=float(average_precision_score(outcome, estimate, sample_weight=weight)),
         share=share,
-        gini=2 * auc - 1,
-        kolmogorov_smirnov=float(np.abs(tpr - fpr).max()),
         depth=depth,
         gain=tpr,
     )

@@ -79,7 +79,7 @@ def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
     parts = model._state.folds
     if len(parts) == 1:
         return _part_scores(parts[0], X), _are_probabilities(model)
-    whose = next(iter(draw_examples(hash_rows(X), 0, 1, len(parts))))
+    whose = draw_examples(hash_rows(X), 0, len(parts))
     scores = np.empty((len(whose), *parts[0].scores.shape[1:]))
     for k, part in enumerate(parts):
         rows = np.flatnonzero(whose == k)
@@ -103,6 +103,6 @@ def training_rows(model: Any, *, reference: bool) -> KnownRows | None:
 
 def _part_scores(part: Fold, X: Any) -> FloatArray:
     if isinstance(part.scorer, OutOfBagScorer):
-        alike = attrs.evolve(part.scorer, subforest="exchangeable", n_draws=1)
+        alike = attrs.evolve(part.scorer, subforest="exchangeable")
         return next(iter(alike.sampled_scores(X))).scores
     return whole_scores(part, X)

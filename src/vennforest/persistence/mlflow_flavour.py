@@ -30,7 +30,7 @@ def save_model(model: Any, path: str, **options: Any) -> None:
 
     Parameters
     ----------
-    model : CalibratedClassifier, TransductiveClassifier or Calibrator
+    model : CalibratedClassifier or Calibrator
         The folder contains the file that ``vennforest.save`` writes, and no pickle. A calibrator is
         asked about a table of scores.
     path : str

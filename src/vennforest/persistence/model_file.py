@@ -45,7 +45,6 @@ from vennforest.persistence.skops_nodes import (
 )
 from vennforest.persistence.trusted import import_skops, register_own, trusted_among
 from vennforest.tables.columns import TableColumns
-from vennforest.transductive import TransductiveClassifier
 
 LONGEST = 300
 """Characters of an estimator's text that are kept."""
@@ -64,9 +63,6 @@ def describe(model: Any) -> dict[str, Any]:
         return {**found, "estimator": _estimator(model)}
     method = model.method if isinstance(model.method, str) else _text(model.method)
     found |= {"method": method, "merge": model.merge}
-    if not hasattr(model, "calibrate_on"):  # transductive: trained again for each object
-        rows = len(model._state.codes) if model.__sklearn_is_fitted__() else None
-        return {**found, "estimator": _text(model.estimator), "rows": rows}
     fitted = model._first
     parts = fitted.folds
     found |= {
@@ -84,7 +80,7 @@ def describe(model: Any) -> dict[str, Any]:
     if fitted.by is not None:
         found |= {"by": _text(model.by), "groups": len(model.grouping_)}
     if model.calibrate_on_ == "oob":
-        found |= {"subforest": model.subforest, "n_draws": model.n_draws}
+        found |= {"subforest": model.subforest}
     return found
 
 
@@ -102,7 +98,6 @@ def _text(thing: Any) -> str:
 
 MODELS = (
     CalibratedClassifier,
-    TransductiveClassifier,
     Calibrator,
     Monitor,
     ProtectedClassifier,
@@ -128,7 +123,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : CalibratedClassifier, TransductiveClassifier, calibrator, Monitor or ProtectedClassifier
+    model : CalibratedClassifier, calibrator, Monitor or ProtectedClassifier
         Fitted.
     path : path-like
         By custom ``*.skops``.
@@ -175,7 +170,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
 
     Returns
     -------
-    CalibratedClassifier, TransductiveClassifier, calibrator, Monitor or ProtectedClassifier
+    CalibratedClassifier, calibrator, Monitor or ProtectedClassifier
         Its predictions are those of the model that was saved, to the last bit.
 
     Raises
@@ -297,15 +292,10 @@ def write_model(
     """Write a model with more about it in the header, such as the columns it was fitted to."""
     if not isinstance(model, MODELS):
         raise TypeError(
-            "model must be a CalibratedClassifier, TransductiveClassifier, calibrator, Monitor or "
+            "model must be a CalibratedClassifier, calibrator, Monitor or "
             f"ProtectedClassifier, got {type(model).__name__}"
         )
     check_is_fitted(model, "classes_")
-    if isinstance(model, TransductiveClassifier) and hasattr(model._state.X, "columns"):
-        raise TypeError(
-            "model must be fitted to an array to be saved, got one fitted to a data frame: a "
-            "TransductiveClassifier keeps its training data, and a file contains arrays alone"
-        )
     by = getattr(model, "by", None)
     if callable(by) or callable(getattr(by, "by", None)):
         raise TypeError(

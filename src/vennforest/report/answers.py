@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from vennforest._validation import is_frame
-from vennforest.metrics import GroupingLoss, grouping_loss
 from vennforest.metrics._inputs import EventEstimates
-from vennforest.metrics.brier import recalibrate
+from vennforest.metrics.curves import recalibrate
 from vennforest.report.event import (
     RARE,
     confidence_of,
@@ -35,7 +33,6 @@ from vennforest.report.numbers import (
     rows,
     with_margin,
 )
-from vennforest.tables.columns import as_pandas
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
@@ -50,9 +47,6 @@ POWER = (1.96 + 0.84) / 1.96
 WEAK = 0.1
 """Above 0.5, the area under the ROC curve of a weak ranking, which a table should be able to show.
 """
-
-FEWEST_COMPARED, MOST_COMPARED = 200, 5_000
-"""Rows from which, and up to which, rows of the same probability are compared."""
 
 DOUBTFUL = 0.1
 """Of the tests of calibration: from here on an error above the tolerance is taken for chance."""
@@ -637,36 +631,6 @@ def precision(evaluation: Evaluation, method: str) -> str:
         "The frequency among rows with such a score lies in the confidence interval in 95% of "
         f"cases. Half of the intervals are narrower than ±{number_of_points(width)} points. {text}"
     ).rstrip()
-
-
-def hidden_differences(evaluation: Evaluation) -> GroupingLoss | None:
-    """Return how much rows of one probability differ by numeric columns, where .99 sure."""
-    X, folds = evaluation.X, evaluation.folds
-    if evaluation.positive is None or len(folds.rows) < FEWEST_COMPARED:
-        return None
-    if is_frame(X):
-        X = as_pandas(X).select_dtypes("number").to_numpy(dtype=np.float64, na_value=np.nan)
-    elif not (isinstance(X, np.ndarray) and X.dtype.kind in "fiu"):
-        return None
-    some = np.random.default_rng(0).permutation(len(folds.rows))[:MOST_COMPARED]
-    columns = np.where(np.isfinite(X), X, np.nan)[folds.rows[some]]
-    if not columns.shape[1]:
-        return None
-    p, outcome, *_ = event_of(evaluation, evaluation.best)
-    found = grouping_loss(columns, outcome[some], p[some].clip(0, 1), level=0.99)
-    return found if found.lower > 0 else None
-
-
-def hidden_sentence(found: GroupingLoss) -> str:
-    """Return how much rows of the same probability differ, with the level of typical difference."""
-    gaps = found.mixtures[:, 2] - found.mixtures[:, 1]
-    p, low, high = found.mixtures[np.argsort(gaps)[len(gaps) // 2]]
-    return (
-        f"Rows with the same probability differ, by {number_of_points(found.spread)} percentage "
-        f"points or more (root mean square). Rows at about {percent(p)} are a mixture: one half "
-        f"of them, told apart by other columns, is at {percent(low)}, the other at "
-        f"{percent(high)}. Calibration cannot see that; another kind of model may."
-    )
 
 
 def bounds_meaning(evaluation: Evaluation, method: str) -> str:

@@ -483,7 +483,7 @@ def report_model(
 
     Parameters
     ----------
-    model : CalibratedClassifier or TransductiveClassifier
+    model : CalibratedClassifier
         Fitted.
     X, y : data frame or array of shape (n, d), array-like of shape (n,)
         Rows as the model takes them, and their labels, among the model's classes.

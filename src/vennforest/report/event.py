@@ -157,14 +157,13 @@ def ranking_of(evaluation: Evaluation, method: str) -> RankingCurves:
 
 
 def ranking_rows(evaluation: Evaluation) -> list[tuple[Any, ...]]:
-    """Return what the table of rankings has of each method, and last of no ranking at all."""
+    """Return the rows of the table of rankings: raw and recommended method, random ranking."""
     tops = tops_of(evaluation)
-    found: list[tuple[Any, ...]] = []
-    for method, m in evaluation.measures.items():
-        curves = ranking_of(evaluation, method)
-        of_all = (m.auc, curves.gini, curves.kolmogorov_smirnov, curves.average_precision)
-        found.append((method, *of_all, curves.found(tops).tolist()))
-    return [*found, (BASELINE, 0.5, 0.0, 0.0, share_of_positive(evaluation), tops)]
+    rows: list[tuple[Any, ...]] = []
+    for method in evaluation.raw_and_best:
+        curves, auc = ranking_of(evaluation, method), evaluation.measures[method].auc
+        rows.append((method, auc, curves.average_precision, curves.found(tops).tolist()))
+    return [*rows, (BASELINE, 0.5, share_of_positive(evaluation), tops)]
 
 
 def tops_of(evaluation: Evaluation) -> list[float]:

@@ -326,7 +326,6 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
     )
     bounded, two = evaluation.bounded, evaluation.positive is not None
     measured = columns(len(evaluation.folds.classes))
-    hidden = answers.hidden_differences(evaluation)
     page: str = environment.get_template("page.html.j2").render(
         **frame(command),
         evaluation=evaluation,
@@ -360,8 +359,6 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         lines=event.line_rows(evaluation) if two else [],
         uncertain=uncertain_rows(evaluation) if rows else None,
         wrong=wrong_rows(evaluation) if rows else None,
-        hidden=None if hidden is None else figures.hidden(hidden),
-        hidden_sentence=None if hidden is None else answers.hidden_sentence(hidden),
         shown=answers.shown_first(evaluation),
         main_diagram=figures.calibration(evaluation, answers.shown_first(evaluation)),
         diagrams=[figures.reliability(evaluation, key) for key in evaluation.measures],

@@ -15,7 +15,6 @@ from vennforest.sources.base import (
 )
 from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
-from vennforest.sources.partitions import Partitions
 from vennforest.sources.registry import (
     NamedSource,
     SourceSettings,
@@ -32,7 +31,6 @@ __all__ = [
     "ModelScorer",
     "NamedSource",
     "OutOfBag",
-    "Partitions",
     "SampledScores",
     "Scorer",
     "Source",

@@ -35,15 +35,12 @@ class SampledScores(NamedTuple):
 
     ``scores`` has shape (samples * m,) or (samples * m, k), all objects of one sample side by side;
     ``left_out`` of shape (samples * m,) is the calibration example that each score leaves out, None
-    where none does. ``joined`` is given where the objects are in the bags of some trees, so
-    they change scores of calibration examples: it maps a function over them, see
-    ``vennforest.joined``.
+    where none does.
     """
 
     scores: FloatArray
     left_out: IntArray | None
     samples: int
-    joined: Any = None
 
 
 class Scorer(Protocol):

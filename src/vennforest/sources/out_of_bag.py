@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, Unpack
 
 import attrs
 import numpy as np
@@ -24,9 +24,7 @@ from vennforest._validation import (
     FloatArray,
     IntArray,
     check_array,
-    check_count,
     check_increasing,
-    check_number,
     check_option,
     number,
     require,
@@ -44,7 +42,7 @@ from vennforest.sources.base import (
     transform_rows,
 )
 from vennforest.sources.checks import steps_obstacle
-from vennforest.sources.row_hashes import draw_examples, draw_subsets, hash_rows, mean_over_trees
+from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 EXAMPLES = 512
 """Calibration examples from which the variance between members is taken."""
@@ -144,7 +142,7 @@ class EnsembleScorer:
         return [self.answers.mean(rows, subforests, np.full(m, i)) for i in range(subforests.n)]
 
 
-Subforest = Literal["exchangeable", "random", "all", "joined"]
+Subforest = Literal["exchangeable", "all"]
 """Which trees score a new object."""
 
 
@@ -157,28 +155,6 @@ def _refused_steps(reason: str) -> BagsError:
     )
 
 
-MOST_DRAWS = 10_000
-"""Draws that a model read from a file may ask for; with more examples, as many as these."""
-
-SCORES_AT_ONCE = 1 << 20
-"""Scores that ``n_draws="all"`` contains at once."""
-
-
-class OwnScorer(NamedTuple):
-    """How a value of ``subforest`` is served by a package above this one.
-
-    ``check(estimator, data)`` refuses what it cannot score. ``make(transformer, members, data,
-    rows, membership, kept, n_draws, seed)`` returns a scorer with ``calibration_scores()``.
-    """
-
-    check: Callable[[Any, TrainingData], None]
-    make: Callable[..., Any]
-
-
-OWN_SCORERS: dict[str, OwnScorer] = {}
-"""Values of ``subforest`` with a scorer of their own; ``vennforest.joined`` adds its."""
-
-
 @stored("out-of-bag")
 @attrs.frozen
 class OutOfBag:
@@ -186,7 +162,7 @@ class OutOfBag:
 
     Parameters
     ----------
-    subforest, votes, n_draws
+    subforest, votes
         As of `CalibratedClassifier`: ``"exchangeable"`` are eqs. 10 and 11 of Johansson et al.
         (2018), ``"all"`` is Boström's (2008).
     verify : bool
@@ -197,23 +173,17 @@ class OutOfBag:
 
     subforest: Subforest = "all"
     votes: Votes = "soft"
-    n_draws: int | Literal["all"] = 1
     verify: bool = attrs.field(default=True, validator=attrs.validators.instance_of(bool))
 
     def __attrs_post_init__(self) -> None:
         check_option(self.subforest, Subforest, "subforest")
         check_option(self.votes, Votes, "votes")
-        if self.n_draws != "all":
-            check_count(self.n_draws, "n_draws")
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
         """Return one fold."""
         frozen = isinstance(estimator, FrozenEstimator)
         inner = estimator.estimator if frozen else estimator
         _refuse(inner)
-        own = OWN_SCORERS.get(self.subforest)
-        if own is not None:
-            own.check(inner, data)
         if frozen:
             model = estimator
             transformer, ensemble = taken_apart(inner)
@@ -243,12 +213,6 @@ class OutOfBag:
         kept = _calibrating(membership, data)
         everyone = len(kept) == len(data)
         chosen = data if everyone else data.rows(kept)
-        if own is not None:
-            n_draws = 1 if self.n_draws == "all" else self.n_draws
-            its = own.make(
-                transformer, members, data, rows, membership, kept, n_draws, given["seed"]
-            )
-            return [chosen.fold(model, its.calibration_scores(), its)]
         if not everyone:
             rows = answers.check(_safe_indexing(seen, kept))
         scores = answers.mean(rows, membership, kept)
@@ -258,7 +222,6 @@ class OutOfBag:
             membership,
             None if everyone else kept,
             self.subforest,
-            self.n_draws,
             given["seed"],
         )
         share = member_variance(answers, seen, membership, kept, scores)
@@ -423,7 +386,6 @@ class OutOfBagScorer(EnsembleScorer):
     membership: Membership = attrs.field(validator=attrs.validators.instance_of(Membership))
     kept: IntArray | None = attrs.field()
     subforest: Subforest = attrs.field()
-    n_draws: int | Literal["all"] = attrs.field()
     seed: int = attrs.field(validator=number(0, 2**32, integer=True))
 
     def __attrs_post_init__(self) -> None:
@@ -437,8 +399,6 @@ class OutOfBagScorer(EnsembleScorer):
             counts = counts[self.kept]
         require(len(counts) and counts.min() > 0, "membership must leave a tree to every example")
         check_option(self.subforest, Subforest, "subforest")
-        if self.n_draws != "all":
-            check_number(self.n_draws, "n_draws", 1, max(MOST_DRAWS, len(counts)), integer=True)
 
     @cached_property
     def _typical(self) -> Membership:
@@ -458,38 +418,7 @@ class OutOfBagScorer(EnsembleScorer):
         if self.subforest == "all":
             yield SampledScores(self.answers.mean(rows), None, 1)
             return
-        if self.subforest == "exchangeable" and self.n_draws == "all":
-            yield from self._every_sample(rows)
-            return
-        n_draws = 1 if self.n_draws == "all" else self.n_draws
         hashes = hash_rows(self.answers.table(rows))
-        drawn = draw_examples(hashes, self.seed, n_draws, self.n_examples)
-        for draw, left_out in enumerate(drawn):
-            examples = left_out if self.kept is None else self.kept[left_out]
-            if self.subforest == "exchangeable":
-                yield SampledScores(self.answers.mean(rows, self.membership, examples), left_out, 1)
-            else:
-                sizes = self._counts[examples]
-                subsets = draw_subsets(hashes, self.seed + 1 + draw, sizes, self.answers.n_trees)
-                own = Membership.from_dense(np.ascontiguousarray(subsets.T))
-                yield SampledScores(self.answers.mean(rows, own, np.arange(len(hashes))), None, 1)
-
-    @cached_property
-    def _counts(self) -> IntArray:
-        """Number of members that did not see each training example."""
-        return self.membership.counts()
-
-    def _every_sample(self, rows: Any) -> Iterator[SampledScores]:
-        """Yield the scores under every calibration example's members, without randomness."""
-        answers = self.answers.per_member(rows)
-        members = self.membership.dense()
-        if self.kept is not None:
-            members = members[:, self.kept]
-        counts = members.sum(axis=0)
-        m, n = len(answers), members.shape[1]
-        at_once = max(1, SCORES_AT_ONCE // max(1, answers[:, 0].size))
-        for first in range(0, n, at_once):
-            some = np.arange(first, min(n, first + at_once))
-            means = mean_over_trees(answers, members[:, some].astype(np.float64), counts[some])
-            flat = means.reshape(len(some) * m, *means.shape[2:])
-            yield SampledScores(flat, np.repeat(some, m), len(some))
+        left_out = draw_examples(hashes, self.seed, self.n_examples)
+        examples = left_out if self.kept is None else self.kept[left_out]
+        yield SampledScores(self.answers.mean(rows, self.membership, examples), left_out, 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 from sklearn.frozen import FrozenEstimator
@@ -63,7 +63,6 @@ class SourceSettings(NamedTuple):
 
     subforest: Subforest
     votes: Votes
-    n_draws: int | Literal["all"]
     holdout_size: float | int
     cv: Any
     ensemble: bool
@@ -141,15 +140,9 @@ def check_source(wanted: object, name: str = "calibrate_on") -> None:
         raise InputError(f"{name} must be an instance of a source, got {own}: use {own}()")
 
 
-def _folds(settings: SourceSettings, share_trees: bool) -> Folds:
-    return Folds(
-        settings.cv, settings.ensemble, stratify=settings.stratify, share_trees=share_trees
-    )
-
-
 register_source(
     "oob",
-    lambda given: OutOfBag(given.subforest, given.votes, given.n_draws),
+    lambda given: OutOfBag(given.subforest, given.votes),
     trains=False,
     description="out of bag",
 )
@@ -159,12 +152,9 @@ register_source(
     description="on a part held out from training",
 )
 register_source(
-    "cv", lambda given: _folds(given, share_trees=False), description="on folds", several=True
-)
-register_source(
-    "cv-forest",
-    lambda given: _folds(given, share_trees=True),
-    description="on folds that share one forest's trees",
+    "cv",
+    lambda given: Folds(given.cv, given.ensemble, given.stratify),
+    description="on folds",
     several=True,
 )
 register_source(
@@ -222,12 +212,6 @@ def _choose_frozen(
         )
     if wanted not in ("auto", "training"):
         return wanted, "it was asked for"
-    if subforest == "joined":
-        raise ValueError(
-            'calibrate_on must be "oob" for subforest="joined" with a FrozenEstimator, and '
-            "X and y what the model was trained on, since the new object joins the bags of "
-            f"its trees, got {wanted!r}: or leave subforest out"
-        )
     if is_bagged(estimator.estimator) and _tells_its_rows(estimator.estimator, len(data)):
         return "oob", "the rows are those that the frozen ensemble was trained on"
     return "frozen", FROZEN

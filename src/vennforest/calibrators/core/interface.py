@@ -38,7 +38,7 @@ from vennforest._validation import (
 from vennforest.calibrators.core.formula import LOWEST, Computed, Term, Terms, no_formula, summed
 from vennforest.calibrators.core.scores import (
     SMALLEST,
-    HigherIs,
+    Increasing,
     reversed_at,
     reversed_counts,
 )
@@ -173,7 +173,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         *,
         sample_weight: ArrayLike | None = None,
         classes: ArrayLike | None = None,
-        higher_is: HigherIs = "likelier",
+        increasing: Increasing = True,
     ) -> Self:
         """Learn the map from scores to probabilities.
 
@@ -188,10 +188,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Non-negative; a weight of 2 is the observation twice, of 0 its absence.
         classes : array-like of shape (k,), optional
             Every class, when some may be missing from ``y``.
-        higher_is : {"likelier", "safer", "auto"}, default="likelier"
-            What a higher score says of the second of two classes. ``"safer"``: that it is less
-            likely, as of credit scores; then all scores are reversed, here and in predictions.
-            ``"auto"``: what these examples show.
+        increasing : bool or "auto", default=True
+            Whether the second of two classes becomes more likely as the score rises. False: less
+            likely, as with credit scores; scores are then reversed, here and in predictions.
+            ``"auto"``: as these examples show.
 
         Raises
         ------
@@ -219,11 +219,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             scores, codes, weight = scores[kept], codes[kept], weight[kept]
             weight = check_weights(weight, len(weight))
         at = None
-        if higher_is != "likelier":
+        if increasing is not True:
             seen = ScoreCounts.from_scores(
                 scores, codes, sample_weight=weight, classes=np.arange(len(labels))
             )
-            at = reversed_at(seen, higher_is)
+            at = reversed_at(seen, increasing)
             scores = scores if at is None else at - scores
         learnt = self._fit(scores, codes, weight, len(labels))
         self._fitted = Fitted(labels, learnt, n_given, row_of, reversed_at=at)
@@ -241,7 +241,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self._fitted = Fitted(np.arange(k), self._fit(scores, codes, weight, k))
         return self
 
-    def fit_counts(self, counts: ScoreCounts, *, higher_is: HigherIs = "likelier") -> Self:
+    def fit_counts(self, counts: ScoreCounts, *, increasing: Increasing = True) -> Self:
         """Learn the map from counts of the classes at scores, as from the examples themselves.
 
         Counts of parts of a data set add up, wherever the parts are. The fit is that of ``fit``
@@ -254,7 +254,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Of two classes, or of more: one against the rest for calibrators that fit a map to
             each class, else with score vectors (``vectors=True``). Counts on a grid put new
             scores on that grid.
-        higher_is : {"likelier", "safer", "auto"}, default="likelier"
+        increasing : bool or "auto", default=True
             As of ``fit``.
 
         Raises
@@ -270,7 +270,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             )
         if not len(counts):
             raise ValueError("counts must contain at least one example, got none")
-        at = reversed_at(counts, higher_is)
+        at = reversed_at(counts, increasing)
         learnt = self._fit_counts(counts if at is None else reversed_counts(counts, at))
         self._fitted = Fitted(counts.classes, learnt, grid=counts.grid, reversed_at=at)
         return self

@@ -576,31 +576,35 @@ def _inverse(hessian: FloatArray, kept: NDArray[np.bool_]) -> FloatArray:
     return inverse
 
 
-HigherIs = Literal["likelier", "safer", "auto"]
-"""What a higher score says of the second class."""
+Increasing = bool | Literal["auto"]
+"""Whether the second class becomes more likely as the score rises."""
 
 SURE = 4.0
 """Standard errors from 1/2 beyond which the area under the ROC curve leaves no doubt."""
 
 
-def reversed_at(counts: ScoreCounts, higher_is: HigherIs) -> float | None:
+def check_direction(value: object, name: str = "increasing") -> None:
+    """Refuse anything but True, False and "auto"."""
+    if not (isinstance(value, bool) or (isinstance(value, str) and value == "auto")):
+        raise InputError(f'{name} must be True, False or "auto", got {value!r}')
+
+
+def reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
     """Return c where the scores s are to be replaced by c - s, None where they stay.
 
     c is 1 of probabilities, low + high of scores on a grid, and 0 of others.
     """
-    check_option(higher_is, HigherIs, "higher_is")
-    if higher_is == "likelier":
+    check_direction(increasing)
+    if increasing is True:
         return None
     if len(counts.classes) > 2:
-        raise InputError(
-            f'higher_is must be "likelier" with more than two classes, got {higher_is!r}'
-        )
-    if higher_is == "auto":
+        raise InputError(f"increasing must be True with more than two classes, got {increasing!r}")
+    if increasing == "auto":
         area, sure = ranking(counts)
         if not sure:
             raise InputError(
-                f'higher_is must be "likelier" or "safer" where the scores do not show which: the '
-                f"area under the ROC curve is {area:.3f}, close to 1/2"
+                "increasing must be True or False where the scores do not show which: the area "
+                f"under the ROC curve is {area:.3f}, close to 1/2"
             )
         if area > 0.5:
             return None

@@ -1,0 +1,136 @@
+"""No command writes to a file that it reads, or writes two outputs to one file."""
+
+import os
+from dataclasses import MISSING, fields
+from itertools import combinations
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import pytest
+
+for extra in ("typer", "rich", "pandas", "pyarrow", "skops", "skrub"):
+    pytest.importorskip(extra)
+
+import typer  # noqa: E402
+
+from vennforest._files import Input, Output, check_files  # noqa: E402
+from vennforest._messages import InputError  # noqa: E402
+from vennforest.cli import main  # noqa: E402
+from vennforest.commands import signatures  # noqa: E402
+
+COMMANDS = [
+    kind
+    for kind in vars(signatures).values()
+    if isinstance(kind, type) and issubclass(kind, signatures.Options) and fields(kind)[2:]
+]
+
+
+def annotations(command):
+    return {
+        name: getattr(hint, "__metadata__", ())
+        for name, hint in get_type_hints(command, include_extras=True).items()
+    }
+
+
+def marked(command, kind):
+    return [
+        name
+        for name, marks in annotations(command).items()
+        if any(isinstance(m, kind) for m in marks)
+    ]
+
+
+def pairs_of(command):
+    outputs = marked(command, Output)
+    return [
+        *((output, read) for output in outputs for read in marked(command, Input)),
+        *combinations(outputs, 2),
+    ]
+
+
+PAIRS = [(command, *pair) for command in COMMANDS for pair in pairs_of(command)]
+IDS = [f"{command.__name__.lower()}-{a}-{b}" for command, a, b in PAIRS]
+
+
+def options_of(command, **paths):
+    required = {field.name: "x" for field in fields(command) if field.default is MISSING}
+    return command(**{**required, **paths})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_path_is_declared_as_input_or_output(command):
+    hints = get_type_hints(command)
+    paths = [name for name, hint in hints.items() if hint is Path or Path in get_args(hint)]
+    assert paths and set(paths) <= {*marked(command, Input), *marked(command, Output)}
+
+
+@pytest.mark.parametrize(("command", "output", "other"), PAIRS, ids=IDS)
+@pytest.mark.parametrize("link", ["itself", "dotted", "symbolic", "hard"])
+def test_one_file_under_two_names_is_refused(command, output, other, link, tmp_path):
+    target, path = tmp_path / "file.csv", tmp_path / "link.csv"
+    target.write_text("s,y\n1,a\n")
+    if link == "itself":
+        path = target
+    elif link == "dotted":
+        path = tmp_path / ".." / tmp_path.name / target.name
+    else:
+        (os.link if link == "hard" else os.symlink)(target, path)
+    with pytest.raises(InputError, match="must not be written to the"):
+        check_files(options_of(command, **{output: path, other: target}))
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "other"),
+    [(command, a, b) for command, a, b in PAIRS if b in marked(command, Input)],
+)
+def test_a_part_of_a_table_and_one_address_are_refused(command, output, other, tmp_path):
+    folder = tmp_path / "table"
+    folder.mkdir()
+    (folder / "a.parquet").touch()
+    cases = [
+        (folder / "b.parquet", folder),
+        (folder / "b.parquet", folder / "*.parquet"),
+        ("s3://bucket/x.csv", "s3://bucket/x.csv"),
+        ("s3://bucket/table/x.parquet", "s3://bucket/table"),
+        ("s3://bucket/table/x.parquet", "s3://bucket/table/*.parquet"),
+    ]
+    for path, table in cases:
+        with pytest.raises(InputError, match="must not be written to"):
+            check_files(options_of(command, **{output: path, other: table}))
+
+
+@pytest.mark.parametrize(("command", "output", "other"), PAIRS, ids=IDS)
+def test_the_command_line_leaves_the_file_as_it_was(command, output, other, tmp_path, capsys):
+    name, file = command.__name__.lower(), tmp_path / "file.csv"
+    file.write_text("s,y\n1,a\n")
+    names = {parameter.name: parameter for parameter in _click_command(name).params}
+    words = [name]
+    for field in fields(command):
+        if field.name in (output, other):
+            value = str(file)
+        elif field.default is MISSING:
+            value = "s"
+        else:
+            continue
+        parameter = names[field.name]
+        words += [value] if parameter.param_type_name == "argument" else [parameter.opts[0], value]
+    assert main(words) == 2
+    message = capsys.readouterr().err
+    assert "must not be written to the" in message and message.count("\n") == 1
+    assert file.read_text() == "s,y\n1,a\n"
+
+
+def _click_command(name):
+    return typer.main.get_command(signatures.app).commands[name]
+
+
+def test_other_files_of_a_folder_and_streams_may_be_written(tmp_path):
+    (tmp_path / "a.parquet").touch()
+    for output, data in [
+        (tmp_path / "out.csv", tmp_path),
+        (tmp_path / "new.parquet", tmp_path / "a.parquet"),
+        ("-", "-"),
+        ("s3://bucket/out.csv", "s3://bucket/in.csv"),
+        ("s3://bucket/in.csv", "in.csv"),
+    ]:
+        check_files(signatures.Predict(model=tmp_path / "m.skops", data=data, output=output))
