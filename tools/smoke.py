@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 
 
-def run(*arguments):
-    """Return the finished process of ``vennforest`` with these arguments."""
-    command = Path(sysconfig.get_path("scripts")) / "vennforest"
+def run(*arguments, program="vennforest"):
+    """Return the finished process of a program with these arguments."""
+    command = Path(sysconfig.get_path("scripts")) / program
     return subprocess.run([str(command), *arguments], capture_output=True, text=True, check=False)
 
 
@@ -80,29 +80,23 @@ def commands(extras):
             )
 
 
-def experiments(installed):
-    """List data sets and run a paper, or read what to install."""
-    if not installed:
-        for command in ("reproduce", "datasets"):
-            finished = run(command)
-            check(finished.returncode == 2, f"{command} exits with 2 without the experiments")
-            check("pip install vennforest-experiments" in finished.stderr, "and says what to do")
-            check(finished.stderr.count("\n") == 1, "in one sentence")
-        return
-    check("adult" in run("datasets").stdout, "vennforest datasets")
+def experiments():
+    """List data sets and run a paper."""
+    listed = run("datasets", program="vennforest-experiments")
+    check("adult" in listed.stdout, "vennforest-experiments datasets")
     with tempfile.TemporaryDirectory() as folder:
         rows = [f"{i % 7},{i % 5},{i % 3},{int(i % 7 + i % 5 > 5)}" for i in range(60)]
         Path(folder, "haberman.csv").write_text("\n".join(["a,b,c,target", *rows]))
         small = ("--datasets", "haber", "--repeats", "1", "--folds", "2", "--set", "trees=5")
-        finished = run("reproduce", "johansson2018", "--data-dir", folder, *small)
-        check(finished.returncode == 0 and "haber" in finished.stdout, "vennforest reproduce")
+        command = ("reproduce", "johansson2018", "--data-dir", folder, *small)
+        finished = run(*command, program="vennforest-experiments")
+        reproduced = finished.returncode == 0 and "haber" in finished.stdout
+        check(reproduced, "vennforest-experiments reproduce")
 
 
 if __name__ == "__main__":
     library()
     if "--experiments" in sys.argv[1:]:
-        experiments(installed=True)
+        experiments()
     else:
         commands("--all" in sys.argv[1:])
-        if "--all" in sys.argv[1:]:
-            experiments(installed=False)

@@ -27,28 +27,23 @@ if TYPE_CHECKING:
     )
     from vennforest.classifier import CalibratedClassifier
     from vennforest.counts import ScoreCounts, ScoreGrid
-    from vennforest.cross_validation import cross_val_multiprobability
     from vennforest.explanation import explain
-    from vennforest.forest import ForestKind, MixedForestClassifier, register_forest
+    from vennforest.forest import MixedForestClassifier
     from vennforest.monitoring import Monitor, ProtectedClassifier
     from vennforest.multiprobability import Multiprobability
     from vennforest.performance import estimate_performance
     from vennforest.persistence.model_file import load, save
-    from vennforest.search import OutOfBagSearch
-    from vennforest.sources import register_source
 
 __all__ = [
     "BetaCalibration",
     "BostromScaling",
     "CalibratedClassifier",
     "Finding",
-    "ForestKind",
     "IsotonicCalibration",
     "MatrixScaling",
     "MixedForestClassifier",
     "Monitor",
     "Multiprobability",
-    "OutOfBagSearch",
     "PlattScaling",
     "PooledCalibration",
     "ProtectedClassifier",
@@ -61,34 +56,26 @@ __all__ = [
     "VennAbers",
     "__version__",
     "audit",
-    "cross_val_multiprobability",
     "estimate_performance",
     "explain",
     "load",
     "register_calibrator",
-    "register_forest",
-    "register_source",
     "save",
 ]
 
 _ELSEWHERE = {
     "CalibratedClassifier": "classifier",
     "Finding": "auditing",
-    "ForestKind": "forest",
     "MixedForestClassifier": "forest",
     "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
-    "OutOfBagSearch": "search",
     "ProtectedClassifier": "monitoring",
     "ScoreCounts": "counts",
     "ScoreGrid": "counts",
     "audit": "auditing",
-    "cross_val_multiprobability": "cross_validation",
     "estimate_performance": "performance",
     "explain": "explanation",
     "load": "persistence",
-    "register_forest": "forest",
-    "register_source": "sources",
     "save": "persistence",
 }
 """Where the names that are not calibrators come from."""

@@ -29,7 +29,7 @@ from vennforest.sources import (
     SourceSettings,
     Subforest,
     TrainingData,
-    named_sources,
+    make_source,
     with_seed,
 )
 from vennforest.sources.base import last_step, transformers_of
@@ -103,7 +103,7 @@ class Settings:
         """Return the source of a name."""
         if not isinstance(self.calibrate_on, str):
             return self.calibrate_on
-        return named_sources()[name].make(self.given)
+        return make_source(name, self.given)
 
     def calibrator_for(self, model: Any) -> Calibrator:
         """Return an unfitted calibrator for the scores of a fitted model."""

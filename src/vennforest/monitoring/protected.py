@@ -205,11 +205,6 @@ class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "model must be a fitted classifier with predict_proba, "
                 f"got {type(self.model).__name__}"
             )
-        if hasattr(self.model, "label_classifiers_"):
-            raise InputError(
-                f"model must have classes, got one of {len(self.model.classes_)} labels: protect "
-                "each of its label_classifiers_"
-            )
 
     def _own(self, X: Any) -> FloatArray:
         self._check_model()

@@ -63,7 +63,7 @@ def describe(model: Any) -> dict[str, Any]:
         return {**found, "estimator": _estimator(model)}
     method = model.method if isinstance(model.method, str) else _text(model.method)
     found |= {"method": method, "merge": model.merge}
-    fitted = model._first
+    fitted = model._state
     parts = fitted.folds
     found |= {
         "estimator": _estimator(parts[0].estimator) if parts else "",
@@ -73,8 +73,6 @@ def describe(model: Any) -> dict[str, Any]:
         "calibration_examples": sum(len(part.codes) for part in parts),
         "rows": fitted.n_rows,
     }
-    if hasattr(model, "label_classifiers_"):
-        found["labels"] = len(model.classes_)
     if fitted.shift is not None:
         found["prior"] = dict(zip(map(str, model.classes_), model.prior_.tolist(), strict=True))
     if fitted.by is not None:
@@ -248,7 +246,7 @@ def _ask(model: Any) -> None:
     """
     if not isinstance(model, CalibratedClassifier) or model.by is not None:
         return
-    asked = [fold.estimator for fold in model._first.folds]
+    asked = [fold.estimator for fold in model._state.folds]
     tables = [isinstance(one, Pipeline) and isinstance(one[0], TableColumns) for one in asked]
     forests = [type(one) in array_types() for one in asked]
     if not all(tables) and not all(forests):
