@@ -242,22 +242,3 @@ def test_a_table_with_text_is_answered_with_the_recipe():
         CalibratedClassifier(table_pipeline(forest()), calibrate_on="holdout", holdout_size=60).fit(
             table, y
         )
-
-
-@pytest.mark.parametrize("n", [40, 900])
-def test_training_rows_are_warned_of_once_and_others_not(n):
-    X, y = data(n)
-    model = CalibratedClassifier(forest(), random_state=0).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.predict_proba(data(n, seed=1)[0])
-        model.predict_proba(X[:4])  # too few rows to tell
-    with pytest.warns(UserWarning, match="oob_probability_"):
-        model.predict_proba(X[n // 2 :])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.predict_proba(X)
-    folds = CalibratedClassifier(forest(), calibrate_on="cv", random_state=0).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        folds.predict_proba(X)

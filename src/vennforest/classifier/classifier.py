@@ -39,7 +39,6 @@ from vennforest.classifier.fitted import (
     calibration_probabilities,
     predict,
     predict_training_rows,
-    warn_of_training_rows,
 )
 from vennforest.classifier.intervals import (
     Asked,
@@ -59,7 +58,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import Source, Subforest, TrainingData
 from vennforest.sources.base import feature_importances
-from vennforest.sources.hazards import check_order
+from vennforest.sources.checks import check_order
 from vennforest.sources.row_hashes import KnownRows
 
 Bound = TypeVar("Bound", bound=Callable[..., Any])
@@ -594,7 +593,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _answers(self, X: Any, bounds: bool = True) -> tuple[Any, FloatArray]:
         """Return bounds, where the method has them, and probabilities, of classes or labels."""
         fitted = self._state
-        warn_of_training_rows(fitted, X)
         return predict(fitted, X, bounds)
 
     def _training_rows(self) -> tuple[Any, FloatArray]:

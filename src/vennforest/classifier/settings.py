@@ -33,7 +33,7 @@ from vennforest.sources import (
     with_seed,
 )
 from vennforest.sources.base import last_step, transformers_of
-from vennforest.sources.hazards import check_frozen, check_training_data
+from vennforest.sources.checks import check_frozen, check_training_data
 from vennforest.sources.registry import FROZEN, check_source, choose
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
@@ -145,7 +145,7 @@ class Settings:
                     return folds(self.source("cv")), "cv", error.reason
                 name, why = "frozen", FROZEN
         if name == "frozen":
-            check_frozen(estimator, data)
+            check_frozen(data)
         return folds(self.source(name)), name, why
 
     def warn_of_no_effect(self, source: str, why: str) -> None:

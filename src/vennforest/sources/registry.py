@@ -21,7 +21,8 @@ from vennforest._messages import not_one_of
 from vennforest._validation import InputError
 from vennforest.forest import kind_of
 from vennforest.forest.packed import Votes
-from vennforest.sources.base import Source, TrainingData, is_bagged, last_step, obstacle
+from vennforest.sources.base import Source, TrainingData, is_bagged, last_step
+from vennforest.sources.checks import steps_obstacle
 from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
 
@@ -158,7 +159,7 @@ def _choose_auto(estimator: Any, data: TrainingData, cv: Any) -> tuple[str, str]
         return "cv", "groups were given, and folds keep each of them together"
     if not is_plain(cv):
         return "cv", f"cv is a {type(cv).__name__}, which knows more of the rows than bags do"
-    why = obstacle(estimator)
+    why = steps_obstacle(estimator)
     if why is not None:
         return "cv", why
     return "oob", "the members of the ensemble leave examples out of bag"
