@@ -27,7 +27,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.report.learners import Learner
 from vennforest.report.measures import RAW, MethodEstimates, OutOfFold
 from vennforest.sources.base import is_bagged
-from vennforest.sources.hazards import spelled_twice
+from vennforest.sources.checks import spelled_twice
 from vennforest.tables import TableEncoder, table_pipeline
 from vennforest.tables.cells import Column
 from vennforest.tables.columns import as_pandas
