@@ -16,7 +16,7 @@ from vennforest.cli import main  # noqa: E402
 from vennforest.commands import arguments  # noqa: E402
 from vennforest.persistence import read_header  # noqa: E402
 from vennforest.report.learners import LEARNERS  # noqa: E402
-from vennforest.sources.registry import source_names  # noqa: E402
+from vennforest.sources.registry import SOURCE_NAMES  # noqa: E402
 
 
 def run(*typed):
@@ -38,7 +38,7 @@ def table(n=120, seed=0):
 
 def test_help_names_what_comes_with_the_library():
     assert set(arguments.METHODS) <= set(METHODS)
-    assert set(arguments.SOURCES) <= set(source_names())
+    assert set(arguments.SOURCES) <= set(SOURCE_NAMES)
     assert set(arguments.ESTIMATORS) == set(LEARNERS)
     own = {m for m, one in METHODS.items() if one.calibrator.__module__.startswith("vennforest.")}
     assert own == set(arguments.METHODS)

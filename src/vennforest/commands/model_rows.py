@@ -77,7 +77,7 @@ def rows_of(model: Any, table: TableFile, carried: Sequence[str] = ()) -> RowRea
 
 
 def inner_model(model: Any) -> Any:
-    """Return the model that takes rows: that of a monitor, or of a protected one."""
+    """Return the model that takes rows: that of a monitor, or itself."""
     while hasattr(model, "model"):
         model = model.model
     return model
