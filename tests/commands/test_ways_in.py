@@ -12,7 +12,6 @@ import pytest
 
 from vennforest import load
 from vennforest._messages import harmless
-from vennforest._validation import InputError
 from vennforest.cli import main
 from vennforest.commands.report_table import read_report_table
 from vennforest.commands.signatures import Report
