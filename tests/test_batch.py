@@ -234,9 +234,9 @@ def test_columns_at_the_door():
 
 def test_without_pyarrow_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for name in ("_answers", "batch", "engines", "engines.duckdb"):
+    for name in ("_answers", "batch", "engines"):
         monkeypatch.delitem(sys.modules, f"vennforest.{name}", raising=False)
-    for name in ("batch", "engines.duckdb"):
+    for name in ("batch", "engines"):
         with pytest.raises(ImportError, match=r"need pyarrow: install it with pip install 'vennf"):
             importlib.import_module(f"vennforest.{name}")
 

@@ -28,7 +28,6 @@ from vennforest.classifier.fitted import (
     predict_together,
 )
 from vennforest.classifier.settings import Settings
-from vennforest.decisions import prediction_sets
 from vennforest.groups import RIDGES, GroupCorrection, Grouping, Groups, assign, choose_ridge
 from vennforest.sources import Fold, ModelScorer, model_scores
 
@@ -371,9 +370,6 @@ def test_groups_that_were_not_seen():
         plain = clone(model).set_params(by=None).fit(X, y)
         if not settings:
             assert p[:6] == pytest.approx(plain.predict_proba(new[:6]), abs=1e-15)
-        with pytest.warns(UserWarning, match="without calibration"):
-            sets = prediction_sets(model, new, 0.2)
-        assert sets.contains[:6].all()
     together = CalibratedClassifier(
         RandomForestClassifier(12, random_state=0), by=Groups(2, smallest=60), random_state=0
     ).fit(X, y)
@@ -425,23 +421,14 @@ def test_groups_with_a_prior_together_and_estimated():
     assert (one[1][1] == model.recalibrate("platt").predict_proba(new)).all()
 
 
-def test_sets_and_confidence_within_groups():
+def test_confidence_within_groups():
     X, y = problem(2, 600)
     new = problem(2, 50, seed=1)[0]
     model = CalibratedClassifier(
         LogisticRegression(), calibrate_on="holdout", by=2, random_state=0
     ).fit(X, y)
-    part = model._state.folds[0]
-    sets = prediction_sets(model, new, 0.1)
     intervals = model.predict_confidence(new)
     for i, row in enumerate(new):
-        mine = part.by == row[2]
-        for label in (0, 1):
-            sign = 2 * label - 1
-            own = sign * part.scores[mine & (part.codes == label)]
-            score = sign * model.estimator_.predict_proba(row[None])[0, 1]
-            wanted = (1 + (own <= score).sum()) / (1 + len(own))
-            assert sets.p_values[i, label] == pytest.approx(wanted)
         one = model.predict_confidence(row[None])
         assert one.lower[0] == pytest.approx(intervals.lower[i])
         assert one.upper[0] == pytest.approx(intervals.upper[i])

@@ -185,7 +185,6 @@ def scale():
     """Draw CPU seconds and memory by rows."""
     figure, axes = plt.subplots(1, 2, figsize=(6.8, 3.8), layout="constrained")
     work = {
-        "DuckDB: Venn–Abers from counts on a grid": "counted in DuckDB",
         "vennforest calibrate, from Parquet": "vennforest calibrate, from Parquet",
         "vennforest apply, Parquet to Parquet": "vennforest apply",
         "in memory: Venn–Abers fitted to rows": "fitted in memory",

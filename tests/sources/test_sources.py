@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 from oracles import formulas as oracle
 from vennforest import CalibratedClassifier, Venn, VennAbers
 from vennforest.sources import model_scores
-from vennforest.sources.base import _alike, _has_rows
+from vennforest.sources.base import _has_rows
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 
@@ -332,16 +332,6 @@ def test_a_class_that_a_model_does_not_know_has_the_least_score(known, method):
             assert_array_equal(scores[:, j], own[:, known.index(label)])
         else:
             assert_array_equal(scores[:, j], 0 if method == "predict_proba" else own.min(axis=1))
-
-
-def test_sparse_tables_are_alike_up_to_rounding():
-    table = sparse.csr_array([[0.0, 1, 0], [2, 0, 0]])
-    assert _alike(table, table.copy())
-    assert _alike(table, table * (1 + 1e-9))
-    assert not _alike(table, table + sparse.csr_array([[0.0, 0, 0], [1e-5, 0, 0]]))
-    assert not _alike(table * 0, table)
-    assert _alike(sparse.csr_array((2, 3)), sparse.csr_array((2, 3)))
-    assert not _alike(sparse.csr_array((2, 3)), table)
 
 
 def test_what_has_an_entry_a_row_is_cut_with_the_rows():

@@ -232,7 +232,7 @@ def halves(labels):
 FOLD_BAGS = [bag for bag in bags(POINTS, 5) if 2 <= sum(y for _, y in bag) <= 3]
 
 
-@pytest.mark.filterwarnings("ignore:The least populated class", "ignore:.*a copy or near-copy")
+@pytest.mark.filterwarnings("ignore:The least populated class", "ignore:.*exact copies")
 def test_each_fold_is_exact_and_a_stratified_one_is_not():
     """Every order of every bag of five with both classes whoever is new: two folds each."""
     assert len(FOLD_BAGS) == 24

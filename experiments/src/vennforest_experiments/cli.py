@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -25,12 +24,13 @@ from rich.progress import (
 from rich.table import Table
 
 from vennforest._files import is_same_file
-from vennforest._messages import InputError, harmless
+from vennforest._messages import InputError
+from vennforest.cli import run_app
+from vennforest.commands.arguments import Debug, Seed
+from vennforest.commands.terminal import Stopped, print_json, say, show
 
 if TYPE_CHECKING:
     from vennforest_experiments.papers import Progress as FoldProgress
-
-USER_ERROR, DEFECT, INTERRUPTED = 2, 1, 130
 
 app = typer.Typer(
     name="vennforest-experiments",
@@ -43,11 +43,6 @@ DataDir = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder of data sets.", show_default="$VENNFOREST_DATA"),
 ]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-
-
-class InterruptedRun(Exception):  # noqa: N818
-    """The user stopped a run whose finished folds are stored; the message says where."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,31 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         By default those of the process.
     """
-    arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    try:
-        return int(app(args=arguments, standalone_mode=False) or 0)
-    except (KeyboardInterrupt, typer.Abort):
-        _print("Stopped: nothing was written.", sys.stderr)
-        return INTERRUPTED
-    except InterruptedRun as stop:
-        _print(str(stop), sys.stderr)
-        return INTERRUPTED
-    except Exception as error:
-        if "--debug" in arguments:
-            _print(traceback.format_exc().rstrip(), sys.stderr)
-        message = error.format_message() if hasattr(error, "format_message") else str(error)
-        is_of_user = hasattr(error, "format_message") or isinstance(
-            error, InputError | ImportError | OSError
-        )
-        _print(f"Error: {' '.join(message.split())}", sys.stderr)
-        return USER_ERROR if is_of_user else DEFECT
-
-
-def _print(text: str, stream: Any = None) -> None:
-    """Print text without control characters, and with escapes for what the stream cannot take."""
-    stream = sys.stdout if stream is None else stream
-    encoding = stream.encoding or "utf-8"
-    print(harmless(text).encode(encoding, "backslashreplace").decode(encoding), file=stream)
+    return run_app(app, list(sys.argv[1:] if arguments is None else arguments) or ["--help"])
 
 
 @app.command()
@@ -124,7 +95,7 @@ def reproduce(
             help="Another setting, such as trees=100; may be given several times.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    seed: Seed = 0,
     jobs: Annotated[int, typer.Option(help="Processes to use; -1: one per processor.")] = -1,
     debug: Debug = False,
 ) -> None:
@@ -150,15 +121,17 @@ def reproduce(
                 progress=progress,
                 **_parse_settings(settings or []),
             )
+    except FileNotFoundError as error:
+        raise InputError(str(error)) from error
     except KeyboardInterrupt:
         if output is None:
             raise
-        raise InterruptedRun(
+        raise Stopped(
             f"Stopped: finished folds are in {output}; the same command resumes from there."
         ) from None
-    _print(reproduction.to_markdown())
+    show(reproduction.to_markdown())
     if output is not None:
-        _print(f"Wrote {output / 'index.html'}", sys.stderr)
+        say(f"Wrote {output / 'index.html'}")
 
 
 def _parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
@@ -207,7 +180,7 @@ def list_datasets(
         raise InputError(f"--data-dir must be a folder, got {data_dir}")
     entries = available(data_dir)
     if as_json:
-        _print(json.dumps([asdict(entry) for entry in entries], indent=2))
+        print_json([asdict(entry) for entry in entries])
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("name", "rows", "columns", "classes", "read from", "papers", "source", "licence"):

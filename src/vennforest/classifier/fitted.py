@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
-from weakref import WeakSet
 
 import attrs
 import numpy as np
@@ -16,7 +15,6 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from vennforest._messages import warn
 from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
@@ -47,7 +45,7 @@ from vennforest.groups import (
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import ShiftedPrior, class_shares, shift_bounds, shift_probabilities
 from vennforest.sources import CalibrationExamples, Fold, whole_scores
-from vennforest.sources.row_hashes import FEWEST, KnownRows, hash_rows
+from vennforest.sources.row_hashes import KnownRows
 
 
 @stored("fitted-classifier")
@@ -186,35 +184,6 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 
 Prediction = tuple[Multiprobability | None, FloatArray]
 """Bounds, where the method has them, and probabilities (n, k)."""
-
-
-_TOLD: WeakSet[FittedClassifier] = WeakSet()
-"""Models of which it was said that they predict their training rows."""
-
-
-LOOKED_AT = 500
-"""Rows of a table that are looked at for known ones, evenly over it."""
-
-
-def warn_of_training_rows(fitted: FittedClassifier, X: Any) -> None:
-    """Warn, once for each model, where the trees that calibrate out of bag have seen the rows."""
-    known = fitted.known_rows
-    if fitted.calibrate_on != "oob" or known is None or fitted in _TOLD:
-        return
-    try:
-        n = _num_samples(X)
-        if n > LOOKED_AT:
-            X = _safe_indexing(X, np.linspace(0, n - 1, LOOKED_AT).astype(np.intp))
-        met = n >= FEWEST and known.knows(hash_rows(X))
-    except Exception:  # the model says better what is wrong with its rows
-        return
-    if met:
-        _TOLD.add(fitted)
-        warn(
-            "X contains rows that the model was trained on: its trees have seen their labels, and "
-            "probabilities are too certain. oob_probability_ and oob_multiprobability_ are what it "
-            "predicts of each of them without its own label"
-        )
 
 
 def rows_of(sub: SubModel, X: Any) -> Any:

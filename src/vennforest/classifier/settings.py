@@ -29,11 +29,11 @@ from vennforest.sources import (
     SourceSettings,
     Subforest,
     TrainingData,
-    named_sources,
+    make_source,
     with_seed,
 )
 from vennforest.sources.base import last_step, transformers_of
-from vennforest.sources.hazards import check_frozen, check_training_data
+from vennforest.sources.checks import check_frozen, check_training_data
 from vennforest.sources.registry import FROZEN, check_source, choose
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
@@ -103,7 +103,7 @@ class Settings:
         """Return the source of a name."""
         if not isinstance(self.calibrate_on, str):
             return self.calibrate_on
-        return named_sources()[name].make(self.given)
+        return make_source(name, self.given)
 
     def calibrator_for(self, model: Any) -> Calibrator:
         """Return an unfitted calibrator for the scores of a fitted model."""
@@ -145,7 +145,7 @@ class Settings:
                     return folds(self.source("cv")), "cv", error.reason
                 name, why = "frozen", FROZEN
         if name == "frozen":
-            check_frozen(estimator, data)
+            check_frozen(data)
         return folds(self.source(name)), name, why
 
     def warn_of_no_effect(self, source: str, why: str) -> None:

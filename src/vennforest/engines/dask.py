@@ -48,8 +48,37 @@ def calibrate(
 ) -> Calibrator:
     """Fit a calibrator to scores and labels, of which only counts leave the partitions.
 
-    Arguments, result and errors are those of `vennforest.engines.duckdb.calibrate`; errors name the
-    partition. ``frame`` is a ``dask.dataframe.DataFrame``.
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+    score : str or sequence of str
+        The column of the second of two classes' scores, or a column per class in sorted order of
+        the labels.
+    target : str
+        The column of the labels: numbers, booleans or text.
+    method : str or calibrator, default="venn-abers"
+        As of `CalibratedClassifier`.
+    weight : str, optional
+        A column of weights, not below zero; integers count so many examples.
+    classes : sequence, optional
+        Every class, when some may be missing from the data.
+    grid : ScoreGrid, "auto" or None, default="auto"
+        On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
+        methods that need all scores of an example together. None: every distinct score, of which
+        there may be as many as rows.
+    higher_is : {"likelier", "safer", "auto"}, default="likelier"
+        What a higher score says of the second of two classes; "auto": what the data show.
+
+    Returns
+    -------
+    Calibrator
+        Fitted, equal to a fit to all rows.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or contains no numbers, a score is not finite or outside the grid,
+        or a label is missing; with the partition and the row in it, from 1.
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
     parts = _delayed_parts(frame, counting.columns)

@@ -28,6 +28,7 @@ from sklearn.tree._tree import Tree
 from vennforest._files import one_line
 from vennforest._validation import check_array, check_labels, check_number, require
 from vennforest.forest.kinds import check_features, kind_of
+from vennforest.forest.packed import FORESTS
 
 LEAF = -1
 PLAIN = (str, bytes, int, float, type(None), dict, list, tuple, set, np.ndarray, np.generic)
@@ -99,7 +100,7 @@ def check_bagged(model: Any) -> None:
         return
     kind.check(model)
     model.get_params(deep=False)  # all of which it needs to be packed
-    if type(model) in kind.array_types:
+    if type(model) in FORESTS:
         for tree in model.estimators_:
             check_tree(tree.tree_)  # a packed forest was made in one piece
             check_decision_tree(tree)

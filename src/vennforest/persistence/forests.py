@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.tree._tree import Tree
 
 from vennforest._validation import check_array, check_labels, check_number, require
-from vennforest.forest import forest_kinds
+from vennforest.forest.packed import FORESTS
 
 TREES = (DecisionTreeClassifier, ExtraTreeClassifier)
 OWN = ("tree_", "random_state")
@@ -28,7 +28,7 @@ MOST_NODES = 1 << 30
 
 def array_types() -> tuple[type, ...]:
     """Return the classes of forests, of all registered kinds, whose trees are held as arrays."""
-    return tuple(one for kind in forest_kinds() for one in kind.array_types)
+    return FORESTS
 
 
 class PackedTrees(NamedTuple):

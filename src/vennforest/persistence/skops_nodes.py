@@ -154,10 +154,7 @@ def check_states(state: Any) -> Iterator[str]:
         if loader == "DictNode":
             _check_keys(node["key_types"]["content"])
         if module.startswith("vennforest."):
-            raise TypeError(
-                f"model must consist of registered types, got {name} of {module}: see "
-                "vennforest.contributing.stored"
-            )
+            raise TypeError(f"model must consist of registered types, got {name} of {module}")
         yield module.split(".")[0]
 
 

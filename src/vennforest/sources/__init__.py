@@ -15,12 +15,7 @@ from vennforest.sources.base import (
 )
 from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
-from vennforest.sources.registry import (
-    NamedSource,
-    SourceSettings,
-    named_sources,
-    register_source,
-)
+from vennforest.sources.registry import SourceSettings, make_source
 
 __all__ = [
     "CalibrationExamples",
@@ -29,7 +24,6 @@ __all__ = [
     "Frozen",
     "Holdout",
     "ModelScorer",
-    "NamedSource",
     "OutOfBag",
     "SampledScores",
     "Scorer",
@@ -39,9 +33,8 @@ __all__ = [
     "Training",
     "TrainingData",
     "is_bagged",
+    "make_source",
     "model_scores",
-    "named_sources",
-    "register_source",
     "whole_scores",
     "with_seed",
 ]

@@ -23,7 +23,7 @@ from vennforest._messages import warn
 from vennforest._state import stored
 from vennforest._validation import InputError, IntArray, number
 from vennforest.sources.base import Drawn, Fold, ModelScorer, TrainingData, model_scores
-from vennforest.sources.hazards import check_folds
+from vennforest.sources.checks import check_folds
 
 FEW = 8
 """With fewer examples than this beside the largest class, a random split may train on one class."""

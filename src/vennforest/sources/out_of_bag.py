@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Literal, Unpack
@@ -10,21 +9,10 @@ from typing import Any, Literal, Unpack
 import attrs
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import ks_2samp
 from sklearn import get_config
 from sklearn.base import clone
-from sklearn.feature_selection import VarianceThreshold
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    Normalizer,
-    RobustScaler,
-    StandardScaler,
-)
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
@@ -45,17 +33,15 @@ from vennforest.forest import Answers, BagsError, Members, Membership
 from vennforest.forest.kinds import read_bags
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import (
-    ROWS_CHECKED,
     Drawn,
     Fold,
     SampledScores,
     TrainingData,
     is_bagged,
-    last_step,
-    obstacle,
-    sees_labels,
     taken_apart,
+    transform_rows,
 )
+from vennforest.sources.checks import steps_obstacle
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 EXAMPLES = 512
@@ -114,8 +100,8 @@ class EnsembleScorer:
     members: Members = attrs.field(validator=attrs.validators.instance_of(Members))
 
     def __attrs_post_init__(self) -> None:
-        sound = self.transformer is None or hasattr(self.transformer, "transform")
-        require(sound, "transformer must transform")
+        sound = self.transformer is None or isinstance(self.transformer, Pipeline)
+        require(sound, "transformer must be a pipeline")
 
     @property
     def answers(self) -> Answers:
@@ -124,7 +110,7 @@ class EnsembleScorer:
 
     def _rows(self, X: Any) -> Any:
         """Return the rows of X as ``answers`` takes them."""
-        return self.answers.check(X if self.transformer is None else self.transformer.transform(X))
+        return self.answers.check(transform_rows(self.transformer, X))
 
     def whole(self, X: Any) -> FloatArray:
         """Return the scores of the rows of X by every member, (m,) or (m, k)."""
@@ -202,7 +188,7 @@ class OutOfBag:
             model = estimator
             transformer, ensemble = taken_apart(inner)
             check_is_fitted(ensemble)
-            seen = data.X if transformer is None else transformer.transform(data.X)
+            seen = transform_rows(transformer, data.X)
         else:
             data = data.present()
             model, seen = _fit_ensemble(estimator, data)
@@ -255,7 +241,7 @@ def _refuse(estimator: Any) -> None:
             f"or a Pipeline that ends in one), got {type(estimator).__name__} without: "
             'use calibrate_on="cv"'
         )
-    why = obstacle(estimator)
+    why = steps_obstacle(estimator)
     if why is not None:
         raise _refused_steps(why)
 
@@ -380,87 +366,12 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
     seen = data.X
     if len(pipeline.steps) > 1:
         transformers = pipeline[:-1]
-        given = attrs.evolve(data, fit_params=others, weight=None)
-        why = sees_labels(transformers, given)
-        why = why or tells_seen_rows(transformers, last_step(last), given)
-        if why is not None:
-            raise _refused_steps(why)
         seen = transformers.fit_transform(data.X, data.y, **others)
         steps = transformers.steps
     rest = attrs.evolve(data, X=seen, fit_params=own, weight_param=None)
     model, seen = _fit_ensemble(last, rest)
     pipeline.steps = [*steps, (name, model)]
     return pipeline, seen
-
-
-SMALL = 25
-"""Members of the ensemble by which scores of seen and of new rows are compared."""
-
-FEWEST_COMPARED = 100
-
-UNLIKE = 1e-3
-"""Chance at which scores of seen and of new rows may be taken for different ones."""
-
-FEW_STATISTICS = (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    Normalizer,
-    RobustScaler,
-    SimpleImputer,
-    StandardScaler,
-    VarianceThreshold,
-)
-"""Steps that learn one or two numbers of a column: a single row changes next to nothing."""
-
-
-def tells_seen_rows(transformers: Pipeline, ensemble: Any, data: TrainingData) -> str | None:
-    """Return how unsupervised steps tell the rows that they saw from new ones, None if not.
-
-    Encoders of nearly unique texts fit the rows that they are given, so scores of these rows, out
-    of bag too, are not distributed as those of new rows. The steps and a small ensemble are fitted
-    to half of at most 5,000 rows; the out-of-bag scores of these are compared with scores of the
-    other half by as many members (Kolmogorov-Smirnov).
-
-    Scores are compared and not features: codes of amounts cost .3 of log loss, while components of
-    more columns than rows, which a forest tells from those of new rows without an error, cost
-    .000 to .005 (200 to 1,000 rows, standard errors of .001 to .003).
-    """
-    steps = [step for _, step in transformers.steps if step not in (None, "passthrough")]
-    if all(isinstance(step, FEW_STATISTICS) for step in steps):
-        return None
-    rng = np.random.default_rng(0)
-    unit = np.arange(len(data)) if data.groups is None else data.groups
-    side = rng.integers(0, 2, int(unit.max(initial=0)) + 1)[unit]
-    rows = np.sort(rng.permutation(len(data))[:ROWS_CHECKED])
-    if len(rows) < FEWEST_COMPARED:
-        return None
-    seen, new = data.rows(rows[side[rows] == 0]), data.rows(rows[side[rows] == 1])
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            half = clone(transformers)
-            of_seen = half.fit_transform(seen.X, seen.y, **seen.fit_params)
-            of_new = half.transform(new.X)
-            small = clone(ensemble)
-            small.set_params(n_estimators=min(SMALL, small.n_estimators))
-            answers = Members(small.fit(of_seen, seen.y), "soft", None).answers
-            checked = answers.check(of_seen)
-            bags = read_bags(small, checked, seen.codes, None, seen.groups, False)
-            kept = np.flatnonzero(bags.counts() > 0)
-            known = answers.mean(answers.check(_safe_indexing(of_seen, kept)), bags, kept)
-            unknown = answers.mean(answers.check(of_new), bags, rng.choice(kept, len(new)))
-    except Exception:  # whatever steps and ensembles do with half of the rows
-        return None
-    pairs = zip(np.atleast_2d(known.T), np.atleast_2d(unknown.T), strict=True)
-    chances = [ks_2samp(one, other).pvalue for one, other in pairs]
-    if min(chances) * len(chances) >= UNLIKE:
-        return None
-    names = ", ".join(type(step).__name__ for step in steps)
-    return (
-        f"the steps before the ensemble ({names}) fit the rows that they are given: scores of "
-        "these rows differ from those of new ones"
-    )
 
 
 @stored("out-of-bag-scorer")
