@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vennforest.counts import ScoreCounts, ScoreGrid
     from vennforest.explanation import explain
     from vennforest.forest import MixedForestClassifier
-    from vennforest.monitoring import Monitor, ProtectedClassifier
+    from vennforest.monitoring import Monitor
     from vennforest.multiprobability import Multiprobability
     from vennforest.performance import estimate_performance
     from vennforest.persistence.model_file import load, save
@@ -46,7 +46,6 @@ __all__ = [
     "Multiprobability",
     "PlattScaling",
     "PooledCalibration",
-    "ProtectedClassifier",
     "QuadraticScaling",
     "ScoreCounts",
     "ScoreGrid",
@@ -69,7 +68,6 @@ _ELSEWHERE = {
     "MixedForestClassifier": "forest",
     "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
-    "ProtectedClassifier": "monitoring",
     "ScoreCounts": "counts",
     "ScoreGrid": "counts",
     "audit": "auditing",

@@ -45,7 +45,7 @@ from vennforest.calibrators.maps.isotonic import IsotonicCalibration
 from vennforest.calibrators.maps.log_odds import PlattScaling
 from vennforest.calibrators.venn.taxonomies import NAMED
 from vennforest.groups import Groups
-from vennforest.monitoring import Monitor, ProtectedClassifier
+from vennforest.monitoring import Monitor
 
 FILES = Path(__file__).parent / "files"
 
@@ -207,7 +207,7 @@ def grouped_and_shifted():
 
 
 def watching():
-    """Yield monitors and protected classifiers, before a stream and within one."""
+    """Yield monitors, before a stream and within one."""
     X, y = in_groups(2)
     plain = GaussianNB().fit(X[::3], y[::3])
     forest = RandomForestClassifier(5, max_depth=2, random_state=0)
@@ -238,16 +238,6 @@ def watching():
             lambda m=monitor, s=scores, y=labels: m.fit_scores(s, y),
             scores[:8] / 2,
         )
-    for data, k in (("two", 2), ("three", 3)):
-        X3, y3 = in_groups(k)
-        base = GaussianNB().fit(X3[::3], y3[::3])
-
-        def fit(base=base, X=X3, y=y3):
-            protected = ProtectedClassifier(base)
-            protected.update(X[:30], y[:30])
-            return protected
-
-        yield f"protected-{data}", fit, X3[:8]
 
 
 def fit_table(frame, types=None):

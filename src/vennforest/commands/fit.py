@@ -83,7 +83,7 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
     declared = {} if options.types is None else read_types(options.types)
     learner = learner_of(options.estimator)
     missing, drop = names_in(options.missing or ""), options.drop or []
-    frame = read_table(data, declared, missing, options.sheet)
+    frame = read_table(data, declared, missing, options.decimal)
     held = [] if options.groups is None else [find_column(frame, options.groups)]
     table = split_target(
         frame,
@@ -94,8 +94,6 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
         types={name: kind for name, kind in declared.items() if name not in held},
     )
     remarks = list(table.notes)
-    if options.guessed is not None:
-        table.write_types(options.guessed)
     if by is not None:
         find_column(table.X, by)
     groups = {}

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._validation import FloatArray, InputError, check_scores
 from vennforest.classifier import CalibratedClassifier
-from vennforest.monitoring.protected import ProtectedClassifier
 from vennforest.sources import CalibrationExamples, Fold, whole_scores
 from vennforest.sources.out_of_bag import OutOfBagScorer
 from vennforest.sources.row_hashes import KnownRows, draw_examples, hash_rows
@@ -63,11 +62,6 @@ def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
     for; of several folds' models it is scored by one, drawn for it.
     """
     if not isinstance(model, CalibratedClassifier):
-        if isinstance(model, ProtectedClassifier):
-            raise InputError(
-                "model must give a row the same scores at any time to be watched, got a "
-                "ProtectedClassifier: watch its model"
-            )
         if not hasattr(model, "predict_proba"):
             raise InputError(
                 f"model must have predict_proba, got {type(model).__name__}: use fit_scores and "

@@ -26,7 +26,7 @@ from vennforest._state import STORED
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
-from vennforest.monitoring import Monitor, ProtectedClassifier
+from vennforest.monitoring import Monitor
 from vennforest.persistence.archive import (
     FORMAT,
     HEADER,
@@ -53,13 +53,13 @@ LONGEST = 300
 def describe(model: Any) -> dict[str, Any]:
     """Return what a fitted model is, as text and numbers; see `read_header`."""
     found: dict[str, Any] = {"written": datetime.now(UTC).isoformat(timespec="seconds")}
-    if hasattr(model, "model"):  # a monitor, which may be of no model, or a protected model
+    if hasattr(model, "model"):  # a monitor, which may be of no model
         inner = {} if model.model is None else describe(model.model)
         return {**found, **inner}
     if isinstance(model, Calibrator):
         examples = getattr(model, "n_given", None) or None  # from counts alone it knows of none
         return {**found, "method": _text(model), "calibration_examples": examples}
-    if not hasattr(model, "method"):  # protected as it is, without calibration
+    if not hasattr(model, "method"):  # watched as it is, without calibration
         return {**found, "estimator": _estimator(model)}
     method = model.method if isinstance(model.method, str) else _text(model.method)
     found |= {"method": method, "merge": model.merge}
@@ -98,7 +98,6 @@ MODELS = (
     CalibratedClassifier,
     Calibrator,
     Monitor,
-    ProtectedClassifier,
 )
 LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")
 """Written into every file, with those that the model's own types come from."""
@@ -121,7 +120,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : CalibratedClassifier, calibrator, Monitor or ProtectedClassifier
+    model : CalibratedClassifier, calibrator or Monitor
         Fitted.
     path : path-like
         By custom ``*.skops``.
@@ -168,7 +167,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
 
     Returns
     -------
-    CalibratedClassifier, calibrator, Monitor or ProtectedClassifier
+    CalibratedClassifier, calibrator or Monitor
         Its predictions are those of the model that was saved, to the last bit.
 
     Raises
@@ -290,8 +289,8 @@ def write_model(
     """Write a model with more about it in the header, such as the columns it was fitted to."""
     if not isinstance(model, MODELS):
         raise TypeError(
-            "model must be a CalibratedClassifier, calibrator, Monitor or "
-            f"ProtectedClassifier, got {type(model).__name__}"
+            "model must be a CalibratedClassifier, calibrator or Monitor, got "
+            f"{type(model).__name__}"
         )
     check_is_fitted(model, "classes_")
     by = getattr(model, "by", None)
