@@ -190,8 +190,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         else ``"cv"``. With a ``FrozenEstimator`` ``"oob"`` calibrates a fitted forest on its own
         training data. An object with the method of `vennforest.sources.Source` is a source of
         one's own. The estimator is trained once with ``"oob"``, ``"holdout"`` and ``"training"``,
-        once a fold with ``"cv"`` (and once more with ``ensemble=False``), never when frozen; once
-        and then in folds with ``"auto"`` where trees turn out to have seen other rows than they say.
+        once a fold with ``"cv"`` (and once more with ``ensemble=False``), never when frozen; with
+        ``"auto"`` once and then in folds where trees turn out to have seen other rows than they
+        say.
     subforest : {"all", "exchangeable"}, default="all"
         With ``"oob"``, which trees score a new object for its bounds: every tree, or the out-of-bag
         trees of a random calibration example, which then leaves the calibration set (Johansson et
