@@ -1,0 +1,285 @@
+"""Every measured number on the pages is that of a CSV file in experiments/results."""
+
+import csv
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "experiments" / "results"
+
+pytestmark = pytest.mark.skipif(not RESULTS.is_dir(), reason="needs experiments/results")
+
+
+@cache
+def rows_of(name):
+    with (RESULTS / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def select(name, column, **where):
+    """Return the numbers of a column in the rows with the given cells."""
+    rows = [
+        row for row in rows_of(name) if all(row[key] == str(value) for key, value in where.items())
+    ]
+    assert rows, (name, where)
+    return np.array([float(row[column]) for row in rows if row[column]])
+
+
+def mean(name, column, **where):
+    return float(select(name, column, **where).mean())
+
+
+def short(value, digits=3):
+    """Return a number without the zero before its point, as the pages write it."""
+    return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
+
+
+def map_loss(model, classes, method, collection="first"):
+    if method == "default":
+        method = "pooled" if model == "forest" else "pooled, mean of the folds' models"
+    (loss,) = select(
+        "maps", "log_loss", model=model, collection=collection, classes=classes, method=method
+    )
+    return loss
+
+
+def map_table(collection):
+    methods = ("uncalibrated", "Platt", "isotonic", "temperature", "matrix", "default")
+    for model in ("forest", "logistic", "boosting", "network"):
+        for classes in ("two", "more"):
+            n = select("maps", "data_sets", model=model, collection=collection, classes=classes)[0]
+            cells = [short(map_loss(model, classes, m, collection)) for m in methods]
+            yield f"| {model} | {classes} | {n:.0f} | {' | '.join(cells)} |"
+
+
+def package_mean(method, many, column="log_loss"):
+    rows = [
+        row
+        for row in rows_of("packages")
+        if row["method"] == method and (int(row["classes"]) > 2) == many
+    ]
+    return np.mean([float(row[column]) for row in rows if row[column]])
+
+
+def package_sum(method):
+    return select("packages", "cpu_seconds", method=method).sum()
+
+
+PACKAGES = {
+    "vennforest, default": "vennforest, default",
+    "vennforest, matrix": 'vennforest, `method="matrix"`',
+    "venn-abers, out of bag by hand": "venn-abers, given out-of-bag scores",
+    "scikit-learn, temperature, 5 folds": "scikit-learn, temperature, 5 folds",
+    "scikit-learn, sigmoid, 5 folds": "scikit-learn, sigmoid, 5 folds",
+    "scikit-learn, isotonic, 5 folds": "scikit-learn, isotonic, 5 folds",
+    "venn-abers, held out": "venn-abers, a third held out",
+    "MAPIE, Venn-Abers, held out": "MAPIE, a third held out",
+    "calibrated-explanations, held out": "calibrated-explanations, a third held out",
+    "betacal, held out": "betacal, a third held out",
+    "netcal, logistic, held out": "netcal, logistic, a third held out",
+    "probmetrics, sms, out of bag by hand": "probmetrics, sms, given out-of-bag scores",
+    "the forest, tuned": "the forest, tuned for depth and leaf size",
+    "the forest itself": "the forest itself",
+}
+
+
+def package_table(names=PACKAGES):
+    for method in names:
+        losses = [short(package_mean(method, many)) for many in (False, True)]
+        yield f"| {PACKAGES[method]} | {losses[0]} | {losses[1]} | {package_sum(method):.0f} |"
+
+
+def forest_table():
+    for forest in ("random forest", "extra trees", "mixed forest"):
+        cells, seconds = [], 0
+        for many in (False, True):
+            by_set = {}
+            for row in rows_of("forests"):
+                if row["forest"] == forest and (int(row["classes"]) > 2) == many:
+                    by_set.setdefault(row["data_set"], []).append(float(row["log_loss"]))
+            cells.append(short(np.mean([np.mean(values) for values in by_set.values()])))
+        seconds = select("forests", "cpu_seconds", forest=forest).sum()
+        seconds /= select("forests", "cpu_seconds", forest="random forest").sum()
+        yield f"| {forest} | {cells[0]} | {cells[1]} | {seconds:.2f} |"
+
+
+def deviation(setting, process, rows=200, trees=100):
+    """Return the largest deviation of four standard errors or more, else 0; None: not measured."""
+    cells = [
+        row
+        for row in rows_of("bounds")
+        if (row["setting"], row["process"]) == (setting, process)
+        and (row["rows"], row["trees"]) == (str(rows), str(trees))
+    ]
+    if not cells:
+        return None
+    value, error = float(cells[0]["deviation"]), float(cells[0]["standard_error"])
+    return abs(value) if abs(value) >= 4 * error else 0.0
+
+
+PROCESSES = {
+    "normals": "five normal features",
+    "noise": "five normal features, labels by coin",
+    "binary": "five binary features",
+    "levels-coin": "one feature of 60 values, labels by coin",
+    "three": "three classes",
+    "doubled": "every row twice",
+    "near-copies": "groups of ten near-copies",
+}
+SETTINGS = ("default", "out of bag, exchangeable", "held-out third", "5 folds")
+
+
+def bounds_table():
+    for process, name in PROCESSES.items():
+        values = [deviation(setting, process) for setting in SETTINGS]
+        cells = ["" if v is None else "0" if v == 0 else short(v, 2) for v in values]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def interval_table():
+    for source in ("out of bag", "folds", "held-out third"):
+        for rows in (200, 1000, 5000):
+            where = {"source": source, "rows": rows}
+            cells = [
+                short(mean("intervals", f"{what}_{kind}", **where), 2)
+                for kind in ("95", "90", "exact_95")
+                for what in ("coverage", "width")
+            ]
+            n = len(select("intervals", "coverage_95", **where))
+            yield f"| {source} | {rows:,} | {n} | {' | '.join(cells)} |"
+
+
+def performance_table():
+    kinds = {
+        ("no shift", "none"): "drawn alike",
+        ("covariate shift", "none"): "covariate shift, not corrected",
+        ("covariate shift", "covariate"): 'covariate shift, `shift="covariate"`',
+        ("concept shift", "none"): "labels changed for the same rows",
+    }
+    for (new_rows, shift), name in kinds.items():
+        where = {"new_rows": new_rows, "shift": shift}
+        cells = [
+            short(mean("performance", "coverage", measure=m, **where), 2)
+            for m in ("accuracy", "precision", "recall", "brier", "log_loss", "auc")
+        ]
+        error = short(mean("performance", "mean_absolute_error", measure="accuracy", **where))
+        yield f"| {name} | {' | '.join(cells)} | {error} |"
+
+
+SPEED = {
+    (
+        "CalibratedClassifier(forest).fit, 15,000 × 20, 200 trees",
+        "the forest's fit with oob_score=True",
+    ): ("fit, 15,000 × 20, 200 trees", "the same forest with `oob_score=True`"),
+    ("whole fit", 'CalibratedClassifierCV(forest, method="isotonic", cv=5).fit'): (
+        "fit, 15,000 × 20, 200 trees",
+        "`CalibratedClassifierCV(forest, cv=5)`",
+    ),
+    (
+        "default predict_proba of 15,000 rows, 200 trees, 2 classes, n_jobs=1",
+        "the forest's own predict_proba",
+    ): ("`predict_proba` of 15,000 rows", "the forest's own"),
+    ("predict_proba of one row", "the forest's own"): ("`predict_proba` of one row", "the forest's own"),
+    (
+        "Venn–Abers, 10⁶ calibration and 10⁶ new scores, bounds: uniform",
+        "IsotonicRegression fit + predict",
+    ): ("bounds of 10⁶ scores from 10⁶ others", "`IsotonicRegression`, fit and predict"),
+    ("Venn–Abers, 10⁵ and 10⁵ scores: uniform", "venn-abers fit + predict_proba"): (
+        "bounds of 10⁵ scores from 10⁵ others",
+        "venn-abers, the same",
+    ),
+    ("import vennforest", "import sklearn.ensemble, pandas"): (
+        "`import vennforest`",
+        "`import sklearn.ensemble, pandas`",
+    ),
+}
+
+
+def speed_table():
+    for (work, compared_with), (name, peer) in SPEED.items():
+        (row,) = (
+            r for r in rows_of("speed") if (r["work"], r["compared_with"]) == (work, compared_with)
+        )
+        ratio = float(row["vennforest"]) / float(row["peer"])
+        assert ratio == pytest.approx(float(row["ratio"]), rel=0.01)
+        yield f"| {name} | {peer} | {ratio:.2f} |"
+
+
+def paper(name, table, row, column, key="value"):
+    (cell,) = (
+        float(r[key])
+        for r in rows_of(f"papers/{name}")
+        if (r["table"], r["row"], r["column"]) == (table, row, column)
+    )
+    return cell
+
+
+def claims(name):
+    rows = [row["holds"] for row in rows_of("papers/claims") if row["paper"] == name]
+    return rows.count("yes"), len(rows)
+
+
+def width(rows):
+    return short(mean("intervals", "width_95", source="out of bag", rows=rows), 2)
+
+
+def trees(n):
+    return short(deviation("default", "normals", trees=n), 2)
+
+
+TABLES = {
+    "docs/measured.md": [
+        map_table("first"),
+        map_table("keel"),
+        package_table(),
+        forest_table(),
+        bounds_table(),
+        interval_table(),
+        performance_table(),
+        speed_table(),
+    ],
+    "README.md": [
+        package_table(
+            [
+                "vennforest, default",
+                "venn-abers, out of bag by hand",
+                "scikit-learn, temperature, 5 folds",
+                "scikit-learn, sigmoid, 5 folds",
+                "MAPIE, Venn-Abers, held out",
+                "the forest itself",
+            ]
+        ),
+        speed_table(),
+    ],
+}
+
+def sentences():
+    """Yield the parts of sentences of docs/measured.md that have measured numbers."""
+    for classes in ("two", "more"):
+        raw, default = (
+            short(map_loss("forest", classes, m)) for m in ("uncalibrated", "default")
+        )
+        yield f"from {raw} to {default}"
+    yield f"{short(map_loss('forest', 'two', 'isotonic'))} with two classes"
+    yield f"{short(package_mean('venn-abers, out of bag by hand', False))} with out-of-bag scores"
+    yield f"{short(package_mean('venn-abers, held out', False))} with a held-out third"
+    yield f"{short(mean('intervals', 'coverage_95'), 2)} of the cases"
+    yield (
+        f"{width(200)} wide with 200 rows, {width(1000)} with 1,000 and {width(5000)} with 5,000"
+    )
+
+
+@pytest.mark.parametrize("page", TABLES)
+def test_tables_are_those_of_the_files(page):
+    text = (ROOT / page).read_text("utf-8")
+    for table in TABLES[page]:
+        assert "\n".join(table) in text
+
+
+def test_sentences_have_the_numbers_of_the_files():
+    text = (ROOT / "docs/measured.md").read_text("utf-8")
+    assert [sentence for sentence in sentences() if sentence not in text] == []
