@@ -29,7 +29,6 @@ def applicants(n, seed, share=None):
 def main(picture=None):
     """Calibrate a monotone forest, and move it to another population."""
     X, y = applicants(1500, seed=0)
-    # --8<-- [start:monotone]
     # More debt never lowers, more income and years never raise the risk: +1, -1, -1. Bounds rise
     # with the score, and so does their merge; the default's point, a pool of maps, need not.
     forest = RandomForestClassifier(
@@ -39,16 +38,13 @@ def main(picture=None):
     more_debt = X[:200] + np.array([2.0, 0.0, 0.0])
     p, q = model.predict_proba(X[:200])[:, 1], model.predict_proba(more_debt)[:, 1]
     assert (q >= p - 1e-12).all()
-    # --8<-- [end:monotone]
     print(f"{y.mean():.1%} default; two more of debt raise the risk by {(q - p).mean():.3f}")
 
     X_new, y_new = applicants(1500, seed=1, share=0.05)  # a branch with other customers
-    # --8<-- [start:prior]
     # There 5% default, and the good and the bad customers are as they are here.
     branch = model.with_prior({1: 0.05})
     here, there = model.predict_proba(X_new), branch.predict_proba(X_new)
     bounds = branch.predict_multiprobability(X_new)
-    # --8<-- [end:prior]
     print(
         f"branch: {y_new.mean():.1%} default; mean risk {here[:, 1].mean():.1%} unmoved, ", end=""
     )

@@ -30,7 +30,6 @@ def main(picture=None):
     X_new, y_new, _ = stays(900, seed=2)  # other patients
     print(f"{y.sum()} events in {len(y)} stays of {patient.max() + 1} patients")
 
-    # --8<-- [start:fit]
     # groups: a stay is scored by trees that saw no stay of the same patient. Repeating or
     # dropping rows to balance the classes would put the probabilities off; nothing is balanced.
     forest = RandomForestClassifier(300, min_samples_leaf=3, random_state=0)
@@ -38,12 +37,10 @@ def main(picture=None):
     model.fit(X, y, groups=patient)
     p = model.predict_proba(X_new)[:, 1]
     m = model.predict_multiprobability(X_new)
-    # --8<-- [end:fit]
     raw = model.estimator_.predict_proba(X_new)[:, 1]
     print(f"log loss of the forest {log_loss(y_new, raw):.4f}, calibrated {log_loss(y_new, p):.4f}")
     print(f"share {y_new.mean():.3f}; mean bounds {m.p0.mean():.3f} to {m.p1.mean():.3f}")
 
-    # --8<-- [start:decide]
     # A missed event costs 40, an examination 1, whatever it finds.
     costs = {0: {"leave": 0, "examine": 1}, 1: {"leave": 40, "examine": 1}}
     matrix = CostMatrix.read(costs, model.classes_)
@@ -51,7 +48,6 @@ def main(picture=None):
     names = np.array(matrix.decisions)[decided]
     # The same decision wherever the probability lies between its bounds; else a doctor looks.
     safe = np.where(matrix.settled(decided, m), names, "a doctor looks")
-    # --8<-- [end:decide]
     missed = 40 * y_new
     for name, examine in [
         ("as decided", names == "examine"),

@@ -19,7 +19,6 @@ def main(n=20_000, trees=50):
     X = rng.normal(size=(n, 10)).astype(np.float32)
     y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.logistic(size=n) > 0).astype(int)
 
-    # --8<-- [start:fit]
     # Leaves of 20 rows keep a million rows' trees small; max_samples keeps each tree cheap, and
     # leaves nearly every row out of nearly every bag.
     forest = RandomForestClassifier(
@@ -31,21 +30,18 @@ def main(n=20_000, trees=50):
     start = time.perf_counter()
     model = CalibratedClassifier(forest, n_jobs=-1, random_state=0).fit(X, y)
     whole = time.perf_counter() - start
-    # --8<-- [end:fit]
     start = time.perf_counter()
     bounds = model.predict_multiprobability(X[:10_000])
     asked = time.perf_counter() - start
     print(f"{n:,} rows: forest {alone:.1f} s, with calibration {whole:.1f} s; ", end="")
     print(f"bounds of {len(bounds):,} rows {asked:.2f} s, {bounds.width[:, 1].mean():.4f} wide")
 
-    # --8<-- [start:scores]
     # Scores that are there already (from a database, from another system) need no model here.
     scores = forest.predict_proba(X)[:, 1]
     start = time.perf_counter()
     calibrator = VennAbers().fit(scores, y)
     m = calibrator.predict_multiprobability(scores)
     print(f"Venn–Abers of {n:,} scores: {time.perf_counter() - start:.2f} s")
-    # --8<-- [end:scores]
     assert np.all(m.lower <= m.upper)
 
 

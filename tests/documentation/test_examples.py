@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-# Without a number a script takes the name of its picture.
-SMALL = {"million_rows": ["4000", "10"], "first_steps": []}
-NEEDS = {"explanation": ["shap", "matplotlib"], "own_table": ["skrub", "skops", "matplotlib"]}
+# first_steps.py is run by the test of its notebook.
+EXAMPLES = [p for p in sorted((ROOT / "examples").glob("*.py")) if p.stem != "first_steps"]
 
 
 def run(path, arguments, folder):
@@ -33,21 +31,11 @@ def run(path, arguments, folder):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path, tmp_path):
-    for module in NEEDS.get(path.stem, ["matplotlib"]):
-        pytest.importorskip(module)
+    pytest.importorskip("matplotlib")
     picture = tmp_path / "picture.svg"
-    arguments = SMALL.get(path.stem, [str(picture)])
+    arguments = ["4000", "10"] if path.stem == "million_rows" else [str(picture)]
     assert run(path, arguments, tmp_path)
     assert picture.exists() == (arguments == [str(picture)])
-
-
-def test_pages_show_parts_that_are_there():
-    """A page takes ``--8<-- "examples/NAME.py:PART"``; the site's builder says so too, but late."""
-    for page in (ROOT / "docs").rglob("*.md"):
-        for line in page.read_text("utf-8").splitlines():
-            if line.startswith('--8<-- "examples/'):
-                name, _, part = line.split('"')[1].partition(":")
-                assert f"--8<-- [start:{part}]" in (ROOT / name).read_text("utf-8"), line
 
 
 def test_notebook_is_that_of_its_script(tmp_path):

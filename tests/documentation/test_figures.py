@@ -140,15 +140,16 @@ def bounds_table():
         yield f"| {name} | {' | '.join(cells)} |"
 
 
+WHAT = ("coverage", "width")
+
+
 def interval_table():
     for source in ("out of bag", "folds", "held-out third"):
         for rows in (200, 1000, 5000):
             where = {"source": source, "rows": rows}
-            cells = [
-                short(mean("intervals", f"{what}_{kind}", **where), 2)
-                for kind in ("95", "90", "exact_95")
-                for what in ("coverage", "width")
-            ]
+            columns = [f"{what}_{kind}" for kind in ("95", "90", "exact_95") for what in WHAT]
+            values = [select("intervals", column, **where) for column in columns]
+            cells = [short(v.mean(), 2) if len(v) else "–" for v in values]
             n = len(select("intervals", "coverage_95", **where))
             yield f"| {source} | {rows:,} | {n} | {' | '.join(cells)} |"
 
@@ -183,7 +184,10 @@ SPEED = {
         "default predict_proba of 15,000 rows, 200 trees, 2 classes, n_jobs=1",
         "the forest's own predict_proba",
     ): ("`predict_proba` of 15,000 rows", "the forest's own"),
-    ("predict_proba of one row", "the forest's own"): ("`predict_proba` of one row", "the forest's own"),
+    ("predict_proba of one row", "the forest's own"): (
+        "`predict_proba` of one row",
+        "the forest's own",
+    ),
     (
         "Venn–Abers, 10⁶ calibration and 10⁶ new scores, bounds: uniform",
         "IsotonicRegression fit + predict",
@@ -207,15 +211,6 @@ def speed_table():
         ratio = float(row["vennforest"]) / float(row["peer"])
         assert ratio == pytest.approx(float(row["ratio"]), rel=0.01)
         yield f"| {name} | {peer} | {ratio:.2f} |"
-
-
-def paper(name, table, row, column, key="value"):
-    (cell,) = (
-        float(r[key])
-        for r in rows_of(f"papers/{name}")
-        if (r["table"], r["row"], r["column"]) == (table, row, column)
-    )
-    return cell
 
 
 def claims(name):
@@ -257,17 +252,19 @@ TABLES = {
     ],
 }
 
+
 def sentences():
     """Yield the parts of sentences of docs/measured.md that have measured numbers."""
     for classes in ("two", "more"):
-        raw, default = (
-            short(map_loss("forest", classes, m)) for m in ("uncalibrated", "default")
-        )
+        raw, default = (short(map_loss("forest", classes, m)) for m in ("uncalibrated", "default"))
         yield f"from {raw} to {default}"
     yield f"{short(map_loss('forest', 'two', 'isotonic'))} with two classes"
     yield f"{short(package_mean('venn-abers, out of bag by hand', False))} with out-of-bag scores"
     yield f"{short(package_mean('venn-abers, held out', False))} with a held-out third"
     yield f"{short(mean('intervals', 'coverage_95'), 2)} of the cases"
+    named = deviation("5 folds, groups named", "near-copies")
+    yield f"five folds are off by {short(named, 2)}"
+    yield f"{', '.join(trees(n) for n in (10, 30, 100))} and {trees(300)} (five normal features)"
     yield (
         f"{width(200)} wide with 200 rows, {width(1000)} with 1,000 and {width(5000)} with 5,000"
     )
@@ -283,3 +280,24 @@ def test_tables_are_those_of_the_files(page):
 def test_sentences_have_the_numbers_of_the_files():
     text = (ROOT / "docs/measured.md").read_text("utf-8")
     assert [sentence for sentence in sentences() if sentence not in text] == []
+
+
+def test_claims_of_papers_are_counted():
+    text = (ROOT / "docs/papers.md").read_text("utf-8")
+    for name in {row["paper"] for row in rows_of("papers/claims")}:
+        n_held, n_claims = claims(name)
+        assert re.search(rf"\(`{name}`\).*\| {n_held} of {n_claims} \|", text)
+
+
+LEVELS = {".05", "0.5", ".95", ".90", ".2", ".31", "1e-15", "0.8", ".8", ".5"}
+"""Numbers that are no measurements: levels, examples of probabilities, the cut of log losses."""
+
+
+@pytest.mark.parametrize("page", ["docs/measured.md", "docs/papers.md", "docs/understanding.md"])
+def test_pages_have_no_other_decimal_numbers(page):
+    text = (ROOT / page).read_text("utf-8")
+    for sentence in sentences() if page == "docs/measured.md" else ():
+        text = text.replace(sentence, "")
+    prose = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
+    numbers = re.findall(r"(?<![\w.])\d*\.\d+(?!\.\d)", re.sub(r"`[^`]*`", "", prose))
+    assert sorted(set(numbers) - LEVELS) == []

@@ -1,11 +1,7 @@
-"""Python on the pages runs as it stands, from the top of a page to its end, on a reader's data.
-
-What a page takes from ``examples/`` is put in as the site's builder does.
-"""
+"""Python on the pages runs as it stands, from the top of a page to its end, on a reader's data."""
 
 import doctest
 import re
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -14,33 +10,25 @@ import sklearn
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-FENCE = re.compile(r"^``` ?(?:python|\{ \.python \})\n(.*?)^```$", re.M | re.S)
-# These need servers, or packages that the tests do not install.
-NOT_HERE = {"scale.md"}
-# A file of another library's model, which is not there; a report of five folds and all methods,
-# which tests/report makes.
-LINES_NOT_HERE = {"files.md": "trusted=", "report.md": "evaluate(X"}
-# Enough to see that a line runs.
+FENCE = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
+# Lines that need a cluster, another library's model, or minutes (tests/report makes reports).
+UNTESTED_LINES = {
+    "large-data.md": ("spark", "dask"),
+    "files.md": ("trusted=",),
+    "report.md": ("evaluate(X",),
+}
+# Sizes that are enough to see that a line runs.
 SMALLER = [
-    (r"(RandomForestClassifier\(\s*)(\d+|trees)", r"\g<1>30"),
+    (r"(RandomForestClassifier\(\s*)\d+", r"\g<1>20"),
+    (r"RandomForestClassifier\(\)", "RandomForestClassifier(20)"),
     (r"HistGradientBoostingClassifier\(", "HistGradientBoostingClassifier(max_iter=5, "),
 ]
-
-
-def part(line):
-    """Return the part of an example that a line of a page asks for."""
-    name, _, mark = line.split('"')[1].partition(":")
-    text = (ROOT / name).read_text("utf-8")
-    found = text.split(f"# --8<-- [start:{mark}]\n")[1].split(f"# --8<-- [end:{mark}]")[0]
-    return textwrap.dedent(found.rstrip(" "))
 
 
 def blocks(path):
     """Return the page's blocks of Python, one after the other."""
     found = []
-    for block in FENCE.findall(path.read_text("utf-8")):
-        lines = [part(li) if li.startswith("--8<--") else f"{li}\n" for li in block.splitlines()]
-        text = "".join(lines)
+    for text in FENCE.findall(path.read_text("utf-8")):
         for large, small in SMALLER:
             text = re.sub(large, small, text)
         found.append(text)
@@ -48,7 +36,7 @@ def blocks(path):
 
 
 # README.md is a doctest of its own.
-PAGES = [p for p in sorted(DOCS.rglob("*.md")) if p.name not in NOT_HERE and blocks(p)]
+PAGES = [p for p in sorted(DOCS.rglob("*.md")) if blocks(p)]
 
 
 def data():
@@ -84,7 +72,7 @@ def tables(folder):
 
 def of_page(name, given, folder):
     """Return what the text of a page says is there, besides the data."""
-    if name == "own-table.md" or name == "other-forests.md":
+    if name in ("own-table.md", "other-models.md"):
         tables(folder)
     elif name == "cells.md":
         pytest.importorskip("skrub")
@@ -98,8 +86,6 @@ def of_page(name, given, folder):
         pytest.importorskip("skops")
         forest = RandomForestClassifier(20, random_state=0)
         given["model"] = CalibratedClassifier(forest).fit(given["X"], given["y"])
-    elif name == "promises.md":
-        given["y"] = (given["X"][:, 0] > 0.2).astype(int)  # clear enough for a promise
     elif name == "explain.md":
         pytest.importorskip("shap")
     elif name == "report.md":
@@ -107,11 +93,6 @@ def of_page(name, given, folder):
         given |= {name: given[name][:60] for name in "Xy"}
         p = np.clip(given["X"][:, 0] / 4 + 0.4, 0.01, 0.99)
         given |= {"p_old": p, "p_new": p**2, "patients": np.arange(60), "wards": np.arange(60) % 2}
-    elif name == "shift-and-groups.md":
-        pd = pytest.importorskip("pandas")
-        frame = pd.DataFrame({"ward": np.repeat([1, 2], 100), "age": given["X"][:200, 0] * 9})
-        given |= {"labels_before_undersampling": given["y"], "X_small": given["X"][:200]}
-        given |= {"y_small": given["y"][:200], "y": given["y"][:200], "X": frame}
     return given
 
 
@@ -135,8 +116,8 @@ def test_page(path, tmp_path, monkeypatch):
             assert not results.failed
             names |= example.globs
             continue
-        without = LINES_NOT_HERE.get(path.name, "\n\n\n")
-        lines = [line for line in block.splitlines() if without not in line]
+        untested = UNTESTED_LINES.get(path.name, ())
+        lines = [line for line in block.splitlines() if not any(u in line for u in untested)]
         exec(compile("\n".join(lines), f"{path.name}, block {i + 1}", "exec"), names)
 
 
@@ -144,3 +125,24 @@ def test_pages_with_blocks_are_found():
     names = {path.name for path in PAGES}
     assert {"index.md", "own-table.md", "groups.md", "coming-from.md"} <= names
     assert "table_pipeline(" in "".join(blocks(DOCS / "how-to/own-table.md"))
+
+
+def test_pages_are_plain_markdown():
+    for page in DOCS.rglob("*.md"):
+        assert "--8<--" not in page.read_text("utf-8"), page
+
+
+def test_links_between_pages_lead_somewhere():
+    def anchors(page):
+        headings = re.findall(r"^#+ (.*)", page.read_text("utf-8"), re.M)
+        return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+    roots = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+    for page in [*DOCS.rglob("*.md"), *roots]:
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+            if re.match(r"[a-z]+:", link):
+                continue
+            name, _, anchor = link.partition("#")
+            target = (page.parent / name).resolve() if name else page
+            assert target.exists(), (page, link)
+            assert not anchor or anchor in anchors(target), (page, link)
