@@ -1,13 +1,12 @@
-"""Drift: notice that the data has changed, and keep probabilities right while it does."""
+"""Drift: notice that the data has changed."""
 
 import sys
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.metrics import log_loss
 
 from vennforest import CalibratedClassifier
-from vennforest.monitoring import Monitor, ProtectedClassifier
+from vennforest.monitoring import Monitor
 
 
 def machines(n, seed, wear=0.0):
@@ -37,19 +36,6 @@ def main(picture=None):
         print(f"{change.kind}: {change.what}, since {change.since}")
     # --8<-- [end:watch]
 
-    # --8<-- [start:protect]
-    # Until there is time to train anew: learn from each label as it comes, and never lose more
-    # than .69 of log loss in all, however long it runs.
-    protected = ProtectedClassifier(model)
-    given = np.vstack([protected.update(X_same, y_same), protected.update(X_worn, y_worn)])
-    # --8<-- [end:protect]
-    own = model.predict_proba(np.vstack([X_same, X_worn]))
-    for name, rows, labels in [
-        ("before", slice(1000), y_same),
-        ("after", slice(1000, None), y_worn),
-    ]:
-        loss, kept = log_loss(labels, own[rows]), log_loss(labels, given[rows])
-        print(f"{name:6s} the change: log loss of the model {loss:.3f}, protected {kept:.3f}")
     if picture:
         from matplotlib import pyplot as plt
 

@@ -7,7 +7,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import log_loss
 
 from vennforest import CalibratedClassifier
-from vennforest.decisions import decide
+from vennforest.decisions import CostMatrix
 
 
 def stays(n_patients, seed):
@@ -46,12 +46,15 @@ def main(picture=None):
     # --8<-- [start:decide]
     # A missed event costs 40, an examination 1, whatever it finds.
     costs = {0: {"leave": 0, "examine": 1}, 1: {"leave": 40, "examine": 1}}
-    chosen = decide(m, costs, p=model.predict_proba(X_new))
-    safe = decide(m, costs, "safe").names("a doctor looks")
+    matrix = CostMatrix.read(costs, model.classes_)
+    decided = matrix.decide(model.predict_proba(X_new))
+    names = np.array(matrix.decisions)[decided]
+    # The same decision wherever the probability lies between its bounds; else a doctor looks.
+    safe = np.where(matrix.settled(decided, m), names, "a doctor looks")
     # --8<-- [end:decide]
     missed = 40 * y_new
     for name, examine in [
-        ("as decided", chosen.names() == "examine"),
+        ("as decided", names == "examine"),
         ("everybody", np.full(len(y_new), True)),
         ("nobody", np.full(len(y_new), False)),
     ]:

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import vennforest
-from vennforest import CalibratedClassifier, TransductiveClassifier
+from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
 from vennforest.calibrators.core.interface import METHODS, make_calibrator
@@ -142,15 +142,6 @@ def test_a_calibrator_answers_as_it_does_itself(method, k):
         check_same(together(one, batches), model, p, bounds)
 
 
-def test_the_transductive_classifier():
-    X, y = frame(20)
-    model = TransductiveClassifier(LogisticRegression()).fit(X, y)
-    schema, batches = batches_of(X.iloc[:3])
-    table = together(BatchPredictor(model, schema), batches)
-    new = X.iloc[:3]
-    check_same(table, model, model.predict_proba(new), model.predict_multiprobability(new))
-
-
 @pytest.mark.parametrize(
     ("labels", "kind"),
     [([0, 1], "int64"), ([False, True], "bool"), ([0.0, 2.0], "double"), (["a", "b"], "string")],
@@ -243,9 +234,9 @@ def test_columns_at_the_door():
 
 def test_without_pyarrow_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for name in ("_answers", "batch", "engines", "engines.duckdb"):
+    for name in ("_answers", "batch", "engines"):
         monkeypatch.delitem(sys.modules, f"vennforest.{name}", raising=False)
-    for name in ("batch", "engines.duckdb"):
+    for name in ("batch", "engines"):
         with pytest.raises(ImportError, match=r"need pyarrow: install it with pip install 'vennf"):
             importlib.import_module(f"vennforest.{name}")
 

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from vennforest import CalibratedClassifier, TransductiveClassifier, explain
+from vennforest import CalibratedClassifier, explain
 
 shap = pytest.importorskip("shap")
 
@@ -137,10 +137,7 @@ def test_what_is_refused(monkeypatch):
     with pytest.raises(NotFittedError):
         explain(CalibratedClassifier(), NEW)
     data, y = make_classification(200, random_state=0)
-    for other in (
-        CalibratedClassifier(LogisticRegression(), method="platt").fit(data, y),
-        TransductiveClassifier(RandomForestClassifier(5)).fit(data, y),
-    ):
+    for other in (CalibratedClassifier(LogisticRegression(), method="platt").fit(data, y),):
         with pytest.raises(ValueError, match="must be a"):
             explain(other, data[:2])
     monkeypatch.setitem(sys.modules, "shap", None)

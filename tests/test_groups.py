@@ -28,9 +28,7 @@ from vennforest.classifier.fitted import (
     predict_together,
 )
 from vennforest.classifier.settings import Settings
-from vennforest.decisions import prediction_sets
 from vennforest.groups import RIDGES, GroupCorrection, Grouping, Groups, assign, choose_ridge
-from vennforest.joined import HonestForest
 from vennforest.sources import Fold, ModelScorer, model_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
@@ -219,8 +217,7 @@ SETTINGS = [
     {"calibrate_on": "cv", "cv": 3},
     {"calibrate_on": "cv", "cv": 3, "merge": "log"},
     {"calibrate_on": "cv", "cv": 3, "ensemble": False},
-    {"subforest": "exchangeable", "n_draws": 2, "merge": "smooth"},
-    {"subforest": "joined", "merge": "log"},
+    {"subforest": "exchangeable", "merge": "log"},
     {"method": "venn"},
     {"method": "isotonic", "calibrate_on": "cv", "cv": 3},
     {"method": "platt"},
@@ -245,7 +242,7 @@ def test_each_group_is_as_if_calibrated_alone(settings, k):
             mine = part.by == group
             assert 0 < mine.sum() < len(mine)
             draws = list(part.scorer.sampled_scores(new[rows]))
-            if draws[0].joined is not None or draws[0].left_out is not None:
+            if draws[0].left_out is not None:
                 break
             calibrator = (
                 Settings.of(model)
@@ -266,14 +263,13 @@ def test_each_group_is_as_if_calibrated_alone(settings, k):
         assert bounds.upper[rows] == pytest.approx(np.maximum(upper, p[rows]), abs=1e-15)
 
 
-@pytest.mark.parametrize("subforest", ["exchangeable", "joined"])
-def test_left_out_and_joined_examples_are_those_of_the_group(subforest):
+def test_left_out_examples_are_those_of_the_group():
     """What one draw says is what a calibrator of the group says when told by hand."""
     X, y = problem()
     new, _ = problem(2, 60, seed=1)
     model = CalibratedClassifier(
         RandomForestClassifier(12, random_state=0),
-        subforest=subforest,
+        subforest="exchangeable",
         merge="log",
         by=2,
         random_state=0,
@@ -285,26 +281,12 @@ def test_left_out_and_joined_examples_are_those_of_the_group(subforest):
         mine = np.flatnonzero(part.by == row[2])
         labels, (draw,) = model.classes_[part.codes], part.scorer.sampled_scores(row[None])
         calibrator = VennAbers("log")
-        if subforest == "exchangeable":
-            rows = np.setdiff1d(mine, draw.left_out)
-            gone += len(rows) < len(mine)
-            calibrator.fit(part.scores[rows], labels[rows], classes=["a", "b"])
-            m = calibrator.predict_multiprobability(draw.scores)
-            p0, p1 = m.p0[0], m.p1[0]
-        else:
-            (block,) = draw.joined(lambda block: block)
-            values = []
-            for label in (0, 1):
-                scores = part.scores.copy()
-                some = slice(block.offsets[label], block.offsets[label + 1])
-                scores[block.rows[some]] = block.changed[some]
-                gone += len(scores) > 0
-                calibrator.fit(scores[mine], labels[mine], classes=["a", "b"])
-                m = calibrator.predict_multiprobability([block.scores[0, label]])
-                values.append((m.p0, m.p1)[label][0])
-            p0, p1 = min(values), max(values)
-        assert found.p0[i] == pytest.approx(p0, abs=1e-12)
-        assert found.p1[i] == pytest.approx(p1, abs=1e-12)
+        rows = np.setdiff1d(mine, draw.left_out)
+        gone += len(rows) < len(mine)
+        calibrator.fit(part.scores[rows], labels[rows], classes=["a", "b"])
+        m = calibrator.predict_multiprobability(draw.scores)
+        assert found.p0[i] == pytest.approx(m.p0[0], abs=1e-12)
+        assert found.p1[i] == pytest.approx(m.p1[0], abs=1e-12)
     assert gone > 10
 
 
@@ -388,9 +370,6 @@ def test_groups_that_were_not_seen():
         plain = clone(model).set_params(by=None).fit(X, y)
         if not settings:
             assert p[:6] == pytest.approx(plain.predict_proba(new[:6]), abs=1e-15)
-        with pytest.warns(UserWarning, match="without calibration"):
-            sets = prediction_sets(model, new, 0.2)
-        assert sets.contains[:6].all()
     together = CalibratedClassifier(
         RandomForestClassifier(12, random_state=0), by=Groups(2, smallest=60), random_state=0
     ).fit(X, y)
@@ -442,23 +421,14 @@ def test_groups_with_a_prior_together_and_estimated():
     assert (one[1][1] == model.recalibrate("platt").predict_proba(new)).all()
 
 
-def test_sets_and_confidence_within_groups():
+def test_confidence_within_groups():
     X, y = problem(2, 600)
     new = problem(2, 50, seed=1)[0]
     model = CalibratedClassifier(
         LogisticRegression(), calibrate_on="holdout", by=2, random_state=0
     ).fit(X, y)
-    part = model._state.folds[0]
-    sets = prediction_sets(model, new, 0.1)
     intervals = model.predict_confidence(new)
     for i, row in enumerate(new):
-        mine = part.by == row[2]
-        for label in (0, 1):
-            sign = 2 * label - 1
-            own = sign * part.scores[mine & (part.codes == label)]
-            score = sign * model.estimator_.predict_proba(row[None])[0, 1]
-            wanted = (1 + (own <= score).sum()) / (1 + len(own))
-            assert sets.p_values[i, label] == pytest.approx(wanted)
         one = model.predict_confidence(row[None])
         assert one.lower[0] == pytest.approx(intervals.lower[i])
         assert one.upper[0] == pytest.approx(intervals.upper[i])
@@ -524,7 +494,7 @@ def test_sources_hand_groups_on():
     with pytest.raises(TypeError, match=r"Fold\.by, from TrainingData\.by"):
         CalibratedClassifier(GaussianNB(), calibrate_on=Silent(), by=2).fit(X, y)
     forest = RandomForestClassifier(20, random_state=0)
-    for source in ("oob", "holdout", "cv", "training", HonestForest()):
+    for source in ("oob", "holdout", "cv", "training"):
         model = CalibratedClassifier(forest, calibrate_on=source, by=2).fit(X, X[:, 2])
         for (
             part

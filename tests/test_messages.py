@@ -29,7 +29,7 @@ CASES = {
         CalibratedClassifier(LogisticRegression(), calibrate_on="cv", cv=TimeSeriesSplit(5))
     ),
     "settings without effect": lambda: fit(
-        CalibratedClassifier(LogisticRegression(), calibrate_on="cv", n_draws=3)
+        CalibratedClassifier(LogisticRegression(), calibrate_on="cv", votes="hard")
     ),
     "few of a class, folds": lambda: fit(
         CalibratedClassifier(LogisticRegression(), calibrate_on="cv"), RARE

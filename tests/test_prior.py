@@ -175,11 +175,10 @@ SETTINGS = [
     {"calibrate_on": "holdout"},
     {"calibrate_on": "cv", "cv": 3},
     {"calibrate_on": "cv", "cv": 3, "merge": "log"},
-    {"subforest": "exchangeable", "n_draws": 3, "merge": "smooth"},
+    {"subforest": "exchangeable", "merge": "log"},
     {"method": "venn"},
     {"method": "isotonic", "calibrate_on": "cv", "cv": 3},
     {"method": "platt"},
-    {"subforest": "joined"},
 ]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vennforest._program import __version__
 
 if TYPE_CHECKING:
+    from vennforest.auditing import Finding, audit
     from vennforest.calibrators import (
         BetaCalibration,
         BostromScaling,
@@ -26,67 +27,53 @@ if TYPE_CHECKING:
     )
     from vennforest.classifier import CalibratedClassifier
     from vennforest.counts import ScoreCounts, ScoreGrid
-    from vennforest.cross_validation import cross_val_multiprobability
     from vennforest.explanation import explain
-    from vennforest.forest import ForestKind, MixedForestClassifier, register_forest
-    from vennforest.monitoring import Monitor, ProtectedClassifier
+    from vennforest.forest import MixedForestClassifier
+    from vennforest.monitoring import Monitor
     from vennforest.multiprobability import Multiprobability
     from vennforest.performance import estimate_performance
     from vennforest.persistence.model_file import load, save
-    from vennforest.search import OutOfBagSearch
-    from vennforest.sources import register_source
-    from vennforest.transductive import TransductiveClassifier
 
 __all__ = [
     "BetaCalibration",
     "BostromScaling",
     "CalibratedClassifier",
-    "ForestKind",
+    "Finding",
     "IsotonicCalibration",
     "MatrixScaling",
     "MixedForestClassifier",
     "Monitor",
     "Multiprobability",
-    "OutOfBagSearch",
     "PlattScaling",
     "PooledCalibration",
-    "ProtectedClassifier",
     "QuadraticScaling",
     "ScoreCounts",
     "ScoreGrid",
     "SplineCalibration",
     "TemperatureScaling",
-    "TransductiveClassifier",
     "Venn",
     "VennAbers",
     "__version__",
-    "cross_val_multiprobability",
+    "audit",
     "estimate_performance",
     "explain",
     "load",
     "register_calibrator",
-    "register_forest",
-    "register_source",
     "save",
 ]
 
 _ELSEWHERE = {
     "CalibratedClassifier": "classifier",
-    "ForestKind": "forest",
+    "Finding": "auditing",
     "MixedForestClassifier": "forest",
     "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
-    "OutOfBagSearch": "search",
-    "ProtectedClassifier": "monitoring",
     "ScoreCounts": "counts",
     "ScoreGrid": "counts",
-    "TransductiveClassifier": "transductive",
-    "cross_val_multiprobability": "cross_validation",
+    "audit": "auditing",
     "estimate_performance": "performance",
     "explain": "explanation",
     "load": "persistence",
-    "register_forest": "forest",
-    "register_source": "sources",
     "save": "persistence",
 }
 """Where the names that are not calibrators come from."""

@@ -49,8 +49,7 @@ def main() -> int:
     except KeyboardInterrupt:  # before the command line is there to say so, or after
         sys.stderr.write("Stopped: nothing was written.\n")
         code = STOPPED
-    if "_duckdb" not in sys.modules:  # which counts what Python does not free, and lists it
-        gc.freeze()  # what goes with the process is not looked through once more
+    gc.freeze()  # what goes with the process is not looked through once more
     return 128 + stop.signal if code == STOPPED and stop.signal else code
 
 

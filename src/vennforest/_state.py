@@ -48,24 +48,8 @@ def stored_name(cls: type) -> str | None:
     return _NAMES.get(cls)
 
 
-_FUNCTIONS: dict[type, tuple[Callable[[Any], Mapping[str, Any]], Callable[..., Any]]] = {}
-
-
-def store_type(
-    name: str,
-    cls: type,
-    to_state: Callable[[Any], Mapping[str, Any]],
-    from_state: Callable[..., Any],
-) -> None:
-    """Register a class of another package: two functions stand for its missing methods."""
-    stored(name)(cls)
-    _FUNCTIONS[cls] = to_state, from_state
-
-
 def state_of(value: Any) -> Mapping[str, Any]:
     """Return what a stored value is made from: its attrs fields, or its ``to_state``."""
-    if type(value) in _FUNCTIONS:
-        return _FUNCTIONS[type(value)][0](value)
     if hasattr(value, "to_state"):
         state: Mapping[str, Any] = value.to_state()
         return state
@@ -78,6 +62,5 @@ def state_of(value: Any) -> Mapping[str, Any]:
 
 def from_state(cls: type, state: Mapping[str, Any]) -> Any:
     """Construct a stored value again; its own validators check it."""
-    make: Callable[..., Any]
-    make = _FUNCTIONS[cls][1] if cls in _FUNCTIONS else getattr(cls, "from_state", cls)
+    make: Callable[..., Any] = getattr(cls, "from_state", cls)
     return make(**state)

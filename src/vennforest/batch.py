@@ -46,7 +46,7 @@ class BatchPredictor:
 
     Parameters
     ----------
-    model : CalibratedClassifier, TransductiveClassifier or calibrator
+    model : CalibratedClassifier or calibrator
         Fitted.
     schema : pyarrow.Schema
         Of the batches to come.

@@ -18,7 +18,6 @@ import typer
 from vennforest._files import OutputError, one_line
 from vennforest._messages import InputError
 from vennforest.commands import signatures  # noqa: F401  # which registers the commands
-from vennforest.commands.added import add_commands
 from vennforest.commands.arguments import Run, app
 from vennforest.commands.terminal import Stopped, say
 
@@ -33,14 +32,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         By default those of the process.
     """
+    return run_app(app, list(sys.argv[1:] if arguments is None else arguments))
+
+
+def run_app(commands: typer.Typer, arguments: list[str]) -> int:
+    """Run a command of an application and return its exit code; errors are one sentence."""
     run = Run()
-    typed = list(sys.argv[1:] if arguments is None else arguments)
     _spare_the_home()
     with warnings.catch_warnings():
         warnings.showwarning = _warned  # type: ignore[assignment]
         try:
-            add_commands(app, typed)
-            code = app(args=typed, standalone_mode=False, obj=run)
+            code = commands(args=arguments, standalone_mode=False, obj=run)
             sys.stdout.flush()
         except (KeyboardInterrupt, typer.Abort):
             code = STOPPED

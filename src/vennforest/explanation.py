@@ -19,7 +19,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import FittedClassifier, predict
 from vennforest.classifier.intervals import Asked, predict_confidence
 from vennforest.sources import SampledScores
-from vennforest.sources.base import taken_apart
+from vennforest.sources.base import taken_apart, transform_rows
 
 EDGE = 1e-6
 """Probabilities nearer to 0 or 1 than this count as this near: log-odds are finite."""
@@ -139,7 +139,7 @@ def _of_scores(
         model = fold.estimator
         model = model.estimator if isinstance(model, FrozenEstimator) else model
         transformer, forest = taken_apart(model)
-        seen: Any = X if transformer is None else transformer.transform(X)
+        seen: Any = transform_rows(transformer, X)
         names = _names(transformer, model) if rows is None else names
         given: Any = seen
         sparse: bool = issparse(given)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
@@ -33,7 +32,6 @@ from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.formula import Terms
 from vennforest.calibrators.core.interface import Learnt, has_bounds
 from vennforest.calibrators.maps.softmax import MatrixScaling
-from vennforest.joined.bounds import JoinedBlock
 from vennforest.multiprobability import Multiprobability
 from vennforest.sources import CalibrationExamples, Fold, SampledScores
 
@@ -464,22 +462,7 @@ class _Within:
             left_out = draw.left_out
             if left_out is not None:
                 left_out = np.where(left_out < 0, -1, self._place[left_out])
-            joined = draw.joined and partial(_map_within, draw.joined, self._place)
-            yield SampledScores(draw.scores, left_out, draw.samples, joined)
-
-
-def _map_within(joined: Any, place: IntArray, function: Callable[[JoinedBlock], Any]) -> list[Any]:
-    """Map a function over what changes of those examples alone that calibrate."""
-
-    def within(block: JoinedBlock) -> Any:
-        to = place[block.rows]
-        kept = to >= 0
-        offsets = np.append(0, np.cumsum(kept))[block.offsets].astype(np.int64)
-        rows, changed = to[kept].astype(np.int32), block.changed[kept]
-        return function(JoinedBlock(block.scores, offsets, rows, changed))
-
-    made: list[Any] = joined(within)
-    return made
+            yield SampledScores(draw.scores, left_out, draw.samples)
 
 
 RIDGES = (3.0, 10.0, 30.0, 100.0, 1000.0)

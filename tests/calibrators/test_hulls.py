@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from vennforest.calibrators.venn_abers import left_out_kernels, step_kernels
 from vennforest.calibrators.venn_abers.calibrator import StepTable
-from vennforest.joined import refit_kernels
 
 LEAF = left_out_kernels.LEAF
 
@@ -61,20 +60,6 @@ def test_search_among_sums_that_are_no_numbers_ends():
     nothing = np.empty(0, np.int64), np.zeros((1, 4))
     # there is no answer; that it comes back is all
     left_out_kernels.fit_without(points, hulls, 1, 1, *nothing, 0, 1.0, 2.0)
-
-
-@pytest.mark.parametrize("n", [1, 2, 16, 17, 60])
-def test_chains_are_sorted_by_score(n):
-    rng = np.random.default_rng(n)
-    for _ in range(20):
-        scores = rng.integers(0, 2 * n, 3 * n) / 7
-        members = rng.permutation(3 * n)[:n]
-        following = np.full(3 * n, -1, np.int32)
-        following[members[:-1]] = members[1:]
-        chain = np.full(n, -1, np.int32)
-        assert refit_kernels.sort_chain(members[0], following, scores, chain) == n
-        assert_array_equal(np.sort(chain), np.sort(members))
-        assert_array_equal(scores[chain], np.sort(scores[members]))
 
 
 def test_a_group_whose_weight_is_lost_beside_the_others_is_none():

@@ -43,7 +43,7 @@ def forest(n_estimators=20, **parameters):
 
 @pytest.mark.parametrize(
     "setup",
-    [{}, {"subforest": "random"}, {"n_draws": "all"}, {"calibrate_on": "cv"}, {"method": "venn"}],
+    [{}, {"subforest": "exchangeable"}, {"calibrate_on": "cv"}, {"method": "venn"}],
     ids=str,
 )
 def test_clones_copies_and_pickles_predict_the_same(setup):
@@ -278,9 +278,6 @@ def test_nothing_is_there_before_fit():
         ({"votes": "veto"}, "votes must be one of .*, got 'veto'"),
         ({"merge": "mean"}, "merge must be one of .*, got 'mean'"),
         ({"ensemble": "yes"}, "ensemble must be a boolean, got 'yes'"),
-        ({"n_draws": 0}, 'n_draws must be an integer >= 1 or "all", got 0'),
-        ({"n_draws": 1.5}, "n_draws must be .*, got 1.5"),
-        ({"n_draws": "every"}, "n_draws must be .*, got 'every'"),
         ({"holdout_size": 0}, "holdout_size must be a share between 0 and 1 or .*, got 0"),
         ({"holdout_size": 1.5}, "holdout_size must be a share .*, got 1.5"),
         (

@@ -82,10 +82,10 @@ RANDOM_SAMPLES = {
 
 RANDOM = [
     CalibratedClassifier(RandomForestClassifier(n_estimators=10)),
+    CalibratedClassifier(ExtraTreesClassifier(n_estimators=10, bootstrap=True), votes="hard"),
     CalibratedClassifier(
-        ExtraTreesClassifier(n_estimators=10, bootstrap=True), votes="hard", n_draws="all"
+        BaggingClassifier(GaussianNB(), n_estimators=10), subforest="exchangeable"
     ),
-    CalibratedClassifier(BaggingClassifier(GaussianNB(), n_estimators=10), subforest="random"),
     CalibratedClassifier(GaussianNB(), calibrate_on="holdout", method="venn"),
 ]
 

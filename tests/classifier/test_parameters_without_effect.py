@@ -34,8 +34,8 @@ def warned(model, **fit_params):
     [
         (
             FOREST,
-            {"calibrate_on": "cv", "subforest": "exchangeable", "n_draws": 20},
-            r"^subforest='exchangeable' and n_draws=20 have no effect with calibrate_on='cv'\. "
+            {"calibrate_on": "cv", "subforest": "exchangeable", "votes": "hard"},
+            r"^subforest='exchangeable' and votes='hard' have no effect with calibrate_on='cv'\. "
             "Leave them out$",
         ),
         (
@@ -43,20 +43,18 @@ def warned(model, **fit_params):
             {"calibrate_on": "holdout", "votes": "hard"},
             r"^votes='hard' has no effect with calibrate_on='holdout'\. Leave it out$",
         ),
-        (FOREST, {"calibrate_on": "training", "n_draws": "all"}, "n_draws='all' has no effect"),
-        (FOREST, {"calibrate_on": "cv-forest", "subforest": "random"}, "subforest='random' has"),
+        (FOREST, {"calibrate_on": "training", "votes": "hard"}, "votes='hard' has no effect"),
         (
             GaussianNB(),
-            {"subforest": "joined"},
+            {"subforest": "exchangeable"},
             "calibrate_on='auto', which is 'cv' here: the estimator is not a bagged ensemble",
         ),
         (FROZEN, {"subforest": "exchangeable"}, "which is 'frozen' here: the model is frozen"),
         (
             FOREST,
-            {"calibrate_on": OutOfBag("exchangeable"), "subforest": "joined"},
-            "subforest='joined' has no effect with the source OutOfBag",
+            {"calibrate_on": OutOfBag("exchangeable"), "subforest": "exchangeable"},
+            "subforest='exchangeable' has no effect with the source OutOfBag",
         ),
-        (FOREST, {"n_draws": 5}, "n_draws=5 has no effect with subforest='all', which draws no"),
     ],
 )
 def test_a_parameter_without_effect_is_warned_of(estimator, given, message):
@@ -77,9 +75,7 @@ def test_groups_that_make_folds_of_bags_are_named():
     [
         {},
         {"calibrate_on": "cv"},
-        {"subforest": "exchangeable", "n_draws": 3},
-        {"subforest": "joined", "n_draws": 2},
-        {"subforest": "random", "votes": "hard", "n_draws": "all"},
+        {"subforest": "exchangeable"},
         {"calibrate_on": "oob", "votes": "hard"},
         {"calibrate_on": OutOfBag("exchangeable")},
     ],
@@ -89,11 +85,13 @@ def test_what_has_an_effect_or_is_the_default_is_not_warned_of(given):
 
 
 def test_making_copying_and_searching_go_on():
-    model = CalibratedClassifier(FOREST, calibrate_on="cv", subforest="random", random_state=0)
+    model = CalibratedClassifier(
+        FOREST, calibrate_on="cv", subforest="exchangeable", random_state=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert clone(model).get_params()["subforest"] == "random"
-        model.set_params(n_draws=7)
+        assert clone(model).get_params()["subforest"] == "exchangeable"
+        model.set_params(votes="hard")
     grid = {"calibrate_on": ["oob", "cv"], "subforest": ["all", "exchangeable"]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

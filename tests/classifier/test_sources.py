@@ -534,7 +534,7 @@ def test_few_trees_that_are_certain_of_different_classes(k):
 
 
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("subforest", ["all", "exchangeable", "joined"])
+@pytest.mark.parametrize("subforest", ["all", "exchangeable"])
 @pytest.mark.parametrize(
     "ensemble",
     [
@@ -547,8 +547,6 @@ def test_few_trees_that_are_certain_of_different_classes(k):
 def test_with_few_trees_the_point_is_averaged_over_subforests_of_out_of_bag_size(
     ensemble, subforest, k
 ):
-    if subforest == "joined" and isinstance(ensemble, BaggingClassifier):
-        pytest.skip("joined needs leaves")
     X, y, new = data(k)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # out of bag for no tree

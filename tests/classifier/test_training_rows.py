@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
@@ -20,13 +19,10 @@ import vennforest
 from vennforest import (
     CalibratedClassifier,
     PlattScaling,
-    TransductiveClassifier,
     VennAbers,
-    cross_val_multiprobability,
 )
 from vennforest.calibrators import METHODS
 from vennforest.classifier import fitted
-from vennforest.joined import HonestForest
 from vennforest.tables import table_pipeline
 
 
@@ -130,11 +126,8 @@ def test_out_of_bag_rows_agree_with_the_forest():
     [
         {"calibrate_on": "holdout", "merge": "brier"},
         {"subforest": "exchangeable", "merge": "smooth"},
-        {"subforest": "joined", "merge": "log"},
-        {"calibrate_on": HonestForest(), "merge": "log"},
         {"calibrate_on": "cv", "cv": 3, "method": "venn"},
         {"calibrate_on": "cv", "cv": 3, "ensemble": False, "method": "venn"},
-        {"calibrate_on": "cv-forest", "cv": 3, "merge": "log"},
         {"estimator": BaggingClassifier(GaussianNB(), 20, random_state=0)},  # the pool
         {"calibrate_on": "cv", "cv": ShuffleSplit(3, random_state=0), "merge": "log"},
     ],
@@ -190,7 +183,6 @@ def test_what_cannot_be_said_is_refused_in_a_sentence():
     for ask in (
         lambda: model.oob_multiprobability_,
         lambda: model.predict_multiprobability(X),
-        lambda: cross_val_multiprobability(model, X, y),
     ):
         with pytest.raises(AttributeError, match=r"(platt|PlattScaling) gives no bounds: use"):
             ask()
@@ -230,54 +222,6 @@ def test_importances_are_of_the_columns():
     assert found.argmax() == 5
 
 
-def test_bounds_by_folds_are_those_of_models_fitted_to_the_rest():
-    X, y = data(90)
-    folds = KFold(3)
-    model = CalibratedClassifier(GaussianNB(), random_state=0, cv=3, merge="log")
-    bounds = cross_val_multiprobability(model, X, y, cv=folds)
-    for train, test in folds.split(X):
-        fitted = clone(model).fit(X[train], y[train])
-        slow = fitted.predict_multiprobability(X[test])
-        assert_array_equal(bounds.lower[test], slow.lower)
-        assert_array_equal(bounds.upper[test], slow.upper)
-    assert not hasattr(model, "classes_")
-    frame = pd.DataFrame(X, columns=list("vwxyz"))
-    again = cross_val_multiprobability(model, frame, list(y), cv=folds)
-    assert_array_equal(again.lower, bounds.lower)
-
-
-def test_folds_of_groups_reach_the_calibration_too():
-    X, y = data(80)
-    seen = []
-
-    class Watched(CalibratedClassifier):
-        def fit(self, X, y, sample_weight=None, **fit_params):
-            seen.append((fit_params["groups"], sample_weight))
-            return super().fit(X, y, sample_weight, **fit_params)
-
-    groups = np.repeat(np.arange(20), 4)
-    weight = np.linspace(0.5, 2, 80)
-    model = Watched(LogisticRegression(), cv=2, random_state=0, method="venn")
-    cross_val_multiprobability(model, X, y, groups=groups, cv=2, sample_weight=weight)
-    assert len(seen) == 2
-    assert not set(seen[0][0]) & set(seen[1][0])
-    assert len(np.concatenate([w for _, w in seen])) == 80
-
-
-def test_folds_that_do_not_fit_are_refused():
-    X, y = data(60)
-    model = CalibratedClassifier(GaussianNB(), cv=2, method="venn")
-    with pytest.raises(ValueError, match="cv must test every row exactly once"):
-        cross_val_multiprobability(model, X, y, cv=ShuffleSplit(2, random_state=0))
-    y[-20:] = "c"
-    with pytest.warns(UserWarning, match=r"lack the classes \['c'\]"):
-        bounds = cross_val_multiprobability(model, X, y, cv=KFold(3))
-    assert_array_equal(bounds.lower[-20:, 2], 0)
-    assert_array_equal(bounds.upper[-20:, 2], 1)
-    every = cross_val_multiprobability(TransductiveClassifier(GaussianNB()), X[:9], y[:9], cv=3)
-    assert len(every) == 9
-
-
 def test_a_table_with_text_is_answered_with_the_recipe():
     X, y = data(60)
     table = pd.DataFrame(X, columns=list("vwxyz")).assign(
@@ -298,22 +242,3 @@ def test_a_table_with_text_is_answered_with_the_recipe():
         CalibratedClassifier(table_pipeline(forest()), calibrate_on="holdout", holdout_size=60).fit(
             table, y
         )
-
-
-@pytest.mark.parametrize("n", [40, 900])
-def test_training_rows_are_warned_of_once_and_others_not(n):
-    X, y = data(n)
-    model = CalibratedClassifier(forest(), random_state=0).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.predict_proba(data(n, seed=1)[0])
-        model.predict_proba(X[:4])  # too few rows to tell
-    with pytest.warns(UserWarning, match="oob_probability_"):
-        model.predict_proba(X[n // 2 :])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.predict_proba(X)
-    folds = CalibratedClassifier(forest(), calibrate_on="cv", random_state=0).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        folds.predict_proba(X)

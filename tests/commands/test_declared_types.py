@@ -13,7 +13,7 @@ from vennforest.persistence import read_header
 TYPES = {
     "income": "number",
     "rate": "number",
-    "lab": "number 1,234.5",
+    "lab": "number",
     "seen": "date %d/%m/%Y",
     "ward": "category",
     "name": "drop",
@@ -27,9 +27,9 @@ def ugly(n=160, seed=0):
     lab = rng.gamma(2, 2, n).round(2)
     frame = pd.DataFrame(
         {
-            "income": [f"{v:,}.00 €" for v in income],
-            "rate": [f"{v}%" for v in rng.integers(0, 99, n) / 4],
-            "lab": ["<0.5" if v < 0.5 else str(v) for v in lab],
+            "income": [f"{v}.00" for v in income],
+            "rate": [f" {v}" for v in rng.integers(0, 99, n) / 4],
+            "lab": [str(v) for v in lab],
             "seen": [f"{1 + i % 12:02d}/{1 + i * 5 % 12:02d}/2021" for i in range(n)],
             "ward": rng.integers(1, 6, n).astype(str),
             "name": [f"Smith {i}" for i in range(n)],
@@ -44,11 +44,10 @@ def ugly(n=160, seed=0):
 
 def plain(frame):
     """The same table as one would have it: numbers and dates as such."""
-    euro = frame["income"].str.replace("[€,]", "", regex=True)
     return frame.assign(
-        income=euro.astype(float),
-        rate=frame["rate"].str.rstrip("%").astype(float) / 100,
-        lab=frame["lab"].str.lstrip("<").astype(float),
+        income=frame["income"].astype(float),
+        rate=frame["rate"].astype(float),
+        lab=frame["lab"].astype(float),
         seen=pd.to_datetime(frame["seen"], format="%d/%m/%Y"),
         smoker=frame["smoker"].map({"yes": True, "no": False}),
         ward=frame["ward"].astype("category"),
@@ -104,36 +103,13 @@ def test_the_model_is_that_of_the_plain_table(folder, tmp_path):
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
 
-def test_decimal_commas_in_files_with_semicolons(folder, tmp_path):
-    """Neither the reader of such files nor the declared format may read a comma twice."""
-    swap = str.maketrans(".,", ",.")
-
-    def german(frame):
-        return frame.assign(
-            income=frame["income"].str.translate(swap), rate=frame["rate"].str.translate(swap),
-            lab=frame["lab"].str.translate(swap),
-        )  # fmt: skip
-
-    german(ugly()).to_csv(tmp_path / "train.csv", index=False, sep=";")
-    german(ugly(40, seed=1)).to_csv(tmp_path / "new.csv", index=False, sep=";")
-    types = TYPES | {"lab": "number 1.234,5"}
-    (tmp_path / "t.json").write_text(json.dumps(types), "utf-8")
-    assert fit(tmp_path / "train.csv", tmp_path / "m.skops", "--types", tmp_path / "t.json") == 0
-    pd.testing.assert_frame_equal(
-        predicted(tmp_path / "m.skops", tmp_path / "new.csv", tmp_path),
-        predicted(folder / "m.skops", folder / "new.csv", tmp_path),
-        check_exact=True,
-    )
-
-
 def test_a_new_cell_that_does_not_fit_is_named(folder, tmp_path, capsys):
     frame = ugly(40, seed=1)
     frame.loc[17, "income"] = "12 $"
     frame.to_csv(tmp_path / "new.csv", index=False)
     command = ("predict", folder / "m.skops", tmp_path / "new.csv", "-o", tmp_path / "p.csv")
-    assert (
-        "column 'income' held numbers written like 1,234.5 € in training and now contains '12 $' "
-        "in row 18" in refused(capsys, *command, "--rows-at-once", 5)
+    assert "column 'income' held numbers in training and now contains '12 $' in row 18" in refused(
+        capsys, *command, "--rows-at-once", 5
     )
     assert not (tmp_path / "p.csv").exists()
 
@@ -156,32 +132,10 @@ def test_types_that_are_wrong_are_refused(folder, tmp_path, capsys, command):
     assert "the type of column 'lab' must be number, date" in said({"lab": "numeric"})
 
 
-def test_what_was_guessed_is_written_corrected_and_read(folder, tmp_path, capsys):
-    guessed = tmp_path / "types.json"
-    assert fit(folder / "train.csv", tmp_path / "a.skops", "--write-types", guessed) == 0
-    notes = capsys.readouterr().err
-    assert """--types '{"income": "number 1,234.5 €"}'""" in notes
-    types = json.loads(guessed.read_text("utf-8"))
-    assert types == {
-        "income": "text", "rate": "text", "lab": "text", "seen": "date %m/%d/%Y",
-        "ward": "number", "smoker": "text", "name": "drop",
-    }  # fmt: skip
-    assert fit(folder / "train.csv", tmp_path / "b.skops", "--types", guessed) == 0
-    pd.testing.assert_frame_equal(
-        predicted(tmp_path / "b.skops", folder / "new.csv", tmp_path),
-        predicted(tmp_path / "a.skops", folder / "new.csv", tmp_path),
-        check_exact=True,
-    )
-    guessed.write_text(json.dumps(types | {"income": "number 1,234.5 €", "name": "text"}), "utf-8")
-    assert fit(folder / "train.csv", tmp_path / "c.skops", "--types", guessed) == 0
-    assert read_header(tmp_path / "c.skops")["columns"]["name"] == "category"
-
-
 def test_show_says_how_cells_are_written(folder, capsys):
     assert run("show", folder / "m.skops") == 0
     out = capsys.readouterr().out
-    for part in ("'income' (number 1,234.5 €)", "'rate' (number 1234.5 %)", "'ward' (category)",
-                 "'seen' (date %d/%m/%Y)"):  # fmt: skip
+    for part in ("'ward' (category)", "'seen' (date %d/%m/%Y)"):
         assert part in out
     assert "name" not in read_header(folder / "m.skops")["types"]
 
@@ -195,7 +149,6 @@ def test_the_page_and_its_code_use_the_types(folder, tmp_path, capsys):
     assert summary["settings"]["types"] == {k: v for k, v in TYPES.items()
                                             if k not in ("seen", "name")}  # fmt: skip
     page = (tmp_path / "r.html").read_text("utf-8")
-    assert "are taken for the limit, 0.5." in page
     import re
     from html import unescape
 
@@ -217,5 +170,3 @@ def test_the_page_and_its_code_use_the_types(folder, tmp_path, capsys):
     assert run(*command) == 0
     error = refused(capsys, *command, "--types", folder / "t.json")
     assert "with --model columns are read as in its training: leave out --types" in error
-    error = refused(capsys, *command, "--write-types", tmp_path / "w.json")
-    assert "with --model no types are guessed, and --write-types has no meaning" in error

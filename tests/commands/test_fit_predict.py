@@ -18,7 +18,6 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import vennforest
-from vennforest import transductive as transductive
 from vennforest.cli import main
 from vennforest.persistence import read_header
 from vennforest.persistence.archive import FORMAT
@@ -569,24 +568,6 @@ def test_models_saved_in_python(tmp_path, capsys):
     assert "3 columns without names" in refused(capsys, *command)
     vennforest.save(vennforest.VennAbers().fit([0.1, 0.9], [0, 1]), model)
     assert "takes scores and no table" in refused(capsys, *command)
-
-
-def test_a_transductive_model_is_trained_once_for_each_row_and_label(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
-    fitted = vennforest.TransductiveClassifier(random_state=0).fit(X, y)
-    vennforest.save(fitted, tmp_path / "m.skops")
-    pd.DataFrame(X[:10], columns=["a", "b"]).to_csv(tmp_path / "n.csv", index=False)
-    trained = []
-    real = transductive._train
-    monkeypatch.setattr(transductive, "_train", lambda *a: trained.append(1) or real(*a))
-    output = tmp_path / "o.parquet"
-    assert run("predict", tmp_path / "m.skops", tmp_path / "n.csv", "-o", output) == 0
-    assert len(trained) == 20
-    out = pd.read_parquet(output)
-    bounds = fitted.predict_multiprobability(X[:10])
-    np.testing.assert_array_equal(out[["p(0)", "p(1)"]], fitted.predict_proba(X[:10]))
-    np.testing.assert_array_equal(out["lower"], bounds.lower[np.arange(10), out["label"]])
 
 
 class Foreign(GaussianNB):

@@ -1,4 +1,4 @@
-"""Text that spreadsheet programs take for formulas: as it is, or with an apostrophe on request."""
+"""Text that spreadsheet programs take for formulas: an apostrophe goes before them in CSV."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,9 @@ import pytest
 pd = pytest.importorskip("pandas")
 for extra in ("typer", "rich", "skrub", "pyarrow", "skops"):
     pytest.importorskip(extra)
+
+import pyarrow as pa  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
 
 from vennforest.cli import main  # noqa: E402
 from vennforest.tables.write import as_text  # noqa: E402
@@ -43,24 +46,19 @@ def run(*arguments):
     return main([str(argument) for argument in arguments])
 
 
-@pytest.mark.parametrize("data", ["d.csv", "d.parquet"])
-def test_on_request_an_output_holds_no_formula(folder, tmp_path, data):
-    output = tmp_path / "p.csv"
-    command = ["predict", folder / "m.skops", folder / data, "--id", "@id", "-o", output]
-    assert run(*command) == 0
-    plain = pd.read_csv(output, dtype=str)
-    assert plain.columns[0] == "@id" and set(plain["label"]) <= {"=yes", "-no"}
-    assert run(*command, "--no-formulas") == 0
-    escaped = pd.read_csv(output, dtype=str)
+@pytest.mark.parametrize("data", ["d.csv", "d.parquet", "view.parquet"])
+def test_an_output_of_text_holds_no_formula(folder, tmp_path, data):
+    if data == "view.parquet":  # a third type of text
+        table = pq.read_table(folder / "d.parquet")
+        at = table.column_names.index("@id")
+        table = table.set_column(at, "@id", table["@id"].cast(pa.string_view()))
+        pq.write_table(table, folder / data)
+    command = ["predict", folder / "m.skops", folder / data, "--id", "@id", "-o"]
+    assert run(*command, tmp_path / "p.csv") == 0
+    escaped = pd.read_csv(tmp_path / "p.csv", dtype=str)
     assert escaped["'@id"].iloc[:4].fillna("").tolist() == ["'" + EVIL, "-5", "", "plain"]
+    assert set(escaped["label"]) <= {"'=yes", "'-no"}
+    assert run(*command, tmp_path / "p.parquet") == 0
+    plain = pd.read_parquet(tmp_path / "p.parquet")  # text as it is
+    assert plain["@id"].iloc[0] == EVIL
     assert escaped["label"].tolist() == ["'" + label for label in plain["label"]]
-    pd.testing.assert_frame_equal(escaped.iloc[:, 2:], plain.iloc[:, 2:])  # numbers are the same
-
-
-def test_other_formats_hold_text_as_it_is(folder, tmp_path, capsys):
-    output = tmp_path / "p.parquet"
-    command = ["predict", folder / "m.skops", folder / "d.csv", "-o", output]
-    assert run(*command, "--no-formulas") == 2
-    assert "--no-formulas is for outputs of text, as .csv is, got 'p.parquet'" in (
-        capsys.readouterr().err
-    )

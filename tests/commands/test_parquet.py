@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 pd = pytest.importorskip("pandas")
-for extra in ("typer", "rich", "pyarrow", "duckdb"):
+for extra in ("typer", "rich", "pyarrow"):
     pytest.importorskip(extra)
 
 from vennforest import VennAbers  # noqa: E402

@@ -5,7 +5,7 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_classification, make_multilabel_classification
+from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
@@ -203,12 +203,3 @@ def test_models_without_independent_examples_are_refused(what):
         model = model.with_prior({0: 0.9})
     with pytest.raises(ValueError, match=what):
         threshold_for(model, precision=0.6)
-
-
-def test_a_model_of_several_labels_is_refused():
-    rows, labels = make_multilabel_classification(120, n_classes=3, random_state=0)
-    forest = RandomForestClassifier(10, random_state=0)
-    model = CalibratedClassifier(forest, calibrate_on="holdout", random_state=0).fit(rows, labels)
-    for label in (None, 1):
-        with pytest.raises(ValueError, match="use one of its label_classifiers_"):
-            threshold_for(model, recall=0.9, pos_label=label)

@@ -51,7 +51,7 @@ def test_pages_show_parts_that_are_there():
 
 
 def test_notebook_is_that_of_its_script(tmp_path):
-    sys.path.insert(0, str(ROOT / "scripts"))
+    sys.path.insert(0, str(ROOT / "tools"))
     try:
         from make_notebook import notebook
     finally:

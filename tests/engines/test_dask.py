@@ -14,12 +14,12 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 import vennforest
 from support.engine_data import CELLS, check_same, draw_scores, fit_rows, score_names
+from support.partitions import Partitions
 from vennforest import CalibratedClassifier, ScoreGrid
 from vennforest._validation import InputError
 from vennforest.calibrators.core.interface import METHODS
 from vennforest.engines import _forest
 from vennforest.engines import dask as engine
-from vennforest.sources import Partitions
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -152,25 +152,23 @@ def same_forest(model, alone, X):
 
 
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("per_tree", [1, 2])
 @pytest.mark.parametrize("subforest", ["all", "exchangeable"])
-def test_a_forest_over_partitions_is_that_of_one_machine(here, k, per_tree, subforest):
+def test_a_forest_over_partitions_is_that_of_one_machine(here, k, subforest):
     frame = features(k=k)
     parts = cut(frame, 60, 0, 90, 30)
     home = np.repeat([0, 2, 3, 4], [60, 90, 30, 60])
     kind = RandomForestClassifier if k == 2 else ExtraTreesClassifier
     forest = kind(10, max_depth=4)
-    source = Partitions(per_tree=per_tree, subforest=subforest)
-    model = CalibratedClassifier(forest, calibrate_on=source, random_state=3)
+    model = CalibratedClassifier(forest, subforest=subforest, random_state=3)
     got = engine.fit(model, parts, target="y")
     alone = CalibratedClassifier(
         forest,
-        calibrate_on=Partitions(home, per_tree=per_tree, subforest=subforest),
+        calibrate_on=Partitions(home, subforest),
         random_state=3,
     ).fit(frame[["u", "v", "w"]], frame["y"])
     assert np.array_equal(got.calibration_scores_, alone.calibration_scores_)
     same_forest(got, alone, features(seed=8)[["u", "v", "w"]])
-    assert got.calibrate_on_ == "Partitions"
+    assert got.calibrate_on_ == "partitions"
     assert "4 partitions" in got.calibrate_on_reason_
 
 
@@ -180,11 +178,10 @@ def test_counts_and_drawn_examples_say_what_all_rows_say(here, subforest, method
     monkeypatch.setattr(_forest, "MOST_DRAWN", 50)
     frame = features(300)
     home = np.repeat([0, 1, 2], [100, 150, 50])
-    source = Partitions(subforest=subforest)
     model = CalibratedClassifier(
         RandomForestClassifier(9, max_depth=3),
         method=method,
-        calibrate_on=source,
+        subforest=subforest,
         merge="log" if method != "isotonic" else "auto",
         random_state=1,
     )
@@ -251,10 +248,8 @@ def test_what_a_forest_over_partitions_refuses(here):
         fit(model, cut(frame.assign(y="no"), 50))
     with pytest.raises(InputError, match="column 'y' must contain numbers"):
         fit(model, cut(frame, 50), target="u", features=["y", "v"])
-    with pytest.raises(InputError, match='calibrate_on must be "auto" or Partitions'):
+    with pytest.raises(InputError, match='calibrate_on must be "auto" or "oob"'):
         fit(CalibratedClassifier(forest, calibrate_on="cv"), cut(frame, 50))
-    with pytest.raises(InputError, match='calibrate_on must be "auto" or Partitions'):
-        fit(CalibratedClassifier(forest, calibrate_on=Partitions(3)), cut(frame, 50))
     with pytest.raises(InputError, match="by must be left out where trees are grown on part"):
         fit(CalibratedClassifier(forest, by="u"), cut(frame, 50))
     with pytest.raises(InputError, match="model must be a CalibratedClassifier"):

@@ -12,11 +12,11 @@ from sklearn.ensemble import RandomForestClassifier
 
 import vennforest
 from support.engine_data import CELLS, check_same, draw_scores, fit_rows, score_names
+from support.partitions import Partitions
 from vennforest import CalibratedClassifier, MixedForestClassifier, ScoreGrid
 from vennforest._validation import InputError
 from vennforest.engines import _forest
 from vennforest.engines import spark as engine
-from vennforest.sources import Partitions
 
 pytestmark = pytest.mark.slow  # a session and its workers take longer than all else
 
@@ -108,25 +108,23 @@ def features(n=240, seed=7):
 
 
 @pytest.mark.parametrize(
-    ("kind", "per_tree", "subforest"),
+    ("kind", "subforest"),
     [
-        (RandomForestClassifier, 1, "all"),
-        (RandomForestClassifier, 2, "exchangeable"),
-        (MixedForestClassifier, 1, "all"),
-        (MixedForestClassifier, 2, "exchangeable"),
+        (RandomForestClassifier, "all"),
+        (RandomForestClassifier, "exchangeable"),
+        (MixedForestClassifier, "all"),
     ],
 )
-def test_a_forest_over_partitions_is_that_of_one_machine(spark, kind, per_tree, subforest):
+def test_a_forest_over_partitions_is_that_of_one_machine(spark, kind, subforest):
     frame = features()
     parts = cut(spark, frame, 60, 0, 90, 30)
     home = np.repeat([0, 2, 3, 4], [60, 90, 30, 60])
     forest = kind(10, max_depth=4) if kind is RandomForestClassifier else kind(10)
-    source = Partitions(per_tree=per_tree, subforest=subforest)
-    model = CalibratedClassifier(forest, calibrate_on=source, random_state=3)
+    model = CalibratedClassifier(forest, subforest=subforest, random_state=3)
     got = engine.fit(model, parts, target="y")
     alone = CalibratedClassifier(
         forest,
-        calibrate_on=Partitions(home, per_tree=per_tree, subforest=subforest),
+        calibrate_on=Partitions(home, subforest),
         random_state=3,
     ).fit(frame[["u", "v", "w"]].astype(np.float32), frame["y"])
     assert np.array_equal(got.calibration_scores_, alone.calibration_scores_)

@@ -48,7 +48,7 @@ def classifiers():
     for k in (2, 3):
         for method in METHODS:
             yield f"forest-{method}-{k}", CalibratedClassifier(FOREST, method=method), k
-        for subforest in ("all", "random", "exchangeable", "joined"):
+        for subforest in ("all", "exchangeable"):
             yield (
                 f"forest-venn-abers-{subforest}-{k}",
                 CalibratedClassifier(FOREST, method="venn-abers", subforest=subforest),

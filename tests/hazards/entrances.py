@@ -30,6 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 from hazards.drawn import DRAWN, ENTRIES, OwnEncoder, entries, one_class
 from hazards.table import HAZARDS as FIRST
 from hazards.table import Hazard, Rng, Verdict, coin, doubled, fit, forest, spelled
+from vennforest import Finding, audit
 
 
 def on_own_rows(model: Any, as_table: Callable[[Any], Any] = np.asarray) -> Callable[[Rng], Any]:
@@ -38,7 +39,7 @@ def on_own_rows(model: Any, as_table: Callable[[Any], Any] = np.asarray) -> Call
     def run(rng: Rng) -> Any:
         X, y = coin(rng)
         X = as_table(X)
-        return fit(FrozenEstimator(clone(model).fit(X, y)), X, y)
+        return audit(FrozenEstimator(clone(model).fit(X, y)), X, y)
 
     return run
 
@@ -50,46 +51,47 @@ def on_half(model: Any) -> Callable[[Rng], Any]:
         X, y = coin(rng, 600)
         others, of_others = coin(rng, 300)
         model.fit(np.vstack([X[:300], others]), np.concatenate([y[:300], of_others]))
-        return fit(FrozenEstimator(model), X, y)
+        return audit(FrozenEstimator(model), X, y)
 
     return run
 
 
-def linear_elsewhere(rng: Rng) -> None:
-    """Calibrate frozen models on other rows than theirs."""
-    for model in (LogisticRegression(), GaussianNB()):
-        fit(FrozenEstimator(model.fit(*coin(rng))), *coin(rng))
+def linear_elsewhere(rng: Rng) -> list[Finding]:
+    """Audit frozen models on other rows than theirs."""
     X, y = coin(rng)
-    fit(FrozenEstimator(LogisticRegression().fit(sparse.csr_array(X), y)), *coin(rng))
+    models = [model.fit(*coin(rng)) for model in (LogisticRegression(), GaussianNB())]
+    models.append(LogisticRegression().fit(sparse.csr_array(X), y))
+    return [finding for model in models for finding in audit(FrozenEstimator(model), *coin(rng))]
 
 
 def changed_later(model: Any, change: Callable[[Any, Rng], Any]) -> Callable[[Rng], Any]:
-    """Return what changes a frozen model after it was calibrated, and asks for probabilities."""
+    """Return what changes a frozen model after it was calibrated, and audits it."""
 
     def run(rng: Rng) -> Any:
         own = clone(model).fit(*coin(rng))
-        calibrated = fit(FrozenEstimator(own), *coin(rng))
+        X, y = coin(rng)
+        calibrated = fit(FrozenEstimator(own), X, y)
         change(own, rng)
-        return calibrated.predict_proba(coin(rng)[0])
+        return audit(calibrated, X, y)
 
     return run
 
 
 def edited_fold(rng: Rng) -> Any:
-    """Change the model of a fold, and ask for probabilities."""
-    calibrated = fit(LogisticRegression(), *coin(rng))
+    """Change the model of a fold, and audit the classifier."""
+    X, y = coin(rng)
+    calibrated = fit(LogisticRegression(), X, y)
     calibrated.estimators_[0].coef_[:] = 0
-    return calibrated.predict_proba(coin(rng)[0])
+    return audit(calibrated, X, y)
 
 
-def unchanged(rng: Rng) -> None:
-    """Ask for probabilities several times, also after a round trip."""
-    for model in (SGDClassifier(loss="log_loss"), GradientBoostingClassifier(n_estimators=5)):
-        frozen = FrozenEstimator(make_pipeline(StandardScaler(), model).fit(*coin(rng)))
-        calibrated = fit(frozen, *coin(rng))
-        for one in (calibrated, pickle.loads(pickle.dumps(calibrated))):
-            one.predict_proba(coin(rng)[0])
-            one.predict_multiprobability(coin(rng)[0])
+def unchanged(rng: Rng) -> list[Finding]:
+    """Audit a classifier after a prediction and a round trip."""
+    X, y = coin(rng)
+    model = make_pipeline(StandardScaler(), SGDClassifier(loss="log_loss")).fit(*coin(rng))
+    calibrated = fit(FrozenEstimator(model), X, y)
+    calibrated.predict_proba(coin(rng)[0])
+    return audit(pickle.loads(pickle.dumps(calibrated)), X, y)
 
 
 def frozen_encoder(last: Any, in_columns: bool = False) -> Callable[[Rng], Any]:
@@ -98,17 +100,16 @@ def frozen_encoder(last: Any, in_columns: bool = False) -> Callable[[Rng], Any]:
     def run(rng: Rng) -> Any:
         X, y = rng.integers(0, 30, (200, 1)).astype(str), coin(rng)[1]
         step = FrozenEstimator(OwnEncoder().fit(X, y))
-        return fit(
-            make_pipeline(make_column_transformer((step, [0])) if in_columns else step, last), X, y
-        )
+        first = make_column_transformer((step, [0])) if in_columns else step
+        return audit(make_pipeline(first, last), X, y)
 
     return run
 
 
-def frozen_scaler(rng: Rng) -> None:
-    """Calibrate a model behind a frozen step that sees no labels."""
+def frozen_scaler(rng: Rng) -> list[Finding]:
+    """Audit a model behind a frozen step that sees no labels."""
     step = FrozenEstimator(StandardScaler().fit(coin(rng, d=2)[0]))
-    fit(make_pipeline(make_column_transformer((step, [0, 1])), GaussianNB()), *coin(rng))
+    return audit(make_pipeline(make_column_transformer((step, [0, 1])), GaussianNB()), *coin(rng))
 
 
 def written(X: Any, y: Any, folder: str, **columns: Any) -> Path:
@@ -233,7 +234,7 @@ ENTERED = [
                 DecisionTreeClassifier(max_depth=6, random_state=0), sparse.csr_array
             ),
         },
-        Verdict("warned", "trained on the rows"),
+        Verdict("found", "trained on these rows"),
         linear_elsewhere,
     ),
     Hazard(
@@ -243,7 +244,7 @@ ENTERED = [
             "tree": on_half(DecisionTreeClassifier(min_samples_leaf=3, random_state=0)),
             "histograms": on_half(HistGradientBoostingClassifier(random_state=0)),
         },
-        Verdict("warned", "trained on the rows"),
+        Verdict("found", "trained on these rows"),
     ),
     Hazard(
         "models changed later",
@@ -259,7 +260,7 @@ ENTERED = [
             ),
             "edited": edited_fold,
         },
-        Verdict("warned", "fitted again or changed"),
+        Verdict("found", "fitted again or changed"),
         unchanged,
     ),
     Hazard(
@@ -270,7 +271,7 @@ ENTERED = [
             "folds": frozen_encoder(GaussianNB()),
             "columns": frozen_encoder(forest(), in_columns=True),
         },
-        Verdict("refused", "learns from labels"),
+        Verdict("found", "learns from labels"),
         frozen_scaler,
     ),
 ]

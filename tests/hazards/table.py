@@ -38,15 +38,18 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
-from vennforest import CalibratedClassifier, VennAbers
+from vennforest import CalibratedClassifier, VennAbers, audit
 
 Rng = np.random.Generator
-Outcome = Literal["refused", "warned", "right"]
+Outcome = Literal["refused", "warned", "right", "found"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What has to happen: an error or a warning whose text has ``match``, or a right answer."""
+    """What has to happen: a right answer, or ``match`` is in an error, a warning or a finding.
+
+    Errors, warnings and right answers are those of ``fit``, findings those of ``audit``.
+    """
 
     outcome: Outcome
     match: str = ""
@@ -57,7 +60,8 @@ class Hazard:
     """A fault, the ways in which it can reach the library, and the verdict for each.
 
     ``ways`` are named functions of a random generator; one whose verdict is "right" returns whether
-    its answer is right. ``honest`` is the same call without the fault.
+    its answer is right, and one whose verdict is "found" the findings of an audit. ``honest`` is
+    the same call without the fault.
     """
 
     name: str
@@ -131,12 +135,32 @@ def patients(rng: Rng) -> tuple[Any, Any]:
     return np.column_stack([of, X]), rng.integers(0, 2, 60)[of]
 
 
+def visits(rng: Rng) -> tuple[Any, Any]:
+    """Return five visits of each patient with values of their own, and the patient's number."""
+    patient = np.repeat(np.arange(60), 5)
+    return np.column_stack([patient, rng.normal(size=(300, 5))]), rng.integers(0, 2, 60)[patient]
+
+
+def steep(rng: Rng) -> tuple[Any, Any]:
+    """Return labels that a column explains but for a few errors."""
+    X = rng.normal(size=(200, 5))
+    return X, (X[:, 0] + 0.2 * rng.normal(size=200) > 0).astype(int)
+
+
 def several(make: Callable[[Rng], tuple[Any, Any]]) -> dict[str, Callable[[Rng], Any]]:
     """Return the ways of a table: into a forest, into folds, as a data frame."""
     return {
         "fit": lambda rng: fit(forest(), *make(rng)),
         "folds": lambda rng: fit(GaussianNB(), *make(rng)),
         "data frame": lambda rng: fit(forest(), pd.DataFrame((m := make(rng))[0]), m[1]),
+    }
+
+
+def audited(make: Callable[[Rng], tuple[Any, Any]]) -> dict[str, Callable[[Rng], Any]]:
+    """Return the ways of a table into an audit: as an array and as a data frame."""
+    return {
+        "array": lambda rng: audit(forest(), *make(rng)),
+        "data frame": lambda rng: audit(forest(), pd.DataFrame((m := make(rng))[0]), m[1]),
     }
 
 
@@ -170,35 +194,54 @@ class Uncopied(GaussianNB):
         return self
 
 
-COPIES = Verdict("warned", "copy or near-copy")
+COPIES = Verdict("warned", "exact copies")
+NEAR_COPIES = Verdict("found", "near-copy")
 
 HAZARDS = [
     Hazard("exact copies", "every row twice", several(doubled), COPIES),
+    Hazard("oversampling", "rare rows repeated before fit", several(oversampled), COPIES),
     Hazard(
         "exact copies with a number",
         "every row twice beside a column that numbers the rows",
-        several(lambda rng: (numbered((m := doubled(rng))[0], rng), m[1])),
-        COPIES,
-        lambda rng: fit(forest(), numbered((m := coin(rng))[0], rng), m[1]),
+        audited(lambda rng: (numbered((m := doubled(rng))[0], rng), m[1])),
+        NEAR_COPIES,
+        lambda rng: audit(forest(), numbered((m := coin(rng))[0], rng), m[1]),
     ),
     Hazard(
         "near-copies",
         "every row twice, changed by .001",
-        several(lambda r: doubled(r, 1e-3)),
-        COPIES,
+        audited(lambda r: doubled(r, 1e-3)),
+        NEAR_COPIES,
     ),
     Hazard(
         "several visits",
         "visits of the same patients, with the patient's number as a feature",
-        several(patients),
-        COPIES,
+        audited(patients),
+        NEAR_COPIES,
     ),
-    Hazard("oversampling", "rare rows repeated before fit", several(oversampled), COPIES),
+    Hazard(
+        "repeated IDs",
+        "visits of the same patients with other values each, and the patient's number",
+        audited(visits),
+        Verdict("found", "repeated ID"),
+        lambda rng: audit(
+            forest(), np.column_stack([rng.integers(18, 90, 200), (m := coin(rng))[0]]), m[1]
+        ),
+    ),
+    Hazard(
+        "leaking columns",
+        "a column that was recorded after the outcome",
+        audited(
+            lambda rng: (np.column_stack([(m := coin(rng))[0], 3 * m[1] + rng.random(200)]), m[1])
+        ),
+        Verdict("found", "recorded after the outcome"),
+        lambda rng: audit(forest(), *steep(rng)),
+    ),
     Hazard(
         "SMOTE",
         "rare rows made from others before fit",
-        several(between),
-        Verdict("warned", "SMOTE"),
+        audited(between),
+        Verdict("found", "SMOTE"),
     ),
     Hazard(
         "balancing weights",
@@ -233,7 +276,7 @@ HAZARDS = [
         "a frozen model and its own training rows",
         "FrozenEstimator(model.fit(X, y)) calibrated on the same X and y",
         {
-            name: lambda rng, model=model: fit(
+            name: lambda rng, model=model: audit(
                 FrozenEstimator(clone(model).fit(*(m := coin(rng)))), *m
             )
             for name, model in {
@@ -241,8 +284,8 @@ HAZARDS = [
                 "pipeline": make_pipeline(StandardScaler(), DecisionTreeClassifier()),
             }.items()
         },
-        Verdict("warned", "trained on the rows"),
-        lambda rng: fit(
+        Verdict("found", "trained on these rows"),
+        lambda rng: audit(
             FrozenEstimator(GradientBoostingClassifier(n_estimators=30).fit(*coin(rng))), *coin(rng)
         ),
     ),

@@ -1,8 +1,6 @@
 """Every hazard, by every way in, is refused, warned of or answered rightly; honest calls pass."""
 
-import runpy
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,6 +30,8 @@ def test_a_hazard_is_not_silent(hazard, way):
     elif verdict.outcome == "warned":
         with pytest.warns(UserWarning, match=verdict.match):
             run(rng)
+    elif verdict.outcome == "found":
+        assert verdict.match in " ".join(finding.message for finding in run(rng))
     else:
         assert run(rng) is True or run(rng) == np.True_
 
@@ -42,10 +42,6 @@ def test_a_hazard_is_not_silent(hazard, way):
 def test_the_same_call_without_the_fault_passes(hazard):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        hazard.honest(np.random.default_rng(12))
-
-
-def test_the_page_is_that_of_the_table():
-    docs = Path(__file__).parents[2] / "docs"
-    made = runpy.run_path(str(docs / "make_hazards.py"))["page"]()
-    assert (docs / "hazards.md").read_text("utf-8") == made
+        result = hazard.honest(np.random.default_rng(12))
+    if hazard.verdict.outcome == "found":
+        assert result == []

@@ -14,7 +14,7 @@ import vennforest
 from support.forging import save_spoilt
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
-from vennforest.monitoring import Monitor, ProtectedClassifier
+from vennforest.monitoring import Monitor
 
 
 def draw(rng, n, shift=0.0, k=2):
@@ -32,7 +32,7 @@ def make(name, k=2):
         return CalibratedClassifier(linear).fit(X, y)
     if name == "margins":
         return CalibratedClassifier(SVC(), calibrate_on="holdout", random_state=0).fit(X, y)
-    options = {"subforest": "exchangeable", "n_draws": 3} if name == "draws" else {}
+    options = {"subforest": "exchangeable"} if name == "draws" else {}
     source = "oob" if name == "draws" else name
     return CalibratedClassifier(forest, calibrate_on=source, random_state=0, **options).fit(X, y)
 
@@ -312,8 +312,6 @@ def test_fit_refuses():
         Monitor(make("holdout").with_prior({"a": 0.2, "b": 0.8})).fit()
     with pytest.raises(InputError, match='calibrate_on must not be "training"'):
         Monitor(CalibratedClassifier(forest, calibrate_on="training").fit(X, y)).fit()
-    with pytest.raises(InputError, match="got a ProtectedClassifier: watch its model"):
-        Monitor(ProtectedClassifier(weighted)).fit(X, y)
     with pytest.raises(NotFittedError):
         Monitor().update_scores([0.1], [0])
     with pytest.raises(NotFittedError):

@@ -1,11 +1,9 @@
-"""Decisions and conformal p-values from their definitions, slowly."""
+"""Decisions and thresholds from their definitions, slowly."""
 
 import itertools
 import math
 from fractions import Fraction
 from math import comb
-
-import numpy as np
 
 
 def vertices(low, high):
@@ -25,43 +23,6 @@ def vertices(low, high):
 def expected(p, costs):
     """Expected cost of every decision, in fractions."""
     return [sum(q * row[d] for q, row in zip(p, costs, strict=True)) for d in range(len(costs[0]))]
-
-
-def cautious(low, high, costs, p):
-    """The first decision of the least largest cost; of equals that of the least cost under p."""
-    every = [expected(v, costs) for v in vertices(low, high)]
-    worst = [max(one[d] for one in every) for d in range(len(costs[0]))]
-    mean = expected(p, costs)
-    return min(range(len(worst)), key=lambda d: (worst[d], mean[d], d))
-
-
-def safe(low, high, costs):
-    """The first decision that costs least at every corner, so everywhere; -1: none."""
-    every = [expected(v, costs) for v in vertices(low, high)]
-    for d in range(len(costs[0])):
-        if all(one[d] == min(one) for one in every):
-            return d
-    return -1
-
-
-def p_values(scores, y, new, k, conditional, boundary=0.5):
-    """Conformal p-values (m, k), one by one, scores in exact fractions."""
-
-    def goes(score, label):
-        if np.ndim(score) == 0:
-            own = Fraction(float(score)) - Fraction(boundary)
-            return own if label == 1 else -own
-        return Fraction(float(score[label]))
-
-    values = np.empty((len(new), k))
-    for i, score in enumerate(new):
-        for label in range(k):
-            own = goes(score, label)
-            others = [
-                goes(s, c) for s, c in zip(scores, y, strict=True) if not conditional or c == label
-            ]
-            values[i, label] = Fraction(1 + sum(o <= own for o in others), 1 + len(others))
-    return values
 
 
 def tail(k, n, share):

@@ -1,7 +1,6 @@
 """Martingales of a stream straight from their formulas, in plain Python and exact fractions."""
 
 import itertools
-import math
 from fractions import Fraction
 
 MASK = 2**64 - 1
@@ -143,51 +142,3 @@ def overlap(one, other):
     """Share of the first interval that lies in the second."""
     common = min(one[1], other[1]) - max(one[0], other[0])
     return max(common, Fraction(0)) / (one[1] - one[0])
-
-
-def recalibrated(p, sharpness, shift):
-    """Probabilities in proportion to p ** sharpness * exp(shift)."""
-    raised = [v**sharpness * math.exp(s) for v, s in zip(p, shift, strict=True)]
-    return [v / sum(raised) for v in raised]
-
-
-def protected(p, codes, experts, jumps, wait):
-    """Probabilities of the mixture over every sequence of experts: prior times likelihood.
-
-    A sequence follows the model till some step, or for ever, and then an expert, which may change
-    before every example. Every sequence is written out.
-    """
-    n = len(p)
-    sequences = [(0.5, ("own",) * n)]
-    for jump in jumps:
-        for begin in range(n + 1):
-            chance = 0.5 / len(jumps)
-            for t in range(begin):
-                chance *= 1 - 1 / (t + wait)
-            if begin < n:
-                chance /= begin + wait
-            for tail in itertools.product(range(len(experts)), repeat=n - begin):
-                prior = chance / (len(experts) if tail else 1)
-                for one, other in itertools.pairwise(tail):
-                    prior *= (1 - jump) * (one == other) + jump / len(experts)
-                sequences.append((prior, ("own",) * begin + tail))
-    answers = [
-        {"own": row, **{e: recalibrated(row, *how) for e, how in enumerate(experts)}} for row in p
-    ]
-    out = []
-    for t in range(n):
-        weights = [
-            prior * math.prod(answers[s][who[s]][codes[s]] for s in range(t))
-            for prior, who in sequences
-        ]
-        out.append(
-            [
-                sum(
-                    w * answers[t][who[t]][c]
-                    for w, (_, who) in zip(weights, sequences, strict=True)
-                )
-                / sum(weights)
-                for c in range(len(p[t]))
-            ]
-        )
-    return out

@@ -35,7 +35,6 @@ SOURCES = [
     {"calibrate_on": "holdout"},
     {"calibrate_on": "cv", "cv": 3},
     {"calibrate_on": "cv", "cv": 3, "ensemble": False},
-    {"calibrate_on": "cv-forest", "cv": 2},
     {"method": "platt"},
     {"method": "none"},
     {"method": "venn"},

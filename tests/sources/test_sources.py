@@ -2,7 +2,6 @@
 
 import hashlib
 import struct
-import sys
 import warnings
 from types import SimpleNamespace
 
@@ -22,8 +21,8 @@ from sklearn.tree import DecisionTreeClassifier
 from oracles import formulas as oracle
 from vennforest import CalibratedClassifier, Venn, VennAbers
 from vennforest.sources import model_scores
-from vennforest.sources.base import _alike, _has_rows
-from vennforest.sources.row_hashes import draw_examples, draw_subsets, hash_rows
+from vennforest.sources.base import _has_rows
+from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 
 def data(k=2, n=90, seed=0, d=4):
@@ -62,18 +61,8 @@ def hash_by_hand(row, kind):
     return h
 
 
-def draws_by_hand(h, seed, n_draws, n):
-    h = mixed(h ^ mixed((seed + 0x9E3779B97F4A7C15) % 2**64))
-    return [(mixed((h + draw) % 2**64) >> 32) * n >> 32 for draw in range(n_draws)]
-
-
-def test_subsets_are_the_trees_with_the_smallest_hashed_numbers():
-    hashes = np.random.default_rng(1).integers(0, 2**64, 40, dtype=np.uint64)
-    sizes = np.arange(40) % 8
-    picked = draw_subsets(hashes, 5, sizes, 7)
-    for h, size, row in zip(hashes.tolist(), sizes, picked, strict=True):
-        keys = draws_by_hand(h, 5, 7, 2**31)
-        assert sorted(np.argsort(keys, kind="stable")[:size]) == np.flatnonzero(row).tolist()
+def draw_by_hand(h, seed, n):
+    return (mixed(mixed(h ^ mixed((seed + 0x9E3779B97F4A7C15) % 2**64))) >> 32) * n >> 32
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -93,9 +82,8 @@ def test_the_hash_is_the_one_described_on_every_machine(kind):
     shuffled = sparse.csr_array((X[X != 0], columns, pointers), X.shape)[:, ::-1][:, ::-1]
     for same in (sparse.csr_array(X), sparse.csc_matrix(X), sparse.coo_array(X), shuffled):
         assert hash_rows(same).tolist() == expected
-    drawn = draw_examples(hash_rows(X), 2**31 - 5, 3, 1000)
-    by_hand = [draws_by_hand(h, 2**31 - 5, 3, 1000) for h in expected]
-    assert_array_equal(drawn.T, by_hand)
+    drawn = draw_examples(hash_rows(X), 2**31 - 5, 1000)
+    assert drawn.tolist() == [draw_by_hand(h, 2**31 - 5, 1000) for h in expected]
 
 
 def test_rows_with_text_are_hashed_whatever_the_others_hold():
@@ -141,27 +129,14 @@ def test_draws_are_uniform_and_differ_with_the_seed():
     rng = np.random.default_rng(0)
     hashes = hash_rows(rng.normal(size=(100_000, 3)).astype(np.float32))
     for seed in (0, 1, 2**31 - 2):
-        for draw in draw_examples(hashes, seed, 2, 97):
-            assert stats.chisquare(np.bincount(draw, minlength=97)).pvalue > 1e-3
-    # Rows that differ in one bit, seeds and draws that follow each other: independent
+        draw = draw_examples(hashes, seed, 97)
+        assert stats.chisquare(np.bincount(draw, minlength=97)).pvalue > 1e-3
+    # Rows that differ in one bit, and seeds that follow each other: independent
     near = hash_rows(np.arange(100_000, dtype=np.float32)[:, None])
-    first, second = draw_examples(near, 0, 2, 10)
-    other = draw_examples(near, 1, 1, 10)[0]
-    for a, b in ((first, second), (first, other), (first[1:], first[:-1])):
+    first, other = draw_examples(near, 0, 10), draw_examples(near, 1, 10)
+    for a, b in ((first, other), (first[1:], first[:-1])):
         table = np.bincount(10 * a + b, minlength=100)
         assert stats.chisquare(table).pvalue > 1e-3
-
-
-def test_subsets_have_their_size_and_are_uniform():
-    hashes = hash_rows(np.random.default_rng(0).normal(size=(20_000, 2)))
-    sizes = np.arange(20_000) % 8
-    picked = draw_subsets(hashes, 0, sizes, 7)
-    assert_array_equal(picked.sum(axis=1), sizes)
-    pairs = picked[sizes == 2]
-    number = pairs @ (1 << np.arange(7))
-    counts = np.unique(number, return_counts=True)[1]
-    assert len(counts) == 21
-    assert stats.chisquare(counts).pvalue > 1e-3
 
 
 # --- out of bag by hand ----------------------------------------------------------------------
@@ -180,11 +155,11 @@ def column(scores):
     return scores[:, 1] if scores.shape[1] == 2 else scores
 
 
-def drawn_for(model, new, n, n_draws=1):
-    """The calibration examples drawn for rows, shape (n_draws, m)."""
+def drawn_for(model, new, n):
+    """The calibration examples drawn for rows, shape (m,)."""
     hashes = [hash_by_hand(row, np.float32) for row in new.astype(np.float32).tolist()]
     seed = model._state.folds[0].scorer.seed
-    return np.array([draws_by_hand(h, seed, n_draws, n) for h in hashes]).T
+    return np.array([draw_by_hand(h, seed, n) for h in hashes])
 
 
 def oracle_row(model, row, trees, votes="soft"):
@@ -218,7 +193,7 @@ def test_exchangeable_predictions_are_those_of_one_left_out_example(make, votes,
     assert_array_equal(model.calibration_scores_, column(scores))
     assert_array_equal(model.calibration_y_, y[kept])
     m, p = model.predict_multiprobability(new), model.predict_proba(new)
-    chosen = drawn_for(model, new, len(kept))[0]
+    chosen = drawn_for(model, new, len(kept))
     for i, r in enumerate(chosen):
         own = oracle_row(model, new[i], trees_of[r], votes)
         expected = bounds_without(make, scores, y[kept], range(k), r, own)
@@ -227,108 +202,28 @@ def test_exchangeable_predictions_are_those_of_one_left_out_example(make, votes,
         assert_allclose(p[i], expected.merge("log")[0], rtol=0, atol=1e-12)
 
 
-def test_the_smooth_point_is_clipped_into_the_bounds_without_the_example():
+def test_without_a_method_a_forest_answers_with_all_its_trees():
     X, y, new = data()
-    model = CalibratedClassifier(
-        forest(), subforest="exchangeable", merge="smooth", random_state=0
-    ).fit(X, y)
-    scores, kept, trees_of = calibration_set(model, X, "soft")
-    everyone = VennAbers().fit(scores[:, 1], y[kept])
-    p = model.predict_proba(new)
-    for i, r in enumerate(drawn_for(model, new, len(kept))[0]):
-        own = np.array(
-            oracle.forest_scores(model.estimator_, new[i : i + 1], [trees_of[r]], "soft")
-        )
-        expected = bounds_without(VennAbers, scores, y[kept], [0, 1], r, own)
-        smooth = everyone.predict_smooth(own[:, 1])
-        assert_allclose(p[i], expected.merge("smooth", smooth)[0], atol=1e-12)
-
-
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("method", ["venn-abers", "venn", "platt", "none"])
-def test_repeated_draws_are_averaged(k, method):
-    X, y, new = data(k, n=40)
-    draws = 3
-    common = {"method": method, "subforest": "exchangeable", "merge": "brier", "random_state": 0}
-    model = CalibratedClassifier(forest(), n_draws=draws, **common).fit(X, y)
-    every = CalibratedClassifier(forest(), n_draws="all", **common).fit(X, y)
-    scores, kept, trees_of = calibration_set(model, X, "soft")
-    assert_array_equal(model.calibration_scores_, every.calibration_scores_)
-
-    def answer(i, r):
-        own = np.array(
-            oracle.forest_scores(model.estimator_, new[i : i + 1], [trees_of[r]], "soft")
-        )
-        if method in ("platt", "none"):
-            return [model.calibrator_.predict_proba(column(own))[0]]
-        make = {"venn-abers": VennAbers, "venn": Venn}[method]
-        m = bounds_without(make, scores, y[kept], range(k), r, own)
-        return [m.merge("brier")[0], m.lower[0], m.upper[0]]
-
-    chosen = drawn_for(model, new, len(kept), draws)
-    for fitted, examples in (
-        (model, chosen.T),
-        (every, np.tile(np.arange(len(kept)), (len(new), 1))),
-    ):
-        expected = [
-            np.mean([answer(i, r) for r in rs], axis=0) for i, rs in enumerate(examples[:12])
-        ]
-        found = [fitted.predict_proba(new[:12])]
-        if method in ("venn-abers", "venn"):
-            m = fitted.predict_multiprobability(new[:12])
-            found += [m.lower, m.upper]
-        assert_allclose(np.array(found).transpose(1, 0, 2), expected, rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_all_draws_in_pieces_are_the_same(monkeypatch, k):
-    X, y, new = data(k, n=40)
-    model = CalibratedClassifier(
-        forest(10), subforest="exchangeable", merge="log", n_draws="all", random_state=0
-    ).fit(X, y)
-    expected = model.predict_proba(new)
-    monkeypatch.setattr(sys.modules["vennforest.sources.out_of_bag"], "SCORES_AT_ONCE", 300)
-    assert_allclose(model.predict_proba(new), expected, atol=1e-12)
-
-
-def test_all_trees_and_as_many_at_random():
-    X, y, new = data()
-    whole = CalibratedClassifier(forest(), method="none", subforest="all").fit(X, y)
-    assert_array_equal(whole.predict_proba(new)[:, 1], whole.estimator_.predict_proba(new)[:, 1])
-    once = CalibratedClassifier(forest(), subforest="all", random_state=0).fit(X, y)
-    often = CalibratedClassifier(forest(), subforest="all", n_draws=5, random_state=0).fit(X, y)
-    assert_array_equal(once.predict_proba(new), often.predict_proba(new))
-    model = CalibratedClassifier(forest(), method="none", subforest="random", random_state=0)
-    model.fit(X, y)
-    _, kept, trees_of = calibration_set(model, X, "soft")
-    chosen = drawn_for(model, new, len(kept))[0]
-    hashes = hash_rows(new.astype(np.float32))
-    sizes = np.array([len(trees_of[r]) for r in chosen])
-    picked = draw_subsets(hashes, model._state.folds[0].scorer.seed + 1, sizes, 25)
-    expected = oracle.forest_scores(
-        model.estimator_, new, [np.flatnonzero(row).tolist() for row in picked], "soft"
-    )
-    assert_allclose(model.predict_proba(new), expected, rtol=0, atol=1e-12)
+    model = CalibratedClassifier(forest(), method="none", subforest="all").fit(X, y)
+    assert_array_equal(model.predict_proba(new)[:, 1], model.estimator_.predict_proba(new)[:, 1])
 
 
 # --- a row's answer is its own ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("subforest", ["exchangeable", "random", "all", "joined"])
-@pytest.mark.parametrize("n_draws", [1, 2, "all"])
-def test_a_row_is_answered_alike_in_any_company_and_container(subforest, n_draws):
+@pytest.mark.parametrize("subforest", ["exchangeable", "all"])
+def test_a_row_is_answered_alike_in_any_company_and_container(subforest):
     X, y, new = data()
     new[0, :2] = 0.0
     names = list("abcd")
-    model = CalibratedClassifier(
-        forest(), subforest=subforest, n_draws=n_draws, merge="log", random_state=0
-    ).fit(X, y)
+    model = CalibratedClassifier(forest(), subforest=subforest, merge="log", random_state=0).fit(
+        X, y
+    )
     expected = model.predict_proba(new)
     order = np.random.default_rng(0).permutation(len(new))
-    tolerance = 1e-12 if n_draws == "all" else 0  # sums of a matrix product
-    assert_allclose(model.predict_proba(new[order]), expected[order], rtol=0, atol=tolerance)
+    assert_allclose(model.predict_proba(new[order]), expected[order], rtol=0, atol=0)
     alone = np.vstack([model.predict_proba(new[i : i + 1]) for i in range(len(new))])
-    assert_allclose(alone, expected, rtol=0, atol=tolerance)
+    assert_allclose(alone, expected, rtol=0, atol=0)
     negative = new.copy()
     negative[0, :2] = -0.0
     read_only = new.copy()
@@ -343,16 +238,16 @@ def test_a_row_is_answered_alike_in_any_company_and_container(subforest, n_draws
         sparse.csr_array(new),
         sparse.csc_matrix(new),
     ):
-        assert_allclose(model.predict_proba(same), expected, rtol=0, atol=tolerance)
+        assert_allclose(model.predict_proba(same), expected, rtol=0, atol=0)
     model.set_params(n_jobs=2)
-    assert_allclose(model.predict_proba(new), expected, rtol=0, atol=tolerance)
+    assert_allclose(model.predict_proba(new), expected, rtol=0, atol=0)
     for frame in (pd.DataFrame, pl.DataFrame):
         X_named, new_named = (frame({c: a[:, j] for j, c in enumerate(names)}) for a in (X, new))
         named = CalibratedClassifier(
-            forest(), subforest=subforest, n_draws=n_draws, merge="log", random_state=0, n_jobs=2
+            forest(), subforest=subforest, merge="log", random_state=0, n_jobs=2
         ).fit(X_named, y)
         assert list(named.feature_names_in_) == names
-        assert_allclose(named.predict_proba(new_named), expected, rtol=0, atol=tolerance)
+        assert_allclose(named.predict_proba(new_named), expected, rtol=0, atol=0)
 
 
 def test_over_many_rows_the_left_out_examples_are_uniform():
@@ -437,16 +332,6 @@ def test_a_class_that_a_model_does_not_know_has_the_least_score(known, method):
             assert_array_equal(scores[:, j], own[:, known.index(label)])
         else:
             assert_array_equal(scores[:, j], 0 if method == "predict_proba" else own.min(axis=1))
-
-
-def test_sparse_tables_are_alike_up_to_rounding():
-    table = sparse.csr_array([[0.0, 1, 0], [2, 0, 0]])
-    assert _alike(table, table.copy())
-    assert _alike(table, table * (1 + 1e-9))
-    assert not _alike(table, table + sparse.csr_array([[0.0, 0, 0], [1e-5, 0, 0]]))
-    assert not _alike(table * 0, table)
-    assert _alike(sparse.csr_array((2, 3)), sparse.csr_array((2, 3)))
-    assert not _alike(sparse.csr_array((2, 3)), table)
 
 
 def test_what_has_an_entry_a_row_is_cut_with_the_rows():

@@ -1,15 +1,12 @@
 """Cells that are made to take long: time grows with their length and no faster."""
 
-import contextlib
 import time
 
 import pandas as pd
 import pytest
 
-from vennforest._validation import InputError
 from vennforest.tables import screening
 from vennforest.tables.cells import Column
-from vennforest.tables.formats import CELL, POINT, NumberFormat, learn_format
 
 MANY = 1_000_000
 HOSTILE = {
@@ -38,29 +35,11 @@ def test_a_million_letters_take_milliseconds(what):
         work()
         return time.perf_counter() - start
 
-    def declared():
-        column = Column(pd.Series([cell, "1"], dtype=object), "x")
-        with contextlib.suppress(InputError):
-            column.learn_written("number", POINT)
-
     work = [
-        lambda: CELL.fullmatch(cell),
-        lambda: learn_format([cell, "1"], "x"),
-        lambda: NumberFormat(POINT).read(cell),
         lambda: screening.LIKE_NUMBER.match(cell),
         lambda: screening.LIKE_DATE.match(cell),
         lambda: screening.DAY_AND_MONTH.match(cell),
         lambda: Column(pd.Series([cell, "1"], dtype=object), "x").learn(),
-        declared,
     ]
     # A pattern of degree two would take hours.
     assert max(seconds(one) for one in work) < 2
-
-
-def test_cells_longer_than_any_number_are_text():
-    assert NumberFormat(POINT).read("1" * 101) is None
-    assert NumberFormat(POINT).read(" " * 200 + "1,234.5 €") is None  # the unit is another
-    found = NumberFormat(POINT, "€").read(" " * 200 + "- 1,234.5 €")
-    assert found is not None and found.value == -1234.5 and found.unit == "€"
-    column = pd.Series(["1-2-2020" + " " * 1000, "31-12-2020"], dtype=object)
-    assert Column(column, "x").learn()[0] in ("text", "date")

@@ -79,6 +79,17 @@ def test_decimal_commas(tmp_path):
     assert read_table(path)["a"].tolist() == [1.5, 2.0, -3.25]
     path.write_text("a,b\n1,5\n2,6\n")
     assert read_table(path)["b"].tolist() == [5, 6]
+    path.write_text("a\tb\n1,5\tx\n2\ty\n")
+    assert read_table(path, decimal=",")["a"].tolist() == [1.5, 2.0]
+    with pytest.raises(InputError, match=r"decimal must be \. or , got ';'"):
+        read_table(path, decimal=";")
+
+
+@pytest.mark.parametrize("n", [1, 10_000, 100_000])
+def test_accents_of_windows_text_are_read_wherever_the_first_stands(tmp_path, n):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"name,x\n" + b"plain,1\n" * n + "Zürich,2\n".encode("cp1252"))
+    assert read_table(path)["name"].iloc[-1] == "Zürich"
 
 
 BAD = {

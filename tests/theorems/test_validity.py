@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.naive_bayes import GaussianNB
 
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.venn import taxonomies as tx
 from vennforest.calibrators.venn.calibrator import Venn
-from vennforest.transductive import TransductiveClassifier, _values_of_object
 
 LIMIT = 4.0
 
@@ -121,56 +119,6 @@ def draw_bag(rng, n, k):
         X, y = draw_objects(rng, n, k)
         if np.bincount(y, minlength=k).min() >= 2:
             return X, y
-
-
-def simulate_transductive(estimator, taxonomy, k, repetitions, n=14, seed=7):
-    """Return true labels, and values[i, v, j] for one new object a repetition."""
-    rng = np.random.default_rng(seed)
-    ys, values = [], []
-    for _ in range(repetitions):
-        X, y = draw_bag(rng, n + 1, k)
-        ys.append(y[-1])
-        values.append(
-            _values_of_object(estimator, X, y[:-1], np.arange(k), None, np.arange(n + 1), taxonomy)
-        )
-    return np.array(ys), np.array(values)
-
-
-@pytest.mark.parametrize(
-    ("taxonomy", "k"),
-    [
-        (None, 2),
-        (None, 3),
-        (tx.LabelTaxonomy(), 2),
-        (tx.LabelTaxonomy(), 3),
-        (tx.NeighbourCells(3), 2),
-        (tx.NeighbourCells(3), 3),
-    ],
-)
-def test_transductive_predictors_are_calibrated_by_the_true_label(taxonomy, k):
-    y, values = simulate_transductive(GaussianNB(), taxonomy, k, 1500)
-    selected = values[np.arange(len(y)), y]
-    assert np.abs(calibration_z(y, selected)).max() < LIMIT
-    assert unbiasedness_z(y, values.min(axis=1), values.max(axis=1)).min() > -LIMIT
-    wrong = values[np.arange(len(y)), (y + 1) % k]
-    assert np.abs(calibration_z(y, wrong)).max() > LIMIT
-
-
-@pytest.mark.parametrize("method", ["venn-abers", "venn"])
-def test_transductive_bounds_hold_on_average_through_the_public_door(method):
-    rng = np.random.default_rng(2)
-    ys, lower, upper = [], [], []
-    model = TransductiveClassifier(GaussianNB(), method=method)
-    for _ in range(300):
-        X, y = draw_bag(rng, 13, 3)
-        m = model.fit(X[:-1], y[:-1]).predict_multiprobability(X[-1:])
-        ys.append(y[-1])
-        lower.append(m.lower[0])
-        upper.append(m.upper[0])
-    z = unbiasedness_z(np.array(ys), np.array(lower), np.array(upper))
-    assert z.min() > -LIMIT
-    swapped = unbiasedness_z(np.array(ys), np.array(upper), np.array(lower))
-    assert swapped.min() < -LIMIT
 
 
 # --- Venn–Abers ------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
-"""The commands ``datasets`` and ``reproduce``, as they are added to the command line."""
+"""The commands ``datasets`` and ``reproduce``."""
 
 import json
 
 import pytest
 
-from vennforest.cli import main
+from vennforest_experiments.__main__ import main
 from vennforest_experiments.datasets import catalogue
 
 

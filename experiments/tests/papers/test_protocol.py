@@ -418,13 +418,13 @@ def test_every_experiment_has_the_papers_settings_by_default(paper):
     assert len(kind().datasets()) == {"johansson2018": 22, "bostrom2008": 34}.get(
         paper, len(kind().datasets())
     )
-    assert command(kind(), kind().datasets()) == f"vennforest reproduce {paper}"
+    assert command(kind(), kind().datasets()) == f"vennforest-experiments reproduce {paper}"
 
 
 def test_command_names_what_differs_from_the_paper():
     e = Johansson2018(data_dir="/x", repeats=2, trees=10, seed=3)
     assert command(e, ["haber", "vote"]) == (
-        "vennforest reproduce johansson2018 --datasets haber,vote --repeats 2 --seed 3 "
+        "vennforest-experiments reproduce johansson2018 --datasets haber,vote --repeats 2 --seed 3 "
         "--set trees=10"
     )
 
@@ -435,7 +435,7 @@ def test_command_line(made, tmp_path):
 
     def run(*more):
         return subprocess.run(
-            [sys.executable, "-m", "vennforest", *map(str, [*arguments, *more])],
+            [sys.executable, "-m", "vennforest_experiments", *map(str, [*arguments, *more])],
             capture_output=True,
             text=True,
             env={**os.environ, "PYTHONIOENCODING": "utf-8"},

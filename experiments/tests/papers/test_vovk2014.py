@@ -11,7 +11,6 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from printed import printed_columns
-from vennforest import TransductiveClassifier
 from vennforest.calibrators import IsotonicCalibration, PlattScaling, VennAbers
 from vennforest_experiments.papers import published, reproduce
 from vennforest_experiments.papers.protocol.learners import MixedNaiveBayes
@@ -39,6 +38,7 @@ from vennforest_experiments.papers.vovk2014.simulations import (
     transductive,
     z_value,
 )
+from vennforest_experiments.transductive import TransductiveClassifier
 
 # --- J48 -------------------------------------------------------------------------------------
 

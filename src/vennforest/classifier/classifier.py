@@ -6,7 +6,7 @@ import copy
 import sys
 from collections.abc import Callable, Mapping
 from types import FrameType, MethodType
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -24,6 +24,7 @@ from vennforest._messages import warn
 from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
+    InputError,
     check_weights,
     encode_labels,
     refuse_text,
@@ -38,22 +39,12 @@ from vennforest.classifier.fitted import (
     calibration_probabilities,
     predict,
     predict_training_rows,
-    warn_of_training_rows,
 )
 from vennforest.classifier.intervals import (
     Asked,
     predict_all,
     predict_confidence,
     seed_deviation,
-)
-from vennforest.classifier.multilabel import (
-    ONE_EACH,
-    FittedLabels,
-    SeveralLabelsError,
-    fit_labels,
-    predict_label_confidence,
-    predict_label_training_rows,
-    predict_labels,
 )
 from vennforest.classifier.settings import (
     ClassifierMerge,
@@ -67,7 +58,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import Source, Subforest, TrainingData
 from vennforest.sources.base import feature_importances
-from vennforest.sources.hazards import check_order
+from vennforest.sources.checks import check_order
 from vennforest.sources.row_hashes import KnownRows
 
 Bound = TypeVar("Bound", bound=Callable[..., Any])
@@ -136,7 +127,7 @@ def _bounds_unavailable_reason(model: CalibratedClassifier) -> str | None:
     """Return why there are no bounds, None if there are: as fitted, or as ``method`` will fit."""
     method: Any = model.method
     if model.__sklearn_is_fitted__():
-        calibrator = model._first.calibrators[0]
+        calibrator = model._state.calibrators[0]
         if has_bounds(calibrator):
             return None
         method = calibrator if method_has_bounds(method) else method
@@ -192,22 +183,18 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Where calibration scores come from. ``"oob"``: each training example is scored by the
         members of the bagged ensemble that did not see it, nor, where ``groups`` are given, anyone
         of its group; ``"holdout"``: a part of the data that is not trained on; ``"cv"``: folds;
-        ``"cv-forest"``: folds at the price of one forest, K of them with T / K trees each (best
-        with ``cv=2`` or 3), whose mean bounds are exactly unbiased on average;
         ``"training"``: the training data itself, which has no guarantee (Vovk & Petej 2014,
         Proposition 2: the bounds may miss even on average). ``"auto"``: ``"oob"`` for bagged
         ensembles whose bags can be verified, unless groups or a splitter that knows of groups or
         time are given, or a step before the ensemble sees labels or resamples; else ``"cv"``. With
         a ``FrozenEstimator`` ``"oob"`` calibrates a fitted forest on its own training data. An
         object with the method of `vennforest.sources.Source` is a source of one's own.
-    subforest : {"all", "exchangeable", "random", "joined"}, default="all"
-        With ``"oob"``, which trees score a new object for its bounds: every tree; the out-of-bag
+    subforest : {"all", "exchangeable"}, default="all"
+        With ``"oob"``, which trees score a new object for its bounds: every tree, or the out-of-bag
         trees of a random calibration example, which then leaves the calibration set (Johansson et
-        al. 2018); or as many trees picked at random. ``"all"`` draws nothing, so bounds are
+        al. 2018). ``"all"`` draws nothing, so bounds are
         the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
-        trees and .02 with 100 (``docs/measured.md``). ``"joined"``, for forests with Venn or
-        Venn–Abers: bags are drawn for the object as for any example; it joins the leaves of the
-        trees whose bags contain it, and the other trees score it (``docs/joined.md``).
+        trees and .02 with 100 (``docs/measured.md``).
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
     holdout_size : float or int, default=1/3
@@ -227,11 +214,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         size. It need not rise with the score everywhere: for a monotone model take ``"log"``. The
         others merge the bounds, see `Multiprobability.merge`. ``"auto"``: ``"pooled"`` for
         Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.
-    n_draws : int or "all", default=1
-        With ``subforest="exchangeable"``: over how many left-out examples bounds are averaged;
-        ``"all"``: over every one, without randomness; with ``"joined"``: over how many draws of the
-        object's bags (``"all"`` counts as 1). A mean of several draws is unbiased on average as
-        each draw is, and steadier; the theorem speaks of a single draw.
     by : str, int, callable or Groups, default=None
         Calibrate within groups of objects, so the bounds are valid in each: a column by name or
         position, or a function of the rows that returns a label for each; missing labels are a
@@ -263,7 +245,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     (array([0.57, 0.91]), array([0.75, 0.97]))
     """
 
-    _fitted: FittedClassifier | FittedLabels
+    _fitted: FittedClassifier
     """All that ``fit`` has made; not there before."""
 
     def __init__(
@@ -278,7 +260,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         cv: Any = 5,
         ensemble: bool = True,
         merge: ClassifierMerge = "auto",
-        n_draws: int | Literal["all"] = 1,
         by: str | int | Callable[[Any], Any] | Groups | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -292,7 +273,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.cv = cv
         self.ensemble = ensemble
         self.merge = merge
-        self.n_draws = n_draws
         self.by = by
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -311,10 +291,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like, sparse matrix or data frame of shape (n, d)
             What the estimator takes.
-        y : array-like of shape (n,), or (n, q) with q >= 2
-            Labels of any dtype; or q labels of zeros and ones (multilabel), which one training of
-            the estimator learns together, with a calibrator for each (``docs/how-to/multilabel.md``
-            says what such a model has).
+        y : array-like of shape (n,)
+            Labels of any dtype.
         sample_weight : array-like of shape (n,), optional
             For the estimator and the calibrator; a weight of 2 is the observation twice.
         groups : array-like of shape (n,), optional
@@ -336,21 +314,17 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             If a search or cross-validation around it has groups and gives it none.
         """
         settings = Settings.of(self)
-        several = _has_several_columns(y)
+        if _has_several_columns(y):
+            raise InputError(
+                "y must have one column, got several: use "
+                "sklearn.multioutput.MultiOutputClassifier(CalibratedClassifier())"
+            )
         check_order(X, y=y, sample_weight=sample_weight, groups=groups)
         X, y = indexable(X, y)
         random_state = check_random_state(self.random_state)
         estimator = resolve_estimator(self.estimator, self.n_jobs)
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
         splits = np.random.RandomState(0) if self.random_state is None else random_state
-        if several:
-            given = {"sample_weight": sample_weight, "groups": groups, **fit_params}
-            if names := [name for name, value in given.items() if value is not None]:
-                raise SeveralLabelsError(
-                    f"{names[0]} must be left out for a y of several columns, got one: {ONE_EACH}"
-                )
-            self._fitted = fit_labels(settings, self.by, estimator, X, y, random_state, splits)
-            return self
         known = None
         if isinstance(estimator, FrozenEstimator):
             check_is_fitted(estimator)
@@ -442,19 +416,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n, k)
-            In [0, 1], a column per class in the order of ``classes_``; rows sum to 1. Of several
-            labels (n, q): the probability that the row has each, which need not sum to 1.
+            In [0, 1], a column per class in the order of ``classes_``; rows sum to 1.
         """
         return self._answers(X, bounds=False)[1]
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable label of each row, shape (n,), the first of equals.
-
-        Of several labels an array (n, q): 1 where the probability of the label is above 1/2, else
-        0.
-        """
-        if isinstance(self._made, FittedLabels):
-            return (self.predict_proba(X) > 0.5).astype(np.intp)
+        """Return the most probable label of each row, shape (n,), the first of equals."""
         best = self.predict_proba(X).argmax(axis=1)  # refuses before fit
         labels: NDArray[Any] = self.classes_[best]
         return labels
@@ -473,8 +440,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Multiprobability
             Bounds of shape (n, k), in [0, 1]. Where several draws or folds are merged they are the
             means of theirs. With ``merge="pooled"``, and over folds, they are widened where needed
-            to contain what ``predict_proba`` returns; ``widened`` says in which rows. Of several
-            labels a `LabelBounds`: ``lower`` and ``upper`` of shape (n, q).
+            to contain what ``predict_proba`` returns; ``widened`` says in which rows.
         """
         bounds: Multiprobability = self._answers(X)[0]
         return bounds
@@ -514,7 +480,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         ConfidenceIntervals
             Ends of shape (n, k), in [0, 1], around what ``predict_proba`` returns; ``widened`` says
-            in which rows they were widened to contain it. Of several labels (n, q).
+            in which rows they were widened to contain it.
 
         Raises
         ------
@@ -523,8 +489,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             a model per fold or of weighted examples.
         """
         asked = Asked(level, method, simultaneous, other_forests)
-        if isinstance(self._made, FittedLabels):
-            return predict_label_confidence(self._made, X, asked)
         return predict_confidence(self._state, X, asked)
 
     def seed_deviation(self, X: Any = None) -> FloatArray:
@@ -628,18 +592,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _answers(self, X: Any, bounds: bool = True) -> tuple[Any, FloatArray]:
         """Return bounds, where the method has them, and probabilities, of classes or labels."""
-        fitted = self._made
-        warn_of_training_rows(self._first, X)
-        if isinstance(fitted, FittedLabels):
-            return predict_labels(fitted, X, bounds)
+        fitted = self._state
         return predict(fitted, X, bounds)
 
     def _training_rows(self) -> tuple[Any, FloatArray]:
         """Return the same of the rows given to ``fit``."""
-        fitted = self._made
-        if isinstance(fitted, FittedLabels):
-            return predict_label_training_rows(fitted)
-        return predict_training_rows(fitted)
+        return predict_training_rows(self._state)
 
     def _predict(self, X: Any) -> Prediction:
         """Return bounds, where the method has them, and probabilities."""
@@ -651,23 +609,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def _state(self) -> FittedClassifier:
-        """What ``fit`` has made of one column of labels."""
-        fitted = self._made
-        if isinstance(fitted, FittedClassifier):
-            return fitted
-        raise SeveralLabelsError(
-            f"y must have one column for this, got a model of {len(fitted.labels)} labels: use "
-            f"one of its label_classifiers_, or {ONE_EACH}"
-        )
-
-    @property
-    def _first(self) -> FittedClassifier:
-        """What ``fit`` has made, of several labels that of the first."""
-        fitted = self._made
-        return fitted.labels[0] if isinstance(fitted, FittedLabels) else fitted
-
-    @property
-    def _made(self) -> FittedClassifier | FittedLabels:
+        """The models, calibrators and calibration sets."""
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
         return self._fitted
@@ -684,13 +626,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         }
 
     @classmethod
-    def from_state(
-        cls, *, parameters: dict[str, Any], fitted: FittedClassifier | FittedLabels | None
-    ) -> Self:
+    def from_state(cls, *, parameters: dict[str, Any], fitted: FittedClassifier | None) -> Self:
         """Return the classifier of a state, refused where a parameter has no such value."""
         model = cls(**parameters)
         if fitted is not None:
-            own = isinstance(fitted, FittedClassifier | FittedLabels)
+            own = isinstance(fitted, FittedClassifier)
             require(own, "fitted must be what fit has made")
             named = model.estimator is None or hasattr(model.estimator, "fit")
             require(named, "estimator must be a classifier")
@@ -723,30 +663,18 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels, sorted; of several labels their numbers, 0 to q - 1."""
-        return self._made.classes
-
-    @property
-    def label_classifiers_(self) -> list[Self]:
-        """For a y of several labels, a classifier of two classes, 0 and 1, for each.
-
-        They share their training; what the library does with two classes it does with each of them.
-        """
-        if isinstance(self._made, FittedLabels):
-            return [self._with(one) for one in self._made.labels]
-        raise AttributeError(
-            "a CalibratedClassifier has label_classifiers_ where y has several columns"
-        )
+        """The labels, sorted."""
+        return self._state.classes
 
     @property
     def n_features_in_(self) -> int:
         """How many features the estimator was given."""
-        return int(self._first.folds[0].estimator.n_features_in_)
+        return int(self._state.folds[0].estimator.n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """Their names, where they had some."""
-        names: NDArray[Any] = self._first.folds[0].estimator.feature_names_in_
+        names: NDArray[Any] = self._state.folds[0].estimator.feature_names_in_
         return names
 
     @property
@@ -797,12 +725,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def calibrate_on_(self) -> str:
         """Where the calibration scores came from."""
-        return self._first.calibrate_on
+        return self._state.calibrate_on
 
     @property
     def calibrate_on_reason_(self) -> str:
         """Why, in a clause."""
-        return self._first.calibrate_on_reason
+        return self._state.calibrate_on_reason
 
     @property
     def grouping_(self) -> Grouping:
@@ -823,7 +751,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def oob_probability_(self) -> FloatArray:
-        """Probabilities of the rows given to ``fit``, each without its own label, (n, k) or (n, q).
+        """Probabilities of the rows given to ``fit``, each without its own label, (n, k).
 
         Each row is scored by models that did not see it, NaN where there are none. The calibrator
         answers without the row's label, and without its group (Venn and Venn–Abers leave it out
@@ -836,7 +764,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Bounds of the rows given to ``fit``, each without its own label: see the probability."""
         bounds: Multiprobability | None = self._training_rows()[0]
         if bounds is None:
-            raise AttributeError(no_bounds(self._first.calibrators[0]))
+            raise AttributeError(no_bounds(self._state.calibrators[0]))
         return bounds
 
     @property

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
-from weakref import WeakSet
 
 import attrs
 import numpy as np
@@ -16,7 +15,6 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from vennforest._messages import warn
 from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
@@ -44,11 +42,10 @@ from vennforest.groups import (
     correction,
     of_rows,
 )
-from vennforest.joined.bounds import predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import ShiftedPrior, class_shares, shift_bounds, shift_probabilities
 from vennforest.sources import CalibrationExamples, Fold, whole_scores
-from vennforest.sources.row_hashes import FEWEST, KnownRows, hash_rows
+from vennforest.sources.row_hashes import KnownRows
 
 
 @stored("fitted-classifier")
@@ -189,35 +186,6 @@ Prediction = tuple[Multiprobability | None, FloatArray]
 """Bounds, where the method has them, and probabilities (n, k)."""
 
 
-_TOLD: WeakSet[FittedClassifier] = WeakSet()
-"""Models of which it was said that they predict their training rows."""
-
-
-LOOKED_AT = 500
-"""Rows of a table that are looked at for known ones, evenly over it."""
-
-
-def warn_of_training_rows(fitted: FittedClassifier, X: Any) -> None:
-    """Warn, once for each model, where the trees that calibrate out of bag have seen the rows."""
-    known = fitted.known_rows
-    if fitted.calibrate_on != "oob" or known is None or fitted in _TOLD:
-        return
-    try:
-        n = _num_samples(X)
-        if n > LOOKED_AT:
-            X = _safe_indexing(X, np.linspace(0, n - 1, LOOKED_AT).astype(np.intp))
-        met = n >= FEWEST and known.knows(hash_rows(X))
-    except Exception:  # the model says better what is wrong with its rows
-        return
-    if met:
-        _TOLD.add(fitted)
-        warn(
-            "X contains rows that the model was trained on: its trees have seen their labels, and "
-            "probabilities are too certain. oob_probability_ and oob_multiprobability_ are what it "
-            "predicts of each of them without its own label"
-        )
-
-
 def rows_of(sub: SubModel, X: Any) -> Any:
     """Return the rows of X that a sub-model is for."""
     return X if sub.rows is None else _safe_indexing(X, sub.rows)
@@ -289,11 +257,11 @@ def _predict_fold(
     total = 0
     sums: list[FloatArray] = []
     scores: FloatArray = np.empty(0)
-    for scores, left_out, samples, joined in fold.scorer.sampled_scores(X):
+    for scores, left_out, samples in fold.scorer.sampled_scores(X):
         if point is not None and not bounds:
             break
         if has_bounds(calibrator):
-            found = _bounds(calibrator, scores, left_out, joined, fold.groups, classes)
+            found = _bounds(calibrator, scores, left_out, fold.groups)
             answer = [found.lower, found.upper]
             if factors is not None:
                 # One by one: a mean of shifted bounds is unbiased, a shifted mean is not.
@@ -342,22 +310,15 @@ def _bounds(
     calibrator: Any,
     scores: FloatArray,
     left_out: IntArray | None,
-    joined: Any,
     groups: IntArray | None,
-    classes: NDArray[Any],
 ) -> Multiprobability:
     """Return the bounds of one draw."""
-    if joined is None or not takes_joined(calibrator):
-        # A calibrator of a user's own need not know how to leave out examples or groups.
-        given = {} if left_out is None else {"left_out": left_out}
-        if given and groups is not None:
-            given["groups"] = groups
-        bounds: Multiprobability = calibrator.predict_multiprobability(scores, **given)
-        return bounds
-    blocks = joined(lambda block: predict_joined(calibrator, block))
-    lower = np.concatenate([block.lower for block in blocks])
-    upper = np.concatenate([block.upper for block in blocks])
-    return Multiprobability(lower, upper, classes)
+    # A calibrator of a user's own need not know how to leave out examples or groups.
+    given = {} if left_out is None else {"left_out": left_out}
+    if given and groups is not None:
+        given["groups"] = groups
+    bounds: Multiprobability = calibrator.predict_multiprobability(scores, **given)
+    return bounds
 
 
 class Once:

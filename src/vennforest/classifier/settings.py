@@ -29,17 +29,17 @@ from vennforest.sources import (
     SourceSettings,
     Subforest,
     TrainingData,
-    named_sources,
+    make_source,
     with_seed,
 )
 from vennforest.sources.base import last_step, transformers_of
-from vennforest.sources.hazards import check_frozen, check_training_data
+from vennforest.sources.checks import check_frozen, check_training_data
 from vennforest.sources.registry import FROZEN, check_source, choose
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
 """How bounds, or the scores that they are of, become one probability."""
 
-OUT_OF_BAG: dict[str, Any] = {"subforest": "all", "votes": "soft", "n_draws": 1}
+OUT_OF_BAG: dict[str, Any] = {"subforest": "all", "votes": "soft"}
 """The parameters that only ``"oob"`` takes, with their defaults."""
 
 
@@ -103,7 +103,7 @@ class Settings:
         """Return the source of a name."""
         if not isinstance(self.calibrate_on, str):
             return self.calibrate_on
-        return named_sources()[name].make(self.given)
+        return make_source(name, self.given)
 
     def calibrator_for(self, model: Any) -> Calibrator:
         """Return an unfitted calibrator for the scores of a fitted model."""
@@ -145,7 +145,7 @@ class Settings:
                     return folds(self.source("cv")), "cv", error.reason
                 name, why = "frozen", FROZEN
         if name == "frozen":
-            check_frozen(estimator, data)
+            check_frozen(data)
         return folds(self.source(name)), name, why
 
     def warn_of_no_effect(self, source: str, why: str) -> None:
@@ -159,9 +159,8 @@ class Settings:
         wanted = self.calibrate_on
         where = f"calibrate_on={wanted!r}" if isinstance(wanted, str) else f"the source {source}"
         if source == "oob":
-            given = {} if "subforest" in given else {n: v for n, v in given.items() if n != "votes"}
-            where = "subforest='all', which draws nothing"
-        elif wanted == "auto":
+            return
+        if wanted == "auto":
             where += f", which is {source!r} here: {why}"
         if given:
             named = " and ".join(f"{name}={value!r}" for name, value in given.items())
@@ -170,7 +169,7 @@ class Settings:
 
 
 def _check_parameters(model: Any) -> None:
-    draws, size = model.n_draws, model.holdout_size
+    size = model.holdout_size
     if not isinstance(model.method, Calibrator):
         check_method(model.method)
     check_source(model.calibrate_on)
@@ -181,8 +180,6 @@ def _check_parameters(model: Any) -> None:
         Groups.of(model.by)
     if not isinstance(model.ensemble, bool | np.bool_):
         raise ValueError(f"ensemble must be a boolean, got {model.ensemble!r}")
-    if draws != "all" and not (isinstance(draws, Integral) and int(draws) >= 1):
-        raise ValueError(f'n_draws must be an integer >= 1 or "all", got {draws!r}')
     share = isinstance(size, Real) and not isinstance(size, Integral) and 0 < float(size) < 1
     if not share and not (isinstance(size, Integral) and int(size) >= 1):
         raise ValueError(

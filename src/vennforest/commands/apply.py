@@ -40,7 +40,7 @@ def _apply(
     read = read_calibrator(path, options.scores or ())
     read = read.with_prior(options.prior) if options.prior else read
     calibrator, named = read.calibrator, read.scores
-    table = TableFile(data, options.sheet)
+    table = TableFile(data, options.decimal)
     check_names(table, named)
     check_names(table, options.carried or ())
     carried = options.carried or table.names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -32,7 +31,7 @@ METHODS = (
     "venn",
     "venn-abers",
 )
-SOURCES = ("oob", "holdout", "cv", "cv-forest", "training")
+SOURCES = ("oob", "holdout", "cv", "training")
 ESTIMATORS = (
     "mixed-forest",
     "random-forest",
@@ -47,20 +46,11 @@ ESTIMATORS = (
 
 
 def known_names() -> dict[str, list[str]]:
-    """Return calibrators and sources by name, those of other packages where they are imported."""
-    methods, sources = list(METHODS), list(SOURCES)
-    if "vennforest.calibrators" in sys.modules:
-        from vennforest.calibrators import METHODS as REGISTERED
-
-        methods = list(REGISTERED)
-    if "vennforest.sources.registry" in sys.modules:
-        from vennforest.sources.registry import source_names
-
-        sources = source_names()[1:]
+    """Return calibrators, sources and estimators by name."""
     return {
-        "SOURCES": sources,
-        "METHODS": methods,
-        "COMPARED": [name for name in methods if name not in ("none", "pooled")],
+        "SOURCES": list(SOURCES),
+        "METHODS": list(METHODS),
+        "COMPARED": [name for name in METHODS if name not in ("none", "pooled")],
         "ESTIMATORS": list(ESTIMATORS),
     }
 

@@ -71,7 +71,7 @@ def calibrate_file(
         check_option(options.increasing, Literal["yes", "no", "auto"], "--increasing")
     calibrator = check_method(options.method, "--method").make()
     check_suffix(options.output, ".json", "calibrator")
-    table = TableFile(data, options.sheet)
+    table = TableFile(data, options.decimal)
     check_names(table, [*options.scores, target, *([weight] if weight else [])])
     with refused_as(f"{data} cannot be calibrated on"):  # what the scores are not
         columns = ScoreColumns(

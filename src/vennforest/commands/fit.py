@@ -36,7 +36,7 @@ from vennforest.persistence.model_file import write_model
 from vennforest.report.folds import members_of
 from vennforest.report.learners import FOREST, learner_of
 from vennforest.sources import Subforest
-from vennforest.sources.registry import check_source, named_sources
+from vennforest.sources.registry import check_source
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.cells import PLURAL
 from vennforest.tables.known_rows import sketch_rows
@@ -44,7 +44,7 @@ from vennforest.tables.read import find_column, read_table
 from vennforest.tables.target import split_target
 from vennforest.tables.types import read_types
 
-PASSED = ("method", "calibrate_on", "subforest", "n_draws", "by")
+PASSED = ("method", "calibrate_on", "subforest", "by")
 """Options that are the classifier's arguments."""
 
 
@@ -84,7 +84,7 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
     declared = {} if options.types is None else read_types(options.types)
     learner = learner_of(options.estimator)
     missing, drop = names_in(options.missing or ""), options.drop or []
-    frame = read_table(data, declared, missing, options.sheet)
+    frame = read_table(data, declared, missing, options.decimal)
     held = [] if options.groups is None else [find_column(frame, options.groups)]
     table = split_target(
         frame,
@@ -95,8 +95,6 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
         types={name: kind for name, kind in declared.items() if name not in held},
     )
     remarks = list(table.notes)
-    if options.guessed is not None:
-        table.write_types(options.guessed)
     if by is not None:
         find_column(table.X, by)
     groups = {}
@@ -105,7 +103,6 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
         groups["groups"] = members_of(of_rows, len(table.y), remarks)
     for sentence in remarks:
         note(sentence)
-    source = named_sources().get(options.calibrate_on)
     model = CalibratedClassifier(
         table_pipeline(
             learner.make(options.trees, options.seed, options.jobs),
@@ -114,7 +111,7 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
             missing=missing or None,
         ),
         **{name: getattr(options, name) for name in PASSED},
-        n_jobs=None if source is not None and source.several else options.jobs,
+        n_jobs=None if options.calibrate_on == "cv" else options.jobs,
         random_state=options.seed,
     )
     with warnings.catch_warnings(record=True) as caught:

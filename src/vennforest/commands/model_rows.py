@@ -61,7 +61,7 @@ def rows_of(model: Any, table: TableFile, carried: Sequence[str] = ()) -> RowRea
     known = table_columns(model)
     if known is not None:
         ignored = known.check_names(table.names)
-        return RowReader(known.feature_names_in_.tolist(), known.plain_numbers, ignored)
+        return RowReader(known.feature_names_in_.tolist(), known.numbers, ignored)
     names = getattr(model, "feature_names_in_", None)
     text = table.text is not None
     if names is not None:
@@ -77,7 +77,7 @@ def rows_of(model: Any, table: TableFile, carried: Sequence[str] = ()) -> RowRea
 
 
 def inner_model(model: Any) -> Any:
-    """Return the model that takes rows: that of a monitor, or of a protected one."""
+    """Return the model that takes rows: that of a monitor, or itself."""
     while hasattr(model, "model"):
         model = model.model
     return model

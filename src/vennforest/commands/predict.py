@@ -20,7 +20,7 @@ from vennforest.classifier.intervals import Known
 from vennforest.commands.model_rows import read_model, rows_of
 from vennforest.commands.signatures import Predict
 from vennforest.commands.streams import format_of, over_rows, write_answers
-from vennforest.monitoring import Monitor, ProtectedClassifier
+from vennforest.monitoring import Monitor
 from vennforest.tables.stream import Batch, TableFile
 
 
@@ -51,7 +51,7 @@ def _predict(
         )
     if isinstance(model, Monitor):
         raise InputError(f"{path} contains a monitor, which predicts nothing: name its model")
-    table = TableFile(data, options.sheet)
+    table = TableFile(data, options.decimal)
     for name in carried:
         if name not in table.names:
             near = nearest(name, table.names)
@@ -143,8 +143,6 @@ class _Answers:
     def _predict(self, X: Any) -> Known:
         try:
             with refused_as("the model refuses the table"):  # what its own checks say of the rows
-                if isinstance(self.model, ProtectedClassifier):
-                    return (None, self.model.predict_proba(X)), None
                 return self.answers.predict(X)
         except (InputError, MemoryError):
             raise

@@ -204,7 +204,7 @@ def report_on_model(table: ReportTable, costs: CostMatrix | None, options: Repor
             "give the probabilities it makes with --probability"
         )
     header = persistence.read_header(path)
-    X = _as_trained(model, table, data, options.sheet)
+    X = _as_trained(model, table, data, options.decimal)
     with refused_as("the model refuses the table"):
         return report_model(
             model,
@@ -251,11 +251,11 @@ def _report_on_calibrator(
     return found
 
 
-def _as_trained(model: Any, table: ReportTable, data: Path, sheet: str | None) -> Any:
+def _as_trained(model: Any, table: ReportTable, data: Path, decimal: str | None) -> Any:
     """Return the rows with a label as the model takes them."""
     import pandas as pd
 
-    file, whole = TableFile(data, sheet), table.labelled.X
+    file, whole = TableFile(data, decimal), table.labelled.X
     rows = rows_of(model, file, [name for name in file.names if name not in whole.columns])
     parts = [batch.rows for batch in file.batches(rows.columns, [], 1_000_000, rows.numbers)]
     return rows.read(pd.concat(parts, ignore_index=True).iloc[whole.index.to_numpy()])

@@ -37,8 +37,6 @@ def run(options: Report) -> None:
     costs = None if options.costs is None else CostMatrix.read(options.costs, np.unique(labelled.y))
     for note in labelled.notes:
         say(f"Note: {note}")
-    if options.guessed is not None:
-        labelled.write_types(options.guessed)
     if options.probability:
         evaluation = report_on_columns(table, costs, options)
     elif model is not None:
@@ -68,9 +66,9 @@ def run(options: Report) -> None:
 
 def _files(target: str, options: Report) -> dict[str, str]:
     """Return what commands that the page advises name: files, and options of how they are read."""
-    sheet = ["--sheet", options.sheet] if options.sheet else []
+    decimal = ["--decimal", options.decimal] if options.decimal else []
     missing = ",".join(names_in(options.missing or ""))
-    read = [*sheet, *(["--missing", missing] if missing else [])]
+    read = [*decimal, *(["--missing", missing] if missing else [])]
     read += ["--types", options.types] if options.types else []
     read += [part for name in options.drop or () for part in ("--drop", name)]
     read += [part for name in options.keep or () for part in ("--keep", name)]
@@ -78,7 +76,7 @@ def _files(target: str, options: Report) -> dict[str, str]:
     split = {"groups": options.groups, "time": options.time, "test": options.test}
     again = {**split, "estimator": options.estimator}
     typed = [part for name, value in again.items() if value for part in (f"--{name}", str(value))]
-    files |= {"again": shlex.join(typed), "read": shlex.join(read), "sheet": shlex.join(sheet)}
+    files |= {"again": shlex.join(typed), "read": shlex.join(read), "decimal": shlex.join(decimal)}
     named = {"data": options.data, "model": options.model}
     return files | {name: str(path) for name, path in named.items() if path is not None}
 
@@ -97,8 +95,6 @@ def _check(options: Report) -> None:
     ready = next((name for name in ("--probability", "--model") if given[name]), None)
     if ready and test is not None:
         raise InputError(f"with {ready} nothing is trained: give the table to test on as DATA")
-    if ready and options.guessed is not None:
-        raise InputError(f"with {ready} no types are guessed, and --write-types has no meaning")
     if options.scores and model is None:
         raise InputError("--score is for a calibrator, which --model names")
     unused = [] if ready is None else ["--trees"]

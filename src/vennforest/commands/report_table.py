@@ -62,7 +62,7 @@ def read_report_table(options: Report) -> ReportTable:
     drop, by, unused = options.drop or [], options.by or [], unused_columns(options)
     if options.example is not None:
         about_files = (test, options.probability, options.model, unused, options.types)
-        if any((*about_files, options.sheet, options.missing, options.keep)):
+        if any((*about_files, options.decimal, options.missing, options.keep)):
             raise InputError("an example has no other options: name a file")
         labelled = load_example(options.example, target, drop)
         X = labelled.X
@@ -74,17 +74,16 @@ def read_report_table(options: Report) -> ReportTable:
         raise InputError("name the column to predict with --target")
     types = {} if options.types is None else read_types(options.types)
     missing = names_in(options.missing or "")
-    frame = read_table(data, types, missing, options.sheet)
+    frame = read_table(data, types, missing, options.decimal)
     held = None
     if test is not None:
-        frame, held = _joined(frame, read_table(test, types, missing, options.sheet), test)
+        frame, held = _joined(frame, read_table(test, types, missing, options.decimal), test)
     wanted = dict.fromkeys([*unused, *by])
     for name in wanted:
         find_column(frame, name)
     if options.probability:  # nothing is trained: no column has to be left, and none is judged
         labelled = split_target(frame, target, drop, name=data.name, screened=False, types=types)
-        X, remarks = declared_read(labelled.X, labelled.types)
-        labelled = replace(labelled, X=X, notes=[*labelled.notes, *remarks])
+        labelled = replace(labelled, X=declared_read(labelled.X, labelled.types))
     else:
         labelled = split_target(
             frame,
@@ -96,7 +95,7 @@ def read_report_table(options: Report) -> ReportTable:
             types=types,
         )
     declared = {name: kind for name, kind in types.items() if name in wanted and kind != DROP}
-    frame, _ = declared_read(frame, declared)
+    frame = declared_read(frame, declared)
     known = Column(frame[labelled.target], labelled.target).there
     values = {name: frame[name][known].to_numpy(object) for name in wanted}
     if held is None or test is None:

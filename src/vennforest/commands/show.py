@@ -210,18 +210,17 @@ def _columns(about: _Part) -> Iterator[tuple[str, str]]:
 
 
 def _calibrated(how: _Part) -> str:
-    from vennforest.sources.registry import named_sources
+    from vennforest.sources.registry import DESCRIPTIONS
 
     method, source = how.text("method"), how.text("calibrate_on")
     if not method:
         return ""
     text = f"by {method}"
     if source:
-        known = named_sources().get(source)
-        text += f", {source if known is None else known.description}"
+        text += f", {DESCRIPTIONS.get(source, source)}"
     examples = how.text("calibration_examples")
     text += f", with {_number(examples)} examples" if examples else ""
-    for name in ("merge", "subforest", "n_draws"):
+    for name in ("merge", "subforest"):
         value = how.text(name)
         text += f", {name} {value}" if value else ""
     return text

@@ -73,10 +73,12 @@ Groups = Annotated[
         help="Keep rows of one value together, such as those of a patient; it is not a feature.",
     ),
 ]
-Sheet = Annotated[
+Decimal = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="The sheet of an Excel workbook.", show_default="the only one"
+        metavar="SIGN",
+        help="The decimal sign of numbers in CSV: . or ,",
+        show_default="a comma where cells are separated by semicolons and written so",
     ),
 ]
 Columns = Annotated[
@@ -110,37 +112,15 @@ Types = Annotated[
     typer.Option(
         metavar="TYPES",
         help="What columns contain where a guess would be wrong, as JSON or a file of it: "
-        '{"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", "ward": "category", "note": '
-        '"drop"}.',
+        '{"seen": "date %d.%m.%Y", "ward": "category", "note": "drop"}.',
     ),
     Input("file of types"),
-]
-WriteTypes = Annotated[
-    Path | None,
-    typer.Option(
-        "--write-types",
-        metavar="FILE",
-        help="Write what columns are taken to contain here, to be corrected for --types.",
-    ),
-    Output("file of types"),
 ]
 Subforest = Annotated[
     str,
     typer.Option(
-        help="Which trees score a new row for its bounds: all (no draw), exchangeable (those that "
-        "did not see a calibration row drawn at random), joined (the row joins the bags) or random."
-    ),
-]
-Draws = Annotated[
-    int,
-    typer.Option(min=1, help="Draws over which bounds are averaged, with exchangeable or joined."),
-]
-NoFormulas = Annotated[
-    bool,
-    typer.Option(
-        "--no-formulas",
-        help="Put an apostrophe before text in a .csv output that a spreadsheet program would "
-        "take for a formula.",
+        help="Which trees score a new row for its bounds: all (no draw) or exchangeable (those "
+        "that did not see a calibration row drawn at random)."
     ),
 ]
 Missing = Annotated[
@@ -213,7 +193,6 @@ class Fit(Options):
         ),
     ] = "auto"
     subforest: Subforest = "all"
-    n_draws: Draws = 1
     by: Annotated[
         str | None,
         typer.Option(
@@ -224,12 +203,11 @@ class Fit(Options):
         ),
     ] = None
     groups: Groups = None
-    sheet: Sheet = None
+    decimal: Decimal = None
     drop: Drop = None
     keep: Keep = None
     types: Types = None
     missing: Missing = None
-    guessed: WriteTypes = None
     seed: Seed = 0
     jobs: Jobs = -1
 
@@ -273,10 +251,9 @@ class Predict(Options):
             help="Copy this column of DATA to the output; may be given several times.",
         ),
     ] = None
-    sheet: Sheet = None
+    decimal: Decimal = None
     trusted: Trust = None
     rows_at_once: Rows = 20_000
-    no_formulas: NoFormulas = False
 
 
 @command("show")
@@ -374,12 +351,11 @@ class Report(Options):
         str | None,
         typer.Option(metavar="LABEL", help="The positive class of two.", show_default="the rarer"),
     ] = None
-    sheet: Sheet = None
+    decimal: Decimal = None
     drop: Drop = None
     keep: Keep = None
     types: Types = None
     missing: Missing = None
-    guessed: WriteTypes = None
     methods: Annotated[
         str | None,
         typer.Option(
@@ -470,7 +446,7 @@ class Calibrate(Options):
             "scores), or auto: as the rows show.",
         ),
     ] = None
-    sheet: Sheet = None
+    decimal: Decimal = None
     rows_at_once: Rows = 200_000
 
 
@@ -519,9 +495,8 @@ class Apply(Options):
     ] = None
     columns: Columns = None
     level: Level = 0.95
-    sheet: Sheet = None
+    decimal: Decimal = None
     rows_at_once: Rows = 100_000
-    no_formulas: NoFormulas = False
 
 
 @command("watch")
@@ -588,5 +563,5 @@ class Watch(Options):
         typer.Option(help="Probability of ever raising a false alarm.", show_default="0.05"),
     ] = None
     trusted: Trust = None
-    sheet: Sheet = None
+    decimal: Decimal = None
     seed: Seed = 0

@@ -58,7 +58,7 @@ def run(options: Watch) -> None:
     notes: list[str] = []
     about: dict[str, Any] = {}
     with busy("Watching"):
-        file = TableFile(data, options.sheet)
+        file = TableFile(data, options.decimal)
         read = None
         if is_calibrator_file(model):
             if keep is not None:

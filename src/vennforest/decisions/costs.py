@@ -109,18 +109,10 @@ class CostMatrix:
 
     def decide(self, p: FloatArray) -> IntArray:
         """Return the decision (n,) of least expected cost, the first of equals; p is (n, k)."""
-        return self.first_least(p @ self.costs)
-
-    def first_least(self, values: FloatArray) -> IntArray:
-        """Return the first decision (n,) whose value of (n, d) is least, but for rounding."""
-        least = values <= values.min(axis=1, keepdims=True) + self.slack
-        first: IntArray = least.argmax(axis=1)
+        expected = p @ self.costs
+        is_least = expected <= expected.min(axis=1, keepdims=True) + self.slack
+        first: IntArray = is_least.argmax(axis=1)
         return first
-
-    def largest(self, bounds: Multiprobability) -> FloatArray:
-        """Return the largest expected cost (n, d) of each decision between the bounds."""
-        columns = [largest_mean(cost, bounds.lower, bounds.upper) for cost in self.costs.T]
-        return np.column_stack(columns)
 
     def paid(self, decided: IntArray, codes: IntArray) -> FloatArray:
         """Return what each decision cost, (n,), given the observed classes."""
@@ -194,7 +186,7 @@ def _parse(given: str | Path) -> Any:
             raise InputError(f"the costs in {path} cannot be read as text: {error}") from None
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"costs must be {FORM}, got JSON with a fault: {error}") from None
 
 

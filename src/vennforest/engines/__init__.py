@@ -1,4 +1,4 @@
-"""Data that no single table contains: DuckDB for large files, Spark and Dask for clusters.
+"""Data that no single table contains: Spark and Dask.
 
 Each engine is a thin adapter over two seams: counts of the classes at scores, which add up
 (`vennforest.counts`), and predictions record batch by record batch (`vennforest.batch`).

@@ -277,13 +277,9 @@ def _against_rest(calibrator: Calibrator, probabilities: bool) -> bool:
 LARGEST = "1.7976931348623157e308"
 
 TESTS = {
-    '"': ("isfinite({x})", "(isfinite({x}) OR isinf({x}))"),
     "`": (f"NOT isnan({{x}}) AND {{x}} BETWEEN -{LARGEST} AND {LARGEST}", "NOT isnan({x})"),
 }
-"""The tests for a finite number, and for one that is not NaN, of DuckDB and Spark by their quotes.
-
-DuckDB answers other tests from the range that a Parquet file declares, which knows nothing of NaN:
-``isnan`` is then false in every row, and ``BETWEEN`` true.
+"""The tests for a finite number, and for one that is not NaN, of Spark.
 """
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-import attrs
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -23,20 +22,20 @@ from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.settings import Settings, resolve_estimator
 from vennforest.counts import ScoreCounts
-from vennforest.engines._workers import Labelled, Shipment, labels_of_all, read_labelled
-from vennforest.forest import Members
-from vennforest.forest.packed import ForestAnswers
-from vennforest.sources import Fold, Partitions, TrainingData, with_seed
-from vennforest.sources.partitions import (
+from vennforest.engines._partitions import (
     Crew,
     PartitionScorer,
     bags_of,
     bottom_sample,
     check_forest,
-    grow,
+    grow_crew,
     join_forests,
-    plan,
+    plan_crews,
 )
+from vennforest.engines._workers import Labelled, Shipment, labels_of_all, read_labelled
+from vennforest.forest import Members
+from vennforest.forest.packed import ForestAnswers
+from vennforest.sources import Fold, TrainingData, with_seed
 from vennforest.sources.row_hashes import HashArray
 
 MOST_SCORES = 1 << 20
@@ -90,9 +89,9 @@ def fit_partitions(
     """Return a fitted clone of a classifier, its forest grown on the partitions of an engine.
 
     The model is not fitted, over a random forest, extra trees or a mixed forest, and
-    ``calibrate_on`` is "auto" or `Partitions` without ``of``; features are columns of numbers.
+    ``calibrate_on`` is "auto" or "oob"; features are columns of numbers.
     """
-    source = _source(model)
+    _check_model(model)
     fitted: CalibratedClassifier = clone(model)
     random_state = check_random_state(model.random_state)
     estimator = with_seed(resolve_estimator(model.estimator, model.n_jobs), random_state)
@@ -111,49 +110,38 @@ def fit_partitions(
         raise InputError(
             f"column {target!r} must contain two classes or more, got {classes.tolist()}"
         )
-    crews = plan(estimator, len(numbers), source.per_tree)
-    held = [tuple(numbers[p] for p in crew.partitions) for crew in crews]
+    crews = plan_crews(estimator, len(numbers))
+    held = [(numbers[crew.partition],) for crew in crews]
     forest = join_forests(
         backend.crews(partial(_grow, read, seen, estimator, classes, crews), held)
     )
     forest.feature_names_in_ = np.array(features, dtype=object)
     membership = bags_of(crews, len(numbers))
-    members = Members(forest, source.votes, model.n_jobs)
+    members = Members(forest, model.votes, model.n_jobs)
     # Workers score one partition each: threads would be in each other's way.
-    shipped = Shipment((ForestAnswers(forest, source.votes, 1), membership))
+    shipped = Shipment((ForestAnswers(forest, model.votes, 1), membership))
     homes_of = {number: home for home, number in enumerate(numbers)}
     found = backend.each(partial(_tally, read, seen, shipped, classes, homes_of, MOST_DRAWN, seed))
     tallies: list[Tally] = [found[number] for number in numbers]
-    leaves_out = source.subforest == "exchangeable"
+    leaves_out = model.subforest == "exchangeable"
     scores, codes, weight, homes = _examples(tallies, len(classes), leaves_out)
-    scorer = PartitionScorer(members, membership, homes, source.subforest, source.n_draws, seed)
+    scorer = PartitionScorer(members, membership, homes, model.subforest, seed)
     part = Fold(forest, scores, codes, weight, scorer)
-    fitted.set_params(calibrate_on=source)
     why = f"the forest is grown on {len(numbers)} partitions where they are"
-    return fitted._calibrate(classes, [part], "Partitions", why)
+    return fitted._calibrate(classes, [part], "partitions", why)
 
 
-def _source(model: CalibratedClassifier) -> Partitions:
+def _check_model(model: CalibratedClassifier) -> None:
     if not isinstance(model, CalibratedClassifier):
         raise InputError(f"model must be a CalibratedClassifier, got {type(model).__name__}")
     Settings.of(model)
     if model.by is not None:
         raise InputError("by must be left out where trees are grown on partitions of an engine")
-    source = Partitions() if model.calibrate_on == "auto" else model.calibrate_on
-    if not isinstance(source, Partitions) or source.of is not None:
+    if model.calibrate_on not in ("auto", "oob"):
         raise InputError(
-            'calibrate_on must be "auto" or Partitions() without of, since the engine has '
-            f"partitions of its own, got {model.calibrate_on!r}"
+            'calibrate_on must be "auto" or "oob" where trees are grown on partitions of an '
+            f"engine, got {model.calibrate_on!r}"
         )
-    if model.calibrate_on == "auto":
-        if model.subforest not in ("all", "exchangeable"):
-            raise InputError(
-                'subforest must be "all" or "exchangeable" where trees are grown on partitions, '
-                f"got {model.subforest!r}"
-            )
-        n_draws = model.n_draws if model.n_draws != "all" else 1
-        source = attrs.evolve(source, subforest=model.subforest, votes=model.votes, n_draws=n_draws)
-    return source
 
 
 def _look(read: Read, batches: Batches, number: int) -> Seen:
@@ -195,7 +183,9 @@ def _grow(
     ]
     y = np.concatenate([part.y for part in parts]).astype(classes.dtype)
     X = np.concatenate([part.X for part in parts])
-    return grow(estimator, TrainingData(X, y, np.searchsorted(classes, y), classes), planned[crew])
+    return grow_crew(
+        estimator, TrainingData(X, y, np.searchsorted(classes, y), classes), planned[crew]
+    )
 
 
 def _tally(

@@ -48,8 +48,37 @@ def calibrate(
 ) -> Calibrator:
     """Fit a calibrator to scores and labels, of which only counts leave the partitions.
 
-    Arguments, result and errors are those of `vennforest.engines.duckdb.calibrate`; errors name the
-    partition. ``frame`` is a ``dask.dataframe.DataFrame``.
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+    score : str or sequence of str
+        The column of the second of two classes' scores, or a column per class in sorted order of
+        the labels.
+    target : str
+        The column of the labels: numbers, booleans or text.
+    method : str or calibrator, default="venn-abers"
+        As of `CalibratedClassifier`.
+    weight : str, optional
+        A column of weights, not below zero; integers count so many examples.
+    classes : sequence, optional
+        Every class, when some may be missing from the data.
+    grid : ScoreGrid, "auto" or None, default="auto"
+        On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
+        methods that need all scores of an example together. None: every distinct score, of which
+        there may be as many as rows.
+    higher_is : {"likelier", "safer", "auto"}, default="likelier"
+        What a higher score says of the second of two classes; "auto": what the data show.
+
+    Returns
+    -------
+    Calibrator
+        Fitted, equal to a fit to all rows.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or contains no numbers, a score is not finite or outside the grid,
+        or a label is missing; with the partition and the row in it, from 1.
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
     parts = _delayed_parts(frame, counting.columns)
@@ -115,9 +144,13 @@ def fit(
 ) -> CalibratedClassifier:
     """Fit a forest over the partitions of a data frame, calibrated out of bag.
 
-    Each tree is grown on one partition (or on ``per_tree`` of them) where it lies, and every row
-    is scored by the trees of the other partitions; see `vennforest.sources.Partitions`. A
-    partition must fit into the memory of its worker, the forest into that of each. The frame is
+    Each tree is grown on one partition where it lies, and every row is scored by the trees of the
+    other partitions. Bounds are those of ``calibrate_on="oob"`` for partitions that rows fall into
+    at random. Where partitions differ (a hospital each, a day each), calibration scores are those
+    of a partition that the trees have not seen, while new objects are scored by all trees: too
+    cautious, and nothing is proved.
+
+    A partition must fit into the memory of its worker, the forest into that of each. The frame is
     read three times and must be the same each time, which is verified: persist it, or read it from
     files.
 
@@ -125,7 +158,7 @@ def fit(
     ----------
     model : CalibratedClassifier
         Not fitted, over a random forest or extra trees. ``calibrate_on`` is "auto" or
-        ``Partitions(per_tree=..., subforest=...)``.
+        "oob"; ``subforest`` and ``votes`` count as out of bag.
     frame : dask.dataframe.DataFrame
         Columns of numbers, and the target. Partitions without rows are left out.
     target : str
@@ -136,8 +169,7 @@ def fit(
     Returns
     -------
     CalibratedClassifier
-        A fitted clone: what ``fit`` returns for the same rows in one table with
-        ``Partitions(partition of every row)``. Of more than 131,072 rows counts calibrate two
+        A fitted clone. Of more than 131,072 rows counts calibrate two
         classes, and 1,048,576 rows drawn at random more classes.
 
     Raises

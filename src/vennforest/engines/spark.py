@@ -42,8 +42,8 @@ def calibrate(
 ) -> Calibrator:
     """Fit a calibrator to scores and labels, by a GROUP BY of which only the result is collected.
 
-    Arguments, result and errors are those of `vennforest.engines.duckdb.calibrate`; errors name the
-    partition and the row in it, from 1. ``frame`` is a ``pyspark.sql.DataFrame``.
+    Arguments, result and errors are those of `vennforest.engines.dask.calibrate`; ``frame`` is a
+    ``pyspark.sql.DataFrame``.
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
     statement = Statement.of(counting, _arrow_schema(frame), "`", "the data frame")

@@ -1,11 +1,8 @@
-"""Forests in flat arrays, who is out of bag for which tree, and the kinds of forests there are."""
+"""Forests in flat arrays, who is out of bag for which tree, and the kinds of bagged ensembles."""
 
 from vennforest.forest.kinds import (
-    ForestKind,
     Members,
-    forest_kinds,
     kind_of,
-    register_forest,
 )
 from vennforest.forest.membership import Bag, BagsError, Membership
 from vennforest.forest.mixed import MixedForestClassifier
@@ -15,12 +12,9 @@ __all__ = [
     "Answers",
     "Bag",
     "BagsError",
-    "ForestKind",
     "Members",
     "Membership",
     "MixedForestClassifier",
     "PackedForest",
-    "forest_kinds",
     "kind_of",
-    "register_forest",
 ]

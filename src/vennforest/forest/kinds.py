@@ -1,12 +1,11 @@
-"""The kinds of bagged ensembles, registered: which examples are out of bag for which member.
+"""The kinds of bagged ensembles: which examples are out of bag for which member.
 
-Nothing else in the package lists types of forests. `register_forest` adds a kind, also one of
-another package: then the classifier calibrates it out of bag, and model files contain it.
+Nothing else in the package lists types of forests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +15,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing, check_random_state
 
-from vennforest._state import store_type, stored
+from vennforest._state import stored
 from vennforest._validation import (
     CodeArray,
     FloatArray,
@@ -56,7 +55,7 @@ def is_tree_bag(ensemble: Any, number: int, drawn: IntArray) -> Bag | None:
 
 
 @attrs.frozen(eq=False)
-class ForestKind:
+class EnsembleKind:
     """A kind of bagged ensemble: a classifier with ``estimators_`` that leave examples out of bag.
 
     The members are trained on class numbers, places in the ensemble's ``classes_``, as those of
@@ -64,80 +63,32 @@ class ForestKind:
 
     Attributes
     ----------
-    name : str
-        Short; the one under which model files refer to ``ensemble_type``.
     fits : callable
         ``(estimator) -> bool``: whether an estimator is of this kind.
-    bagged : callable
-        ``(estimator) -> bool``: whether members of such an estimator will leave examples out.
     samples : callable
         ``(fitted ensemble, n) -> iterable`` of the indices in [0, n) of the examples in each
         member's bag, repeated as often as they were drawn.
+    bagged : callable
+        ``(estimator) -> bool``: whether members of such an estimator will leave examples out.
     answers : callable
-        ``(fitted ensemble, votes, n_jobs) -> Answers``. Without it members are asked one by one.
+        ``(fitted ensemble, votes, n_jobs) -> Answers``.
     bag : callable
         ``(fitted ensemble, member number, indices) -> Bag``: a tree and its bag, whose leaves are
         filled again and compared; None for a member that is no such tree.
     verify : callable or None
-        ``(fitted ensemble, member number, indices) -> bool``: whether members for which ``bag``
-        returns None were trained on these examples. None: such ensembles are refused.
-    joins : bool
-        Whether new objects can join the leaves of its trees (``subforest="joined"``): bags of
-        draws with replacement, leaves that contain class frequencies.
-    ensemble_type : type or None
-        The class of such an ensemble, where model files are to contain it: made again from its
-        parameters and from what ``fit`` left in ``attributes``.
-    attributes : tuple of str
-        Names of attributes of numbers, text, arrays and scikit-learn estimators.
-    array_types : tuple of type
-        Classes of scikit-learn's, exactly, whose trees model files contain as a few arrays.
+        ``(fitted ensemble) -> bool``: whether the bags of members for which ``bag`` returns None
+        are trusted. None: such ensembles are refused.
     check : callable
         ``(fitted ensemble) -> None``: raises a ValueError for one that ``fit`` could not have left.
-
-    Examples
-    --------
-    A forest of another package, whose trees are scikit-learn's and whose bags are in ``bags_``::
-
-        register_forest(
-            ForestKind(
-                "their-forest",
-                fits=lambda estimator: isinstance(estimator, TheirForest),
-                samples=lambda forest, n: forest.bags_,
-                ensemble_type=TheirForest,
-                attributes=("classes_", "n_features_in_", "estimators_", "bags_"),
-            )
-        )
     """
 
-    name: str = attrs.field(validator=attrs.validators.instance_of(str))
     fits: Callable[[Any], bool]
     samples: Callable[[Any, int], Iterable[IntArray]]
     bagged: Callable[[Any], bool] = lambda estimator: True
     answers: Callable[[Any, Votes, int | None], Answers] = Answers
     bag: Callable[[Any, int, IntArray], Bag | None] = is_tree_bag
-    verify: Callable[[Any, int, IntArray], bool] | None = None
-    joins: bool = False
-    ensemble_type: type | None = None
-    attributes: tuple[str, ...] = ()
-    array_types: tuple[type, ...] = ()
+    verify: Callable[[Any], bool] | None = None
     check: Callable[[Any], None] = lambda ensemble: None
-
-    def state_of(self, ensemble: Any) -> Mapping[str, Any]:
-        """Return the parameters of an ensemble, and what ``fit`` left: None before it."""
-        fitted = {n: getattr(ensemble, n) for n in self.attributes if hasattr(ensemble, n)}
-        return {"parameters": ensemble.get_params(deep=False), "fitted": fitted or None}
-
-    def from_state(self, parameters: dict[str, Any], fitted: dict[str, Any] | None) -> Any:
-        """Return the ensemble that has this state, refused where ``fit`` could not have left it."""
-        assert self.ensemble_type is not None
-        ensemble = self.ensemble_type(**parameters)
-        if fitted is not None:
-            require(set(fitted) <= set(self.attributes), "there must be no other attributes")
-            vars(ensemble).update(fitted)
-            check_labels(ensemble.classes_)
-            require(len(ensemble.estimators_), "there must be a member")
-            self.check(ensemble)
-        return ensemble
 
 
 def check_features(model: Any) -> None:
@@ -180,39 +131,15 @@ def check_bagging(model: Any) -> None:
         check_array(known, "classes_ of a member", (None,), "i", 0, k - 1)
 
 
-_KINDS: list[ForestKind] = []
-
-
-def register_forest(kind: ForestKind) -> ForestKind:
-    """Make a kind of bagged ensemble known; of those that fit an estimator the latest counts.
-
-    Raises
-    ------
-    ValueError
-        If another kind has its name.
-    """
-    if any(kind.name == other.name for other in _KINDS):
-        raise ValueError(f"name must be new, got {kind.name!r}")
-    if kind.ensemble_type is not None:
-        store_type(kind.name, kind.ensemble_type, kind.state_of, kind.from_state)
-    _KINDS.insert(0, kind)
-    return kind
-
-
-def forest_kinds() -> list[ForestKind]:
-    """Return the kinds that are registered, the latest first."""
-    return list(_KINDS)
-
-
-def kind_of(ensemble: Any) -> ForestKind | None:
+def kind_of(ensemble: Any) -> EnsembleKind | None:
     """Return the kind of an ensemble, None where it is of none of these."""
-    return next((kind for kind in _KINDS if kind.fits(ensemble)), None)
+    return next((kind for kind in KINDS if kind.fits(ensemble)), None)
 
 
 @stored("members")
 @attrs.frozen(eq=False, slots=False)
 class Members:
-    """A fitted ensemble of a registered kind whose members are asked for scores."""
+    """A fitted ensemble of a known kind whose members are asked for scores."""
 
     ensemble: Any = attrs.field()
     votes: Votes = attrs.field(default="soft")
@@ -222,7 +149,7 @@ class Members:
         check_option(self.votes, Votes, "votes")
         sound = self.n_jobs is None or (isinstance(self.n_jobs, int | np.integer) and self.n_jobs)
         require(sound, "n_jobs must be an integer other than 0, or None")
-        require(kind_of(self.ensemble) is not None, "ensemble must be of a registered kind")
+        require(kind_of(self.ensemble) is not None, "ensemble must be of a known kind")
         members = getattr(self.ensemble, "estimators_", None)
         require(members is not None and len(members), "ensemble must have members")
 
@@ -277,7 +204,7 @@ def read_bags(
         bag = kind.bag(ensemble, number, drawn)
         if bag is not None:
             verify_bag(bag, seen, codes, weight)
-        elif kind.verify is None or not kind.verify(ensemble, number, drawn):
+        elif kind.verify is None or not kind.verify(ensemble):
             raise BagsError(
                 "estimator must be an ensemble whose bags can be verified, got "
                 f"{type(ensemble).__name__} over members that are not trees: "
@@ -326,7 +253,7 @@ def _member_of_bagging(bagging: Any, number: int, drawn: IntArray) -> Bag | None
     return Bag(tree, np.asarray(drawn), columns, tree, np.asarray(tree.classes_))
 
 
-def _draws_itself(bagging: Any, number: int, drawn: IntArray) -> bool:
+def _draws_itself(bagging: Any) -> bool:
     """Tell whether a bagging ensemble draws its bags by code that is known to draw these."""
     return type(bagging).__module__.split(".")[0] in ("sklearn", "imblearn")
 
@@ -345,36 +272,28 @@ def _balanced_samples(forest: Any, n: int) -> Iterator[IntArray]:
         yield chosen
 
 
-register_forest(
-    ForestKind(
-        "bagging",
-        fits=lambda ensemble: isinstance(ensemble, BaggingClassifier),
-        bagged=lambda bagging: bagging.bootstrap or bagging.max_samples not in (None, 1.0),
-        samples=samples_of,
-        answers=BaggingAnswers,
-        bag=_member_of_bagging,
-        verify=_draws_itself,
-        check=check_bagging,
-    )
-)
-register_forest(
-    ForestKind(
-        "forest",
-        fits=lambda ensemble: isinstance(ensemble, FORESTS),
-        bagged=lambda forest: forest.bootstrap,
-        samples=samples_of,
-        answers=ForestAnswers,
-        joins=True,
-        array_types=FORESTS,
-        check=check_forest,
-    )
-)
-register_forest(
-    ForestKind(
-        "balanced-forest",
+KINDS = (
+    EnsembleKind(
         fits=_is_balanced,
         samples=_balanced_samples,
         answers=ForestAnswers,
         check=check_forest,
-    )
+    ),
+    EnsembleKind(
+        fits=lambda ensemble: isinstance(ensemble, FORESTS),
+        samples=samples_of,
+        bagged=lambda forest: forest.bootstrap,
+        answers=ForestAnswers,
+        check=check_forest,
+    ),
+    EnsembleKind(
+        fits=lambda ensemble: isinstance(ensemble, BaggingClassifier),
+        samples=samples_of,
+        bagged=lambda bagging: bagging.bootstrap or bagging.max_samples not in (None, 1.0),
+        answers=BaggingAnswers,
+        bag=_member_of_bagging,
+        verify=_draws_itself,
+        check=check_bagging,
+    ),
 )
+"""All kinds of bagged ensembles; of those that fit an estimator the first counts."""

@@ -1,11 +1,9 @@
-"""Detect that a stream of data has changed, and protect probabilities against it."""
+"""Detect that a stream of data has changed."""
 
 from vennforest.monitoring.evidence import Change
 from vennforest.monitoring.monitor import Monitor
-from vennforest.monitoring.protected import ProtectedClassifier
 
 __all__ = [
     "Change",
     "Monitor",
-    "ProtectedClassifier",
 ]

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._validation import FloatArray, InputError, check_scores
 from vennforest.classifier import CalibratedClassifier
-from vennforest.monitoring.protected import ProtectedClassifier
 from vennforest.sources import CalibrationExamples, Fold, whole_scores
 from vennforest.sources.out_of_bag import OutOfBagScorer
 from vennforest.sources.row_hashes import KnownRows, draw_examples, hash_rows
@@ -63,11 +62,6 @@ def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
     for; of several folds' models it is scored by one, drawn for it.
     """
     if not isinstance(model, CalibratedClassifier):
-        if isinstance(model, ProtectedClassifier):
-            raise InputError(
-                "model must give a row the same scores at any time to be watched, got a "
-                "ProtectedClassifier: watch its model"
-            )
         if not hasattr(model, "predict_proba"):
             raise InputError(
                 f"model must have predict_proba, got {type(model).__name__}: use fit_scores and "
@@ -79,7 +73,7 @@ def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
     parts = model._state.folds
     if len(parts) == 1:
         return _part_scores(parts[0], X), _are_probabilities(model)
-    whose = next(iter(draw_examples(hash_rows(X), 0, 1, len(parts))))
+    whose = draw_examples(hash_rows(X), 0, len(parts))
     scores = np.empty((len(whose), *parts[0].scores.shape[1:]))
     for k, part in enumerate(parts):
         rows = np.flatnonzero(whose == k)
@@ -103,6 +97,6 @@ def training_rows(model: Any, *, reference: bool) -> KnownRows | None:
 
 def _part_scores(part: Fold, X: Any) -> FloatArray:
     if isinstance(part.scorer, OutOfBagScorer):
-        alike = attrs.evolve(part.scorer, subforest="exchangeable", n_draws=1)
+        alike = attrs.evolve(part.scorer, subforest="exchangeable")
         return next(iter(alike.sampled_scores(X))).scores
     return whole_scores(part, X)

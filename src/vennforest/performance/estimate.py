@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse, vstack
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
@@ -25,6 +27,7 @@ from vennforest._validation import (
     check_option,
     check_scores,
     encode_labels,
+    is_frame,
 )
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.calibrators.likelihood_ratio import expected_scores
@@ -37,7 +40,6 @@ from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import ShiftedPrior, shift_probabilities
 from vennforest.sources import CalibrationExamples, Fold
 from vennforest.sources.row_hashes import hash_rows
-from vennforest.transductive import stack
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -540,9 +542,21 @@ def density_ratios(
     domain = CalibratedClassifier(clone(estimator), random_state=random_state, merge="pooled")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is said of training rows is not of the user's model
-        p = domain.fit(stack(old, new), is_new).oob_probability_
+        p = domain.fit(_stack(old, new), is_new).oob_probability_
     odds = p[:, 1] / np.maximum(p[:, 0], np.finfo(float).tiny) * n / m
     odds[np.isnan(odds)] = 1.0  # rows that every tree of a small forest has seen
     ratios: FloatArray = np.clip(odds, 1 / MOST_RATIO, MOST_RATIO)
     ratios /= ratios[:n].mean()
     return ratios[:n], ratios[n:]
+
+
+def _stack(above: Any, below: Any) -> Any:
+    """Return the rows of two tables of the same kind as one table."""
+    if issparse(above) or issparse(below):
+        return vstack([above, below], format="csr")
+    if not (is_frame(above) and is_frame(below)):
+        return np.concatenate([np.asarray(above), np.asarray(below)])
+    library = sys.modules[type(above).__module__.partition(".")[0]]
+    if library.__name__ == "polars":
+        return library.concat([above, below], how="vertical_relaxed")
+    return library.concat([above, below], ignore_index=True)

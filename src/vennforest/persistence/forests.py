@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
 from vennforest._validation import check_array, check_labels, check_number, require
+from vennforest.forest.packed import FORESTS
 
-FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 TREES = (DecisionTreeClassifier, ExtraTreeClassifier)
 TREE_ATTRIBUTES = ("tree_", "random_state")
 """Attributes in which the trees of a forest differ."""
@@ -119,7 +118,10 @@ def _check_nodes(
     """Refuse nodes that are no trees: kernels follow their indices without looking."""
     total = int(counts.sum())
     for name, dtype in FIELD_TYPES.items():
-        check_array(nodes[name], name, (total,), dtype.kind)
+        column = nodes[name]
+        sound = type(column) is np.ndarray and column.shape == (total,) and column.dtype == dtype
+        require(sound, f"{name} must have {total} elements of type {dtype}")
+    require(not np.isnan(nodes["threshold"]).any(), "thresholds must be numbers")
     left, right, feature = nodes["left_child"], nodes["right_child"], nodes["feature"]
     first = np.cumsum(counts) - counts
     index = np.arange(total, dtype=np.int32) - np.repeat(first.astype(np.int32), counts)

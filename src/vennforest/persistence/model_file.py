@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from sklearn.pipeline import Pipeline
@@ -73,9 +74,7 @@ def write_model(
     model: Any, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None
 ) -> None:
     """Write a model with more entries in the header, such as the columns that it was fitted to."""
-    if stored_name(type(model)) is None or (
-        not hasattr(type(model), "classes_") and not hasattr(model, "classes_")
-    ):
+    if stored_name(type(model)) is None:
         raise TypeError(
             "model must be a fitted CalibratedClassifier, calibrator or Monitor, got "
             f"{type(model).__name__}"
@@ -92,19 +91,31 @@ def write_model(
         try:
             plain = to_plain(model, {})
             skops.dump(plain, part, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
-            with zipfile.ZipFile(part) as archive:
-                types = sorted(set(_types_in(json.loads(archive.read(SCHEMA)))))
-            from_plain(skops.load(part, trusted=types), {})
         except (OSError, MemoryError):
             raise
         except Exception as error:
             raise TypeError(
-                "model must consist of what a file of data can contain and as fit left it, got "
-                f"one that cannot be read again: {one_line(error)}"
+                f"model must consist of what a file of data can contain: {one_line(error)}"
             ) from error
+        with zipfile.ZipFile(part) as archive:
+            types = sorted(set(_types_in(json.loads(archive.read(SCHEMA)))))
+        check_readable(part, types)
         header = {**_header(model, types), **(about or {})}
         with zipfile.ZipFile(part, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.writestr(HEADER, json.dumps(header, indent=2, ensure_ascii=False))
+
+
+def check_readable(path: Path, types: Sequence[str]) -> None:
+    """Refuse a file that ``load`` would refuse, by reading it."""
+    try:
+        from_plain(needed("skops.io", "model files").load(path, trusted=types), {})
+    except MemoryError:
+        raise
+    except Exception as error:  # a parameter of another type, a function without a name
+        raise InputError(
+            "model must be as fit left it to be saved, and functions in it must be importable by "
+            f"name, got one that cannot be read again: {one_line(error)}"
+        ) from error
 
 
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) -> Any:

@@ -121,7 +121,9 @@ TRUSTED = frozenset(
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
         "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.metrics._scorer._PassthroughScorer",
         "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
         *(f"scipy.sparse._{f}.{f}_{kind}" for f in ("csr", "csc") for kind in ("array", "matrix")),
     }
 )

@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vennforest._messages import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
-    from matplotlib.text import Text
 
 # Okabe & Ito (2008), in an order of falling contrast with white; yellow is left out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -100,98 +96,17 @@ def percents(*axes: Any) -> None:
         axis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
 
 
-MOST_NAMED = 6
-"""Of more lines a legend beside the axes has the names."""
-
-ANCHORS = 24
-"""Places along a line at which its name is tried."""
+MAX_NAMES_INSIDE = 6
+"""The legend of more lines stands beside the axes."""
 
 
-def name_lines(ax: Axes, named: Sequence[tuple[str, Line2D]]) -> None:
-    """Write each name at its line, in the line's colour, where it is clear of all lines.
-
-    Of many lines, of which no name would find a place, a legend beside the axes has the names.
-    """
-    if len(named) > MOST_NAMED:
-        lines, names = [line for _, line in named], [short(name) for name, _ in named]
-        ax.legend(
-            lines,
-            names,
-            loc="upper left",
-            bbox_to_anchor=(1.02, 1),
-            fontsize="small",
-            frameon=False,
-            handlelength=3.2,
-        )
-        return
-    x, y = ax.get_xlim()[0], ax.get_ylim()[0]  # which a logarithmic axis has, unlike 0
-    texts = [
-        ax.text(x, y, short(name), color=line.get_color(), fontsize="small", ha="left", va="bottom")
-        for name, line in named
-    ]
-    figure: Any = ax.figure.canvas.figure  # of a subfigure the whole
-    figure.draw_without_rendering()  # what follows is in pixels
-    every = [_in_pixels(line) for line in ax.lines if len(line.get_xdata())]  # type: ignore[arg-type]
-    taken: list[NDArray[np.float64]] = []
-    for text, (_, line) in zip(texts, named, strict=True):
-        box = _free_place(ax, text, _in_pixels(line), every, taken)
-        taken.append(box)
-        x, y = ax.transData.inverted().transform(box[:2])
-        text.set_position((float(x), float(y)))
-        text.set_in_layout(False)
-
-
-def _in_pixels(line: Line2D) -> NDArray[np.float64]:
-    """Return points along a line, (n, 2), a few pixels apart."""
-    corners: NDArray[np.float64] = line.get_transform().transform(line.get_xydata())
-    corners = corners[np.isfinite(corners).all(axis=1)]
-    if len(corners) < 2:
-        return corners
-    steps = np.append(0, np.hypot(*np.diff(corners, axis=0).T)).cumsum()
-    at = np.linspace(0, steps[-1], max(2, min(400, int(steps[-1] / 3))))
-    return np.column_stack([np.interp(at, steps, corners[:, j]) for j in (0, 1)])
-
-
-def _free_place(
-    ax: Axes,
-    text: Text,
-    line: NDArray[np.float64],
-    every: Sequence[NDArray[np.float64]],
-    taken: Sequence[NDArray[np.float64]],
-) -> NDArray[np.float64]:
-    """Return where a name covers the least of lines and of other names: left, bottom, right, top.
-
-    Of equally free places the one at which the other lines are farthest.
-    """
-    extent, inside = text.get_window_extent(), ax.get_window_extent()
-    width, height = extent.width + 4, extent.height
-    if not len(line):
-        line = np.array([[inside.x0, inside.y0]])
-    anchors = line[np.linspace(0, len(line) - 1, ANCHORS).astype(int)]
-    left, below, middle = -6 - width, -5 - height, -width / 2
-    sides = [(6, -height / 2), (left, -height / 2), (middle, 5), (middle, below)]
-    moves = [*sides, (6, 3), (6, below), (left, 3), (left, below)]
-    corner = (anchors[:, None] + np.array(moves)).reshape(-1, 2)
-    boxes = np.column_stack([corner, corner + np.array([width, height])])
-    points = np.concatenate(list(every))
-    others = [one for one in every if one.shape != line.shape or not np.allclose(one, line)]
-    x, y = points[:, 0], points[:, 1]
-    covered = (x >= boxes[:, :1]) & (x <= boxes[:, 2:3])
-    covered &= (y >= boxes[:, 1:2]) & (y <= boxes[:, 3:4])
-    cost = 10.0 * covered.sum(axis=1)
-    for begin, bottom, end, top in taken:
-        cost += 1000.0 * (
-            (boxes[:, 0] < end) & (boxes[:, 2] > begin)
-            & (boxes[:, 1] < top) & (boxes[:, 3] > bottom)
-        )  # fmt: skip
-    outside = np.maximum(0, [inside.x0, inside.y0] - corner).sum(axis=1)
-    outside += np.maximum(0, boxes[:, 2:] - [inside.x1, inside.y1]).sum(axis=1)
-    cost += 100.0 * outside
-    if others:
-        gaps = ((boxes[:, :2] + boxes[:, 2:]) / 2)[:, None] - np.concatenate(others)
-        cost -= np.minimum(np.hypot(gaps[..., 0], gaps[..., 1]).min(axis=1), 80.0)
-    best: NDArray[np.float64] = boxes[int(cost.argmin())]
-    return best
+def legend(ax: Axes, entries: Sequence[tuple[str, Line2D]], loc: str = "upper left") -> None:
+    """Add a legend of named lines: inside the axes at ``loc``, of many lines beside them."""
+    place: dict[str, Any] = {"loc": loc, "framealpha": 0.85}
+    if len(entries) > MAX_NAMES_INSIDE:
+        place = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "frameon": False}
+    lines, names = [line for _, line in entries], [short(name) for name, _ in entries]
+    ax.legend(lines, names, fontsize="small", handlelength=2.6, **place)
 
 
 def named(values: Any, name: str | None, default: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import Collection
     from matplotlib.lines import Line2D
 
-FEW = 80
+MAX_SINGLE_BARS = 80
 """Up to so many objects each has a bar of its own."""
 
 
@@ -120,11 +120,13 @@ class IntervalDisplay(Display):
         """Draw the intervals; parameters and errors as for ``from_predictions``."""
         curve = self.curve
         ax = self._begin(ax, (6.4, 4.2))
-        few = len(curve.x) <= FEW
-        known = curve.confidence
-        self.confidence_ = known and self._draw_ends(*known, COLOURS[2], 0.9, 0.6, None)
-        width = (4.5 if few else 1.8) if known else (2.2 if few else 0.9)
-        name = "Lower to upper" if known is None else None
+        few = len(curve.x) <= MAX_SINGLE_BARS
+        self.confidence_ = None
+        width, name = (2.2 if few else 0.9), "Lower to upper"
+        if curve.confidence is not None:
+            level = f"{100 * (curve.level or 0):g}% confidence interval"
+            self.confidence_ = self._draw_ends(*curve.confidence, COLOURS[2], 0.9, 0.6, level)
+            width, name = (4.5 if few else 1.8), "Venn–Abers bounds"
         self.bounds_ = self._draw_ends(curve.low, curve.high, COLOURS[0], width, 0.7, name)
         self.line_ = ax.plot(
             curve.x,
@@ -139,24 +141,16 @@ class IntervalDisplay(Display):
             self._draw_outcomes(curve.outcome)
         event = short(curve.event)
         what = "the predicted label" if curve.event == "predicted label" else repr(event)
-        if curve.by_score:
-            x_label = "Score"
-        else:
-            taken = "" if len(curve.x) == curve.n else f", {len(curve.x):,} of {curve.n:,} shown"
-            x_label = f"Rows, sorted by probability{taken}"
+        x_label = "Score"
+        if not curve.by_score:
+            part = "" if len(curve.x) == curve.n else f", {len(curve.x):,} of {curve.n:,} shown"
+            x_label = f"Rows, sorted by probability{part}"
+            ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.set(xlabel=x_label, ylabel=f"Probability of {what}", ylim=(-0.06, 1.06))
         if title is not None:
             ax.set_title(title)
         plain(ax)
-        if not curve.by_score:
-            ax.xaxis.set_major_formatter("{x:,.0f}")
-        if known is not None:
-            corner = self._name_parts()
-            if curve.outcome is not None:
-                handles = [line for line in ax.lines if str(line.get_label()).startswith("It ")]
-                ax.legend(handles=handles, fontsize="small", loc=corner, framealpha=0.85)
-        else:
-            ax.legend(fontsize="small", loc="best", framealpha=0.85)
+        ax.legend(fontsize="small", loc="upper left", framealpha=0.85)
         return self
 
     def _draw_ends(
@@ -171,47 +165,11 @@ class IntervalDisplay(Display):
         """Draw a bar for each object, or a band of many scores."""
         curve, ax = self.curve, self.ax_
         look: dict[str, Any] = {"color": color, "label": label}
-        if len(curve.x) <= FEW or not curve.by_score:
+        if len(curve.x) <= MAX_SINGLE_BARS or not curve.by_score:
             return ax.vlines(curve.x, low, high, linewidth=width, alpha=alpha, **look)
         for end in (low, high):
             ax.plot(curve.x, end, color=color, linewidth=0.7, alpha=0.8)
         return ax.fill_between(curve.x, low, high, alpha=alpha / 2, linewidth=0, **look)
-
-    def _name_parts(self) -> Any:
-        """Name what is drawn above the left or below the right ones; return the other corner."""
-        curve = self.curve
-        assert curve.confidence is not None
-        low, high = curve.confidence
-        third = max(1, len(curve.x) // 3)
-        above = 1 - high[:third].max() >= low[-third:].min()
-        last = len(curve.x) - 1
-        level = f"{100 * (curve.level or 0):g}% confidence interval"
-        for name, ends, color, at, row in (
-            (level, (low, high), COLOURS[2], 0.08, 0),
-            ("Venn–Abers bounds", (curve.low, curve.high), COLOURS[0], 0.18, 1),
-            ("Probability", (curve.p, curve.p), "black", 0.28, 2),
-        ):
-            i = round(last * at) if above else last - round(last * at)
-            to = (curve.x[i], ends[1][i] if above else ends[0][i])
-            # From straight above (or below), with earlier names farther off: no line crosses one.
-            self.ax_.annotate(
-                name,
-                to,
-                xytext=(to[0], 1.0 - 0.07 * row if above else 0.07 * row),
-                ha="left" if above else "right",
-                va="center",
-                color=color,
-                fontsize="small",
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": color,
-                    "linewidth": 0.8,
-                    "shrinkA": 1,
-                    "shrinkB": 2,
-                    "relpos": (0, 0) if above else (1, 1),
-                },
-            )
-        return "lower right" if above else "upper left"
 
     def _draw_outcomes(self, outcome: Any) -> None:
         for value, at, color, label in (
@@ -225,7 +183,7 @@ class IntervalDisplay(Display):
                 np.full(len(where), at),
                 markersize=6,
                 markeredgewidth=0.8,
-                alpha=1.0 if len(self.curve.x) <= FEW else 0.5,
+                alpha=1.0 if len(self.curve.x) <= MAX_SINGLE_BARS else 0.5,
                 clip_on=False,
                 **ticks,
             )

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from vennforest.metrics import ReliabilityCurve, SmoothCurve, reliability_curve
 from vennforest.plots._style import (
     GREY,
-    MOST_NAMED,
+    MAX_NAMES_INSIDE,
     Display,
     draw_line,
-    name_lines,
+    legend,
     named,
     percents,
     plain,
@@ -33,8 +33,7 @@ class ReliabilityDisplay(Display):
 
     Dots are bins: mean estimate against observed share, their size the number of observations.
     The line is the CORP curve, the isotonic regression of the outcomes on the estimates. The grey
-    band is where that curve would lie if the method's estimates were calibrated. Lines are named
-    where they are, more than six of them beside the diagram.
+    band is where that curve would lie if the method's estimates were calibrated.
 
     Parameters
     ----------
@@ -148,7 +147,7 @@ class ReliabilityDisplay(Display):
             there is no histogram.
         """
         histogram = histogram and not log
-        width = 5.2 if len(self.curves) < MOST_NAMED else 8.4
+        width = 5.2 if len(self.curves) < MAX_NAMES_INSIDE else 8.4
         ax = self._begin(ax, (width, 6.0 if histogram else 5.0))
         band = len(self.curves) == 1 if band is None else band
         ideal = ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":")[0]
@@ -187,7 +186,7 @@ class ReliabilityDisplay(Display):
         ax.set_title(default if title is None else title)
         self.ax_histogram_ = self._draw_histogram(x_label) if histogram else None
         lines = dict(zip(self.curves, self.lines_, strict=True)) | smoothed
-        name_lines(ax, [*lines.items(), ("perfectly calibrated", ideal)])
+        legend(ax, [*lines.items(), ("perfectly calibrated", ideal)])
         return self
 
     def _draw_log(self) -> None:

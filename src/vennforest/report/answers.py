@@ -17,6 +17,7 @@ from vennforest.report.event import (
     cost_threshold,
     event_of,
     is_rare,
+    level_rows,
     levels,
     share_of_positive,
 )
@@ -122,7 +123,7 @@ def _typed(command: str, files: dict[str, str], *more: str) -> str:
         return ""
     table = [shlex.quote(files["data"]), "-t", shlex.quote(files["target"])]
     again = files.get("again", "") if command == "report" else ""
-    read = files.get("read" if command in ("report", "fit") else "sheet", "")
+    read = files.get("read" if command in ("report", "fit") else "decimal", "")
     return " ".join(filter(None, ["vennforest", command, *table, *more, again, read]))
 
 
@@ -556,7 +557,7 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
     if evaluation.saved is not None:
         constant, theirs, mine, _ = _paid(evaluation)
         last = mine, f"per row for its decisions; always “{constant}”: {theirs}"
-    elif width is not None:
+    elif width is not None and m.pvalue >= LEVEL:  # else they do not hold
         last = f"±{number_of_points(width)} points", "typical 95% confidence interval"
     else:
         usual = percent(evaluation.baseline.accuracy)
@@ -590,6 +591,22 @@ def typical_margin(evaluation: Evaluation, method: str) -> float | None:
     """Return half the median width of the confidence intervals; None where they are not known."""
     known = confidence_of(evaluation, evaluation.folds.estimates[method])
     return None if known is None else float(np.median(known[1] - known[0])) / 2
+
+
+def levels_inside(evaluation: Evaluation, method: str) -> tuple[int, int]:
+    """Return in how many levels the observed frequency lies in the mean confidence interval.
+
+    Returned besides is the number of levels.
+    """
+    estimates = evaluation.folds.estimates[method]
+    ends = confidence_of(evaluation, estimates)
+    assert ends is not None
+    p, outcome, *_ = event_of(evaluation, estimates)
+    rows_of_levels = level_rows(evaluation, p)
+    inside = [
+        ends[0][at].mean() <= outcome[at].mean() <= ends[1][at].mean() for at in rows_of_levels
+    ]
+    return sum(map(int, inside)), len(inside)
 
 
 def recommendation(evaluation: Evaluation) -> str:
@@ -627,6 +644,14 @@ def precision(evaluation: Evaluation, method: str) -> str:
     text = "" if forest is None or method == RAW else forest.sentence()
     if width is None:
         return text
+    if evaluation.measures[method].pvalue < LEVEL:
+        inside, n = levels_inside(evaluation, method)
+        return (
+            "Calibration is rejected on these rows, so confidence intervals do not hold here: the "
+            f"observed frequency was inside the mean interval in {inside} of {n} levels of "
+            f"probability. Half of the intervals are narrower than ±{number_of_points(width)} "
+            f"points. {text}"
+        ).rstrip()
     return (
         "The frequency among rows with such a score lies in the confidence interval in 95% of "
         f"cases. Half of the intervals are narrower than ±{number_of_points(width)} points. {text}"

@@ -149,6 +149,11 @@ def evaluate(
     mask = None if test is None else np.asarray(test)
     if mask is not None and (mask.shape != (n,) or mask.dtype.kind != "b"):
         raise InputError(f"test must be {n} booleans, got {mask.dtype} of shape {mask.shape}")
+    if mask is not None and (mask.all() or not mask.any()):
+        raise InputError(
+            "test must be True for the rows to predict and False for the rows to train on, got "
+            f"{bool(mask.all())} for all {n} rows"
+        )
     remarks: list[str] = []
     members = members_of(groups, n, remarks)
     folds, how = cross_validate(
@@ -287,7 +292,7 @@ def _estimates(
     name: str, values: Any, labels: NDArray[Any], n: int, positive: Any
 ) -> MethodEstimates:
     """Return what one model predicts, with a column per class."""
-    if isinstance(values, tuple):
+    if isinstance(values, tuple) and len(values) == 2 and isinstance(values[1], Multiprobability):
         p, bounds = values
         whole = _estimates(name, bounds, labels, n, positive).bounds
         return MethodEstimates(_estimates(name, p, labels, n, positive).p, whole)
@@ -320,16 +325,25 @@ def _estimates(
     return MethodEstimates(p / p.sum(axis=1, keepdims=True), None)
 
 
+PROBABILITY_PREFIXES = ("p", "prob", "proba", "probability", "predict_proba")
+"""Words before a label that make a column's name that of the label's probability."""
+
+
 def class_of_name(name: str, labels: NDArray[Any]) -> int | None:
-    """Return which one class a column's name says it is of: ``p(yes)``, ``yes``, ``prob_yes``."""
+    """Return the index of the class that a column of probabilities is named after, or None.
+
+    Such names are ``yes``, ``p(yes)`` and ``prob_yes``. ``model_0`` is not: it may be the first of
+    several models.
+    """
     names = labels.astype(str).tolist()
-    exact = [j for j, label in enumerate(names) if name in (label, f"p({label})")]
-    found = exact or [
-        j
-        for j, label in enumerate(names)
-        if re.search(rf"(^|[\W_]){re.escape(label)}\)?$", name, re.IGNORECASE)
-    ]
-    return found[0] if len(found) == 1 else None
+    if name in names:
+        return names.index(name)
+    pattern = rf"(?:{'|'.join(PROBABILITY_PREFIXES)})[\s_.-]*(?:\((.+)\)|(?<=[\s_.-])(.+))"
+    match = re.fullmatch(pattern, name, re.IGNORECASE)
+    label = None if match is None else match[1] or match[2]
+    same_name = [j for j, other in enumerate(names) if other == label]
+    same_letters = [j for j, other in enumerate(names) if other.lower() == str(label).lower()]
+    return next((matches[0] for matches in (same_name, same_letters) if len(matches) == 1), None)
 
 
 UNNAMED = "Predictions"
@@ -483,7 +497,7 @@ def report_model(
 
     Parameters
     ----------
-    model : CalibratedClassifier or TransductiveClassifier
+    model : CalibratedClassifier
         Fitted.
     X, y : data frame or array of shape (n, d), array-like of shape (n,)
         Rows as the model takes them, and their labels, among the model's classes.

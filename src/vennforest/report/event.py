@@ -128,10 +128,15 @@ def part_of(evaluation: Evaluation, at: IntArray) -> dict[str, Any]:
 
 def levels(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return `part_of` by level of the event's probability; empty levels are left out."""
-    edges = STEPS if is_rare(evaluation) else EVEN
     p, *_ = event_of(evaluation, evaluation.best)
-    number = np.searchsorted(edges[1:-1], p, side="right")  # levels are closed below
-    return [part_of(evaluation, np.flatnonzero(number == i)) for i in np.unique(number)]
+    return [part_of(evaluation, at) for at in level_rows(evaluation, p)]
+
+
+def level_rows(evaluation: Evaluation, p: FloatArray) -> list[IntArray]:
+    """Return the rows of each level of probability that has any; levels are closed below."""
+    edges = STEPS if is_rare(evaluation) else EVEN
+    number = np.searchsorted(edges[1:-1], p, side="right")
+    return [np.flatnonzero(number == i) for i in np.unique(number)]
 
 
 USUAL = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)

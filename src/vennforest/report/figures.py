@@ -1,9 +1,10 @@
-"""Pictures of an evaluation as SVG text whose colours follow the page's."""
+"""Pictures of an evaluation as HTML images."""
 
 from __future__ import annotations
 
+import base64
+import html
 import io
-import re
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -20,12 +21,10 @@ from vennforest.metrics import (
 )
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 from vennforest.plots._style import COLOURS as PLOT_COLOURS
-from vennforest.plots._style import GREY, draw_line, name_lines, percents, plain, style
+from vennforest.plots._style import GREY, draw_line, legend, percents, plain, style
 from vennforest.report.event import curve_of, is_rare, ranking_of
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from vennforest.report.evaluation import Evaluation
 
 MOST_CLASSES = 12
@@ -34,24 +33,11 @@ MOST_CLASSES = 12
 MOST_SHOWN = 400
 """Of more rows so many intervals are drawn."""
 
-# What matplotlib writes, and the page's variable for it; the page gives each a light and a dark
-# value. The Okabe–Ito colours of the plots keep their order.
-COLOURS = {
-    "#000000": "var(--ink)",
-    "#ffffff": "var(--card)",
-    "#767676": "var(--muted)",
-    "#e6e6e6": "var(--grid)",
-    "#cccccc": "var(--rule)",
-    "#bfbfbf": "var(--band)",
-    "#0072b2": "var(--c1)",
-    "#d55e00": "var(--c2)",
-    "#009e73": "var(--c3)",
-    "#cc79a7": "var(--c4)",
-}
 SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # a dollar in a label is a dollar
     "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "system-ui", "Segoe UI", "Roboto", "Helvetica Neue"],
     "font.size": 10.5,
     "axes.titlesize": 10.5,
     "axes.linewidth": 0.8,
@@ -61,54 +47,24 @@ SETTINGS: dict[Any, Any] = {
 
 
 def draw(name: str, size: tuple[float, float], paint: Callable[[Any], Any], alt: str) -> str:
-    """Return what ``paint`` draws into axes, of a size in inches, as SVG with ids by ``name``."""
+    """Return what ``paint`` draws into axes as an HTML image; ``size`` is in inches."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    buffer = io.BytesIO()
     with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # glyphs missing here are the browser's to find
+        warnings.simplefilter("ignore")  # glyphs missing here are found by the browser
         figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)  # which measures text
+        FigureCanvasAgg(figure)  # measures text for the layout
         paint(figure.subplots())
-        return themed(_svg(figure), name, alt)
-
-
-def _svg(figure: Figure) -> str:
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    return buffer.getvalue()
-
-
-def themed(svg: str, name: str, alt: str) -> str:
-    """Return matplotlib's SVG as an element for a page: own ids, and the page's colours."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
-    head, body = svg.split(">", 1)
-    box = re.search(r'viewBox="([^"]*)"', head)
-    assert box is not None
-    width = float(box.group(1).split()[2])
-    body = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", body)
-    body = re.sub(r"font-family:[^;\"]*;?", "", body)
-    body = re.sub(r'\bid="', f'id="{name}-', body)
-    body = re.sub(r'(href="|url\()#', rf"\1#{name}-", body)
-    body = re.sub(
-        r'style="[^"]*"',
-        lambda style: re.sub(r"#[0-9a-f]{6}", _colour, style.group(0)),
-        body,
-    )
-    # Text without a colour of its own is black in SVG, and unreadable on a dark page.
-    body = re.sub(r"<text style=\"(?![^\"]*fill:)", '<text style="fill: var(--ink); ', body)
-    label = alt.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    data = base64.b64encode(buffer.getvalue()).decode()
+    width = round(2 * 72 * size[0])
     return (
-        f'<svg role="img" aria-label="{label}" viewBox="{box.group(1)}" '
-        f'style="max-width:{2 * width:.0f}px" xmlns:xlink="http://www.w3.org/1999/xlink">{body}'
+        f'<img alt="{html.escape(alt)}" style="max-width:{width}px" '
+        f'src="data:image/svg+xml;base64,{data}">'
     )
-
-
-def _colour(found: re.Match[str]) -> str:
-    return COLOURS.get(found.group(0), found.group(0))
 
 
 def calibration(evaluation: Evaluation, keys: list[str]) -> str:
@@ -198,7 +154,8 @@ def ranking(evaluation: Evaluation) -> list[str]:
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_label, ylabel=y_label)
         percents(ax.xaxis, ax.yaxis)
         plain(ax)
-        name_lines(ax, [*lines.items(), ("random ranking", chance)])
+        corner = "lower left" if steps else "lower right"
+        legend(ax, [*lines.items(), ("random ranking", chance)], corner)
 
     return [
         draw(f"ranking-{kind}", (4.8, 4.2), partial(paint, kind=kind), alt)
@@ -228,7 +185,8 @@ def net_benefit(evaluation: Evaluation) -> str:
         )
         percents(ax.xaxis)
         plain(ax)
-        name_lines(ax, [(name, line), ("flag everyone", always), ("flag no one", nobody)])
+        entries = [(name, line), ("flag everyone", always), ("flag no one", nobody)]
+        legend(ax, entries, "upper right")
 
     alt = "Decision curve: net benefit against threshold probability"
     return draw("net-benefit", (8.6, 3.8), paint, alt)

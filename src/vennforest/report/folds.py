@@ -27,7 +27,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.report.learners import Learner
 from vennforest.report.measures import RAW, MethodEstimates, OutOfFold
 from vennforest.sources.base import is_bagged
-from vennforest.sources.hazards import spelled_twice
+from vennforest.sources.checks import spelled_twice
 from vennforest.tables import TableEncoder, table_pipeline
 from vennforest.tables.cells import Column
 from vennforest.tables.columns import as_pandas
@@ -122,7 +122,6 @@ def cross_validate(
     unfitted = CalibratedClassifier(
         estimator,
         method=_first(methods),
-        ensemble=False,
         n_jobs=n_jobs,
         random_state=seed,
     )
@@ -168,7 +167,7 @@ def cross_validate(
             "predicts them."
         )
     total = sum(gains.values()) or 1.0
-    encoder = _encoder(model)
+    encoder = _encoder(model.estimators_[0])
     out = OutOfFold(
         classes,
         codes[kept],
@@ -213,7 +212,7 @@ def _predicted(
     models = [
         model if method == model.method else model.recalibrate(method) for method in calibrated
     ]
-    found = {RAW: MethodEstimates(model.estimator_.predict_proba(X_new), None)}
+    found = {RAW: MethodEstimates(_raw(model, X_new), None)}
     if not calibrated:
         return found, None
     # What is known of a frequency depends on the scores, which all methods share.
@@ -224,22 +223,28 @@ def _predicted(
     return found, next((s for one in models if (s := forest_spread(one._state, X_new))), None)
 
 
-def _encoder(model: CalibratedClassifier) -> TableEncoder | None:
-    fitted = model.estimator_
+def _raw(model: CalibratedClassifier, X_new: Any) -> FloatArray:
+    """Return the mean probabilities of the uncalibrated models, one a fold."""
+    raw = [estimator.predict_proba(X_new) for estimator in model.estimators_]
+    return raw[0] if len(raw) == 1 else np.mean(raw, axis=0)
+
+
+def _encoder(fitted: Any) -> TableEncoder | None:
     first = fitted[0] if isinstance(fitted, Pipeline) else None
     return first if isinstance(first, TableEncoder) else None
 
 
 def _importances(model: CalibratedClassifier, n_columns: int) -> Counter[str]:
     """Return each column's decrease of impurity in a fitted model; none where it has none."""
-    fitted, encoder = model.estimator_, _encoder(model)
-    last = fitted[-1] if isinstance(fitted, Pipeline) else fitted
-    sources = [f"column {j}" for j in range(n_columns)] if encoder is None else encoder.sources_
-    shares = np.asarray(getattr(last, "feature_importances_", []), np.float64)
     gains: Counter[str] = Counter()
-    if len(shares) == len(sources):
-        for name, gain in zip(sources, shares.tolist(), strict=True):
-            gains[name] += gain
+    for fitted in model.estimators_:
+        encoder = _encoder(fitted)
+        last = fitted[-1] if isinstance(fitted, Pipeline) else fitted
+        sources = [f"column {j}" for j in range(n_columns)] if encoder is None else encoder.sources_
+        shares = np.asarray(getattr(last, "feature_importances_", []), np.float64)
+        if len(shares) == len(sources):
+            for name, gain in zip(sources, shares.tolist(), strict=True):
+                gains[name] += gain / len(model.estimators_)
     return gains
 
 

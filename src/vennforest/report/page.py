@@ -205,7 +205,8 @@ def recipe(evaluation: Evaluation) -> str | None:
     if learner is not None:
         model = learner.code(settings["n_trees"], seed)
         lines += learner.imports()
-    if method != RAW:
+    averaged = settings["calibrate_on"] == "cv"  # also without calibration the mean of five models
+    if method != RAW or averaged:
         lines.append("from vennforest import CalibratedClassifier")
     if is_frame(evaluation.X):
         lines.append("from vennforest.tables import table_pipeline")
@@ -220,12 +221,11 @@ def recipe(evaluation: Evaluation) -> str | None:
     if learner is not None and learner.numbered:
         lines += ["", "classes, codes = np.unique(y, return_inverse=True)"]
         labels = "codes"
-    if method == RAW:
+    if method == RAW and not averaged:
         fitted = f"model = {model}.fit(X, {labels})"
         return "\n".join([*lines, "", fitted, "model.predict_proba(X_new)"])
     groups = "" if evaluation.folds.groups is None else ", groups=groups"
-    options = ["ensemble=False"] if settings["calibrate_on"] == "cv" else []
-    options += [f'method="{method}"', f"random_state={seed}"]
+    options = [f'method="{method}"', f"random_state={seed}"]
     lines += [
         "",
         f"{noun} = {model}",

@@ -15,13 +15,7 @@ from vennforest.sources.base import (
 )
 from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
-from vennforest.sources.partitions import Partitions
-from vennforest.sources.registry import (
-    NamedSource,
-    SourceSettings,
-    named_sources,
-    register_source,
-)
+from vennforest.sources.registry import SourceSettings, make_source
 
 __all__ = [
     "CalibrationExamples",
@@ -30,9 +24,7 @@ __all__ = [
     "Frozen",
     "Holdout",
     "ModelScorer",
-    "NamedSource",
     "OutOfBag",
-    "Partitions",
     "SampledScores",
     "Scorer",
     "Source",
@@ -41,9 +33,8 @@ __all__ = [
     "Training",
     "TrainingData",
     "is_bagged",
+    "make_source",
     "model_scores",
-    "named_sources",
-    "register_source",
     "whole_scores",
     "with_seed",
 ]

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self, TypedDict, Unpack
-from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, column_or_1d
 
-from vennforest._messages import warn
 from vennforest._state import stored
 from vennforest._validation import (
     CodeArray,
@@ -39,15 +35,12 @@ class SampledScores(NamedTuple):
 
     ``scores`` has shape (samples * m,) or (samples * m, k), all objects of one sample side by side;
     ``left_out`` of shape (samples * m,) is the calibration example that each score leaves out, None
-    where none does. ``joined`` is given where the objects are in the bags of some trees, so
-    they change scores of calibration examples: it maps a function over them, see
-    ``vennforest.joined``.
+    where none does.
     """
 
     scores: FloatArray
     left_out: IntArray | None
     samples: int
-    joined: Any = None
 
 
 class Scorer(Protocol):
@@ -357,45 +350,6 @@ def _has_rows(value: Any, n: int) -> bool:
     return isinstance(value, list | tuple) and len(value) == n
 
 
-_AS_CALIBRATED: WeakKeyDictionary[ModelScorer, dict[Any, Any]] = WeakKeyDictionary()
-"""What `_fitted_parts` returned when a model was calibrated, or read."""
-
-FEW_CELLS = 4096
-"""Cells up to which the content of an array is looked at, and not only which array it is."""
-
-FEW_PARTS = 64
-"""Estimators in a list up to which each is looked into."""
-
-
-def _fitted_parts(model: Any) -> dict[Any, Any]:
-    """Return what ``fit`` left in a model and its parts: by place, the object and its content.
-
-    In microseconds, because every prediction asks for it.
-    """
-    found: dict[Any, Any] = {}
-    todo, seen = [model], set()
-    while todo:
-        part = todo.pop()
-        if isinstance(part, list | tuple) and len(part) <= FEW_PARTS:
-            todo.extend(part)
-        if not hasattr(part, "get_params") or isinstance(part, type) or id(part) in seen:
-            continue
-        seen.add(id(part))
-        for name, value in getattr(part, "__dict__", {}).items():
-            todo.append(value)
-            if not name.endswith("_") and name != "_Booster":  # XGBoost's and LightGBM's model
-                continue
-            if value is None or isinstance(value, int | float | str):  # a counter, perhaps
-                continue
-            content: Any = None
-            if isinstance(value, np.ndarray):
-                content = zlib.crc32(value.tobytes()) if value.size <= FEW_CELLS else None
-            elif isinstance(value, list):
-                content = [id(one) for one in value]
-            found[id(part), name] = value, content
-    return found
-
-
 @stored("model-scorer")
 @attrs.frozen(eq=False)
 class ModelScorer:
@@ -406,31 +360,10 @@ class ModelScorer:
 
     def __attrs_post_init__(self) -> None:
         require(hasattr(self.model, "fit"), "model must be a classifier")
-        _AS_CALIBRATED[self] = _fitted_parts(self.model)
 
     def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
-        """Yield the scores by the whole model, which leave no example out.
-
-        Warns
-        -----
-        UserWarning
-            If the model was fitted again or written to since it was calibrated in this process.
-        """
-        now = _fitted_parts(self.model)
-        then = _AS_CALIBRATED.setdefault(self, now)
-        changed = any(
-            value is not now.get(key, (None, None))[0] or content != now[key][1]
-            for key, (value, content) in then.items()
-        )
-        if changed:
-            warn(
-                "the estimator was fitted again or changed after it was calibrated, so its "
-                "probabilities are not calibrated: call fit again, or calibrate a copy of it"
-            )
-        scores = model_scores(self.model, X, self.classes)
-        if not changed:  # what it notes while it predicts is no change
-            _AS_CALIBRATED[self] = _fitted_parts(self.model)
-        yield SampledScores(scores, None, 1)
+        """Yield the scores by the whole model, which leave no example out."""
+        yield SampledScores(model_scores(self.model, X, self.classes), None, 1)
 
 
 def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
@@ -500,13 +433,6 @@ def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
     return model.set_params(**{name: int(random_state.randint(2**31 - 1)) for name in unset})
 
 
-ROWS_CHECKED = 5_000
-"""Rows on which transformers are fitted once with and once without labels."""
-
-CLOSE = 1e-6
-"""Relative difference of features that is rounding."""
-
-
 def _steps_of(estimator: Any) -> tuple[list[tuple[str, Any]], Any]:
     """Return the named steps before the last, however deep the pipelines at the end, and the last.
 
@@ -569,41 +495,20 @@ def taken_apart(model: Any) -> tuple[Pipeline | None, Any]:
     return Pipeline(named) if named else None, last
 
 
+def transform_rows(transformers: Pipeline | None, X: Any) -> Any:
+    """Return the rows of X behind fitted transformers, one after another.
+
+    ``Pipeline.transform`` refuses a pipeline that ends in a transformer without fitted attributes.
+    """
+    for _, step in () if transformers is None else transformers.steps:
+        if step not in (None, "passthrough"):
+            X = step.transform(X)
+    return X
+
+
 def transformers_of(estimator: Any) -> list[Any]:
     """Return the steps before the last, those of nested pipelines at the end included."""
     return [step for _, step in _steps_of(estimator)[0] if step not in (None, "passthrough")]
-
-
-def obstacle(estimator: Any) -> str | None:
-    """Return why what stands before an ensemble rules out-of-bag scores out, None where nothing.
-
-    This sees what steps declare; `sees_labels` finds out what they do.
-    """
-    if isinstance(estimator, Pipeline):
-        for step in parts_of(transformers_of(estimator)):
-            name = type(step).__name__
-            if hasattr(step, "fit_resample"):
-                return f"{name} changes which rows there are"
-            if isinstance(step, BaseEstimator) and _requires_labels(step):
-                return f"{name} learns from the labels of all examples"
-        if not _plain(estimator):
-            return f"{type(estimator).__name__} fits its steps in a way of its own"
-    return None
-
-
-def _plain(pipeline: Any) -> bool:
-    """Tell whether a pipeline is fitted step by step as scikit-learn's is."""
-    own = type(pipeline)
-    return own.__module__.split(".")[0] in ("sklearn", "imblearn") or (
-        own.fit is Pipeline.fit and own._fit is Pipeline._fit
-    )
-
-
-def _requires_labels(step: Any) -> bool:
-    try:
-        return bool(get_tags(step).target_tags.required)
-    except Exception:  # tags of other packages may fail; what the step does is looked at as well
-        return False
 
 
 def parts_of(estimator: Any) -> Iterator[Any]:
@@ -622,44 +527,3 @@ def parts_of(estimator: Any) -> Iterator[Any]:
         elif hasattr(part, "get_params"):
             yield part
             todo.extend(part.get_params(deep=False).values())
-
-
-def sees_labels(transformers: Any, data: TrainingData) -> str | None:
-    """Return how labels reach the features that transformers make, None where they do not.
-
-    The transformers are fitted to at most 5,000 rows twice, once with the labels and once without
-    them: features that are the same reveal no label. The price is two fits of the transformers to
-    that many rows. What one was told of the labels before ``fit`` is not found.
-    """
-    if len(data) > ROWS_CHECKED:
-        data = data.rows(np.sort(np.random.default_rng(0).permutation(len(data))[:ROWS_CHECKED]))
-    X, y, params = data.X, data.y, data.fit_params
-    first = clone(transformers)
-    made = first.fit_transform(X, y, **params)
-    if _num_samples(made) != _num_samples(X):
-        return "the steps before the ensemble change which rows there are"
-    second = clone(transformers)
-    try:
-        without = second.fit_transform(X, None, **params)
-    except Exception:  # whatever a transformer does that wants labels
-        return "the steps before the ensemble cannot be fitted without labels"
-    if not _alike(made, without) or not _alike(first.transform(X), second.transform(X)):
-        return "the steps before the ensemble make other features with labels than without them"
-    return None
-
-
-def _alike(a: Any, b: Any) -> bool:
-    """Tell whether two tables of any kind contain the same."""
-    if type(a) is not type(b) or getattr(a, "shape", None) != getattr(b, "shape", None):
-        return False
-    if issparse(a):
-        left: Any = csr_array(a)  # type: ignore[call-overload]
-        right: Any = csr_array(b)
-        return bool(abs(left - right).max() <= CLOSE * abs(left).max()) if all(left.shape) else True
-    if hasattr(a, "columns") and list(a.columns) != list(b.columns):
-        return False
-    one, two = np.asarray(a), np.asarray(b)
-    if one.dtype.kind in "fiub" and two.dtype.kind in "fiub":
-        return bool(np.allclose(one, two, rtol=CLOSE, atol=0, equal_nan=True))
-    same = (one == two) | ((one != one) & (two != two))
-    return bool(np.all(same))

@@ -67,15 +67,13 @@ def hash_csr(pointers, columns, bits, infinity, out):
 
 @kernel
 def draw_examples(hashes, seed, n_examples, out):
-    """Draw ``len(out)`` examples for every row from its hash and the seed.
+    """Draw an example for every row from its hash and the seed.
 
-    hashes : (n,) uint64; out : (n_draws, n) intp in [0, n_examples).
+    hashes : (n,) uint64; out : (n,) intp in [0, n_examples).
     """
     # The seed is mixed before it meets the row's hash: seeds 0 and 1 give unrelated draws.
     start = mix(seed + np.uint64(STEP))
     for i in range(len(hashes)):
-        h = mix(hashes[i] ^ start)
-        for draw in range(len(out)):
-            # The upper 32 bits as a fraction: no draw is likelier than another by more than 2**-32.
-            high = mix(h + np.uint64(draw)) >> np.uint64(32)
-            out[draw, i] = np.intp((high * np.uint64(n_examples)) >> np.uint64(32))
+        # The upper 32 bits as a fraction: no draw is likelier than another by more than 2**-32.
+        high = mix(mix(hashes[i] ^ start)) >> np.uint64(32)
+        out[i] = np.intp((high * np.uint64(n_examples)) >> np.uint64(32))

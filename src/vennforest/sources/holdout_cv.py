@@ -11,7 +11,6 @@ from typing import Any, Unpack
 import attrs
 import joblib
 import numpy as np
-from sklearn.base import clone
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -23,8 +22,8 @@ from sklearn.model_selection import (
 from vennforest._messages import warn
 from vennforest._state import stored
 from vennforest._validation import InputError, IntArray, number
-from vennforest.sources.base import Drawn, Fold, ModelScorer, TrainingData, last_step, model_scores
-from vennforest.sources.hazards import check_folds
+from vennforest.sources.base import Drawn, Fold, ModelScorer, TrainingData, model_scores
+from vennforest.sources.checks import check_folds
 
 FEW = 8
 """With fewer examples than this beside the largest class, a random split may train on one class."""
@@ -139,24 +138,17 @@ class Folds:
     stratify : bool
         With a number of folds: whether all have the classes in the same shares, in the order of
         the rows as scikit-learn does it. That gives up exactness, as with `Holdout`.
-    share_trees: bool
-        Whether the members of an ensemble are shared out over the folds: K folds of T / K trees
-        each, at the price of one forest. Each fold's bounds are exactly valid, and their mean is
-        exactly unbiased on average.
     """
 
     cv: Any = 5
     ensemble: bool = attrs.field(default=True, validator=BOOLEAN)
     stratify: bool = attrs.field(default=False, validator=BOOLEAN)
-    share_trees: bool = attrs.field(default=False, validator=BOOLEAN)
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
         """Return one per split, or with ``ensemble=False`` one."""
         splitter = self._splitter(data, given["random_state"])
         splits = list(splitter.split(data.X, data.codes, **data.split_params))
         _check_groups(splits, data)
-        if self.share_trees:
-            estimator = _with_share_of_members(estimator, len(splits))
         return _fold_parts(estimator, data, splits, self.ensemble, given["n_jobs"])
 
     def _splitter(self, data: TrainingData, random_state: np.random.RandomState) -> Any:
@@ -174,20 +166,6 @@ class Folds:
 
 FEWEST = 0.45
 """Share of the rows below which a fold's model is much weaker than one of all: halves are not."""
-
-
-def _with_share_of_members(estimator: Any, n_folds: int) -> Any:
-    """Return a clone whose ensemble has so many times fewer members, rounded up."""
-    model = clone(estimator)
-    ensemble = last_step(model)
-    members = getattr(ensemble, "n_estimators", None)
-    if not isinstance(members, Integral):
-        raise ValueError(
-            'estimator must have n_estimators for calibrate_on="cv-forest", which shares them out '
-            f'over the folds, got {type(ensemble).__name__}: use calibrate_on="cv"'
-        )
-    ensemble.set_params(n_estimators=max(1, -(-int(members) // n_folds)))
-    return model
 
 
 def _check_groups(splits: list[tuple[IntArray, IntArray]], data: TrainingData) -> None:

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, Unpack
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import ks_2samp
 from sklearn import get_config
 from sklearn.base import clone
-from sklearn.feature_selection import VarianceThreshold
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    Normalizer,
-    RobustScaler,
-    StandardScaler,
-)
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
@@ -36,9 +24,7 @@ from vennforest._validation import (
     FloatArray,
     IntArray,
     check_array,
-    check_count,
     check_increasing,
-    check_number,
     check_option,
     number,
     require,
@@ -47,18 +33,16 @@ from vennforest.forest import Answers, BagsError, Members, Membership
 from vennforest.forest.kinds import read_bags
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import (
-    ROWS_CHECKED,
     Drawn,
     Fold,
     SampledScores,
     TrainingData,
     is_bagged,
-    last_step,
-    obstacle,
-    sees_labels,
     taken_apart,
+    transform_rows,
 )
-from vennforest.sources.row_hashes import draw_examples, draw_subsets, hash_rows, mean_over_trees
+from vennforest.sources.checks import steps_obstacle
+from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 EXAMPLES = 512
 """Calibration examples from which the variance between members is taken."""
@@ -116,8 +100,8 @@ class EnsembleScorer:
     members: Members = attrs.field(validator=attrs.validators.instance_of(Members))
 
     def __attrs_post_init__(self) -> None:
-        sound = self.transformer is None or hasattr(self.transformer, "transform")
-        require(sound, "transformer must transform")
+        sound = self.transformer is None or isinstance(self.transformer, Pipeline)
+        require(sound, "transformer must be a pipeline")
 
     @property
     def answers(self) -> Answers:
@@ -126,7 +110,7 @@ class EnsembleScorer:
 
     def _rows(self, X: Any) -> Any:
         """Return the rows of X as ``answers`` takes them."""
-        return self.answers.check(X if self.transformer is None else self.transformer.transform(X))
+        return self.answers.check(transform_rows(self.transformer, X))
 
     def whole(self, X: Any) -> FloatArray:
         """Return the scores of the rows of X by every member, (m,) or (m, k)."""
@@ -158,7 +142,7 @@ class EnsembleScorer:
         return [self.answers.mean(rows, subforests, np.full(m, i)) for i in range(subforests.n)]
 
 
-Subforest = Literal["exchangeable", "random", "all", "joined"]
+Subforest = Literal["exchangeable", "all"]
 """Which trees score a new object."""
 
 
@@ -171,28 +155,6 @@ def _refused_steps(reason: str) -> BagsError:
     )
 
 
-MOST_DRAWS = 10_000
-"""Draws that a model read from a file may ask for; with more examples, as many as these."""
-
-SCORES_AT_ONCE = 1 << 20
-"""Scores that ``n_draws="all"`` contains at once."""
-
-
-class OwnScorer(NamedTuple):
-    """How a value of ``subforest`` is served by a package above this one.
-
-    ``check(estimator, data)`` refuses what it cannot score. ``make(transformer, members, data,
-    rows, membership, kept, n_draws, seed)`` returns a scorer with ``calibration_scores()``.
-    """
-
-    check: Callable[[Any, TrainingData], None]
-    make: Callable[..., Any]
-
-
-OWN_SCORERS: dict[str, OwnScorer] = {}
-"""Values of ``subforest`` with a scorer of their own; ``vennforest.joined`` adds its."""
-
-
 @stored("out-of-bag")
 @attrs.frozen
 class OutOfBag:
@@ -200,7 +162,7 @@ class OutOfBag:
 
     Parameters
     ----------
-    subforest, votes, n_draws
+    subforest, votes
         As of `CalibratedClassifier`: ``"exchangeable"`` are eqs. 10 and 11 of Johansson et al.
         (2018), ``"all"`` is Boström's (2008).
     verify : bool
@@ -211,28 +173,22 @@ class OutOfBag:
 
     subforest: Subforest = "all"
     votes: Votes = "soft"
-    n_draws: int | Literal["all"] = 1
     verify: bool = attrs.field(default=True, validator=attrs.validators.instance_of(bool))
 
     def __attrs_post_init__(self) -> None:
         check_option(self.subforest, Subforest, "subforest")
         check_option(self.votes, Votes, "votes")
-        if self.n_draws != "all":
-            check_count(self.n_draws, "n_draws")
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
         """Return one fold."""
         frozen = isinstance(estimator, FrozenEstimator)
         inner = estimator.estimator if frozen else estimator
         _refuse(inner)
-        own = OWN_SCORERS.get(self.subforest)
-        if own is not None:
-            own.check(inner, data)
         if frozen:
             model = estimator
             transformer, ensemble = taken_apart(inner)
             check_is_fitted(ensemble)
-            seen = data.X if transformer is None else transformer.transform(data.X)
+            seen = transform_rows(transformer, data.X)
         else:
             data = data.present()
             model, seen = _fit_ensemble(estimator, data)
@@ -257,12 +213,6 @@ class OutOfBag:
         kept = _calibrating(membership, data)
         everyone = len(kept) == len(data)
         chosen = data if everyone else data.rows(kept)
-        if own is not None:
-            n_draws = 1 if self.n_draws == "all" else self.n_draws
-            its = own.make(
-                transformer, members, data, rows, membership, kept, n_draws, given["seed"]
-            )
-            return [chosen.fold(model, its.calibration_scores(), its)]
         if not everyone:
             rows = answers.check(_safe_indexing(seen, kept))
         scores = answers.mean(rows, membership, kept)
@@ -272,7 +222,6 @@ class OutOfBag:
             membership,
             None if everyone else kept,
             self.subforest,
-            self.n_draws,
             given["seed"],
         )
         share = member_variance(answers, seen, membership, kept, scores)
@@ -292,7 +241,7 @@ def _refuse(estimator: Any) -> None:
             f"or a Pipeline that ends in one), got {type(estimator).__name__} without: "
             'use calibrate_on="cv"'
         )
-    why = obstacle(estimator)
+    why = steps_obstacle(estimator)
     if why is not None:
         raise _refused_steps(why)
 
@@ -417,87 +366,12 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
     seen = data.X
     if len(pipeline.steps) > 1:
         transformers = pipeline[:-1]
-        given = attrs.evolve(data, fit_params=others, weight=None)
-        why = sees_labels(transformers, given)
-        why = why or tells_seen_rows(transformers, last_step(last), given)
-        if why is not None:
-            raise _refused_steps(why)
         seen = transformers.fit_transform(data.X, data.y, **others)
         steps = transformers.steps
     rest = attrs.evolve(data, X=seen, fit_params=own, weight_param=None)
     model, seen = _fit_ensemble(last, rest)
     pipeline.steps = [*steps, (name, model)]
     return pipeline, seen
-
-
-SMALL = 25
-"""Members of the ensemble by which scores of seen and of new rows are compared."""
-
-FEWEST_COMPARED = 100
-
-UNLIKE = 1e-3
-"""Chance at which scores of seen and of new rows may be taken for different ones."""
-
-FEW_STATISTICS = (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    Normalizer,
-    RobustScaler,
-    SimpleImputer,
-    StandardScaler,
-    VarianceThreshold,
-)
-"""Steps that learn one or two numbers of a column: a single row changes next to nothing."""
-
-
-def tells_seen_rows(transformers: Pipeline, ensemble: Any, data: TrainingData) -> str | None:
-    """Return how unsupervised steps tell the rows that they saw from new ones, None if not.
-
-    Encoders of nearly unique texts fit the rows that they are given, so scores of these rows, out
-    of bag too, are not distributed as those of new rows. The steps and a small ensemble are fitted
-    to half of at most 5,000 rows; the out-of-bag scores of these are compared with scores of the
-    other half by as many members (Kolmogorov-Smirnov).
-
-    Scores are compared and not features: codes of amounts cost .3 of log loss, while components of
-    more columns than rows, which a forest tells from those of new rows without an error, cost
-    .000 to .005 (200 to 1,000 rows, standard errors of .001 to .003).
-    """
-    steps = [step for _, step in transformers.steps if step not in (None, "passthrough")]
-    if all(isinstance(step, FEW_STATISTICS) for step in steps):
-        return None
-    rng = np.random.default_rng(0)
-    unit = np.arange(len(data)) if data.groups is None else data.groups
-    side = rng.integers(0, 2, int(unit.max(initial=0)) + 1)[unit]
-    rows = np.sort(rng.permutation(len(data))[:ROWS_CHECKED])
-    if len(rows) < FEWEST_COMPARED:
-        return None
-    seen, new = data.rows(rows[side[rows] == 0]), data.rows(rows[side[rows] == 1])
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            half = clone(transformers)
-            of_seen = half.fit_transform(seen.X, seen.y, **seen.fit_params)
-            of_new = half.transform(new.X)
-            small = clone(ensemble)
-            small.set_params(n_estimators=min(SMALL, small.n_estimators))
-            answers = Members(small.fit(of_seen, seen.y), "soft", None).answers
-            checked = answers.check(of_seen)
-            bags = read_bags(small, checked, seen.codes, None, seen.groups, False)
-            kept = np.flatnonzero(bags.counts() > 0)
-            known = answers.mean(answers.check(_safe_indexing(of_seen, kept)), bags, kept)
-            unknown = answers.mean(answers.check(of_new), bags, rng.choice(kept, len(new)))
-    except Exception:  # whatever steps and ensembles do with half of the rows
-        return None
-    pairs = zip(np.atleast_2d(known.T), np.atleast_2d(unknown.T), strict=True)
-    chances = [ks_2samp(one, other).pvalue for one, other in pairs]
-    if min(chances) * len(chances) >= UNLIKE:
-        return None
-    names = ", ".join(type(step).__name__ for step in steps)
-    return (
-        f"the steps before the ensemble ({names}) fit the rows that they are given: scores of "
-        "these rows differ from those of new ones"
-    )
 
 
 @stored("out-of-bag-scorer")
@@ -512,7 +386,6 @@ class OutOfBagScorer(EnsembleScorer):
     membership: Membership = attrs.field(validator=attrs.validators.instance_of(Membership))
     kept: IntArray | None = attrs.field()
     subforest: Subforest = attrs.field()
-    n_draws: int | Literal["all"] = attrs.field()
     seed: int = attrs.field(validator=number(0, 2**32, integer=True))
 
     def __attrs_post_init__(self) -> None:
@@ -526,8 +399,6 @@ class OutOfBagScorer(EnsembleScorer):
             counts = counts[self.kept]
         require(len(counts) and counts.min() > 0, "membership must leave a tree to every example")
         check_option(self.subforest, Subforest, "subforest")
-        if self.n_draws != "all":
-            check_number(self.n_draws, "n_draws", 1, max(MOST_DRAWS, len(counts)), integer=True)
 
     @cached_property
     def _typical(self) -> Membership:
@@ -547,38 +418,7 @@ class OutOfBagScorer(EnsembleScorer):
         if self.subforest == "all":
             yield SampledScores(self.answers.mean(rows), None, 1)
             return
-        if self.subforest == "exchangeable" and self.n_draws == "all":
-            yield from self._every_sample(rows)
-            return
-        n_draws = 1 if self.n_draws == "all" else self.n_draws
         hashes = hash_rows(self.answers.table(rows))
-        drawn = draw_examples(hashes, self.seed, n_draws, self.n_examples)
-        for draw, left_out in enumerate(drawn):
-            examples = left_out if self.kept is None else self.kept[left_out]
-            if self.subforest == "exchangeable":
-                yield SampledScores(self.answers.mean(rows, self.membership, examples), left_out, 1)
-            else:
-                sizes = self._counts[examples]
-                subsets = draw_subsets(hashes, self.seed + 1 + draw, sizes, self.answers.n_trees)
-                own = Membership.from_dense(np.ascontiguousarray(subsets.T))
-                yield SampledScores(self.answers.mean(rows, own, np.arange(len(hashes))), None, 1)
-
-    @cached_property
-    def _counts(self) -> IntArray:
-        """Number of members that did not see each training example."""
-        return self.membership.counts()
-
-    def _every_sample(self, rows: Any) -> Iterator[SampledScores]:
-        """Yield the scores under every calibration example's members, without randomness."""
-        answers = self.answers.per_member(rows)
-        members = self.membership.dense()
-        if self.kept is not None:
-            members = members[:, self.kept]
-        counts = members.sum(axis=0)
-        m, n = len(answers), members.shape[1]
-        at_once = max(1, SCORES_AT_ONCE // max(1, answers[:, 0].size))
-        for first in range(0, n, at_once):
-            some = np.arange(first, min(n, first + at_once))
-            means = mean_over_trees(answers, members[:, some].astype(np.float64), counts[some])
-            flat = means.reshape(len(some) * m, *means.shape[2:])
-            yield SampledScores(flat, np.repeat(some, m), len(some))
+        left_out = draw_examples(hashes, self.seed, self.n_examples)
+        examples = left_out if self.kept is None else self.kept[left_out]
+        yield SampledScores(self.answers.mean(rows, self.membership, examples), left_out, 1)

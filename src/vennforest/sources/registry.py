@@ -1,16 +1,10 @@
-"""The registry of sources: the names that ``calibrate_on`` may have, and what each of them means.
-
-The classifier, ``choose``, the help of the command line, reports and the docs' tables read it;
-nothing else lists the names.
-"""
+"""The names that ``calibrate_on`` may have, what each means, and which ``"auto"`` chooses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Integral
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-import attrs
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
     KFold,
@@ -24,10 +18,11 @@ from sklearn.model_selection import (
 )
 
 from vennforest._messages import not_one_of
-from vennforest._validation import InputError, require
+from vennforest._validation import InputError
 from vennforest.forest import kind_of
 from vennforest.forest.packed import Votes
-from vennforest.sources.base import Source, TrainingData, is_bagged, last_step, obstacle
+from vennforest.sources.base import Source, TrainingData, is_bagged, last_step
+from vennforest.sources.checks import steps_obstacle
 from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
 
@@ -49,10 +44,6 @@ def is_plain(cv: Any) -> bool:
     return cv is None or isinstance(cv, (Integral, *PLAIN_SPLITTERS))
 
 
-AUTO = "auto"
-"""The name by which `vennforest.sources.registry.choose` chooses."""
-
-
 class SourceSettings(NamedTuple):
     """What a named source is made from: parameters of `CalibratedClassifier` of the same names.
 
@@ -62,123 +53,48 @@ class SourceSettings(NamedTuple):
 
     subforest: Subforest
     votes: Votes
-    n_draws: int | Literal["all"]
     holdout_size: float | int
     cv: Any
     ensemble: bool
     stratify: bool
 
 
-@attrs.frozen(eq=False)
-class NamedSource:
-    """A source that goes by a name.
-
-    Attributes
-    ----------
-    name : str
-        The value of ``calibrate_on`` in `CalibratedClassifier` and on the command line.
-    make : callable
-        ``(SourceSettings) -> Source``.
-    description : str
-        Where the scores come from, in half a line: "out of bag".
-    trains : bool
-        Whether it trains models, which rules a ``FrozenEstimator`` out.
-    several : bool
-        Whether it trains several models, which can be fitted at once.
-    offered : bool
-        Whether ``calibrate_on`` may name it; False for what only ``"auto"`` chooses.
-    """
-
-    name: str
-    make: Callable[[SourceSettings], Source]
-    description: str
-    trains: bool = True
-    several: bool = False
-    offered: bool = True
+def make_source(name: str, settings: SourceSettings) -> Source:
+    """Return the source of a name."""
+    if name == "oob":
+        return OutOfBag(settings.subforest, settings.votes)
+    if name == "holdout":
+        return Holdout(settings.holdout_size, settings.stratify)
+    if name == "cv":
+        return Folds(settings.cv, settings.ensemble, settings.stratify)
+    return Training() if name == "training" else Frozen()
 
 
-_SOURCES: dict[str, NamedSource] = {}
+DESCRIPTIONS = {
+    "oob": "out of bag",
+    "holdout": "on a part held out from training",
+    "cv": "on folds",
+    "training": "on the training data itself: there is no guarantee",
+    "frozen": "a model that was fitted before",
+    "partitions": "out of bag, by the trees of other partitions",
+}
+"""Where the scores of a source come from, in half a line."""
 
+SOURCE_NAMES = ["auto", "oob", "holdout", "cv", "training"]
+"""The values of ``calibrate_on`` that are names."""
 
-def register_source(
-    name: str, make: Callable[[SourceSettings], Source], **more: Any
-) -> NamedSource:
-    """Give a source a name, under which the classifier and the command line know it.
-
-    Parameters
-    ----------
-    name, make, description, trains, several, offered
-        See `NamedSource`; only ``description`` must be given besides the first two.
-
-    Raises
-    ------
-    ValueError
-        If another source has the name.
-    """
-    require(name not in _SOURCES and name != AUTO, f"name must be new, got {name!r}")
-    _SOURCES[name] = NamedSource(name, make, **more)
-    return _SOURCES[name]
-
-
-def named_sources() -> dict[str, NamedSource]:
-    """Return every source that has a name, in the order in which help lists them."""
-    return dict(_SOURCES)
-
-
-def source_names() -> list[str]:
-    """Return the values of ``calibrate_on`` that are names."""
-    return [AUTO, *(name for name, source in _SOURCES.items() if source.offered)]
+TRAINING_SOURCES = ("holdout", "cv")
+"""Sources that train models, which rules a ``FrozenEstimator`` out."""
 
 
 def check_source(wanted: object, name: str = "calibrate_on") -> None:
     """Refuse what is neither the name of a source nor an object with a method ``folds``."""
     if not callable(getattr(wanted, "folds", None)):
-        if not isinstance(wanted, str) or wanted not in source_names():
-            raise not_one_of(name, source_names(), wanted)
+        if not isinstance(wanted, str) or wanted not in SOURCE_NAMES:
+            raise not_one_of(name, SOURCE_NAMES, wanted)
     elif isinstance(wanted, type):
         own = wanted.__name__
         raise InputError(f"{name} must be an instance of a source, got {own}: use {own}()")
-
-
-def _folds(settings: SourceSettings, share_trees: bool) -> Folds:
-    return Folds(
-        settings.cv, settings.ensemble, stratify=settings.stratify, share_trees=share_trees
-    )
-
-
-register_source(
-    "oob",
-    lambda given: OutOfBag(given.subforest, given.votes, given.n_draws),
-    trains=False,
-    description="out of bag",
-)
-register_source(
-    "holdout",
-    lambda given: Holdout(given.holdout_size, stratify=given.stratify),
-    description="on a part held out from training",
-)
-register_source(
-    "cv", lambda given: _folds(given, share_trees=False), description="on folds", several=True
-)
-register_source(
-    "cv-forest",
-    lambda given: _folds(given, share_trees=True),
-    description="on folds that share one forest's trees",
-    several=True,
-)
-register_source(
-    "training",
-    lambda given: Training(),
-    trains=False,
-    description="on the training data itself: there is no guarantee",
-)
-register_source(
-    "frozen",
-    lambda given: Frozen(),
-    trains=False,
-    description="a model that was fitted before",
-    offered=False,
-)
 
 
 FROZEN = "the model is frozen: the data given to fit calibrates it"
@@ -213,7 +129,7 @@ def choose(
 def _choose_frozen(
     wanted: str, subforest: str, estimator: FrozenEstimator, data: TrainingData
 ) -> tuple[str, str]:
-    if wanted != "auto" and named_sources()[wanted].trains:
+    if wanted != "auto" and wanted in TRAINING_SOURCES:
         raise ValueError(
             f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {wanted!r}, which '
             'trains models: the data given to fit calibrates, and with "oob" it is what the model '
@@ -221,12 +137,6 @@ def _choose_frozen(
         )
     if wanted not in ("auto", "training"):
         return wanted, "it was asked for"
-    if subforest == "joined":
-        raise ValueError(
-            'calibrate_on must be "oob" for subforest="joined" with a FrozenEstimator, and '
-            "X and y what the model was trained on, since the new object joins the bags of "
-            f"its trees, got {wanted!r}: or leave subforest out"
-        )
     if is_bagged(estimator.estimator) and _tells_its_rows(estimator.estimator, len(data)):
         return "oob", "the rows are those that the frozen ensemble was trained on"
     return "frozen", FROZEN
@@ -249,7 +159,7 @@ def _choose_auto(estimator: Any, data: TrainingData, cv: Any) -> tuple[str, str]
         return "cv", "groups were given, and folds keep each of them together"
     if not is_plain(cv):
         return "cv", f"cv is a {type(cv).__name__}, which knows more of the rows than bags do"
-    why = obstacle(estimator)
+    why = steps_obstacle(estimator)
     if why is not None:
         return "cv", why
     return "oob", "the members of the ensemble leave examples out of bag"

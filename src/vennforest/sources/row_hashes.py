@@ -13,13 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vennforest._state import stored
-from vennforest._validation import FloatArray, IntArray, array, check_increasing, number, require
+from vennforest._validation import IntArray, array, check_increasing, number, require
 from vennforest.sources import hash_kernels
 
 HashArray = NDArray[np.uint64]
-
-KEYS_AT_ONCE = 1 << 22
-"""Random numbers that picking trees contains at once."""
 
 
 def hash_rows(X: Any) -> HashArray:
@@ -108,42 +105,11 @@ def _cell(cell: Any) -> tuple[int, bool]:
     return int.from_bytes(digest, "little"), True
 
 
-def draw_examples(hashes: HashArray, seed: int, n_draws: int, n_examples: int) -> IntArray:
-    """Draw examples (n_draws, n), below ``n_examples``, for rows by hashes (n,) and a seed."""
-    out = np.empty((n_draws, len(hashes)), np.intp)
+def draw_examples(hashes: HashArray, seed: int, n_examples: int) -> IntArray:
+    """Draw an example (n,), below ``n_examples``, for each row by its hash (n,) and a seed."""
+    out = np.empty(len(hashes), np.intp)
     hash_kernels.draw_examples(hashes, np.uint64(seed), n_examples, out)
     return out
-
-
-def draw_subsets(hashes: HashArray, seed: int, sizes: IntArray, n_trees: int) -> NDArray[np.bool_]:
-    """Pick as many trees as ``sizes`` (n,) says for each row, from its hash and the seed.
-
-    True, (n, n_trees), for the trees picked: each row's a uniform choice without replacement.
-    """
-    picked = np.zeros((len(hashes), n_trees), np.bool_)
-    at_once = max(1, KEYS_AT_ONCE // n_trees)
-    for first in range(0, len(hashes), at_once):
-        part = slice(first, first + at_once)
-        # The trees with the smallest of n_trees hashed numbers are a uniform choice.
-        keys = draw_examples(hashes[part], seed, n_trees, 2**31).T
-        order = np.argsort(keys, axis=1, kind="stable")
-        chosen = np.arange(n_trees) < sizes[part, None]
-        np.put_along_axis(picked[part], order, chosen, axis=1)
-    return picked
-
-
-def mean_over_trees(
-    answers: FloatArray, members: NDArray[np.floating[Any]], counts: FloatArray
-) -> FloatArray:
-    """Return the mean answer of every example's trees to every row, (r, m) or (r, m, k).
-
-    ``answers`` (m, n_trees) or (m, n_trees, k) are what each tree says of each row; ``members``
-    (n_trees, r) are 1 where a tree belongs to an example, of which there are ``counts`` (r,).
-    """
-    if answers.ndim == 2:
-        return np.ascontiguousarray((answers @ members / counts).T)
-    per_class = [(answers[:, :, j] @ members / counts).T for j in range(answers.shape[2])]
-    return np.ascontiguousarray(np.stack(per_class, axis=-1))
 
 
 MOST = 4096

@@ -146,8 +146,10 @@ def _batches(
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
-    """Return the type of a dictionary's values, and other types as they are."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    """Return the type of a dictionary's values, text for views of text, others as they are."""
+    if pa.types.is_dictionary(kind):
+        return plain(kind.value_type)
+    return pa.string() if pa.types.is_string_view(kind) else kind
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import InputError
-from vennforest.tables.formats import HUNDREDS, PLAIN, NumberFormat, date_format, learn_format
+from vennforest.tables.formats import date_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,33 +144,19 @@ class Column:
             return "text"
         return "number"
 
-    def learn_written(self, kind: Kind, written: str | None) -> str | None:
-        """Return how the numbers or dates of a declared column are written; None: as dates.
-
-        What is declared (``written``) stays; of numbers a unit that it lacks is added.
-        """
-        if kind == "date":
-            if written is not None or not self._is_text():
-                return written
-            dates = self.present.astype(str)
-            written = date_format(dates)
-            if written is None:
-                raise InputError(
-                    f"column {self.name!r} is declared as date and its cells share no format "
-                    f"({_shown(dates.iloc[0])} in {self._row(self._place(0))}): declare it with "
-                    'one, such as "date %d.%m.%Y", and leave cells empty that are not dates'
-                )
+    def learn_dates(self, written: str | None) -> str | None:
+        """Return the format of a column declared as dates: as declared, else that of all cells."""
+        if written is not None or not self._is_text():
             return written
-        cells = self.present.tolist()
-        texts = [cell for cell in cells if isinstance(cell, str)]
-        if written is None and numbers(texts) is not None:  # as they would be guessed
-            return PLAIN
-        how = None if written is None else NumberFormat.parse(written)
-        found = learn_format(texts, self.name, how)
-        if isinstance(found, int):
-            places = [i for i, cell in enumerate(cells) if isinstance(cell, str)]
-            self._refuse("number", places[found])
-        return str(found)
+        dates = self.present.astype(str)
+        written = date_format(dates)
+        if written is None:
+            raise InputError(
+                f"column {self.name!r} is declared as date and its cells share no format "
+                f"({_shown(dates.iloc[0])} in {self._row(self._place(0))}): declare it with "
+                'one, such as "date %d.%m.%Y", and leave cells empty that are not dates'
+            )
+        return written
 
     def _is_text(self) -> bool:
         import pandas as pd
@@ -205,8 +191,7 @@ class Column:
     def read(self, kind: Kind, written: str | None = None) -> pd.Series[Any]:
         """Return the cells as float64, datetime64[us] or objects of str and None.
 
-        ``written`` is how numbers or dates are written as text; None: as Python writes numbers, and
-        in ISO 8601.
+        ``written`` is the format of dates that are text; None: ISO 8601.
         """
         import pandas as pd
 
@@ -218,7 +203,7 @@ class Column:
         elif kind == "date":
             values = self._dates(written)
         else:
-            values = self._numbers(kind, written)
+            values = self._numbers(kind)
         read: pd.Series[Any] = pd.Series(values, index=self.cells.index, dtype=values.dtype)
         return read
 
@@ -253,7 +238,7 @@ class Column:
         values[self.there] = dates.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
         return values
 
-    def _numbers(self, kind: Kind, written: str | None) -> NDArray[np.float64]:
+    def _numbers(self, kind: Kind) -> NDArray[np.float64]:
         values = np.full(len(self.cells), np.nan)
         present = self.present
         if not len(present):
@@ -266,8 +251,7 @@ class Column:
         elif letter in "Mm":
             self._refuse(kind, 0)
         else:
-            how = None if written is None else NumberFormat.parse(written)
-            values[self.there] = self._from_cells(present.tolist(), kind, how)
+            values[self.there] = self._from_cells(present.tolist(), kind)
         if kind == "boolean":
             wrong = ~np.isin(values, (0, 1)) & self.there
             if wrong.any():
@@ -282,24 +266,19 @@ class Column:
             )
         return values
 
-    def _from_cells(self, cells: list[Any], kind: Kind, how: NumberFormat | None) -> Any:
-        plain = how is None or (how.digits == PLAIN and how.unit not in HUNDREDS)
-        if kind == "number" and plain and (fast := numbers(cells)) is not None:
+    def _from_cells(self, cells: list[Any], kind: Kind) -> Any:
+        if kind == "number" and (fast := numbers(cells)) is not None:
             return fast
         read = []
         for at, cell in enumerate(cells):
-            value = None
             if kind == "duration":
                 value = cell.total_seconds() if hasattr(cell, "total_seconds") else None
             elif kind == "boolean" and isinstance(cell, str):
                 value = BOOLEANS.get(cell.strip().lower())
-            elif how is not None and isinstance(cell, str):
-                found = how.read(cell)
-                value = None if found is None else found.value
             else:
                 value = number(cell)
             if value is None:
-                self._refuse(kind, at, None if how is None else str(how))
+                self._refuse(kind, at)
             else:
                 read.append(value)
         return read

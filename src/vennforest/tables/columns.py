@@ -17,7 +17,6 @@ from vennforest._messages import listed, nearest
 from vennforest._state import stored
 from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import LARGEST, Column, Kind, without_markers
-from vennforest.tables.formats import NumberFormat
 from vennforest.tables.types import DROP, check_types, learn_declared
 
 if TYPE_CHECKING:
@@ -45,9 +44,6 @@ class ColumnFormats:
         same = len(self.names) == len(self.kinds) == len(self.formats)
         require(same, "kinds and formats must be of the columns")
         require(all(kind in get_args(Kind) for kind in self.kinds), "kinds must be known")
-        for _, kind, written in self.each():
-            if kind == "number" and written is not None:
-                NumberFormat.parse(written)
 
     def each(self) -> Iterator[tuple[str, Kind, str | None]]:
         """Return the name, kind and format of one column after another."""
@@ -70,9 +66,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
     types : dict of str to str, optional
         What columns contain where that is not to be guessed, by name:
 
-        - ``"number"``: also "1,234 €", "12.5%" (which is 0.125) and "<0.5" (taken for its limit,
-          0.5). Whether comma or point is the decimal one is seen from all cells;
-          ``"number 1.234,5 €"``, a sample, fixes it. All cells have one unit, or none.
+        - ``"number"``: a cell that is none is refused.
         - ``"date"``, or with a format ``"date %d.%m.%Y"``.
         - ``"category"`` or ``"text"``: cells as they are, also numbers.
         - ``"boolean"``: true, false, yes, no, 1, 0. ``"duration"``: of that type already.
@@ -128,7 +122,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
     @property
     def formats_(self) -> list[str | None]:
-        """How its dates or declared numbers were written; None: as dates or plain numbers."""
+        """How the dates of each column were written as text, None elsewhere."""
         return list(self._formats.formats)
 
     @property
@@ -178,13 +172,9 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return found
 
     @property
-    def plain_numbers(self) -> list[str]:
-        """The columns in which a decimal comma is not part of how they were written in training."""
-        return [
-            name
-            for name, kind, written in self._formats.each()
-            if kind == "number" and (written is None or "," not in written)
-        ]
+    def numbers(self) -> list[str]:
+        """The columns of numbers."""
+        return [name for name, kind, _ in self._formats.each() if kind == "number"]
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether ``fit`` has been called."""

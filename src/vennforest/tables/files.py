@@ -136,8 +136,8 @@ def is_workbook(path: Path) -> bool:
         return WORKBOOK in parts.namelist()
 
 
-def sheet_as_arrow(path: Path, sheet: str | None, folder: Path) -> Path:
-    """Write one sheet to an Arrow file in a folder, and return its path.
+def sheet_as_arrow(path: Path, folder: Path) -> Path:
+    """Write the first sheet to an Arrow file in a folder, and return its path.
 
     The first row names the columns; empty rows and columns without a name or cell are left out. A
     column of cells of several kinds becomes text, as written.
@@ -152,7 +152,7 @@ def sheet_as_arrow(path: Path, sheet: str | None, folder: Path) -> Path:
             raise InputError(f"{path} unpacks to more than 1 GiB: write it as CSV or Parquet first")
     try:
         with pd.ExcelFile(path, engine="openpyxl") as book:
-            name = _sheet(path, [str(one) for one in book.sheet_names], sheet)
+            name = str(book.sheet_names[0])
             cells = pd.read_excel(
                 book, sheet_name=name, header=None, dtype=object, keep_default_na=False
             )
@@ -178,15 +178,3 @@ def sheet_as_arrow(path: Path, sheet: str | None, folder: Path) -> Path:
     target = folder / "sheet.arrow"
     feather.write_feather(pa.table(columns), str(target), compression="uncompressed")
     return target
-
-
-def _sheet(path: Path, names: list[str], wanted: str | None) -> str:
-    """Return the sheet to read."""
-    shown = ", ".join(map(repr, names))
-    if wanted is None and len(names) == 1:
-        return names[0]
-    if wanted is None:
-        raise InputError(f"{path} has {len(names)} sheets ({shown}): name one with --sheet")
-    if wanted not in names:
-        raise InputError(f"{path} has no sheet {wanted!r}: it has {shown}")
-    return wanted

@@ -18,7 +18,7 @@ def read_table(
     path: str | os.PathLike[str],
     as_text: Iterable[str] = (),
     missing: Sequence[str] = (),
-    sheet: str | None = None,
+    decimal: str | None = None,
 ) -> pd.DataFrame:
     """Return a table from a file, see `TableFile`; its index is 0, 1, …, and it has rows.
 
@@ -29,7 +29,7 @@ def read_table(
     need_pandas()
     from vennforest.tables.stream import TableFile
 
-    table = TableFile(Path(path), sheet).read(as_text, missing)
+    table = TableFile(Path(path), decimal).read(as_text, missing)
     if not len(table):
         raise InputError(
             f"{os.fspath(path)} has no rows, only the names of {len(table.columns)} columns"

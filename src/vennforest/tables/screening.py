@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
-from vennforest._validation import InputError
 from vennforest.tables.cells import Column, number
-from vennforest.tables.formats import COMMA, PLAIN, POINT, learn_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -296,32 +294,18 @@ def _text_of(sample: Sequence[str], name: str) -> str | None:
     odd = odd if len(odd) <= 30 else odd[:29] + "…"
     return (
         f"{name!r} looks like numbers but is read as text, because of cells such as {odd!r}: "
-        f"{_remedy(sample, name)}."
+        f"{_remedy(sample)}."
     )
 
 
-def _remedy(sample: Sequence[str], name: str) -> str:
+def _remedy(sample: Sequence[str]) -> str:
     """Return what makes numbers of a column of text that looks like them."""
-    plain = "write plain numbers with a decimal point"
-    markers = sorted({value for value in sample if LIKE_NUMBER.match(value) is None})
-    mark = ""
-    if markers:
-        if len(markers) > MOST_MARKERS or any("," in one or len(one) > 30 for one in markers):
-            return f"{plain}, and leave other cells empty"
-        mark = f"--missing {shlex.quote(','.join(markers))}"
-        sample = [value for value in sample if value not in markers]
-    try:
-        how = learn_format(sample, name)
-        if isinstance(how, int):
-            return f"{plain}, and leave other cells empty"
-        read = "" if str(how) == PLAIN else _declared(name, f"number {how}")
-    except InputError:  # the comma may be either
-        read = " or ".join(_declared(name, f"number {digits}") for digits in (POINT, COMMA))
-    if not mark:
-        return f"{plain}, or declare how they are written with {read or _declared(name, 'number')}"
+    markers = sorted({value for value in sample if number(value) is None})
+    if len(markers) > MOST_MARKERS or any("," in marker or len(marker) > 30 for marker in markers):
+        return "write plain numbers with a decimal point, and leave other cells empty"
     cells = " and ".join(map(repr, markers))
-    also = f", and {read}" if read else ""
-    return f"if {cells} stand for missing values, say so with {mark}{also}"
+    mark = f"--missing {shlex.quote(','.join(markers))}"
+    return f"if {cells} stand for missing values, say so with {mark}"
 
 
 def _declared(name: str, what: str) -> str:

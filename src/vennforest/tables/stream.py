@@ -34,21 +34,22 @@ class TableFile:
     """A table in a file.
 
     CSV or TSV, Parquet, or Arrow, also packed: the format is detected from the content. A folder of
-    Parquet files, or a pattern such as ``part-*.parquet``, is one table. An Excel workbook (.xlsx),
-    of which a ``sheet`` is named if it has several, is read whole.
+    Parquet files, or a pattern such as ``part-*.parquet``, is one table. Of an Excel workbook
+    (.xlsx) the first sheet is read, whole. ``decimal`` is the decimal sign of numbers in text,
+    None: a comma where cells are separated by semicolons and their numbers are written so.
     """
 
-    def __init__(self, path: Path, sheet: str | None = None) -> None:
+    def __init__(self, path: Path, decimal: str | None = None) -> None:
+        if decimal not in (None, ".", ","):
+            raise InputError(f"--decimal must be . or , got {decimal!r}")
         self.path = path
-        if sheet is not None and not is_workbook(path):
-            raise InputError(f"{path} is no Excel workbook, and has no sheet {sheet!r}")
         self.text: TextFormat | None = None
         self._arrow: ArrowTable | None = None
         try:
             self._several = files_of(path)
             if not self._several and is_workbook(path):
                 self._unpacked = TemporaryDirectory(prefix="vennforest-")  # gone with this object
-                path = sheet_as_arrow(path, sheet, Path(self._unpacked.name))
+                path = sheet_as_arrow(path, Path(self._unpacked.name))
             paths = self._several or [path]
             heads = [check_table_file(one) for one in paths]
             for one, head in zip(paths, heads, strict=True):
@@ -58,7 +59,7 @@ class TableFile:
                 self._arrow = ArrowTable(paths, heads)
                 self.names = self._arrow.names
             else:
-                self.text = text_format(path)
+                self.text = text_format(path, decimal)
                 self.names = self.text.names
         except (OSError, EOFError) as error:
             raise self._unreadable(error) from error

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +15,8 @@ from vennforest._messages import listed, not_one_of
 from vennforest._validation import InputError
 from vennforest.tables import screening
 from vennforest.tables.cells import Column
-from vennforest.tables.columns import TableColumns
 from vennforest.tables.read import find_column, need_pandas
-from vennforest.tables.types import DROP, check_types, declared_read, write_types
+from vennforest.tables.types import DROP, check_types, declared_read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,11 +45,6 @@ class LabelledTable:
     types: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
     suspects: dict[str, str] = field(default_factory=dict)
-
-    def write_types(self, path: Path) -> None:
-        """Write what columns are taken to contain, those left out among them, as JSON."""
-        learnt = TableColumns(self.types or None).fit(self.X).as_types()
-        write_types(path, learnt | dict.fromkeys(self.left, DROP))
 
 
 def split_target(
@@ -188,8 +181,7 @@ def _screened(
 ) -> tuple[pd.DataFrame, list[str], dict[str, str]]:
     """Return X without identifiers, remarks on it, and columns to check (see `LabelledTable`)."""
     notes = screening.alike(np.unique(y))
-    X, remarks = declared_read(whole, types)
-    notes += remarks
+    X = declared_read(whole, types)
     found = {n: why for n, why in screening.identifiers(X).items() if n not in kept}
     if found and len(found) == len(X.columns):
         notes.append(f"All columns look like identifiers ({listed(found, 8)}), and are kept.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -41,13 +42,14 @@ class TextFormat:
     names: list[str]
 
 
-def text_format(path: Path) -> TextFormat:
+def text_format(path: Path, decimal: str | None = None) -> TextFormat:
     """Detect the format of a text file from its first lines."""
     sample = _sample(path)
     encoding = _encoding(path, sample)
     text = sample.decode(encoding, errors="ignore")
     delimiter, lines = _sniff(text[: text.rfind("\n") + 1] or text)
-    decimal = "," if delimiter == ";" and _decimal_comma(lines[1:]) else "."
+    if decimal is None:
+        decimal = "," if delimiter == ";" and _decimal_comma(lines[1:]) else "."
     how = TextFormat(encoding, delimiter, decimal, [])
     with closing(_rows(path, how)) as rows:
         header = next(rows, [])
@@ -203,14 +205,23 @@ def _encoding(path: Path, sample: bytes) -> str:
         return "utf-16"
     if b"\x00" in sample:
         raise _binary(path)
-    try:
-        sample.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.start < len(sample) - 4:  # not only a letter cut in two at the end of the sample
-            if any(bytes([i]) in sample for i in range(32) if i not in (9, 10, 12, 13)):
-                raise _binary(path) from None
-            return "cp1252"
-    return "utf-8-sig"
+    if _is_utf8(path):
+        return "utf-8-sig"
+    if any(bytes([i]) in sample for i in range(32) if i not in (9, 10, 12, 13)):
+        raise _binary(path)
+    return "cp1252"
+
+
+def _is_utf8(path: Path) -> bool:
+    """Tell whether a whole file is text in UTF-8: the first accent may be in the last row."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with opened(path) as file:
+        try:
+            while part := file.read(1 << 22):
+                decoder.decode(part)
+        except UnicodeDecodeError:
+            return False
+    return True
 
 
 def _binary(path: Path) -> InputError:

@@ -10,10 +10,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from vennforest._files import one_line, refuse_special, write_text
+from vennforest._files import one_line, refuse_special
 from vennforest._validation import InputError
 from vennforest.tables.cells import Column, Kind
-from vennforest.tables.formats import PLAIN, NumberFormat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,8 +23,8 @@ ALIASES = {"text": "category"}
 
 KINDS = ("number", "date", "category", "boolean", "duration", DROP)
 FORM = (
-    'columns and what they contain, such as {"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", '
-    '"ward": "category", "remark": "drop"}'
+    'columns and what they contain, such as {"seen": "date %d.%m.%Y", "ward": "category", '
+    '"remark": "drop"}'
 )
 
 
@@ -76,7 +75,7 @@ def check_types(types: Any, what: str = "types") -> dict[str, str]:
 
 
 def parse_type(declared: str, name: str) -> tuple[str, str | None]:
-    """Return the kind that a column is declared as (or drop), and how its cells are written."""
+    """Return the kind that a column is declared as (or drop), and the format of its dates."""
     kind, _, written = declared.partition(" ")
     kind, written = ALIASES.get(kind, kind), written.strip()
     if kind not in KINDS:
@@ -86,17 +85,15 @@ def parse_type(declared: str, name: str) -> tuple[str, str | None]:
         )
     if not written:
         return kind, None
+    if kind != "date":
+        raise InputError(
+            f"the type of column {name!r} must be {kind!r} alone, got {declared!r}: only dates "
+            "have a format"
+        )
     try:
-        if kind == "number":
-            return kind, str(NumberFormat.parse(written))
-        if kind == "date":
-            return kind, _checked_date(written)
+        return kind, _checked_date(written)
     except InputError as error:
         raise InputError(f"the type of column {name!r} cannot be read: {error}") from None
-    raise InputError(
-        f"the type of column {name!r} must be {kind!r} alone, got {declared!r}: numbers and dates "
-        "have formats"
-    )
 
 
 def _checked_date(written: str) -> str:
@@ -116,46 +113,23 @@ def _checked_date(written: str) -> str:
 
 
 def learn_declared(column: Column, declared: str) -> tuple[Kind, str | None]:
-    """Return the kind of a column that is declared, and how its cells are written."""
+    """Return the kind of a column that is declared, and the format of its dates."""
     parsed, written = parse_type(declared, column.name)
     kind = cast(Kind, parsed)
     column.declared = declared
     if not column.there.any():
         return "empty", None
-    if kind in ("number", "date"):
-        written = column.learn_written(kind, written)
+    if kind == "date":
+        written = column.learn_dates(written)
     column.read(kind, written)
     return kind, written
 
 
-def declared_read(X: pd.DataFrame, types: Mapping[str, str]) -> tuple[pd.DataFrame, list[str]]:
-    """Return a table with the columns that are declared read as such, and remarks on them."""
-    read, notes = {}, []
+def declared_read(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
+    """Return a table with the columns that are declared read as such."""
+    read = {}
     for name, declared in types.items():
         column = Column(X[name], name)
         kind, written = learn_declared(column, declared)
         read[name] = column.read(kind, written)
-        if kind == "number":
-            notes += _limits(column, written)
-    return X.assign(**read) if read else X, notes
-
-
-def _limits(column: Column, written: str | None) -> list[str]:
-    """Say that cells such as "<0.5" are taken for their limit."""
-    how = NumberFormat.parse(written or PLAIN)
-    texts = [cell for cell in column.present.tolist() if isinstance(cell, str)]
-    limits = [cell for cell in texts if (found := how.read(cell)) is not None and found.limit]
-    if not limits:
-        return []
-    first = how.read(limits[0])
-    value = 0.0 if first is None else first.value
-    many = f"{len(limits):,} cells such as" if len(limits) > 1 else "the cell"
-    return [
-        f"In {column.name!r} {many} {limits[0]!r} {'are' if len(limits) > 1 else 'is'} taken for "
-        f"the limit, {value:g}."
-    ]
-
-
-def write_types(path: Path, types: Mapping[str, str]) -> None:
-    """Write what columns contain as JSON, to be corrected and read again."""
-    write_text(path, json.dumps(types, indent=2, ensure_ascii=False) + "\n")
+    return X.assign(**read) if read else X

@@ -33,7 +33,7 @@ def run(
     Parameters
     ----------
     paper, data_dir, datasets, output, repeats, folds, settings, seed, jobs
-        See ``vennforest reproduce --help``.
+        See ``vennforest-experiments reproduce --help``.
 
     Raises
     ------

@@ -3,8 +3,7 @@
 A Venn predictor is valid for every taxonomy that treats the calibration examples and the new one
 alike (Vovk & Petej 2014, section 2). A fixed function of the scores does, exactly. Taxonomies with
 edges learnt from the calibration scores (neighbouring cells) do so only nearly, since the new score
-has no part in the edges; none of them sees a label. `TransductiveClassifier`
-learns the edges from all scores, the new one's included, and is exact again.
+has no part in the edges; none of them sees a label.
 
 References
 ----------

@@ -129,7 +129,7 @@ class Bostrom2008(Experiment):
             with warnings.catch_warnings():
                 # With few trees it is expected that some examples are out of bag for none.
                 warnings.filterwarnings("ignore", ".*out of bag for no tree", UserWarning)
-                warnings.filterwarnings("ignore", ".*a copy or near-copy", UserWarning)
+                warnings.filterwarnings("ignore", ".*exact copies", UserWarning)
                 fitted.fit(X, y)
             if self.estimation == "others":
                 # The same forest and the same scores of new objects; other calibration scores.

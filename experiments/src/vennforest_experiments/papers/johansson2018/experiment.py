@@ -91,7 +91,7 @@ class Johansson2018(Experiment):
             with warnings.catch_warnings():
                 # With few trees it is expected that some examples are out of bag for none.
                 warnings.filterwarnings("ignore", ".*out of bag for no tree", UserWarning)
-                warnings.filterwarnings("ignore", ".*a copy or near-copy", UserWarning)
+                warnings.filterwarnings("ignore", ".*exact copies", UserWarning)
                 fitted.fit(X[train], y[train])
             for name, method in self._methods().items():
                 model = fitted.recalibrate(method, merge="midpoint")

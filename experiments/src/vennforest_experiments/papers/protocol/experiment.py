@@ -162,7 +162,7 @@ def option_names(experiment: type[Experiment]) -> list[str]:
 def command(experiment: Experiment, datasets: Sequence[str]) -> str:
     """Return the command that produces these numbers, with all options that are not defaults."""
     common = {field.name for field in fields(Experiment)}
-    words = ["vennforest", "reproduce", experiment.paper]
+    words = ["vennforest-experiments", "reproduce", experiment.paper]
     if tuple(datasets) != experiment.datasets():
         words += ["--datasets", ",".join(datasets)]
     for field in fields(experiment):

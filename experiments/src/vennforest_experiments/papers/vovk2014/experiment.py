@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from vennforest import CalibratedClassifier, TransductiveClassifier
+from vennforest import CalibratedClassifier
 from vennforest._validation import FloatArray, IntArray, check_count, check_option
 from vennforest.calibrators import IsotonicCalibration, PlattScaling
 from vennforest.calibrators.maps.log_odds import Targets
@@ -26,6 +26,7 @@ from vennforest_experiments.papers.protocol.problems import load_problem, proble
 from vennforest_experiments.papers.protocol.store import Record, Task
 from vennforest_experiments.papers.published import Paper
 from vennforest_experiments.papers.vovk2014.classifiers import CLASSIFIERS, classifier
+from vennforest_experiments.transductive import TransductiveClassifier
 
 METHODS = ("W", "VA", "SVA", "DIR")
 COLUMNS = tuple(f"{method} ({kind})" for kind in CLASSIFIERS for method in METHODS)

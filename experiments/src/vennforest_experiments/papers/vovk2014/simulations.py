@@ -12,8 +12,8 @@ from sklearn.naive_bayes import GaussianNB
 
 from vennforest import CalibratedClassifier
 from vennforest._validation import FloatArray, IntArray
-from vennforest.transductive import isotonic_value
 from vennforest_experiments.papers.protocol.reproduction import Conclusion
+from vennforest_experiments.transductive import isotonic_value
 
 LIMIT = 4.0
 """Number of standard errors beyond which a mean counts as different."""

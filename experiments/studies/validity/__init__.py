@@ -1,1 +1,0 @@
-"""Are the bounds valid? Measured, setting by setting, where the truth is known."""

@@ -1,0 +1,112 @@
+"""Decisions at known costs."""
+
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+
+from oracles import decisions as oracle
+from vennforest import Multiprobability, VennAbers
+from vennforest.decisions import CostMatrix
+from vennforest.metrics import decision_curve
+
+SCORES = (0.2, 0.4, 0.7)
+
+
+def draw_case(rng):
+    """Bounds, a point between them and costs, all in twelfths so that ties are frequent."""
+    k, d = int(rng.integers(2, 5)), int(rng.integers(2, 5))
+    middle = np.diff(np.sort(np.concatenate([[0, 12], rng.integers(0, 13, k - 1)])))
+    low = np.maximum(middle - rng.integers(0, 4, k), 0)
+    high = np.minimum(middle + rng.integers(0, 4, k), 12)
+    costs = rng.integers(0, 4, (k, d))
+    return [[Fraction(int(v), 12) for v in row] for row in (low, high, middle)], costs.tolist()
+
+
+def test_least_expected_cost_and_settled_decisions_against_every_corner():
+    rng = np.random.default_rng(20261122)
+    unsettled = ties = 0
+    for _ in range(400):
+        (low, high, middle), costs = draw_case(rng)
+        k = len(low)
+        bounds = Multiprobability(np.array([low], float), np.array([high], float), np.arange(k))
+        matrix = CostMatrix(np.array(costs, float), tuple("abcd"[: len(costs[0])]))
+        decided = matrix.decide(np.array([middle], float))
+        mean = oracle.expected(middle, costs)
+        assert decided[0] == mean.index(min(mean))
+        corners = [oracle.expected(p, costs) for p in oracle.vertices(low, high)]
+        settled = all(cost[decided[0]] == min(cost) for cost in corners)
+        assert matrix.settled(decided, bounds)[0] == settled
+        unsettled += not settled
+        ties += mean.count(min(mean)) > 1
+    assert unsettled > 50 and ties > 30
+
+
+def test_who_acts_above_a_threshold():
+    """What bounds promise to who acts where p0 >= t and waits where p1 < t, for every bag.
+
+    In between, U: the sum over acted on of y is that of P_Y less (1 - p1) over positives in U, and
+    over waited for that of P_Y and p0 over negatives in U.
+    """
+    for bag in combinations_with_replacement(list(product(SCORES, (0, 1))), 4):
+        cases = []
+        for i in range(4):
+            s, y = zip(*(bag[:i] + bag[i + 1 :]), strict=True)
+            m = VennAbers("log").fit(s, y, classes=[0, 1]).predict_multiprobability([bag[i][0]])
+            p0, p1 = (Fraction(float(p)).limit_denominator(4) for p in (m.p0[0], m.p1[0]))
+            cases.append((p0, p1, bag[i][1]))
+        for t in (Fraction(e, 12) for e in range(1, 12)):
+            acted = [(p0, p1, y) for p0, p1, y in cases if p0 >= t]
+            waited = [(p0, p1, y) for p0, p1, y in cases if p1 < t]
+            between = [(p0, p1, y) for p0, p1, y in cases if p0 < t <= p1]
+            lost = sum(1 - p1 for _, p1, y in between if y == 1)
+            gained = sum(p0 for p0, _, y in between if y == 0)
+            assert sum(y for *_, y in acted) == sum((p0, p1)[y] for p0, p1, y in acted) - lost
+            assert sum(y for *_, y in waited) == sum((p0, p1)[y] for p0, p1, y in waited) + gained
+            assert sum(y for *_, y in acted) >= t * len(acted) - lost
+            assert sum(y for *_, y in waited) <= t * len(waited) + gained
+
+
+def test_costs_by_name_are_of_their_classes():
+    costs = {"ill": {"wait": 5, "treat": 0}, "well": {"wait": 0, "treat": 1}}
+    matrix = CostMatrix.read(costs, np.array(["ill", "well"]))
+    decided = matrix.decide(np.array([[0.1, 0.9], [0.9, 0.1]]))
+    assert [matrix.decisions[j] for j in decided] == ["wait", "treat"]
+    assert matrix.paid(decided, np.array([0, 0])).tolist() == [5, 0]
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        (np.eye(3), "a row and a column"),
+        (CostMatrix(np.eye(3), ("a", "b", "c")), "a row for each of 2"),
+        ({0: {"a": 1}, 2: {"a": 1}}, "a row for each class"),
+        ({0: {"a": 1, "b": 0}, 1: {"a": 1, "c": 0}}, "the same decisions for each class"),
+        ({0: {"a": 1, "b": "x"}, 1: {"a": 1, "b": 0}}, "must be numbers"),
+        ([[0, np.nan], [1, 0]], "finite numbers"),
+        ('{"0": ', "JSON with a fault"),
+        ("[" * 100_000, "JSON with a fault"),
+        ('{"a": ' * 100_000, "JSON with a fault"),
+        ("no such file.json", "there is no file"),
+    ],
+)
+def test_other_costs_are_refused(costs, message):
+    with pytest.raises(ValueError, match=message):
+        CostMatrix.read(costs, np.arange(2))
+
+
+def test_choices_by_costs_are_those_by_net_benefit():
+    rng = np.random.default_rng(3)
+    p = rng.integers(0, 11, 200) / 10
+    y = rng.random(200) < p
+    weight = rng.integers(0, 4, 200)
+    grid = np.array([0.1, 0.3, 0.5, 0.9])
+    curve = decision_curve(y, p, grid, sample_weight=weight)
+    for j, t in enumerate(grid):
+        # Costs: t for acting in vain, 1 - t for a positive that is missed.
+        costs = CostMatrix(np.array([[t, 0], [0, 1 - t]]), ("act", "wait"))
+        paid = costs.paid(costs.decide(np.column_stack([1 - p, p])), y.astype(int))
+        share = (weight * y).sum() / weight.sum()
+        mean = (weight * paid).sum() / weight.sum()
+        assert curve.net_benefit[j] == pytest.approx(share - mean / (1 - t))

@@ -1,0 +1,306 @@
+"""An audit finds the faults that the table of hazards does not draw, and nothing in honest data."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from vennforest import CalibratedClassifier, audit
+from vennforest.auditing import _equal, remembers, sees_labels
+
+
+def kinds(*arguments, **options):
+    return [finding.kind for finding in audit(*arguments, **options)]
+
+
+def forest(n=20):
+    return RandomForestClassifier(n, random_state=0)
+
+
+def coin(n, d, rng):
+    return rng.normal(size=(n, d)), rng.integers(0, 2, n)
+
+
+def doubled(X, y, rng, jitter=0.0):
+    order = rng.permutation(2 * len(y))
+    both = np.vstack([X, X + jitter * rng.normal(size=X.shape)])
+    return both[order], np.concatenate([y, y])[order]
+
+
+def smote(X, y, rng, n_synthetic, k=5):
+    """Add points on the lines from examples of class 1 to their nearest neighbours."""
+    rare = X[y == 1]
+    distance = np.linalg.norm(rare[:, None] - rare[None], axis=2)
+    neighbors = np.argsort(distance, axis=1)[:, 1 : k + 1]
+    start = rng.integers(0, len(rare), n_synthetic)
+    end = neighbors[start, rng.integers(0, k, n_synthetic)]
+    rows = rare[start] + rng.random((n_synthetic, 1)) * (rare[end] - rare[start])
+    return np.vstack([X, rows]), np.concatenate([y, np.ones(n_synthetic, int)])
+
+
+# --- copies -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["exact", "jitter", "counts"])
+def test_copies_are_found_beside_a_column_that_numbers_the_rows(kind):
+    rng = np.random.default_rng(0)
+    X, y = coin(300, 6, rng)
+    X = rng.poisson(6, (300, 8)).astype(float) if kind == "counts" else X
+    X, y = doubled(X, y, rng, 1e-3 * (kind == "jitter"))
+    numbered = np.column_stack([rng.permutation(len(y)), X])
+    for table in (numbered, pd.DataFrame(numbered), pl.DataFrame(numbered)):
+        (finding,) = audit(forest(), table, y)
+        assert finding.kind == "near-copies"
+        assert len(finding.rows) > 0.7 * min(len(y), 500)
+    exact = kind == "exact"
+    assert kinds(forest(), X, y) == ["copies" if exact else "near-copies"]
+
+
+def test_copies_within_a_group_are_no_fault():
+    rng = np.random.default_rng(1)
+    X, y = coin(200, 6, rng)
+    patient = np.arange(400) % 200
+    for jitter in (0.0, 1e-3):
+        table = np.vstack([X, X + jitter * rng.normal(size=X.shape)])
+        assert kinds(forest(), table, np.tile(y, 2), groups=patient) == []
+        assert len(kinds(forest(), table, np.tile(y, 2), groups=np.arange(400))) == 1
+
+
+def test_synthetic_rows_are_named():
+    rng = np.random.default_rng(1)
+    X, _ = coin(1000, 6, rng)
+    y = (rng.random(1000) < 0.06).astype(int)
+    (finding,) = audit(forest(), *smote(X, y, rng, 880))
+    assert finding.kind == "synthetic rows" and (finding.rows >= 1000).mean() > 0.9
+    rows = np.concatenate([np.arange(1000), rng.choice(np.flatnonzero(y), 880)])
+    (finding,) = audit(forest(), X[rows], y[rows])
+    assert finding.kind == "copies" and (y[rows][finding.rows] == 1).all()
+
+
+def test_rows_of_weight_zero_are_left_out():
+    rng = np.random.default_rng(2)
+    X, y = coin(100, 4, rng)
+    X, y, weight = np.vstack([X, X]), np.tile(y, 2), np.repeat([1.0, 0.0], 100)
+    assert kinds(forest(), X, y, sample_weight=weight) == []
+    (finding,) = audit(forest(), X, y, sample_weight=np.arange(200))
+    assert finding.rows.tolist() == [*range(1, 100), *range(101, 200)]
+
+
+def test_sparse_tables_are_compared_exactly():
+    rng = np.random.default_rng(3)
+    X, y = coin(60, 3, rng)
+    assert kinds(forest(), sparse.csr_array(np.vstack([X, X])), np.tile(y, 2)) == ["copies"]
+    assert kinds(forest(), sparse.csr_array(X), y) == []
+
+
+def test_tables_with_nothing_to_compare():
+    y = np.arange(40) % 2
+    for table in (
+        np.ones((40, 2)),
+        np.arange(40.0)[:, None],
+        np.full((40, 2), np.nan),
+        pd.DataFrame({"a": [[1]] * 40}),
+        pd.DataFrame({"a": [f"row {i}" for i in range(40)]}),
+        pd.DataFrame({"day": pd.date_range("2024-01-01", periods=40)}),
+    ):
+        assert kinds(forest(), table, y) == []
+
+
+def honest(rng):
+    """Return a table of one of six kinds, and labels with a signal or without."""
+    n, d = int(rng.integers(10, 600)), int(rng.integers(1, 8))
+    X = rng.normal(size=(n, d))
+    kind = rng.integers(0, 6)
+    if kind == 1:
+        X = rng.integers(0, rng.integers(2, 6), (n, d)).astype(float)
+    elif kind == 2:
+        X = X.round(1)
+    elif kind == 3:
+        X = np.exp(2 * X)
+    elif kind == 4:
+        X = np.column_stack([X, rng.integers(0, 3, (n, 3)), np.arange(n)])
+    elif kind == 5:
+        X = np.column_stack([X, rng.integers(18, 90, n)])
+    score = (X[:, -1] - np.median(X[:, -1])) / max(X[:, -1].std(), 1e-9)
+    p = 1 / (1 + np.exp(-3 * rng.integers(0, 3) * score))
+    return X, (rng.random(n) < p).astype(int)
+
+
+def draw_honest(rng):
+    """Return an estimator of one of six kinds, rows and labels, all without a fault."""
+    X, y = honest(rng)
+    y[:2] = 0, 1
+    others, of_others = rng.normal(size=(len(y), X.shape[1])) * X.std(0) + X.mean(0), y.copy()
+    rng.shuffle(of_others)
+    models = [
+        forest(),
+        LogisticRegression(),
+        make_pipeline(StandardScaler(), PCA(1), forest()),
+        FrozenEstimator(GradientBoostingClassifier(n_estimators=20).fit(others, of_others)),
+        FrozenEstimator(DecisionTreeClassifier(min_samples_leaf=3).fit(others, of_others)),
+        FrozenEstimator(
+            make_pipeline(StandardScaler(), LogisticRegression()).fit(others, of_others)
+        ),
+    ]
+    return models[rng.integers(0, len(models))], X, y
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_honest_data_have_no_findings():
+    rng = np.random.default_rng(20)
+    assert [kinds(*draw_honest(rng)) for _ in range(30)] == 30 * [[]]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_honest_data_have_no_findings_in_300_draws():
+    rng = np.random.default_rng(6_418_773)
+    assert [kinds(*draw_honest(rng)) for _ in range(300)] == 300 * [[]]
+
+
+# --- models that were trained on the rows ---------------------------------------------------------
+
+FLEXIBLE = {
+    "forest": forest(),
+    "boosting": GradientBoostingClassifier(n_estimators=40, random_state=0),
+    "histograms": HistGradientBoostingClassifier(max_iter=30, random_state=0),
+    "tree": DecisionTreeClassifier(min_samples_leaf=3, random_state=0),
+    "neighbours": KNeighborsClassifier(1),
+}
+SMOOTH = {
+    "logistic": LogisticRegression(),
+    "scaled": make_pipeline(StandardScaler(), LogisticRegression(C=0.1)),
+    "bayes": GaussianNB(),
+    "discriminant": LinearDiscriminantAnalysis(),
+    "margins": LinearSVC(random_state=0),
+    "descent": SGDClassifier(loss="log_loss", random_state=0),
+}
+SIGNALS = {
+    "coin": lambda X: 0 * X[:, 0],
+    "product": lambda X: 4 * X[:, 0] * X[:, 1],
+    "steep": lambda X: 20 * X[:, 0],
+}
+
+
+def draw(signal, n, rng):
+    X = rng.normal(size=(n, 6))
+    return X, (rng.random(n) < 1 / (1 + np.exp(-SIGNALS[signal](X)))).astype(int)
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+@pytest.mark.parametrize("name", [*FLEXIBLE, *SMOOTH])
+def test_a_model_remembers_its_training_rows_and_no_others(name, signal):
+    rng = np.random.default_rng(1)
+    X, y = draw(signal, 400, rng)
+    model = (FLEXIBLE | SMOOTH)[name].fit(X, y)
+    if name in SMOOTH or signal != "steep":  # without noise there is nothing to remember
+        assert remembers(model, X, y)
+    assert not remembers(model, *draw(signal, 400, rng))
+
+
+def test_a_model_remembers_rows_of_a_sparse_table():
+    rng = np.random.default_rng(6)
+    X, others = sparse.random_array((2, 300, 40), density=0.2, rng=rng).toarray()
+    y = rng.integers(0, 2, 300)
+    model = DecisionTreeClassifier(max_depth=8, random_state=0).fit(sparse.csr_array(X), y)
+    assert remembers(model, sparse.csr_array(X), y)
+    assert not remembers(model, sparse.csr_array(others), y)
+
+
+def test_nothing_is_said_of_few_rows_or_a_model_that_learns_nothing():
+    X, y = draw("coin", 100, np.random.default_rng(7))
+    assert not remembers(DecisionTreeClassifier().fit(X[:30], y[:30]), X[:30], y[:30])
+    for strategy in ("prior", "uniform"):
+        assert not remembers(DummyClassifier(strategy=strategy).fit(X, y), X[::-1], y)
+
+
+def test_rows_that_a_calibrated_classifier_was_trained_on_are_found_among_new_ones():
+    rng = np.random.default_rng(8)
+    X, y = coin(400, 5, rng)
+    model = CalibratedClassifier(forest(), method="platt").fit(X, y)
+    assert kinds(model, X, y) == []
+    assert kinds(model, X[:200], y[:200]) == ["training rows"]
+    assert kinds(model, *coin(200, 5, rng)) == []
+
+
+# --- steps ----------------------------------------------------------------------------------------
+
+
+class Same(TransformerMixin, BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+
+class Fewer(Same):
+    def transform(self, X):
+        return X[: len(X) // 2]
+
+
+class Moved(Same):
+    """Moves features by the share of label 1."""
+
+    def fit(self, X, y=None):
+        self.by_ = 0.0 if y is None else float(np.mean(y))
+        return self
+
+    def transform(self, X):
+        return X + self.by_
+
+
+class Needy(Same):
+    def fit(self, X, y):
+        return self
+
+
+def test_labels_in_features_are_found():
+    rng = np.random.default_rng(6)
+    X, y = rng.normal(size=(600, 2)), np.arange(600) % 2
+    for step in (StandardScaler(), Same(), "passthrough"):
+        assert sees_labels(Pipeline([("step", step)]), X, y) is None
+    for step, reason in (
+        (Moved(), "other features with labels than without"),
+        (Fewer(), "change which rows there are"),
+        (Needy(), "cannot be fitted without labels"),
+    ):
+        assert reason in sees_labels(Pipeline([("step", step)]), X, y)
+    (finding,) = audit(make_pipeline(StandardScaler(), Moved(), forest()), X, y)
+    assert finding.kind == "steps that see labels" and "Moved" in finding.message
+    assert kinds(make_pipeline(Moved(), GaussianNB()), X, y) == []  # on folds
+
+
+@pytest.mark.parametrize(
+    ("table", "other", "is_equal"),
+    [
+        (pd.DataFrame({"a": [1.0]}), pd.DataFrame({"b": [1.0]}), False),
+        (pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [1.0]}), True),
+        (np.array([["x"], [np.nan]], object), np.array([["x"], [np.nan]], object), True),
+        (np.array([["x"], ["y"]], object), np.array([["x"], ["z"]], object), False),
+        (np.array([[1.0, np.nan]]), np.array([[1.0, np.nan]]), True),
+        (np.array([[1.0]]), sparse.csr_array([[1.0]]), False),
+        (sparse.csr_array([[0.0, 2.0]]), sparse.csr_array([[0.0, 2.0]]), True),
+        (sparse.csr_array([[0.0, 2.0]]), sparse.csr_array([[0.0, 2.1]]), False),
+    ],
+)
+def test_tables_of_any_kind_are_compared(table, other, is_equal):
+    assert _equal(table, other) is is_equal
