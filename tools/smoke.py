@@ -1,8 +1,8 @@
 """What an installation must be able to do; run where nothing but the installed archive is in sight.
 
 Without the extras, the command line must say in one sentence what to install; with them
-(``--all``), it must report, fit and predict, and say what to install for the commands of
-vennforest-experiments; with that (``--experiments``), it must list data sets and run a paper.
+(``--all``), it must report, fit and predict; with vennforest-experiments (``--experiments``), it
+must list data sets and run a paper.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 
 
-def run(*arguments, program="vennforest"):
-    """Return the finished process of a program with these arguments."""
-    command = Path(sysconfig.get_path("scripts")) / program
+def run(*arguments, name="vennforest"):
+    """Return the finished process of a command with these arguments."""
+    command = Path(sysconfig.get_path("scripts")) / name
     return subprocess.run([str(command), *arguments], capture_output=True, text=True, check=False)
 
 
@@ -82,16 +82,14 @@ def commands(extras):
 
 def experiments():
     """List data sets and run a paper."""
-    listed = run("datasets", program="vennforest-experiments")
-    check("adult" in listed.stdout, "vennforest-experiments datasets")
+    check("adult" in run("datasets", name="vennforest-experiments").stdout, "list data sets")
     with tempfile.TemporaryDirectory() as folder:
         rows = [f"{i % 7},{i % 5},{i % 3},{int(i % 7 + i % 5 > 5)}" for i in range(60)]
         Path(folder, "haberman.csv").write_text("\n".join(["a,b,c,target", *rows]))
         small = ("--datasets", "haber", "--repeats", "1", "--folds", "2", "--set", "trees=5")
-        command = ("reproduce", "johansson2018", "--data-dir", folder, *small)
-        finished = run(*command, program="vennforest-experiments")
-        reproduced = finished.returncode == 0 and "haber" in finished.stdout
-        check(reproduced, "vennforest-experiments reproduce")
+        arguments = ("reproduce", "johansson2018", "--data-dir", folder, *small)
+        finished = run(*arguments, name="vennforest-experiments")
+        check(finished.returncode == 0 and "haber" in finished.stdout, "reproduce a paper")
 
 
 if __name__ == "__main__":

@@ -299,6 +299,7 @@ def engines(fault: str) -> dict[str, Any]:
 
 WAYS: dict[str, dict[str, Callable[[Rng], Any]]] = {
     "exact copies": entries(doubled, *ENTRIES) | commands(doubled),
+    "near-copies": commands(lambda rng: doubled(rng, 1e-3)),
     "labels spelled in two ways": entries(spelled, *ENTRIES) | commands(spelled),
     "one class": commands(one_class) | engines("one class"),
     "scores in an engine": engines("NaN") | engines("infinite") | engines("weights"),
@@ -309,6 +310,7 @@ WAYS: dict[str, dict[str, Callable[[Rng], Any]]] = {
 """More ways for hazards of the other rounds, by their names."""
 
 VERDICTS = {
+    "near-copies": dict.fromkeys(commands(coin), Verdict("warned", "near-copy")),
     "missing groups": dict.fromkeys(commands(coin), Verdict("warned", "without a group")),
 }
 """Where they differ from those of the other ways."""

@@ -184,6 +184,21 @@ def test_the_estimator_is_trained_as_often_as_documented(settings, n_fits):
     assert (Counting.n_fits, CountingForest.n_fits) == (n_fits, n_fits)
 
 
+class OtherRows(CountingForest):
+    """Trains on other rows than its bags say."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X[::-1], y[::-1])
+
+
+def test_a_forest_that_names_other_bags_is_trained_again_in_folds():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(120, 3)), np.arange(120) % 2
+    OtherRows.n_fits = 0
+    model = CalibratedClassifier(OtherRows(15, random_state=0), cv=3, method="platt").fit(X, y)
+    assert (model.calibrate_on_, OtherRows.n_fits) == ("cv", 4)
+
+
 @pytest.mark.parametrize("estimator", [Counting(), None], ids=["pipeline", "forest"])
 def test_a_frozen_model_is_not_trained(estimator):
     rng = np.random.default_rng(2)

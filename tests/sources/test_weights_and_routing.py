@@ -202,6 +202,27 @@ def test_other_arguments_of_fit_reach_the_model_and_groups_the_splitter():
         CalibratedClassifier(GaussianNB()).fit(X, y, nonsense=1)
 
 
+class EarlyStopping(GaussianNB):
+    """Takes a validation set as XGBoost and LightGBM do."""
+
+    def fit(self, X, y, eval_set=None, verbose=True):
+        (self.validation_,) = eval_set
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("settings", [{"cv": 3}, {"calibrate_on": "holdout"}], ids=str)
+def test_a_validation_set_reaches_every_model(settings):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), np.arange(90) % 2
+    X_val, y_val = rng.normal(size=(90, 3)), np.arange(90) % 2
+    model = CalibratedClassifier(EarlyStopping(), method="platt", **settings)
+    model.fit(X, y, eval_set=[(X_val, y_val)], verbose=False)
+    for fitted in model.estimators_:
+        assert fitted.validation_[0] is X_val and fitted.validation_[1] is y_val
+    with pytest.warns(UserWarning, match="eval_set has rows of X"):
+        model.fit(X, y, eval_set=[(X, y)], verbose=False)
+
+
 def test_arguments_of_pipelines_go_by_the_names_of_their_steps():
     X, y, weight, new = data()
     forest = RandomForestClassifier(20, random_state=0)

@@ -110,7 +110,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):
     def predict_multiprobability(self, X: ArrayLike) -> Multiprobability:
         """Return bounds (m, k) of new objects (m, d), each predicted by itself."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, ensure_all_finite=False)
+        rows = np.asarray(validate_data(self, X, reset=False, ensure_all_finite=False))
         values = Parallel(n_jobs=self.n_jobs)(
             delayed(label_values)(
                 self.template_,
@@ -119,7 +119,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):
                 self.classes_,
                 self.method == "venn",
             )
-            for row in X
+            for row in rows
         )
         stacked = np.array(values)
         lower, upper = stacked.min(axis=1), stacked.max(axis=1)

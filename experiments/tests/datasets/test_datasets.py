@@ -1,22 +1,15 @@
 """Data sets by name: where they are found, what types they get."""
 
 import gzip
-import hashlib
-import json
 import os
-import subprocess
-import sys
-import threading
-import warnings
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn.datasets._openml as openml
 
-from vennforest_experiments.datasets import available, catalogue, load
+from vennforest_experiments.datasets import available, catalogue, load, loading
 
 PAPERS = ["johansson2018", "bostrom2008", "vovk2014", "niculescu2005", "shaker2025"]
 
@@ -146,220 +139,57 @@ def test_available_tells_the_place(tmp_path, home):
     assert (lines["iris"].rows, lines["iris"].features, lines["iris"].classes) == (150, 4, 3)
 
 
-def test_without_pandas_the_error_says_what_to_install(tmp_path):
-    write(tmp_path, "tiny.csv", "a,target\n1,x\n")
-    code = (
-        "import sys; sys.modules['pandas'] = None\n"
-        "from vennforest_experiments.datasets import available, load\n"
-        "assert len(available()) > 40\n"
-        "try:\n"
-        f"    load('tiny', {str(tmp_path)!r})\n"
-        "except ImportError as error:\n"
-        "    print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
-    )
-    assert "pip install 'vennforest[report]'" in done.stdout
+# --- OpenML ----------------------------------------------------------------------------------
 
 
-# --- OpenML, played by a local server --------------------------------------------------------
+def openml_table(entry, seed=0):
+    """Return a bunch as `fetch_openml` does, with the catalogue's class counts."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(list(entry.class_counts), list(entry.class_counts.values()))
+    columns = {
+        name: rng.choice(["a", "b"], len(y)) if name in entry.nominal else rng.normal(size=len(y))
+        for name in entry.columns
+    }
+    return SimpleNamespace(data=pd.DataFrame(columns), target=pd.Series(y))
 
 
-class FakeOpenml:
-    """Answers as OpenML does: description, features and qualities as JSON, data as ARFF."""
+def test_openml_is_asked_by_number_and_then_the_cache(home, monkeypatch):
+    entry, requests = catalogue()["tae"], []
+    table = openml_table(entry)
 
-    def __init__(self):
-        self.pages = {}
-        self.asked = []
-        outer = self
+    def fetch(**options):
+        requests.append(options["data_id"])
+        return table
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                outer.asked.append(self.path)
-                body = outer.pages.get(self.path)
-                self.send_response(200 if body is not None else 404)
-                self.end_headers()
-                self.wfile.write(body or b"")
-
-            def log_message(self, *args):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.base = f"http://127.0.0.1:{self.server.server_address[1]}"
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
-
-    def serve(self, number, columns, rows, target, ignored=(), checksum=None):
-        """Serve a table; ``columns`` maps names to None (numeric) or a list of values."""
-        head = [
-            f"@ATTRIBUTE '{name}' " + ("REAL" if values is None else "{" + ",".join(values) + "}")
-            for name, values in columns.items()
-        ]
-        lines = ["@RELATION fake", *head, "@DATA", *(",".join(row) for row in rows)]
-        arff = ("\n".join(lines) + "\n").encode()
-        path = f"/data/v1/download/{number}/fake.arff"
-        features = [
-            {
-                "index": str(at),
-                "name": name,
-                "data_type": "numeric" if values is None else "nominal",
-                **({} if values is None else {"nominal_value": values}),
-                "is_target": str(name == target).lower(),
-                "is_ignore": str(name in ignored).lower(),
-                "is_row_identifier": "false",
-                "number_of_missing_values": "0",
-            }
-            for at, (name, values) in enumerate(columns.items())
-        ]
-        description = {
-            "id": str(number),
-            "name": "fake",
-            "version": "1",
-            "description": "played by a test",
-            "format": "ARFF",
-            "status": "active",
-            "url": self.base + path,
-            "file_id": "1",
-            "md5_checksum": checksum or hashlib.md5(arff).hexdigest(),
-        }
-        quality = [{"name": "NumberOfInstances", "value": str(len(rows))}]
-        api = "/api/v1/json/data"
-        self.pages |= {
-            f"{api}/{number}": json.dumps({"data_set_description": description}).encode(),
-            f"{api}/features/{number}": json.dumps(
-                {"data_features": {"feature": features}}
-            ).encode(),
-            f"{api}/qualities/{number}": json.dumps(
-                {"data_qualities": {"quality": quality}}
-            ).encode(),
-            path: arff,
-        }
-
-
-@pytest.fixture
-def server(monkeypatch):
-    fake = FakeOpenml()
-    api = f"{fake.base}/api/v1/json/data"
-    monkeypatch.setattr(openml, "_DATA_INFO", api + "/{}")
-    monkeypatch.setattr(openml, "_DATA_FEATURES", api + "/features/{}")
-    monkeypatch.setattr(openml, "_DATA_QUALITIES", api + "/qualities/{}")
-    monkeypatch.setattr(openml.time, "sleep", lambda seconds: None)
-    yield fake
-    fake.close()
-
-
-def fake_rows(entry, rng):
-    """Rows with the catalogue's class counts; every nominal value is a, b or missing."""
-    for label, count in entry.class_counts.items():
-        for _ in range(count):
-            cells = [
-                str(rng.choice(["a", "b", "?"])) if c in entry.nominal else f"{rng.normal():.6f}"
-                for c in entry.columns
-            ]
-            yield [*cells, label]
-
-
-def test_openml_by_number_and_then_the_cache(server, home):
-    entry = catalogue()["tae"]
-    assert 0 < len(entry.nominal) < entry.features
-    rows = list(fake_rows(entry, np.random.default_rng(0)))
-    columns = {c: ["a", "b"] if c in entry.nominal else None for c in entry.columns}
-    server.serve(48, {**columns, "Class": list(entry.class_counts)}, rows, "Class")
-    got = load("tae")
-    assert got.X.shape == (entry.rows, entry.features)
-    table = [
-        ["?" if pd.isna(v) else v if isinstance(v, str) else f"{v:.6f}" for v in row]
-        for row in got.X.itertuples(index=False)
-    ]
-    assert [[*cells, y] for cells, y in zip(table, got.y, strict=True)] == rows
-
-    before = len(server.asked)
-    again = load("tae")
-    assert len(server.asked) == before
-    pd.testing.assert_frame_equal(again.X, got.X)
-    assert again.y.tolist() == got.y.tolist()
+    monkeypatch.setattr(loading, "fetch_openml", fetch)
+    dataset, again = load("tae"), load("tae")
+    assert requests == [entry.openml]
+    assert dataset.X.shape == (entry.rows, entry.features)
+    assert dataset.y.tolist() == again.y.tolist() == table.target.tolist()
+    pd.testing.assert_frame_equal(again.X, dataset.X)
     assert {line.name: line.place for line in available()}["tae"] == "cache"
-    assert [p.name for p in (home / "vennforest").iterdir()] == ["tae.csv.gz"]
 
 
-def test_openml_under_other_names_is_taken_by_position(server, home):
-    entry = catalogue()["haberman"]
-    rows = list(fake_rows(entry, np.random.default_rng(1)))
-    columns = {"Age at operation": None, "Year": None, "Nodes": None}
-    server.serve(43, {**columns, "Survival_status": ["1", "2"]}, rows, "Survival_status")
-    got = load("haberman")
-    assert list(got.X.columns) == list(entry.columns)
-    assert got.X.iloc[5].tolist() == [float(v) for v in rows[5][:3]]
-
-
-def test_openml_extra_columns_are_left_out_where_all_ours_are_there(server, home):
-    entry = catalogue()["wine"]
-    rows = [["7", *row] for row in fake_rows(entry, np.random.default_rng(2))]
-    columns = {"identifier": None, **dict.fromkeys(entry.columns)}
-    server.serve(187, {**columns, "class": ["1", "2", "3"]}, rows, "class")
-    assert list(load("wine").X.columns) == list(entry.columns)
-
-
-def test_openml_target_that_is_not_the_default_one(server, home, recwarn):
-    # There the number of drinks is the default target and the selector is set aside.
-    entry = catalogue()["liver"]
-    rows = list(fake_rows(entry, np.random.default_rng(3)))
-    columns = {**dict.fromkeys(entry.columns), "selector": ["1", "2"]}
-    server.serve(8, columns, rows, entry.columns[-1], ignored=["selector"])
-    got = load("liver")
-    assert got.y.tolist() == [row[-1] for row in rows]
-    assert list(got.X.columns) == list(entry.columns)
-    assert not recwarn.list
-
-
-def test_openml_data_that_are_not_the_catalogues_are_refused(server, home):
-    entry = catalogue()["iris"]
-    rows = list(fake_rows(entry, np.random.default_rng(4)))
-    columns = {**dict.fromkeys(entry.columns), "class": list(entry.class_counts)}
-    server.serve(61, columns, rows[1:], "class")
+def test_openml_data_that_are_not_the_catalogues_are_refused(home, monkeypatch):
+    table = openml_table(catalogue()["iris"])
+    shorter = SimpleNamespace(data=table.data[1:], target=table.target[1:])
+    monkeypatch.setattr(loading, "fetch_openml", lambda **options: shorter)
     with pytest.raises(ValueError, match=r"class counts of iris, \[50, 50, 50\], got \[49, 50, 50"):
         load("iris")
-    server.serve(
-        61, {"only": None, "class": columns["class"]}, [[r[0], r[-1]] for r in rows], "class"
-    )
-    with pytest.raises(ValueError, match="must have the 4 features of iris, got 1: only"):
+    narrow = SimpleNamespace(data=table.data.iloc[:, :1], target=table.target)
+    monkeypatch.setattr(loading, "fetch_openml", lambda **options: narrow)
+    with pytest.raises(ValueError, match="must have the 4 features of iris, got 1"):
         load("iris")
     assert not (home / "vennforest").exists()
 
 
-def test_openml_out_of_reach(server, home, recwarn):
-    with pytest.raises(FileNotFoundError, match=r"OpenML \(ID 40: HTTP Error 404"):
+def test_openml_out_of_reach(home, monkeypatch):
+    def fetch(**options):
+        raise OSError("no network")
+
+    monkeypatch.setattr(loading, "fetch_openml", fetch)
+    with pytest.raises(FileNotFoundError, match=r"OpenML \(ID 40: no network"):
         load("sonar")
-    entry = catalogue()["iris"]
-    rows = list(fake_rows(entry, np.random.default_rng(5)))
-    columns = {**dict.fromkeys(entry.columns), "class": list(entry.class_counts)}
-    server.serve(61, columns, rows, "class", checksum="0" * 32)
-    with pytest.raises(FileNotFoundError, match=r"OpenML \(ID 61: .*md5"):
-        load("iris")
-
-
-def test_without_a_network_the_error_alone_speaks(server, home):
-    server.close()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(FileNotFoundError, match=r"OpenML \(ID 40: .*urlopen error"):
-            load("sonar")
-
-
-def test_a_cache_that_cannot_be_written_costs_nothing(server, home):
-    home.mkdir()
-    (home / "vennforest").write_text("a file where the folder should be")
-    entry = catalogue()["iris"]
-    rows = list(fake_rows(entry, np.random.default_rng(6)))
-    columns = {**dict.fromkeys(entry.columns), "class": list(entry.class_counts)}
-    server.serve(61, columns, rows, "class")
-    assert load("iris").X.shape == (150, 4)
 
 
 # --- the real data ---------------------------------------------------------------------------

@@ -9,18 +9,15 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
-from printed import printed_columns
 from vennforest import CalibratedClassifier
 from vennforest.sources import OutOfBag
 from vennforest_experiments.papers import published, reproduce
 from vennforest_experiments.papers.bostrom2008.conclusions import conclusions
 from vennforest_experiments.papers.bostrom2008.experiment import METHODS, Bostrom2008
-from vennforest_experiments.papers.bostrom2008.findings import Findings, mean_measures
+from vennforest_experiments.papers.bostrom2008.findings import Findings
 from vennforest_experiments.papers.bostrom2008.forest import TrainingSetForest, scores_of_others
 from vennforest_experiments.papers.protocol.problems import problems
-from vennforest_experiments.papers.protocol.run import run_experiment
 from vennforest_experiments.papers.protocol.store import Task
-from vennforest_experiments.papers.published import MEAN_RANK
 
 # Without the one set whose data Figure 1 needs; as many as in the paper.
 DATASETS = [d for d in problems("bostrom2008") if d != "vote"] + ["another"]
@@ -82,19 +79,6 @@ def test_the_library_reads_these_leaves():
     )
 
 
-def test_votes_and_shares_differ_only_over_the_training_set(made):
-    X = np.random.default_rng(1).normal(size=(90, 3))
-    y = (X[:, 0] + np.random.default_rng(2).normal(size=90) > 0).astype(np.intp)
-    new = np.random.default_rng(3).normal(size=(50, 3))
-    whole = Bostrom2008(trees=20).estimates(X, y, new, 0)
-    bag = Bostrom2008(trees=20, estimation="bag").estimates(X, y, new, 0)
-    np.testing.assert_allclose(bag["CT"], bag["PET"], atol=1e-12)  # pure leaves
-    assert np.abs(whole["CT"] - whole["PET"]).max() > 0.05
-    # Figure 1: votes are more extreme than shares.
-    middle = np.abs(whole["PET"][:, 1] - 0.5) > 0.25
-    assert (np.abs(whole["CT"] - 0.5) >= np.abs(whole["PET"] - 0.5) - 1e-9)[middle].mean() > 0.9
-
-
 @pytest.mark.parametrize("votes", ["hard", "soft"])
 @pytest.mark.parametrize("k", [2, 3])
 def test_scores_of_others_object_by_object(votes, k):
@@ -125,18 +109,6 @@ def test_scores_of_others_object_by_object(votes, k):
     np.testing.assert_allclose(found, expected[:, :-1], atol=1e-12)
 
 
-def test_estimations_share_scores_of_new_objects():
-    rng = np.random.default_rng(0)
-    X, new = rng.normal(size=(80, 3)), rng.normal(size=(30, 3))
-    y = ((X[:, 0] + rng.normal(size=80) > 0) + (X[:, 1] > 1)).astype(np.intp)
-    whole = Bostrom2008(trees=20).estimates(X, y, new, 0)
-    others = Bostrom2008(trees=20, estimation="others").estimates(X, y, new, 0)
-    assert list(whole) == list(others)
-    for method in METHODS:
-        same = np.allclose(whole[method], others[method], atol=1e-12)
-        assert same == (method in ("CT", "PET")), method
-
-
 # --- measures --------------------------------------------------------------------------------
 
 
@@ -165,33 +137,6 @@ def test_measures_of_a_fold(made):
             assert found["auc"] == pytest.approx(area / share, abs=1e-9)
             assert found["accuracy"] == np.mean(p.argmax(axis=1) == y[test])
             assert found["log loss"] >= 0
-
-
-def test_a_class_that_the_training_part_lacks_has_probability_zero(made):
-    e = Bostrom2008(data_dir=str(made), folds=3, trees=10)
-    y = e.data("wine").y
-    lonely = [f for f in range(3) if 2 not in y[e.split(Task("wine", 0, f))[0]]]
-    records = [e.run(Task("wine", 0, f)) for f in range(3)]
-    assert np.bincount(y)[2] == 2 and not lonely  # two rows: each fold's training part has one
-    assert all(np.isfinite(r["CT_R"]["log loss"]) for r in records)
-
-
-def test_means_leave_out_folds_without_a_measure():
-    records = {
-        Task("a", 0, 0): {"CT": {"auc": None, "brier": 0.25}},
-        Task("a", 0, 1): {"CT": {"auc": 0.5, "brier": 0.75}},
-        Task("b", 0, 0): {"CT": {"auc": None, "brier": 0.0}},
-    }
-    found = mean_measures(records, ["a", "b"])
-    assert found["brier"]["CT"] == {"a": 0.5, "b": 0.0}
-    assert found["auc"]["CT"]["a"] == 0.5 and np.isnan(found["auc"]["CT"]["b"])
-
-
-def test_correction_leaves_accuracy(made):
-    e = Bostrom2008(data_dir=str(made), folds=3, trees=10)
-    for record in run_experiment(e, ["vote", "wine"]).values():
-        assert record["CT"]["accuracy"] == record["CT_R"]["accuracy"]
-        assert record["PET"]["accuracy"] == record["PET_R"]["accuracy"]
 
 
 # --- conclusions follow the numbers ----------------------------------------------------------
@@ -248,51 +193,12 @@ def test_the_printed_order_bears_out_the_paper():
         assert starting(claims, start), start
 
 
-def test_another_order_does_not():
-    order = {m: tuple(reversed(o)) for m, o in PRINTED_ORDER.items()}
-    claims, found = claims_of(made_measures(order))
-    for start in (
-        "PET_R and CT_R lead",
-        "PET_R has a significantly better",
-        "Raw votes (CT)",
-        "Platt scaling improves",
-        "Isotonic regression worsens",
-        "Boström's correction improves the Brier score of CT",
-        "PET, raw or corrected",
-    ):
-        assert not starting(claims, start), start
-    text = next(c.finding for c in conclusions(found) if c.claim.startswith("PET_R and CT_R"))
-    assert "By mean rank PET_R is number 8 of 8 and CT_R number 7" in text
-    beaten = next(c.finding for c in conclusions(found) if c.claim.startswith("PET_R has a sig"))
-    assert "Significantly worse than PET_R: none; significantly better: CT" in beaten
-
-
-def test_equal_methods_differ_in_nothing():
-    measures = made_measures({}, noise=0.0)
-    for columns in measures.values():
-        for method in METHODS:
-            columns[method] = dict.fromkeys(DATASETS, 0.5)
-    claims, _ = claims_of(measures)
-    assert not starting(claims, "PET_R and CT_R lead")
-    assert not any(h for c, h in claims.items() if "(Friedman)" in c)
-
-
 def test_critical_difference_is_the_printed_one():
     _, found = claims_of(made_measures({}))
     value = next(
         v for v in found.values.all() if v.measure == "bonferroni-dunn critical difference"
     )
     assert value.published == 1.598 and abs(value.difference) < 0.0005
-
-
-def test_mean_ranks_stand_beside_the_printed_ones():
-    _, found = claims_of(made_measures(PRINTED_ORDER))
-    table = printed_columns("bostrom2008", 1, "brier")
-    ranks = {
-        v.method: v for v in found.values.all() if v.dataset == MEAN_RANK and v.measure == "brier"
-    }
-    assert {m: v.published for m, v in ranks.items()} == {m: c[MEAN_RANK] for m, c in table.items()}
-    assert [ranks[m].value for m in PRINTED_ORDER["brier"]] == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 # --- what is written -------------------------------------------------------------------------
@@ -315,12 +221,6 @@ def test_results_csv_and_page(run):
     assert (folder / "figure-1.svg").exists() and (folder / "index.html").exists()
     assert {f.name for f in found.figures} >= {"figure-1", "ranks-brier"}
     assert any("Figure 1" in c.claim for c in found.conclusions)
-
-
-def test_figure_1_is_left_out_where_its_data_are_not_run(made):
-    found = reproduce("bostrom2008", made, ["wine"], folds=2, trees=5)
-    assert "figure-1" not in {f.name for f in found.figures}
-    assert not any("Figure 1" in c.claim for c in found.conclusions)
 
 
 # --- the real data ---------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from vennforest_experiments.papers import published, reproduce
 from vennforest_experiments.papers.johansson2018.conclusions import conclusions
 from vennforest_experiments.papers.johansson2018.experiment import SETUPS, VENN, Johansson2018
 from vennforest_experiments.papers.johansson2018.findings import Findings, mean_measures
-from vennforest_experiments.papers.johansson2018.report import tables
 from vennforest_experiments.papers.protocol.problems import problems
 from vennforest_experiments.papers.protocol.run import run_experiment
 from vennforest_experiments.papers.published import MEAN, MEAN_RANK
@@ -102,18 +101,6 @@ def test_measures_are_those_of_pooled_repeats(records):
                 assert got == pytest.approx(expected, abs=1e-12), (name, setup)
 
 
-def test_every_object_is_tested_once_a_repeat(records):
-    e, found = records
-    for dataset in ("haber", "liver"):
-        y = e.data(dataset).y
-        for repeat in range(2):
-            folds = [(t, r) for t, r in found.items() if t[:2] == (dataset, repeat)]
-            tested = np.concatenate([e.split(t)[1] for t, _ in folds])
-            labels = np.concatenate([r["y"] for _, r in folds])
-            assert sorted(tested) == list(range(len(y)))
-            np.testing.assert_array_equal(labels, y[tested])
-
-
 def test_venn_intervals_are_those_of_counts(records):
     """Label taxonomy: low = c / (N + 1), high = (c + 1) / (N + 1) for one N a category."""
     e, found = records
@@ -126,19 +113,6 @@ def test_venn_intervals_are_those_of_counts(records):
             np.testing.assert_allclose(low * n_plus_1, (low * n_plus_1).round(), atol=1e-8)
             assert (n_plus_1 - 1 <= calibrated + 1 + 1e-6).all()
             assert (low >= high - high - 0).all() and (high <= 1).all()
-
-
-def test_setups_of_one_source_share_a_forest(records):
-    """Raw probability and label taxonomy come from the same scores: they agree on the label."""
-    _, found = records
-    for record in found.values():
-        for source in ("cal", "oob"):
-            raw = np.array(record[f"RF-{source}"]["p"])
-            platt = np.array(record[f"Platt-{source}"]["p"])
-            order = np.argsort(raw)
-            step = np.diff(platt[order])
-            assert (step >= -1e-12).all() or (step <= 1e-12).all()
-        assert record["RF-cal"] != record["RF-oob"]
 
 
 # --- conclusions follow the numbers ----------------------------------------------------------
@@ -197,56 +171,6 @@ def test_the_printed_numbers_bear_out_the_papers_conclusions():
     assert all(abs(v.difference) < 0.35 for v in ranks)
 
 
-def test_agreement_is_that_of_the_differences():
-    measures = printed_measures()
-    measures["accuracy"]["VP-oob"] = {
-        d: v + (0.01 if i % 2 else -0.03)
-        for i, (d, v) in enumerate(measures["accuracy"]["VP-oob"].items())
-    }
-    found, _ = verdicts(measures)
-    table = next(t for t in tables(found) if t.name == "agreement")
-    cells = dict(table.rows)
-    assert [c and c.value for c in cells["RF-cal"][:6]] == [0, 0, 0, 0, None, None]
-    assert cells["VP-oob"][0].value == pytest.approx(-0.01)
-    assert cells["VP-oob"][1].value == pytest.approx(0.02)
-    assert cells["VAP-cal"][6].value == pytest.approx(0.05)
-
-
-@pytest.mark.parametrize(
-    ("start", "change"),
-    [
-        ("Interval sizes", ("interval size", "VP-oob", 0.5)),
-        ("Out-of-bag calibration is more", ("accuracy", "RF-cal", 0.9)),
-        ("VP-oob is the most", ("accuracy", "Iso-oob", 1.0)),
-        ("Every out-of-bag", ("accuracy", "VAP-cal", 1.0)),
-        ("Significant differences", ("accuracy", "VAP-cal", 1.0)),
-        ("Raw forests", ("confidence minus accuracy", "RF-oob", 0.01)),
-        ("Platt scaling", ("confidence minus accuracy", "Iso-cal", -0.01)),
-        ("All four Venn setups are valid", ("low", "VAP-oob", 1.0)),
-        ("Isotonic regression is worse", ("reliability", "Iso-oob", 0.0)),
-        ("All four Venn and Venn–Abers", ("reliability", "Platt-oob", 0.0)),
-        ("Agreement with the printed numbers: VP-oob's accuracy", ("accuracy", "VP-oob", 0.4)),
-        ("Agreement with the printed numbers: VP-oob's interval", ("interval size", "VP-oob", 0.4)),
-    ],
-)
-def test_changed_numbers_change_a_conclusion(start, change):
-    measures = printed_measures()
-    name, setup, value = change
-    measures[name] = {**measures[name], setup: dict.fromkeys(DATASETS, value)}
-    _, claims = verdicts(measures)
-    assert not starting(claims, start)
-
-
-def test_which_print_follows_the_nearer_column():
-    measures = printed_measures()
-    measures["variance"], measures["reliability"] = measures["reliability"], measures["variance"]
-    found, claims = verdicts(measures)
-    assert not starting(claims, "The printed Table 2")
-    text = next(c.finding for c in conclusions(found) if c.claim.startswith("The printed Table 2"))
-    assert "follows the variance of the estimates" in text
-    assert "closer in 220 of 220" in text
-
-
 # --- what is written -------------------------------------------------------------------------
 
 
@@ -274,34 +198,6 @@ def test_results_csv(run):
     assert {r["method"] for r in rows if r["table"] == "6"} - {""} == set(SETUPS)
     sizes = {k: float(r["value"]) for k, r in zip(keys, rows, strict=True)}
     assert 0 < sizes["4", "haber", "VP-oob", "interval size"] < 0.5
-
-
-def test_pages_tables_and_figures(run):
-    found, folder = run
-    html = (folder / "index.html").read_text(encoding="utf-8")
-    assert html.startswith("<!doctype html>") and "http" not in html.split("<body>")[0]
-    for conclusion in found.conclusions:
-        assert conclusion.verdict in ("holds", "does not hold", "undecided")
-    assert html.count("<table>") == len(found.tables()) == 8
-    for table in found.tables():
-        text = (folder / f"{table.name}.md").read_text(encoding="utf-8")
-        assert text == table.to_markdown()
-        frame = table.to_frame()
-        assert frame.shape == (len(table.rows), 2 * len(table.columns))
-    for figure in found.figures:
-        svg = (folder / f"{figure.name}.svg").read_text(encoding="utf-8")
-        assert svg.startswith("<?xml") and len(svg) < 200_000
-    markdown = (folder / "index.md").read_text(encoding="utf-8")
-    assert "2 of 22 data sets, 2 × 3-fold" in markdown
-    assert "lacks its first eight attributes" in markdown and "21 of the 22" in markdown
-
-
-def test_drawing_again_gives_the_same_bytes(run):
-    from vennforest_experiments.papers.protocol.page import svg
-
-    found, folder = run
-    for figure in found.figures:
-        assert svg(figure) == (folder / f"{figure.name}.svg").read_text(encoding="utf-8")
 
 
 def test_data_as_they_are_and_as_published(made):

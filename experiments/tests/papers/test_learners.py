@@ -14,48 +14,6 @@ from vennforest_experiments.papers.protocol.learners import FilledOneHot, MixedN
 # --- naïve Bayes -----------------------------------------------------------------------------
 
 
-def naive(X, y, new, n_values, smoothing=1.0):
-    """Posterior of class 1 for one row, cell by cell."""
-    log = []
-    for label in (0, 1):
-        rows = [x for x, own in zip(X, y, strict=True) if own == label]
-        total = math.log((len(rows) + smoothing) / (len(X) + 2 * smoothing))
-        for j, size in enumerate(n_values):
-            if math.isnan(new[j]):
-                continue
-            values = [x[j] for x in rows if not math.isnan(x[j])]
-            if size:
-                same = sum(v == new[j] for v in values)
-                total += math.log((same + smoothing) / (len(values) + smoothing * size))
-                continue
-            by_class = [[x[j] for x, o in zip(X, y, strict=True) if o == c] for c in (0, 1)]
-            if any(all(math.isnan(v) for v in column) for column in by_class):
-                continue
-            distinct = sorted({x[j] for x in X if not math.isnan(x[j])})
-            gap = (distinct[-1] - distinct[0]) / (len(distinct) - 1) if len(distinct) > 1 else 0.01
-            mean = sum(values) / len(values)
-            spread = math.sqrt(sum((v - mean) ** 2 for v in values) / len(values))
-            spread = max(spread, gap / 6)
-            total += -math.log(spread) - ((new[j] - mean) / spread) ** 2 / 2
-        log.append(total)
-    return 1 / (1 + math.exp(min(700, log[0] - log[1])))
-
-
-def test_naive_bayes_is_the_formula_with_missing_cells():
-    rng = np.random.default_rng(0)
-    for _ in range(150):
-        n, n_values = int(rng.integers(4, 20)), (0, 3, 0, 2, 5)
-        X = np.column_stack(
-            [rng.integers(0, m, n) if m else rng.normal(size=n).round(1) for m in n_values]
-        ).astype(float)
-        X[rng.random(X.shape) < 0.25] = np.nan
-        y = rng.permutation(np.arange(n) % 2)
-        p = MixedNaiveBayes(n_values).fit(X, y).predict_proba(X)
-        expected = [naive(X.tolist(), y, row, n_values) for row in X.tolist()]
-        np.testing.assert_allclose(p[:, 1], expected, atol=1e-9)
-        np.testing.assert_allclose(p.sum(axis=1), 1)
-
-
 def test_kernel_naive_bayes_is_the_formula_with_missing_cells():
     """Against integrals of the kernels by quadrature, cell by cell."""
 
@@ -97,13 +55,6 @@ def test_kernel_naive_bayes_is_the_formula_with_missing_cells():
         MixedNaiveBayes(density="flat").fit(X, y)
 
 
-def test_kernels_far_away_leave_probabilities_finite():
-    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1]
-    model = MixedNaiveBayes(density="kernel").fit(X, y)
-    p = model.predict_proba([[-1e300], [1e300], [1.5]])
-    assert p == pytest.approx(np.full((3, 2), 0.5), abs=1e-6)
-
-
 def test_naive_bayes_agrees_with_scikit_learn_on_columns_of_one_kind():
     rng = np.random.default_rng(1)
     y = rng.integers(0, 3, 200)
@@ -117,18 +68,6 @@ def test_naive_bayes_agrees_with_scikit_learn_on_columns_of_one_kind():
     prior = (np.bincount(y) + 1) / 203
     theirs = CategoricalNB(alpha=1, class_prior=prior).fit(names, y).predict_proba(names)
     np.testing.assert_allclose(ours, theirs, atol=1e-9)
-
-
-def test_naive_bayes_refuses_what_is_no_code():
-    X = np.array([[0.0, 1.0], [1.0, 0.0]])
-    with pytest.raises(ValueError, match="n_values must have an entry"):
-        MixedNaiveBayes((0,)).fit(X, [0, 1])
-    with pytest.raises(ValueError, match="codes from 0"):
-        MixedNaiveBayes((0, 1)).fit(X, [0, 1])
-    model = MixedNaiveBayes((0, 2)).fit(X, ["a", "b"])
-    with pytest.raises(ValueError, match="codes from 0"):
-        model.predict([[0.0, 0.5]])
-    assert model.predict(X).tolist() == ["a", "b"]
 
 
 # --- imputation ------------------------------------------------------------------------------

@@ -22,15 +22,6 @@ def real_data():
     return folder
 
 
-def test_every_paper_has_its_problems():
-    assert [len(problems(p)) for p in PAPERS] == [22, 34, 9, 4, 29]
-    for paper in PAPERS:
-        for name in problems(paper).values():
-            assert paper in catalogue()[name].papers
-        marked = {e.name for e in catalogue().values() if paper in e.papers}
-        assert marked == set(problems(paper).values())
-
-
 # --- preparation -----------------------------------------------------------------------------
 
 
@@ -120,16 +111,6 @@ def test_niculescu_problems():
     assert prepare(cover, "niculescu2005")[1].tolist() == [1, 0, 0]
 
 
-def test_wrong_papers_and_data_sets_are_refused(tmp_path):
-    iris = Dataset("iris", frame(a=[1, 2]), np.array(["x", "y"]))
-    with pytest.raises(ValueError, match="paper must be one of"):
-        prepare(iris, "breiman2001")
-    with pytest.raises(ValueError, match=r"dataset must be one of .* for vovk2014, got 'iris'"):
-        prepare(iris, "vovk2014")
-    with pytest.raises(ValueError, match=r"problem must be one of .*got 'Iris'"):
-        load_problem("vovk2014", "Iris", tmp_path)
-
-
 REMAIN = {
     "colic": 357,
     "german": 955,
@@ -169,12 +150,3 @@ def test_niculescu_attributes_and_shares(real_data):
     X, y = load_problem("niculescu2005", "COV_TYPE", real_data)
     assert X.shape[1] == 54
     assert round(100 * y.mean()) == 36
-
-
-@pytest.mark.parametrize("paper", ["bostrom2008", "vovk2014", "shaker2025"])
-def test_other_papers_take_every_row(real_data, paper):
-    for problem, name in problems(paper).items():
-        X, y = load_problem(paper, problem, real_data)
-        assert len(X) == len(y) == catalogue()[name].rows
-        assert len(np.unique(y)) == catalogue()[name].classes
-        assert (X.dtypes == np.float64).all()

@@ -1,4 +1,4 @@
-"""Vovk & Petej (2014) shrunken: J48, losses, splits, resumption, simulations, pages."""
+"""Vovk & Petej (2014) shrunken: J48, losses, splits, resumption, pages."""
 
 import json
 import math
@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from printed import printed_columns
@@ -27,17 +26,6 @@ from vennforest_experiments.papers.vovk2014.experiment import (
 from vennforest_experiments.papers.vovk2014.findings import ranked
 from vennforest_experiments.papers.vovk2014.j48 import J48, upper_errors
 from vennforest_experiments.papers.vovk2014.report import report
-from vennforest_experiments.papers.vovk2014.simulations import (
-    LIMIT,
-    Memoriser,
-    draw_bag,
-    draw_halves,
-    miscalibration,
-    simplified,
-    simulated,
-    transductive,
-    z_value,
-)
 from vennforest_experiments.transductive import TransductiveClassifier
 
 # --- J48 -------------------------------------------------------------------------------------
@@ -170,14 +158,6 @@ def small(data_dir, **options):
     return Vovk2014(data_dir=data_dir, repeats=2, transductive_repeats=1, **options)
 
 
-def test_tables_for_naive_bayes_hold_codes(data_dir):
-    X, n_values = mixed_table(small(data_dir), "Labor")
-    assert n_values == (0, 2)
-    assert set(np.unique(X[:, 1][~np.isnan(X[:, 1])])) == {0, 1}
-    assert np.isnan(X[:, 0]).sum() == 6
-    assert np.isnan(X[:, 1]).any()
-
-
 def test_splits_are_permutations_and_those_of_va_differ(data_dir):
     this = small(data_dir)
     train, test = this.split(Task("Labor", 0, 0))
@@ -234,21 +214,8 @@ def test_every_classifier_takes_missing_cells(kind):
     assert model.predict(X).shape == (40,)
 
 
-def test_unknown_kinds_and_options_are_refused(data_dir):
-    with pytest.raises(ValueError, match="kind must be one of"):
-        classifier("forest", (), "kernel")
-    for wrong in (
-        {"transductive_repeats": 0},
-        {"simulations": 3},
-        {"platt": "soft"},
-        {"density": "flat"},
-    ):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            Vovk2014(**wrong)
-
-
 def test_a_shrunken_run_resumes_and_does_not_depend_on_jobs(data_dir, tmp_path):
-    options = {"repeats": 2, "transductive_repeats": 1, "simulations": 50, "datasets": ["Labor"]}
+    options = {"repeats": 2, "transductive_repeats": 1, "datasets": ["Labor"]}
     one = reproduce("vovk2014", data_dir, output=tmp_path / "one", n_jobs=1, **options)
     this = Vovk2014(data_dir=data_dir, repeats=2, transductive_repeats=1)
     two = run_experiment(this, ["Labor"], n_jobs=2)
@@ -274,7 +241,7 @@ def test_a_shrunken_run_resumes_and_does_not_depend_on_jobs(data_dir, tmp_path):
 
 
 def test_values_are_means_over_splits_beside_the_print(data_dir):
-    this = Vovk2014(data_dir=data_dir, repeats=2, transductive_repeats=2, simulations=50)
+    this = Vovk2014(data_dir=data_dir, repeats=2, transductive_repeats=2)
     records = {}
     for task in this.tasks(["Labor"]):
         columns = COLUMNS if task.fold == 0 else ()
@@ -302,38 +269,3 @@ def test_values_are_means_over_splits_beside_the_print(data_dir):
     names = [cell.name for cell in found.tables()[-1].rows[0][1]]
     assert names[0] == "VA (J)"
     assert {name.split()[0] for name in names} <= set(METHODS)
-
-
-# --- simulations -----------------------------------------------------------------------------
-
-
-def test_simulated_transductive_values_are_those_of_the_public_class():
-    found = transductive(GaussianNB(), draw_bag, 12, 5, 4)
-    rng = np.random.default_rng(4)
-    for i in range(5):
-        X, y = draw_bag(rng, 13)
-        m = TransductiveClassifier(GaussianNB()).fit(X[:-1], y[:-1])
-        m = m.predict_multiprobability(X[-1:])
-        assert found.y[i] == y[-1]
-        assert sorted([found.p0[i], found.p1[i]]) == pytest.approx([m.p0[0], m.p1[0]])
-
-
-def test_the_memoriser_fools_sva_alone():
-    sva = simplified(Memoriser(), draw_halves, 20, 60, 0)
-    assert sva.p0.min() > 0.75
-    assert (sva.p1 == 1).all()
-    va = transductive(Memoriser(), draw_halves, 20, 60, 0)
-    assert (va.p0 == 0).all()
-    assert (va.p1 == 1).all()
-
-
-def test_simulations_find_the_theorems_and_would_find_faults():
-    found = list(simulated(600, 11))
-    assert [one.holds for one in found] == [True] * 4
-    rng = np.random.default_rng(0)
-    p = rng.random(600)
-    y = (rng.random(600) < p).astype(float)
-    assert miscalibration(y, p) < LIMIT
-    assert miscalibration(y, p**2) > LIMIT
-    assert z_value(np.ones(5)) == math.inf
-    assert z_value(np.zeros(5)) == 0

@@ -186,9 +186,13 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ``"training"``: the training data itself, which has no guarantee (Vovk & Petej 2014,
         Proposition 2: the bounds may miss even on average). ``"auto"``: ``"oob"`` for bagged
         ensembles whose bags can be verified, unless groups or a splitter that knows of groups or
-        time are given, or a step before the ensemble sees labels or resamples; else ``"cv"``. With
-        a ``FrozenEstimator`` ``"oob"`` calibrates a fitted forest on its own training data. An
-        object with the method of `vennforest.sources.Source` is a source of one's own.
+        time are given, or a step before the ensemble declares that it sees labels or resamples;
+        else ``"cv"``. With a ``FrozenEstimator`` ``"oob"`` calibrates a fitted forest on its own
+        training data. An object with the method of `vennforest.sources.Source` is a source of
+        one's own. The estimator is trained once with ``"oob"``, ``"holdout"`` and ``"training"``,
+        once a fold with ``"cv"`` (and once more with ``ensemble=False``), never when frozen; with
+        ``"auto"`` once and then in folds where trees turn out to have seen other rows than they
+        say.
     subforest : {"all", "exchangeable"}, default="all"
         With ``"oob"``, which trees score a new object for its bounds: every tree, or the out-of-bag
         trees of a random calibration example, which then leaves the calibration set (Johansson et

@@ -33,7 +33,7 @@ from vennforest.commands.terminal import (
     shares_of,
 )
 from vennforest.persistence.model_file import write_model
-from vennforest.report.folds import members_of
+from vennforest.report.folds import audit_notes, members_of
 from vennforest.report.learners import FOREST, learner_of
 from vennforest.sources import Subforest
 from vennforest.sources.registry import check_source
@@ -122,6 +122,8 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
             model.fit(table.X, table.y, **groups)
     for sentence in dict.fromkeys(str(warning.message) for warning in caught):
         note(f"{sentence[:1].upper()}{sentence[1:]}.")
+    for sentence in audit_notes(model, table.X, table.y, **groups):
+        note(sentence)
     columns = model.estimators_[0][0]
     assert isinstance(columns, TableColumns)
     labels, counts = np.unique(table.y, return_counts=True)

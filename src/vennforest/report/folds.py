@@ -18,6 +18,7 @@ from sklearn.utils import _safe_indexing
 
 from vennforest._messages import listed
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
+from vennforest.auditing import audit
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import predict_together
@@ -125,6 +126,7 @@ def cross_validate(
         n_jobs=n_jobs,
         random_state=seed,
     )
+    notes += audit_notes(unfitted, X, codes, groups)
     fold = np.full(len(codes), -1, dtype=np.intp)
     parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = {}
     gains: Counter[str] = Counter()
@@ -183,6 +185,18 @@ def cross_validate(
         ForestSpread.mean(spreads),
     )
     return out, model.calibrate_on_
+
+
+def audit_notes(
+    model: CalibratedClassifier, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None
+) -> list[str]:
+    """Return sentences for what an audit finds, but for what reading the table has said."""
+    findings = audit(clone(model), X, y, groups=groups)
+    return [
+        f"{finding.message[:1].upper()}{finding.message[1:]}."
+        for finding in findings
+        if finding.kind not in ("copies", "leaking column", "repeated ID")
+    ]
 
 
 def _rounded(warning: warnings.WarningMessage) -> str:

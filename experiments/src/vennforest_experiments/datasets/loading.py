@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.datasets import fetch_openml, get_data_home
 
@@ -18,9 +19,7 @@ from vennforest_experiments.datasets.catalogue import Entry, catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import ModuleType
 
-    import pandas as pd
 
 ENVIRONMENT = "VENNFOREST_DATA"
 """The environment variable that names the local folder of data sets."""
@@ -147,24 +146,6 @@ def available(data_dir: str | os.PathLike[str] | None = None) -> list[Listing]:
     return lines
 
 
-def import_pandas() -> ModuleType:
-    """Return pandas, or say how to install it.
-
-    Raises
-    ------
-    ImportError
-        If pandas is not installed.
-    """
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError(
-            "Data sets come as pandas DataFrames and pandas is not installed: "
-            "pip install 'vennforest[report]'"
-        ) from error
-    return pandas
-
-
 def _folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
     chosen = data_dir if data_dir is not None else os.environ.get(ENVIRONMENT)
     return Path(chosen).expanduser() if chosen else None
@@ -188,7 +169,6 @@ def _file(folder: Path | None, name: str) -> Path | None:
 
 
 def _read(path: Path, name: str, entry: Entry | None) -> Dataset:
-    pd = import_pandas()
     frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=["", "?"])
     if "target" not in frame:
         raise ValueError(f"{path} must have a column target, got {list(frame.columns)}")
@@ -207,11 +187,10 @@ def _dataset(name: str, X: Any, labels: Any, entry: Entry | None) -> Dataset:
         for column in X.columns
     }
     y = labels.astype(str).to_numpy(dtype=np.str_)
-    return Dataset(name, import_pandas().DataFrame(columns), y)
+    return Dataset(name, pd.DataFrame(columns), y)
 
 
 def _numbers(column: Any, name: str) -> Any:
-    pd = import_pandas()
     numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
     text = column.notna() & numbers.isna()
     if text.any():
@@ -222,14 +201,12 @@ def _numbers(column: Any, name: str) -> Any:
 
 
 def _categories(column: Any) -> Any:
-    pd = import_pandas()
     values = sorted({str(value) for value in column.dropna()})
     texts = column.astype(object).where(column.notna(), None).map(str, na_action="ignore")
     return pd.Series(pd.Categorical(texts, categories=values), index=column.index)
 
 
 def _guess_nominal(X: Any) -> frozenset[str]:
-    pd = import_pandas()
     return frozenset(
         column
         for column in X.columns
@@ -242,7 +219,6 @@ def _download(name: str, entry: Entry | None, data_dir: str | os.PathLike[str] |
     if entry is None or entry.openml is None:
         reason = "no ID there is known for this name"
         raise FileNotFoundError(_nowhere(name, folder, cache, reason))
-    import_pandas()
     try:
         with warnings.catch_warnings():
             # The catalogue deliberately asks for a target column that OpenML ignores.

@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from vennforest._validation import FloatArray, check_scores
+from vennforest._validation import FloatArray
 from vennforest.plots._style import COLOURS, GREY, Display, short
+from vennforest_experiments.comparison.ranks import Comparison, Test
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
-
-
-class Ranked(Protocol):
-    """What `vennforest_experiments.comparison.Comparison` offers."""
-
-    @property
-    def methods(self) -> Sequence[str]:
-        """Names of the k methods."""
-        ...
-
-    @property
-    def mean_ranks(self) -> FloatArray:
-        """Their mean ranks, shape (k,)."""
-        ...
-
-    def critical_difference(self, test: Any = ...) -> float:
-        """Return the difference of mean ranks that counts."""
-        ...
-
-    def groups(self, test: Any = ...) -> Sequence[Sequence[str]]:
-        """Return the methods that do not differ, a group per bar."""
-        ...
 
 
 class CriticalDifferenceDisplay(Display):
@@ -43,28 +21,23 @@ class CriticalDifferenceDisplay(Display):
 
     Parameters
     ----------
-    mean_ranks : array-like of shape (k,)
+    mean_ranks : ndarray of shape (k,)
         In [1, k].
     names : sequence of k str
         The methods.
     critical_difference : float, optional
         Drawn to scale above the axis.
     groups : sequence of sequences of str
-        The methods that do not differ, a group per bar.
+        Names of methods that do not differ, one group per bar.
 
     Attributes
     ----------
     ax_ : Axes
-        Where it was drawn.
+        The axes with the diagram.
     figure_ : Figure
-        The figure of it.
+        The figure of the axes.
     bars_ : list of Line2D
         The bars of the groups.
-
-    Raises
-    ------
-    ValueError
-        If there is not a name for each rank, or a group holds an unknown name.
 
     Notes
     -----
@@ -77,90 +50,44 @@ class CriticalDifferenceDisplay(Display):
 
     def __init__(
         self,
-        mean_ranks: ArrayLike,
+        mean_ranks: FloatArray,
         names: Sequence[str],
         *,
         critical_difference: float | None = None,
         groups: Sequence[Sequence[str]] = (),
     ) -> None:
-        self.mean_ranks = check_scores(mean_ranks, "mean_ranks")
-        self.names = [str(name) for name in names]
-        if self.mean_ranks.shape != (len(self.names),) or not self.names:
-            raise ValueError(
-                f"names must hold one for each mean rank, got {len(self.names)} "
-                f"for shape {self.mean_ranks.shape}"
-            )
-        if (self.mean_ranks < 1).any() or (self.mean_ranks > len(self.names)).any():
-            raise ValueError(
-                f"mean_ranks must lie in [1, {len(self.names)}], got {self.mean_ranks.tolist()}"
-            )
-        unknown = {str(name) for group in groups for name in group} - set(self.names)
-        if unknown:
-            raise ValueError(f"groups must hold names of methods, got {min(unknown)!r}")
-        self.critical_difference = critical_difference
-        self.groups = [[str(name) for name in group] for group in groups]
+        self.mean_ranks, self.names = np.asarray(mean_ranks), list(names)
+        self.critical_difference, self.groups = critical_difference, list(groups)
 
     @classmethod
     def from_comparison(
-        cls,
-        comparison: Ranked,
-        *,
-        test: str = "nemenyi",
-        ax: Axes | None = None,
-        title: str | None = None,
+        cls, comparison: Comparison, *, test: Test = "nemenyi", ax: Axes | None = None
     ) -> Self:
         """Draw the diagram of a comparison.
 
         Parameters
         ----------
         comparison : Comparison
-            What ``vennforest_experiments.comparison.compare`` returns.
-        test : str
-            The test that says which methods do not differ; with Nemenyi's the critical difference
+            The result of `vennforest_experiments.comparison.compare`.
+        test : {"nemenyi", "bergmann-hommel"}
+            The test that decides which methods differ. Nemenyi's has a critical difference, which
             is shown.
         ax : Axes, optional
-            Where to draw; by default on a new figure.
-        title : str, optional
-            The title.
+            Axes to draw on; by default those of a new figure.
 
         Returns
         -------
         CriticalDifferenceDisplay
-
-        Raises
-        ------
-        ValueError
-            If the test is unknown, or compares with a control alone.
-        ImportError
-            If matplotlib is not installed.
         """
-        length = comparison.critical_difference(test) if test == "nemenyi" else None
         return cls(
             comparison.mean_ranks,
             comparison.methods,
-            critical_difference=length,
+            critical_difference=comparison.critical_difference() if test == "nemenyi" else None,
             groups=comparison.groups(test),
-        ).plot(ax=ax, title=title)
+        ).plot(ax=ax)
 
-    def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:
-        """Draw the diagram.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; by default on a new figure.
-        title : str, optional
-            The title.
-
-        Returns
-        -------
-        CriticalDifferenceDisplay
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw the diagram on ``ax``, or on a new figure."""
         k = len(self.names)
         order = np.argsort(self.mean_ranks, kind="stable")
         levels = self._levels()
@@ -188,8 +115,6 @@ class CriticalDifferenceDisplay(Display):
         ]
         if self.critical_difference is not None:
             self._draw_difference(ax, highest, min(self.critical_difference, highest - lowest))
-        if title is not None:
-            ax.set_title(title)
         return self
 
     def _ends(self, group: Sequence[str]) -> tuple[float, float]:

@@ -11,7 +11,6 @@ from vennforest._validation import FloatArray
 from vennforest_experiments.papers.niculescu2005.learners import LEARNERS
 from vennforest_experiments.papers.protocol.reproduction import Figure
 from vennforest_experiments.papers.protocol.store import Record
-from vennforest_experiments.plots import LearningCurveDisplay
 
 LABELS = {
     "BST-DT": "boosted trees",
@@ -154,19 +153,17 @@ def _curves(ax: Any, curves: Mapping[tuple[str, str], FloatArray], sizes: Sequen
     axes = _subplots(ax, 3, 3).ravel()
     for i, (one, kind) in enumerate(zip(axes, kinds, strict=True)):
         values = {method: table for (own, method), table in curves.items() if own == kind}
-        LearningCurveDisplay.from_values(
-            sizes,
-            values,
-            measure="Squared error",
-            size="Calibration cases",
-            ax=one,
-            plot_options={"log_sizes": True},
-        )
+        for method, table in values.items():
+            trials = np.asarray(table, dtype=np.float64).reshape(len(sizes), -1)
+            n_trials = (~np.isnan(trials)).sum(axis=1)
+            spread = np.nanstd(trials, axis=1) * np.sqrt(1 / np.maximum(1, n_trials - 1))
+            one.errorbar(sizes, np.nanmean(trials, axis=1), spread, label=method, capsize=2)
+        one.set(xscale="log", xlabel="Calibration cases", ylabel="Squared error")
         one.set_xticks(sizes, [f"{size:g}" for size in sizes], fontsize="x-small")
         one.minorticks_off()
         one.set_title(kind)
-        if i and (legend := one.get_legend()) is not None:
-            legend.remove()
+        if i == 0:
+            one.legend(fontsize="x-small", frameon=False)
 
 
 def _bars(ax: Any, losses: Mapping[tuple[str, str, str], FloatArray]) -> None:

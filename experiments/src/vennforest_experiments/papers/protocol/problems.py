@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._validation import check_option
 from vennforest_experiments.datasets.catalogue import catalogue
-from vennforest_experiments.datasets.loading import Dataset, import_pandas, load
+from vennforest_experiments.datasets.loading import Dataset, load
 from vennforest_experiments.papers.published import Paper
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PRINTED_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -216,7 +214,7 @@ def one_hot(X: pd.DataFrame, every_value: bool = False) -> pd.DataFrame:
             values = values[1:]
         for value in values:
             columns[f"{name}={value}"] = (column == value).astype(np.float64)
-    return cast("pd.DataFrame", import_pandas().DataFrame(columns, index=X.index))
+    return pd.DataFrame(columns, index=X.index)
 
 
 def _fill(X: pd.DataFrame) -> pd.DataFrame:
@@ -255,7 +253,6 @@ def _johansson(
 def _vote_as_published(
     X: pd.DataFrame, y: NDArray[Any], tictactoe: Dataset
 ) -> tuple[pd.DataFrame, NDArray[Any]]:
-    pd = import_pandas()
     votes = one_hot(X)
     board = tictactoe.X
     below = pd.DataFrame(

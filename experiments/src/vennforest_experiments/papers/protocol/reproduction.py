@@ -9,17 +9,15 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from vennforest._files import write_text
 from vennforest_experiments.comparison import Comparison
 from vennforest_experiments.comparison.ranks import Test
-from vennforest_experiments.datasets.loading import import_pandas
 from vennforest_experiments.papers import published
 from vennforest_experiments.papers.published import MEAN, MEAN_RANK, Paper
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = ("table", "dataset", "method", "measure", "value", "published")
 """Columns of ``results.csv``."""
@@ -151,7 +149,6 @@ class Table:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a data frame with ``obtained`` and ``printed`` for each column of the table."""
-        pandas = import_pandas()
         data = {
             (column, kind): [
                 math.nan if cell is None or (v := getattr(cell, attribute)) is None else v
@@ -160,7 +157,7 @@ class Table:
             for j, column in enumerate(self.columns)
             for kind, attribute in (("obtained", "value"), ("printed", "published"))
         }
-        frame: pd.DataFrame = pandas.DataFrame(data, index=[name for name, _ in self.rows])
+        frame: pd.DataFrame = pd.DataFrame(data, index=[name for name, _ in self.rows])
         return frame
 
 
@@ -227,7 +224,7 @@ class Reproduction:
 
     def to_frame(self) -> pd.DataFrame:
         """Return every number, in the columns of ``results.csv``."""
-        frame: pd.DataFrame = import_pandas().DataFrame(
+        frame: pd.DataFrame = pd.DataFrame(
             [[getattr(value, column) for column in COLUMNS] for value in self.values],
             columns=list(COLUMNS),
         )

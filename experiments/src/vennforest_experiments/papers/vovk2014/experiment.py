@@ -53,19 +53,16 @@ class Vovk2014(Experiment):
     density : {"kernel", "normal"}
         How naïve Bayes estimates densities: by kernels, which agree with the printed numbers, or
         by normal densities, Weka's default.
-    simulations : int
-        Repetitions of the simulations of Theorem 1 and Proposition 2.
     """
 
     paper: ClassVar[Paper] = "vovk2014"
-    free: ClassVar[frozenset[str]] = Experiment.free | {"transductive_repeats", "simulations"}
+    free: ClassVar[frozenset[str]] = Experiment.free | {"transductive_repeats"}
 
     repeats: int = 100
     transductive_repeats: int = 16
     folds: int = 3
     platt: Targets = "hard"
     density: Density = "kernel"
-    simulations: int = 2000
 
     def __post_init__(self) -> None:
         """Check the settings' types and ranges."""
@@ -73,7 +70,6 @@ class Vovk2014(Experiment):
         check_option(self.platt, Targets, "platt")
         check_option(self.density, Density, "density")
         check_count(self.transductive_repeats, "transductive_repeats")
-        check_count(self.simulations, "simulations", least=50)
 
     def tasks(self, datasets: Iterable[str]) -> list[Task]:
         """Return all tasks: one per split for W, SVA and DIR, per split and classifier for VA."""

@@ -1,4 +1,4 @@
-"""The page of Vovk & Petej (2014): notes, tables, a figure, and the simulations."""
+"""The page of Vovk & Petej (2014): notes, tables and a figure."""
 
 from __future__ import annotations
 
@@ -16,22 +16,20 @@ from vennforest_experiments.papers.vovk2014.classifiers import CLASSIFIERS
 from vennforest_experiments.papers.vovk2014.conclusions import conclusions
 from vennforest_experiments.papers.vovk2014.experiment import METHODS, Vovk2014
 from vennforest_experiments.papers.vovk2014.findings import MEASURES, Findings, mean_losses
-from vennforest_experiments.papers.vovk2014.simulations import simulated
 
 
 def report(
     experiment: Vovk2014, records: Mapping[Task, Record], datasets: Sequence[str]
 ) -> Reproduction:
-    """Make the reproduction of what was measured, with the simulations."""
+    """Return the reproduction: tables beside the printed ones, and conclusions."""
     findings = Findings(mean_losses(records, datasets), datasets)
-    simulations = list(simulated(experiment.simulations, experiment.seed_of("simulations")))
     return Reproduction(
         paper="vovk2014",
         title="Vovk & Petej (2014). Venn–Abers predictors. Proceedings of the 30th Conference on "
         "Uncertainty in Artificial Intelligence, 829–838.",
         command=command(experiment, datasets),
         notes=notes(experiment, datasets),
-        conclusions=(*conclusions(findings), *simulations),
+        conclusions=tuple(conclusions(findings)),
         values=findings.values.all(),
         _tables=tuple(tables(findings)),
         figures=tuple(figures(findings)),
