@@ -305,6 +305,6 @@ def _moved(scores: FloatArray, j: int, to: FloatArray) -> FloatArray:
         return to
     rest = 1 - scores[:, j]
     others = np.divide(1 - to, rest, out=np.ones_like(rest), where=rest > 0)
-    moved = scores * others[:, None]
+    moved = np.minimum(scores * others[:, None], 1)  # rounding
     moved[:, j] = to
     return moved

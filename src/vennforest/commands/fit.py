@@ -6,6 +6,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -117,7 +118,7 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
         warnings.simplefilter("ignore")  # remarks of skrub on how columns are read
         warnings.simplefilter("always", CalibrationWarning)
         warnings.filterwarnings("always", message=".*least populated class.*")
-        with refused_as():
+        with refused_as(), learner.errors_named():
             model.fit(table.X, table.y, **groups)
     for sentence in dict.fromkeys(str(warning.message) for warning in caught):
         note(f"{sentence[:1].upper()}{sentence[1:]}.")
@@ -150,7 +151,9 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
             "known_rows": sketch_rows(columns.transform(table.X)),
         },
     )
-    spread = forest_spread(model._state)
+    spread = None
+    with suppress(Exception):  # the model is written: no summary makes the command fail
+        spread = forest_spread(model._state)
     return {
         "n_rows": len(table.y),
         "classes": classes,

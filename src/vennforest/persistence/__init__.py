@@ -1,4 +1,4 @@
-"""Models in files, as data that is read and never code that runs."""
+"""Save fitted models to files that contain data and no code, and load them."""
 
 from vennforest.persistence.archive import read_header
 from vennforest.persistence.model_file import load, save, write_model

@@ -1,140 +1,122 @@
-"""The zip archive that a model file is: what it says it contains, read before anything else."""
+"""The zip archive of a model file: its size limits and its header."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from vennforest._files import one_line
+from vennforest._messages import InputError
 from vennforest._program import __version__
-from vennforest._validation import InputError
 
 FORMAT = 1
 """Version of the file format."""
 
 HEADER, SCHEMA = "vennforest.json", "schema.json"
+"""The members of the archive that describe the model: ours and that of skops."""
 
-FREE = 1 << 28
-"""Bytes that any file may unpack to."""
+MAX_UNPACKED_BYTES = 1 << 28
+"""Size that any file may unpack to."""
 
-MOST_RATIO = 100
-"""Beyond these, how many times its own size a file may unpack to. Models pack to a half or a tenth;
-what packs to a thousandth is made to fill the memory."""
+MAX_UNPACKED_RATIO = 100
+"""Above that size, how many times its own size a file may unpack to; models reach 2 to 10."""
 
-MOST_HEADER = 1 << 26
-"""Bytes that the header may have; a name for each of a million columns takes less."""
+MAX_HEADER_BYTES = 1 << 26
 
 
 @contextmanager
-def opened_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
-    """Open a model file whose parts, as declared, are not larger than they can honestly be.
+def open_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
+    """Open a model file for reading, after a check of the sizes that its members declare.
 
-    Reading a part stops at its declared size.
+    Raises
+    ------
+    InputError
+        If the file is no model file, is damaged, or would unpack to too much.
     """
-    shown = os.fspath(path)
+    name = os.fspath(path)
     with Path(path).open("rb") as file:
-        _check_start(file, shown)
-        with _damage_named(shown):
-            archive = zipfile.ZipFile(file)
-        with archive:
+        head = file.read(4)
+        if head[:1] == b"\x80":
+            raise InputError(
+                f"{name} is a pickle, which runs code when it is loaded, and no model file: "
+                "write the model with vennforest.save"
+            )
+        if not head.startswith(b"PK"):
+            raise InputError(f"{name} is not a model file: vennforest.save and fit write these")
+        with errors_as_damage(name), zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             if len(set(names)) < len(names):
-                raise InputError(f"{shown} is damaged: it contains two parts of one name")
-            check_unpacked(archive, os.fstat(file.fileno()).st_size, shown)
+                raise InputError(f"{name} is damaged: it contains two members of one name")
+            _check_unpacked_size(archive, os.fstat(file.fileno()).st_size, name)
+            for member in archive.infolist():
+                if member.filename.endswith(".npz"):  # an archive within the archive
+                    with archive.open(member) as part, zipfile.ZipFile(part) as nested:
+                        _check_unpacked_size(nested, member.file_size, name)
             yield archive
 
 
 @contextmanager
-def _damage_named(shown: str) -> Iterator[None]:
-    """Say in one sentence that a file is damaged, whatever a forged archive may lead to."""
+def errors_as_damage(name: str) -> Iterator[None]:
+    """Report any error of reading a file as one sentence that the file is damaged."""
     try:
         yield
-    except InputError:
+    except (InputError, ImportError, MemoryError):
         raise
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError) as error:
+    except Exception as error:  # zlib.error, KeyError of a missing member, ...
+        raise InputError(f"{name} is damaged or was cut short: {one_line(error)}") from error
+
+
+def _check_unpacked_size(archive: zipfile.ZipFile, size: int, name: str) -> None:
+    unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > max(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * size):
         raise InputError(
-            f"{shown} is damaged or was cut short, and has no whole model: {one_line(error)}"
-        ) from error
-    except Exception as error:  # zlib.error, among others
-        raise InputError(f"{shown} is damaged: {one_line(error)}") from error
-
-
-def _check_start(file: IO[bytes], shown: str) -> None:
-    head = file.read(4)
-    if head[:1] == b"\x80":
-        raise InputError(
-            f"{shown} is a pickle, which runs code when it is loaded, and no model file: "
-            "write the model with vennforest.save"
-        )
-    if not head.startswith(b"PK"):
-        raise InputError(f"{shown} is not a model file: vennforest.save and fit write these")
-    file.seek(0)
-
-
-def check_unpacked(archive: zipfile.ZipFile, size: int, shown: str) -> None:
-    """Refuse an archive of this size that says it unpacks to more than it honestly can."""
-    declared = sum(part.file_size for part in archive.infolist())
-    if declared > max(FREE, MOST_RATIO * size):
-        raise InputError(
-            f"{shown} would unpack to {declared / 2**20:,.0f} MiB, more than {MOST_RATIO} times "
-            f"its {size / 2**20:,.1f} MiB, as no model does: it is not read"
+            f"{name} would unpack to {unpacked / 2**20:,.0f} MiB, more than {MAX_UNPACKED_RATIO} "
+            f"times its {size / 2**20:,.1f} MiB, as no model does: it is not read"
         )
 
 
-def check_nested(content: io.BytesIO, shown: str) -> None:
-    """Refuse an archive within an archive (scipy's ``.npz``) that would unpack to too much."""
-    with zipfile.ZipFile(content) as archive:
-        check_unpacked(archive, len(content.getbuffer()), shown)
-    content.seek(0)
-
-
-def header_of(archive: zipfile.ZipFile, shown: str) -> dict[str, Any]:
-    """Return what a model file says about itself."""
-    names = set(archive.namelist())
-    with _damage_named(shown):
-        if HEADER in names and archive.getinfo(HEADER).file_size > MOST_HEADER:
-            raise InputError(f"{shown} is damaged: its header has more than {MOST_HEADER} bytes")
-        text = archive.read(HEADER) if HEADER in names else b""
-        header: Any = json.loads(text) if text else None
-    if header is None and SCHEMA in names:
-        raise InputError(f"{shown} was written by skops alone: write it with vennforest.save")
-    if header is None or SCHEMA not in names:
-        raise InputError(f"{shown} is a zip archive, but not a model file of vennforest")
-    written = header.get("format") if isinstance(header, dict) else None
-    if type(written) is not int or written < 1:
-        raise InputError(f"{shown} is damaged: its header names no format")
-    if written > FORMAT:
+def header_of(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
+    """Return the header of an open model file."""
+    members = set(archive.namelist())
+    if SCHEMA in members and HEADER not in members:
+        raise InputError(f"{name} was written by skops alone: write it with vennforest.save")
+    if not {HEADER, SCHEMA} <= members:
+        raise InputError(f"{name} is a zip archive, but not a model file of vennforest")
+    if archive.getinfo(HEADER).file_size > MAX_HEADER_BYTES:
+        raise InputError(f"{name} is damaged: its header has more than {MAX_HEADER_BYTES} bytes")
+    header: Any = json.loads(archive.read(HEADER))
+    version = header.get("format") if isinstance(header, dict) else None
+    if type(version) is not int or version < 1:
+        raise InputError(f"{name} is damaged: its header names no format")
+    if version > FORMAT:
         raise InputError(
-            f"{shown} is of format {written}, written by vennforest {_version_of(header)}, and "
+            f"{name} is of format {version}, written by vennforest {header.get('vennforest')}, and "
             f"this is vennforest {__version__}, which reads formats up to {FORMAT}: "
             "upgrade vennforest"
         )
     libraries = header.get("libraries", {})
     if not isinstance(libraries, dict) or not all(isinstance(v, str) for v in libraries.values()):
-        raise InputError(f"{shown} is damaged: its header names no libraries")
-    known: dict[str, Any] = header
-    return known
-
-
-def _version_of(header: dict[str, Any]) -> str:
-    written = header.get("vennforest")
-    return written if isinstance(written, str) else "of another version"
+        raise InputError(f"{name} is damaged: its header names no libraries")
+    content: dict[str, Any] = header
+    return content
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a model file says about itself, where it is one of a format that is read.
+    """Return the header of a model file.
 
-    These are ``format``, ``vennforest``, ``python``, ``libraries`` (versions), ``model`` (its
-    type), ``classes``, ``features`` (names, or None), ``n_features`` and ``description`` (how it
-    was fitted and calibrated, and when it was written); files of ``vennforest fit`` also say
-    ``target``, ``columns``, ``n_rows``, ``class_counts``, ``data`` (the file's name), ``options``,
-    ``measures`` and ``seconds``.
+    Returns
+    -------
+    dict
+        ``format``, ``vennforest``, ``python``, ``libraries`` (versions), ``model`` (its type),
+        ``classes``, ``features`` (names, or None), ``n_features`` and ``description`` (how the
+        model was fitted and calibrated, and when it was written). Files of ``vennforest fit`` also
+        have ``target``, ``columns``, ``n_rows``, ``class_counts``, ``data`` (the file's name),
+        ``options``, ``measures`` and ``seconds``.
     """
-    with opened_archive(path) as archive:
+    with open_archive(path) as archive:
         return header_of(archive, os.fspath(path))

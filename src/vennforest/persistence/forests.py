@@ -1,161 +1,168 @@
-"""Forests in model files: all trees in a few arrays, not one description and two files a tree.
+"""Forests as a few arrays instead of two files and twenty attributes for each tree.
 
-skops describes each of 300 trees with its twenty attributes, which takes it longer to read than
-scikit-learn takes to be imported. Here trees are what differs between them: their nodes and values,
-one after another, and their seeds. They are made again, the same to the last bit, and then checked
-as trees of scikit-learn are (``vennforest.persistence.estimators``).
+The trees of a fitted forest differ in their nodes, class distributions and seeds. These are stored
+one tree after another, and everything else once.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
-from sklearn.tree._tree import Tree
+from sklearn.tree._tree import NODE_DTYPE, Tree
 
 from vennforest._validation import check_array, check_labels, check_number, require
 from vennforest.forest.packed import FORESTS
 
 TREES = (DecisionTreeClassifier, ExtraTreeClassifier)
-OWN = ("tree_", "random_state")
+TREE_ATTRIBUTES = ("tree_", "random_state")
 """Attributes in which the trees of a forest differ."""
 
-MOST_NODES = 1 << 30
-"""What a packed forest takes."""
+FIELD_TYPES = {
+    name: np.dtype(np.int32) if NODE_DTYPE[name].kind == "i" else NODE_DTYPE[name]
+    for name in NODE_DTYPE.names
+}
+"""Types of the fields of nodes in a file."""
+
+MAX_NODES = 1 << 30
+LEAF = -1
 
 
-def array_types() -> tuple[type, ...]:
-    """Return the classes of forests, of all registered kinds, whose trees are held as arrays."""
-    return FORESTS
+def pack_forest(forest: Any) -> dict[str, Any] | None:
+    """Return a fitted forest of scikit-learn as arrays.
 
-
-class PackedTrees(NamedTuple):
-    """A forest without its trees, a tree without its nodes, and what the trees differ in.
-
-    Their nodes (n,), as scikit-learn has them, and class distributions (n, k), tree after tree, and
-    of each tree the number of its nodes, its depth and its ``random_state``.
+    Returns
+    -------
+    dict or None
+        ``forest`` without its trees, ``tree``: the first tree without its nodes, ``nodes``: an
+        array (n,) for each field of scikit-learn's nodes, ``values`` (n, k), and for each tree
+        ``counts`` (its number of nodes), ``depths`` and ``seeds``. None for any other object, and
+        for a forest whose trees differ in more than that.
     """
-
-    forest: Any
-    tree: Any
-    nodes: NDArray[Any]
-    values: NDArray[np.float64]
-    counts: NDArray[np.int64]
-    depths: NDArray[np.int64]
-    seeds: NDArray[np.int64]
-
-
-def pack_trees(forest: Any) -> PackedTrees | None:
-    """Return a fitted forest taken apart, None for what is none, or none of scikit-learn's.
-
-    None as well where trees differ in more than their nodes and seeds, as a user may have it.
-    """
-    if type(forest) not in array_types() or not isinstance(
-        getattr(forest, "estimators_", None), list
-    ):
-        return None
-    trees = forest.estimators_
-    if not trees or any(type(tree) not in TREES for tree in trees):
+    trees = getattr(forest, "estimators_", None)
+    if type(forest) not in FORESTS or not isinstance(trees, list) or not trees:
         return None
     first = trees[0]
-    if not all(_alike(tree, first) for tree in trees):
+    if not all(_differ_in_nodes_only(tree, first) for tree in trees):
         return None
     if len(first.classes_) < 2 or first.n_outputs_ != 1:
         return None
     states = [tree.tree_.__getstate__() for tree in trees]
-    return PackedTrees(
-        _without(forest, "estimators_"),
-        _without(first, *OWN),
-        _in_a_row([state["nodes"] for state in states]),
-        np.concatenate([state["values"][:, 0] for state in states]),
-        np.array([state["node_count"] for state in states], dtype=np.int64),
-        np.array([state["max_depth"] for state in states], dtype=np.int64),
-        np.array([tree.random_state for tree in trees], dtype=np.int64),
-    )
+    return {
+        "forest": copy_without(forest, "estimators_"),
+        "tree": copy_without(first, *TREE_ATTRIBUTES),
+        "nodes": {
+            name: np.concatenate([state["nodes"][name] for state in states]).astype(dtype)
+            for name, dtype in FIELD_TYPES.items()
+        },
+        "values": np.concatenate([state["values"][:, 0] for state in states]),
+        "counts": np.array([state["node_count"] for state in states], dtype=np.int64),
+        "depths": np.array([state["max_depth"] for state in states], dtype=np.int64),
+        "seeds": np.array([tree.random_state for tree in trees], dtype=np.int64),
+    }
 
 
-def unpack_trees(packed: PackedTrees) -> Any:
-    """Return the forest with its trees."""
-    forest, tree, nodes, values, counts, depths, seeds = packed
-    require(
-        type(forest) in array_types() and not hasattr(forest, "estimators_"),
-        "forest must be a forest",
-    )
-    require(type(tree) in TREES and not hasattr(tree, "tree_"), "tree must be a tree")
+def unpack_forest(
+    forest: Any,
+    tree: Any,
+    nodes: dict[str, NDArray[Any]],
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    depths: NDArray[np.int64],
+    seeds: NDArray[np.int64],
+) -> Any:
+    """Return the forest that `pack_forest` took apart, after a check of its arrays."""
+    require(type(forest) in FORESTS and type(tree) in TREES, "forest must be a forest of trees")
     check_labels(tree.classes_)
-    k = len(tree.classes_)
-    check_number(tree.n_features_in_, "n_features_in_", 1, 2**31 - 1, integer=True)
-    check_number(k, "the number of classes", 2, 2**20, integer=True)
-    require(type(counts) is np.ndarray and len(counts), "there must be a tree")
-    n_trees = len(counts)
-    check_array(counts, "counts", (n_trees,), "i", 1, MOST_NODES)
-    total = int(counts.sum())
-    require(total < MOST_NODES, f"a forest must have less than {MOST_NODES} nodes")
+    n_features, k = tree.n_features_in_, len(tree.classes_)
+    check_number(n_features, "n_features_in_", 1, 2**31 - 1, integer=True)
+    require(forest.n_features_in_ == n_features, "trees must have the features of the forest")
+    require(len(forest.classes_) == k, "trees must have the classes of the forest")
+    check_array(counts, "counts", (None,), "i", 1, MAX_NODES)
+    n_trees, total = len(counts), int(counts.sum())
+    require(n_trees > 0 and total < MAX_NODES, f"nodes must be fewer than {MAX_NODES}")
     check_array(depths, "depths", (n_trees,), "i", 0, total)
     check_array(seeds, "seeds", (n_trees,), "i", 0, 2**32 - 1)
-    require(type(nodes) is np.ndarray and nodes.shape == (total,), f"nodes must be {total}")
-    require(nodes.dtype.names is not None, "nodes must be of scikit-learn's type")
-    check_array(values, "values", (total, k))
-    nodes, values = np.ascontiguousarray(nodes), np.ascontiguousarray(values)
-    ends = np.cumsum(counts)
+    check_array(values, "values", (total, k), low=0, high=1 + 1e-9)
+    _check_nodes(nodes, counts, n_features)
+    records, values = np.zeros(total, NODE_DTYPE), np.ascontiguousarray(values)
+    for name in FIELD_TYPES:
+        records[name] = nodes[name]
     n_classes = np.array([k], dtype=np.intp)
-    members = []
-    for stop, n, depth, seed in zip(
-        ends.tolist(), counts.tolist(), depths.tolist(), seeds.tolist(), strict=True
-    ):
-        made = Tree(int(tree.n_features_in_), n_classes, 1)
-        part = slice(stop - n, stop)
-        made.__setstate__(
+    trees = []
+    start = 0
+    for count, depth, seed in zip(counts.tolist(), depths.tolist(), seeds.tolist(), strict=True):
+        rows = slice(start, start + count)
+        start += count
+        structure = Tree(int(n_features), n_classes, 1)
+        structure.__setstate__(
             {
                 "max_depth": depth,
-                "node_count": n,
-                "nodes": nodes[part],
-                "values": values[part, None],
+                "node_count": count,
+                "nodes": records[rows],
+                "values": values[rows, None],
             }
         )
-        member = _without(tree)
-        member.random_state, member.tree_ = seed, made
-        members.append(member)
-    forest.estimators_ = members
+        member = copy_without(tree)
+        member.random_state, member.tree_ = seed, structure
+        trees.append(member)
+    forest.estimators_ = trees
     return forest
 
 
-def _in_a_row(records: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return records one after another, with zeros between their fields.
+def _check_nodes(
+    nodes: dict[str, NDArray[Any]], counts: NDArray[np.int64], n_features: int
+) -> None:
+    """Refuse nodes that are no trees: kernels follow their indices without looking."""
+    total = int(counts.sum())
+    for name, dtype in FIELD_TYPES.items():
+        column = nodes[name]
+        sound = type(column) is np.ndarray and column.shape == (total,) and column.dtype == dtype
+        require(sound, f"{name} must have {total} elements of type {dtype}")
+    require(not np.isnan(nodes["threshold"]).any(), "thresholds must be numbers")
+    left, right, feature = nodes["left_child"], nodes["right_child"], nodes["feature"]
+    first = np.cumsum(counts) - counts
+    index = np.arange(total, dtype=np.int32) - np.repeat(first.astype(np.int32), counts)
+    size = np.repeat(counts.astype(np.int32), counts)
+    is_leaf = left == LEAF
+    after_parent = (left > index) & (left < size) & (right > index) & (right < size)
+    require((after_parent | is_leaf).all(), "children must come after their parent, in its tree")
+    require((right[is_leaf] == LEAF).all(), "leaves have no child")
+    known = (feature >= 0) & (feature < n_features)
+    require((known | is_leaf).all(), f"features must be in [0, {n_features})")
 
-    What lies there in memory was never written to, and would differ from file to file.
-    """
-    ends = np.cumsum([len(part) for part in records])
-    row = np.zeros(ends[-1], records[0].dtype)
-    for stop, part in zip(ends.tolist(), records, strict=True):
-        row[stop - len(part) : stop] = part
-    return row
 
-
-def _without(thing: Any, *names: str) -> Any:
-    """Return a shallow copy that lacks some attributes."""
+def copy_without(thing: Any, *names: str) -> Any:
+    """Return a shallow copy of an object without some of its attributes."""
     copy = object.__new__(type(thing))
     copy.__dict__.update({key: value for key, value in vars(thing).items() if key not in names})
     return copy
 
 
-def _alike(tree: Any, first: Any) -> bool:
-    """Tell whether two trees differ in nodes and seeds alone."""
-    one, other = vars(tree), vars(first)
+def _differ_in_nodes_only(tree: Any, first: Any) -> bool:
+    attributes, others = vars(tree), vars(first)
     return (
         type(tree) is type(first)
-        and type(one.get("random_state")) is int
-        and 0 <= one["random_state"] < 2**32
-        and type(one.get("tree_")) is Tree
-        and list(one) == list(other)
-        and all(_equal(one[name], other[name]) for name in one if name not in OWN)
+        and type(tree) in TREES
+        and type(tree.random_state) is int
+        and 0 <= tree.random_state < 2**32
+        and type(attributes.get("tree_")) is Tree
+        and list(attributes) == list(others)
+        and all(
+            _equal(attributes[name], others[name])
+            for name in attributes
+            if name not in TREE_ATTRIBUTES
+        )
     )
 
 
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray):
-        same = type(other) is np.ndarray and one.dtype == other.dtype
-        return same and np.array_equal(one, other)
-    return type(one) is type(other) and bool(one == other)
+def _equal(value: Any, other: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return (
+            type(other) is np.ndarray
+            and value.dtype == other.dtype
+            and np.array_equal(value, other)
+        )
+    return type(value) is type(other) and bool(value == other)

@@ -135,10 +135,9 @@ def cross_validate(
     unseen: Counter[str] = Counter()
     for i, (train, held) in enumerate(splits):
         fold[held] = i
-        present, numbers = np.unique(codes[train], return_inverse=True)
-        labels = numbers if learner.numbered else classes[codes[train]]
+        present, labels = np.unique(codes[train]), classes[codes[train]]
         own = {} if groups is None else {"groups": groups[train]}
-        with warnings.catch_warnings(record=True) as caught:
+        with learner.errors_named(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             model = clone(unfitted).fit(_safe_indexing(X, train), labels, **own)
             found, spread = _predicted(model, methods, _safe_indexing(X, held))

@@ -2,19 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from vennforest._files import one_line
 from vennforest._messages import InputError, not_one_of
 
 FOREST = "mixed-forest"
+
+
+class NumberedLabels(ClassifierMixin, BaseEstimator):
+    """Fit a classifier that takes classes numbered from 0 only, such as XGBoost's, to any labels.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted to the index of each label in ``classes_``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The sorted labels.
+    estimator_ : classifier
+        The fitted clone of ``estimator``.
+    """
+
+    numbers_labels = True
+    """Tells the checks of ``fit`` that labels need not be numbers."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NumberedLabels:
+        """Fit the classifier to the index of each label."""
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.estimator_ = clone(self.estimator).fit(X, codes, **weights)
+        self.n_features_in_ = self.estimator_.n_features_in_
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return the probability of each class, of shape (n, k)."""
+        probabilities: NDArray[Any] = self.estimator_.predict_proba(X)
+        return probabilities
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable label of each row."""
+        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return labels
 
 
 @dataclass(frozen=True)
@@ -67,14 +116,36 @@ class Learner:
             return make_pipeline(imputer, StandardScaler(), LogisticRegression(max_iter=1000))
         try:
             module = import_module(self.module)
-        except ImportError as missing:
-            library = str(missing.name)
+        except ImportError as error:
+            if find_spec(self.module) is not None:
+                raise self._version_error(error) from error
             raise ImportError(
-                f"estimator needs {library}: install it with pip install {library}"
-            ) from missing
+                f"estimator needs {self.module}: install it with pip install {self.module}"
+            ) from error
         threads = {"n_jobs": n_jobs, "thread_count": -1 if n_jobs is None else n_jobs}
         own = {self.threads: threads[self.threads]} if self.threads else {}
-        return getattr(module, self.kind)(**self._arguments(trees, seed), **own)
+        estimator = getattr(module, self.kind)(**self._arguments(trees, seed), **own)
+        return NumberedLabels(estimator) if self.numbered else estimator
+
+    @contextmanager
+    def errors_named(self) -> Iterator[None]:
+        """Name the version of the package whose classifier fails, such as one too old."""
+        try:
+            yield
+        except (BrokenProcessPool, ImportError, MemoryError, OSError, ValueError):
+            raise
+        except Exception as error:
+            if self.module.split(".")[0] in ("", "sklearn", "vennforest"):
+                raise
+            raise self._version_error(error) from error
+
+    def _version_error(self, error: Exception) -> InputError:
+        installed, expected = version(self.module), version("scikit-learn")
+        return InputError(
+            f"{self.module} {installed} does not work with scikit-learn {expected} "
+            f"({type(error).__name__}: {one_line(error)}): install another version of "
+            f"{self.module}, or take another estimator"
+        )
 
 
 _TREES: dict[str, Any] = {"trees": "n_estimators", "threads": "n_jobs"}

@@ -177,10 +177,11 @@ def _check_labels(estimator: Any, classes: NDArray[Any]) -> None:
             "estimator to all rows first, then calibrate FrozenEstimator(model) on labelled rows "
             "that it has not seen"
         )
+    is_numbered = any(getattr(part, "numbers_labels", False) for part in parts)
+    numbers = list(range(len(classes)))
     for part in parts:
-        if type(part).__module__.startswith("xgboost.") and classes.tolist() != [
-            *range(len(classes))
-        ]:
+        needs_numbers = type(part).__module__.startswith("xgboost.") and not is_numbered
+        if needs_numbers and classes.tolist() != numbers:
             raise InputError(
                 f"y must be the whole numbers from 0 to {len(classes) - 1} for "
                 f"{type(part).__name__}, got labels such as {classes.tolist()[0]!r}: "

@@ -1,0 +1,284 @@
+"""Files that ``save`` did not write, or that were changed: refused, and nothing in them runs."""
+
+import io
+import json
+import os
+import pickle
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+skops = pytest.importorskip("skops.io")
+
+import vennforest  # noqa: E402
+from support.forging import parts_of, rewritten, save_spoilt  # noqa: E402
+from vennforest import CalibratedClassifier, IsotonicCalibration, Venn, VennAbers  # noqa: E402
+from vennforest._messages import InputError  # noqa: E402
+from vennforest.persistence import read_header  # noqa: E402
+from vennforest.persistence.archive import FORMAT  # noqa: E402
+from vennforest.persistence.forests import pack_forest, unpack_forest  # noqa: E402
+
+X, Y = load_breast_cancer(return_X_y=True)
+X, Y = X[::3], Y[::3]
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "model.skops"
+    scores = np.linspace(0, 1, 40)
+    vennforest.save(VennAbers().fit(scores, scores > 0.4), path)
+    return path
+
+
+class Payload:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+class Foreign(LogisticRegression):
+    """A classifier that vennforest does not know."""
+
+
+def test_files_of_other_kinds(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        vennforest.load(tmp_path / "none.skops")
+    path, trap = tmp_path / "x.skops", tmp_path / "trap"
+    path.write_text("label,probability\n")
+    with pytest.raises(InputError, match="is not a model file"):
+        vennforest.load(path)
+    path.write_bytes(pickle.dumps(Payload(trap)))
+    with pytest.raises(InputError, match="is a pickle, which runs code"):
+        vennforest.load(path)
+    assert not trap.exists()
+    skops.dump(LogisticRegression(), path)
+    with pytest.raises(InputError, match="written by skops alone"):
+        vennforest.load(path)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("a", "b")
+    with pytest.raises(InputError, match="zip archive, but not a model file"):
+        vennforest.load(path)
+
+
+def call_of(name, argument):
+    text = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode"}
+    module, _, function = name.rpartition(".")
+    return {
+        "__class__": function,
+        "__module__": module,
+        "__loader__": "ConstructorFromReduceNode",
+        "content": {
+            "__class__": "tuple",
+            "__module__": "builtins",
+            "__loader__": "TupleNode",
+            "content": [{**text, "content": json.dumps(argument), "is_json": True}],
+        },
+    }
+
+
+FORGERIES = {
+    "os.mkdir": {"__class__": "mkdir", "__module__": "os", "__loader__": "FunctionNode"},
+    "Popen": {"__class__": "Popen", "__module__": "subprocess", "__loader__": "TypeNode"},
+    "os.system": call_of("os.system", "touch trap"),
+    "evil_module.Evil": {
+        "__class__": "Evil",
+        "__module__": "evil_module",
+        "__loader__": "ObjectNode",
+    },
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_other_types_are_named_and_not_imported(name, path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "evil_module.py").write_text("open('trap', 'w')\nclass Evil: pass\n")
+
+    def forge(schema, header, parts):
+        schema["content"]["content"]["fields"]["content"]["extra"] = FORGERIES[name]
+
+    rewritten(path, forge)
+    with pytest.raises(InputError, match=name) as refused:
+        vennforest.load(path)
+    assert "\n" not in str(refused.value) and "trusted=[" in str(refused.value)
+    assert not (tmp_path / "trap").exists() and "evil_module" not in sys.modules
+
+
+def test_a_users_own_classifier_needs_trust(tmp_path):
+    model = CalibratedClassifier(Foreign(max_iter=9000), cv=2).fit(X, Y)
+    path = tmp_path / "model.skops"
+    vennforest.save(model, path)
+    name = f"{Foreign.__module__}.Foreign"
+    with pytest.raises(InputError, match=rf"contains {name}, which vennforest does not read"):
+        vennforest.load(path)
+    for trusted in (name, Foreign):
+        loaded = vennforest.load(path, trusted=[trusted])
+        np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_versions_are_compared(path):
+    header = read_header(path)
+    assert header["format"] == FORMAT and header["vennforest"] == vennforest.__version__
+    rewritten(path, lambda s, h, p: h["libraries"].update({"scikit-learn": "1.6.0"}))
+    with pytest.warns(UserWarning, match=r"written with scikit-learn 1\.6\.0 and is read with"):
+        vennforest.load(path)
+    rewritten(path, lambda s, h, p: h["libraries"].update({"scikit-learn": "1", "catboost": "1"}))
+    with pytest.warns(UserWarning), pytest.raises(ImportError, match="pip install catboost"):
+        vennforest.load(path)
+    rewritten(path, lambda s, h, p: h.update(format=FORMAT + 1, vennforest="9.0"))
+    with pytest.raises(InputError, match=rf"format {FORMAT + 1}, written by .* 9\.0.*upgrade"):
+        vennforest.load(path)
+    rewritten(path, lambda s, h, p: h.update(format="1"))
+    with pytest.raises(InputError, match="names no format"):
+        vennforest.load(path)
+
+
+def test_flipped_and_missing_bytes_are_seen_or_harmless(path):
+    scores = np.linspace(0, 1, 40)
+    expected, content = vennforest.load(path).predict_proba(scores), path.read_bytes()
+    rng = np.random.default_rng(0)
+    n_refused = 0
+    for at in rng.integers(0, len(content), 100):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 0x15]) + content[at + 1 :])
+        try:
+            loaded = vennforest.load(path)
+        except InputError:
+            n_refused += 1
+        else:
+            np.testing.assert_array_equal(loaded.predict_proba(scores), expected)
+    assert n_refused > 30
+    for end in rng.integers(0, len(content), 20):
+        path.write_bytes(content[:end])
+        with pytest.raises(InputError):
+            vennforest.load(path)
+
+
+def test_an_archive_that_unpacks_to_gigabytes_is_not_read(path, tmp_path, monkeypatch):
+    monkeypatch.setattr("vennforest.persistence.archive.MAX_UNPACKED_BYTES", 1 << 20)
+    zeros = bytes(1 << 24)
+    rewritten(path, lambda schema, header, parts: parts.update(bomb=zeros))
+    with pytest.raises(InputError, match="would unpack to"):
+        vennforest.load(path)
+    nested = io.BytesIO()
+    with zipfile.ZipFile(nested, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("data.npy", zeros)
+
+    def forge(schema, header, parts):
+        del parts["bomb"]
+        parts["sparse.npz"] = nested.getvalue()
+
+    rewritten(path, forge)
+    with pytest.raises(InputError, match="would unpack to"):
+        vennforest.load(path)
+
+
+def test_two_members_of_one_name_are_refused(path):
+    with zipfile.ZipFile(path, "a") as file, pytest.warns(UserWarning, match="Duplicate"):
+        file.writestr("schema.json", "{}")
+    with pytest.raises(InputError, match="two members of one name"):
+        vennforest.load(path)
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return RandomForestClassifier(4, random_state=0).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("left_child", 10**6),
+        ("left_child", 0),
+        ("right_child", -5),
+        ("right_child", 0),
+        ("feature", 30),
+        ("feature", -1),
+        ("threshold", np.nan),
+    ],
+)
+def test_trees_that_point_outside_themselves_are_refused(forest, name, value):
+    packed = pack_forest(forest)
+    assert packed["nodes"]["left_child"][0] != -1
+    packed["nodes"][name][0] = value
+    with pytest.raises(ValueError, match=r"must|leaves"):
+        unpack_forest(**packed)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("counts", lambda counts: counts + 1),
+        ("counts", lambda counts: counts[::-1]),
+        ("counts", lambda counts: counts * 0),
+        ("depths", lambda depths: -depths),
+        ("seeds", lambda seeds: seeds[:-1]),
+        ("values", lambda values: values * np.nan),
+        ("values", lambda values: values[:, :1]),
+        ("nodes", lambda nodes: {**nodes, "feature": nodes["feature"].astype(float)}),
+        ("nodes", lambda nodes: {**nodes, "feature": nodes["feature"][:-1]}),
+    ],
+)
+def test_arrays_that_are_no_forest_are_refused(forest, name, change):
+    packed = pack_forest(forest)
+    with pytest.raises(ValueError):
+        unpack_forest(**{**packed, name: change(packed[name])})
+
+
+def arrays_of(thing, seen=None):
+    """Yield every float and integer array of a fitted state, with where it stands."""
+    seen = set() if seen is None else seen
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    for name in getattr(type(thing), "__slots__", ()) or getattr(thing, "__dict__", ()):
+        value = getattr(thing, name, None)
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fi" and value.size > 1:
+            yield thing, name, value
+        for part in value if isinstance(value, list | tuple) else [value]:
+            if type(part).__module__.startswith("vennforest."):
+                yield from arrays_of(part, seen)
+
+
+@pytest.mark.parametrize("make", [VennAbers, Venn, IsotonicCalibration])
+def test_fitted_arrays_out_of_range_are_refused(make, tmp_path):
+    """Kernels follow these arrays: not a number, a wrong order or length is found when read."""
+    rng = np.random.default_rng(3)
+    scores = rng.random(60)
+    y = (scores > rng.random(60)).astype(int)
+    n_refused = 0
+    for spoil in (
+        lambda a: np.where(np.arange(a.size).reshape(a.shape) == 1, np.nan, a.astype(float)),
+        lambda a: a[:-1],
+    ):
+        for number in range(len(list(arrays_of(make().fit(scores, y)._fitted)))):
+            model = make().fit(scores, y)
+            holder, name, value = list(arrays_of(model._fitted))[number]
+            object.__setattr__(holder, name, spoil(value))
+            try:
+                save_spoilt(model, tmp_path / "m.skops")
+                loaded = vennforest.load(tmp_path / "m.skops")
+            except (InputError, TypeError, AttributeError, ValueError, IndexError):
+                n_refused += 1
+            else:
+                p = loaded.predict_proba(scores)
+                assert np.isfinite(p).all() and (p >= 0).all() and (p <= 1).all(), (holder, name)
+    assert n_refused
+
+
+def test_a_type_that_vennforest_does_not_have(path):
+    def forge(schema, header, parts):
+        schema["content"]["content"]["name"]["content"] = json.dumps("no-such-type")
+
+    assert "fields" in parts_of(path)[0]["content"]["content"]
+    rewritten(path, forge)
+    with pytest.raises(InputError, match="has no type 'no-such-type'"):
+        vennforest.load(path)
