@@ -337,7 +337,7 @@ def class_of_name(name: str, labels: NDArray[Any]) -> int | None:
     """
     names = labels.astype(str).tolist()
     if name in names:
-        return names.index(name)
+        return int(names.index(name))
     pattern = rf"(?:{'|'.join(PROBABILITY_PREFIXES)})[\s_.-]*(?:\((.+)\)|(?<=[\s_.-])(.+))"
     match = re.fullmatch(pattern, name, re.IGNORECASE)
     label = None if match is None else match[1] or match[2]
