@@ -14,6 +14,7 @@ from vennforest.calibrators import interval_kernels as kernels
 from vennforest.calibrators.intervals import (
     LIMIT_QUANTILES,
     MAX_CURVE_SCORES,
+    _move_score,
     expected_scores,
     interval_curve,
     interval_curves,
@@ -322,6 +323,13 @@ def test_seed_deviation_is_that_of_drawn_scores():
     drawn = 0.7 + np.sqrt(noise * 0.7 * 0.3) * rng.standard_normal(20_000)
     expected = predict_two(drawn)[:, 1].std()
     assert_allclose(seed_deviation(predict_two, np.array([0.7]), noise), expected, rtol=0.02)
+
+
+def test_moved_scores_stay_in_the_unit_interval():
+    scores = np.random.default_rng(0).dirichlet([1, 1, 0.01], 10_000)
+    for j in range(3):
+        moved = _move_score(scores, j, np.zeros(len(scores)))
+        assert moved.min() >= 0 and moved.max() <= 1
 
 
 # --- classes, refusals -----------------------------------------------------------------------

@@ -216,7 +216,7 @@ def interval_curves(
         counts = np.array([np.bincount(index, part, len(x)) for part in (w, w * positive)])
         if groups is not None:
             counts /= design_effect(column, positive, w, groups)
-        curves.append(interval_curve(x, *counts, level, method))
+        curves.append(interval_curve(x, counts[0], counts[1], level, method))
     return curves
 
 
@@ -279,7 +279,8 @@ def expected_scores(scores: FloatArray, variance: FloatArray) -> FloatArray:
     expected = knots + noise * slope / density + np.gradient(noise, knots)
     rises = np.maximum(np.diff(expected), MIN_EXPECTED_SLOPE * np.diff(knots))
     increasing = expected[0] + np.append(0.0, np.cumsum(rises))
-    return np.interp(scores, knots, increasing)
+    smoothed: FloatArray = np.interp(scores, knots, increasing)
+    return smoothed
 
 
 def design_effect(
@@ -293,7 +294,7 @@ def design_effect(
     groups.
     """
     x, index = np.unique(scores, return_inverse=True)
-    total = np.bincount(index, weight, len(x))
+    total: FloatArray = np.bincount(index, weight, len(x))
     mean = np.bincount(index, weight * positive, len(x)) / total
     fit = isotonic_regression(mean, weights=total).x
     ranks = (np.cumsum(total) - total / 2) / total.sum()
@@ -503,4 +504,5 @@ def _simulated_quantile(
         else:
             positive = weight / number * rng.binomial(number, curve, shape)
         ratios.append(kernels.simulated_ratios(weight, positive, indices, curve[indices]))
-    return np.quantile(np.concatenate(ratios), level, axis=0)
+    quantiles: FloatArray = np.quantile(np.concatenate(ratios), level, axis=0)
+    return quantiles

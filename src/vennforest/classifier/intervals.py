@@ -42,7 +42,7 @@ _CURVES: WeakKeyDictionary[Fold, dict[tuple[float, str], list[IntervalCurve]]] =
 
 
 def predict_confidence(
-    fitted: FittedClassifier, X: Any, level: float, method: Method
+    fitted: FittedClassifier, X: Any, level: float, method: Method = "likelihood-ratio"
 ) -> ConfidenceIntervals:
     """Return confidence intervals for the frequency of every class among cases with such scores.
 
@@ -74,12 +74,10 @@ def predict_all(
     return prediction, intervals.widen(prediction[1])
 
 
-def predict_known(
-    model: Any, X: Any, level: float = 0.95
-) -> tuple[Prediction, ConfidenceIntervals | None]:
+def predict_known(model: Any, X: Any, level: float = 0.95) -> Known:
     """Return what any fitted classifier predicts, and its confidence intervals if it gives any."""
     if hasattr(model, "_predict_all"):
-        prediction: tuple[Prediction, ConfidenceIntervals | None] = model._predict_all(X, level)
+        prediction: Known = model._predict_all(X, level)
         return prediction
     return predict_once(model, X), None
 
@@ -98,7 +96,7 @@ def _of_sub_model(
     # The draws are used once; what is used twice are the scores by the whole model.
     folds = [attrs.evolve(fold, scorer=Once(fold.scorer, draws=False)) for fold in sub.folds]
     prediction = predict_sub_model(sub._replace(folds=folds), classes, rows, bounds, factors)
-    cache = _CURVES.setdefault(sub.folds[0], {})
+    cache = _CURVES.setdefault(sub.calibrators[0], {})
     if (level, method) not in cache:
         cache[level, method] = _curves(fitted, sub.folds, level, method)
     curves = cache[level, method]
