@@ -18,7 +18,7 @@ from vennforest.calibrators.intervals import IntervalCurve
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.intervals import interval_tables
 from vennforest.export.formulas import LEVEL, answers, intervals, taken, widened
-from vennforest.forest.packed import FORESTS, PackedForest
+from vennforest.forest import FORESTS, PackedForest
 from vennforest.sources.base import taken_apart
 
 OPSET = 17
