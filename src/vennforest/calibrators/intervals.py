@@ -294,7 +294,7 @@ def design_effect(
     groups.
     """
     x, index = np.unique(scores, return_inverse=True)
-    total: FloatArray = np.bincount(index, weight, len(x))
+    total = np.bincount(index, weight, len(x)).astype(np.float64)
     mean = np.bincount(index, weight * positive, len(x)) / total
     fit = isotonic_regression(mean, weights=total).x
     ranks = (np.cumsum(total) - total / 2) / total.sum()

@@ -37,8 +37,11 @@ from vennforest.sources import CalibrationExamples, Fold, whole_scores
 SMALL_DEVIATION = 0.005
 """A standard deviation between seeds that more trees need not reduce."""
 
-_CURVES: WeakKeyDictionary[Fold, dict[tuple[float, str], list[IntervalCurve]]] = WeakKeyDictionary()
-"""Curves of models in use, by their first fold, level and method."""
+_CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], list[IntervalCurve]]] = WeakKeyDictionary()
+"""Curves of models in use, by their first calibrator, level and method."""
+
+Known = tuple[Prediction, ConfidenceIntervals | None]
+"""Bounds and probabilities, and confidence intervals where the model gives them."""
 
 
 def predict_confidence(
