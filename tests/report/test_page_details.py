@@ -45,6 +45,7 @@ def with_bounds(n=400, seed=0, share=None):
     return y, (np.column_stack([1 - p, p]), bounds)
 
 
+@pytest.mark.browser
 @pytest.mark.skipif(
     CHROMIUM is None or shutil.which("pdftotext") is None, reason="no Chromium or no pdftotext"
 )

@@ -640,6 +640,7 @@ def test_summary_is_json(cancer):
     assert found["data"]["classes"] == {"benign": 357, "malignant": 212}
 
 
+@pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to open the page in")
 def test_in_a_browser(cancer_html, nasty, tmp_path):
     page = tmp_path / "page.html"
@@ -697,6 +698,7 @@ def driven(tmp_path, page, *options):
     return json.loads(re.search(r"<title>(\{.*?)</title>", seen.stdout).group(1))
 
 
+@pytest.mark.browser
 @pytest.mark.skipif(
     CHROMIUM is None or shutil.which("pdftotext") is None, reason="no Chromium or no pdftotext"
 )

@@ -240,7 +240,8 @@ def _predicted(
 def _raw(model: CalibratedClassifier, X_new: Any) -> FloatArray:
     """Return the mean probabilities of the uncalibrated models, one a fold."""
     raw = [estimator.predict_proba(X_new) for estimator in model.estimators_]
-    return raw[0] if len(raw) == 1 else np.mean(raw, axis=0)
+    mean: FloatArray = raw[0] if len(raw) == 1 else np.mean(raw, axis=0)
+    return mean
 
 
 def _encoder(fitted: Any) -> TableEncoder | None:
