@@ -139,7 +139,10 @@ def test_what_is_refused_is_said_in_one_sentence(folder, watch, tmp_path):
         ((model, later, "-t", "sould"), "did you mean 'sold'?"),
         ((model, later, "-t", "sold", "--alpha", "2"), "alpha must lie between 0 and 1"),
         ((tmp_path / "none.skops", later), "there is no model file"),
-        ((model, later, "-t", "sold", "--keep", str(tmp_path / "w.html")), "must not be written to the page"),
+        (
+            (model, later, "-t", "sold", "--keep", str(tmp_path / "w.html")),
+            "must not be written to the page",
+        ),
     ):
         code, out, err = watch(*arguments)
         assert code == 2 and not out, arguments
