@@ -13,8 +13,7 @@ from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import has_bounds, merged
 from vennforest.calibrators.intervals import check_level
-from vennforest.classifier.fitted import predict_once
-from vennforest.classifier.intervals import Known, predict_known
+from vennforest.classifier.prediction import Known, predict_known, predict_once
 
 if TYPE_CHECKING:
     import pyarrow as pa

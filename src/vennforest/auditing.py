@@ -27,7 +27,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 from vennforest._validation import FloatArray, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.forest import Members
-from vennforest.sources.base import is_bagged, last_step, model_scores, parts_of, transformers_of
+from vennforest.sources.data import is_bagged, last_step, model_scores, parts_of, transformers_of
 from vennforest.sources.checks import (
     columns_of,
     copied_rows,
@@ -462,7 +462,7 @@ def _changed(model: CalibratedClassifier, X: Any) -> list[Finding]:
     for fold in model._state.folds:
         if fold.rows is None or len(model._state.folds) == 1 < len(model.estimators_):
             continue
-        scores = model_scores(fold.estimator, _safe_indexing(X, fold.rows), model.classes_)
+        scores = model_scores(fold.model, _safe_indexing(X, fold.rows), model.classes_)
         if not np.allclose(scores, fold.scores, rtol=1e-6, atol=1e-9):
             message = (
                 "the estimator gives other scores of the calibration examples than when they "

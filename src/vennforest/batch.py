@@ -13,7 +13,7 @@ from vennforest._files import one_line
 from vennforest._messages import needed
 from vennforest._validation import InputError, check_count
 from vennforest.calibrators import Calibrator
-from vennforest.classifier.intervals import Known
+from vennforest.classifier.prediction import Known
 from vennforest.forest import is_ensemble
 from vennforest.tables.read import find_name
 from vennforest.tables.refusals import bad_score, row_of

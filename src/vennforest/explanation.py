@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import attrs
 import numpy as np
 from scipy.sparse import issparse
 from scipy.special import logit
@@ -14,12 +12,17 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from vennforest._messages import needed
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.fitted import FittedClassifier, predict
-from vennforest.classifier.intervals import predict_confidence
-from vennforest.sources import SampledScores
-from vennforest.sources.base import taken_apart, transform_rows
+from vennforest.classifier.prediction import (
+    FittedClassifier,
+    RowScores,
+    group_codes_of,
+    intervals_at,
+    predict_scores,
+    score_rows,
+)
+from vennforest.sources.data import split_pipeline, transform_rows
 
 EDGE = 1e-6
 """Probabilities nearer to 0 or 1 than this count as this near: log-odds are finite."""
@@ -94,21 +97,28 @@ def explain(
         )
     phi, base, rows, names = _of_scores(shap, fitted, X)
     score = base + phi.sum(axis=1)
-    # The same maps asked at other scores; without groups one row stands for all.
-    asked = X if fitted.by is not None else _safe_indexing(X, [0] if _num_samples(X) else [])
+    # Without groups one row has the answers of all at a score.
+    codes = group_codes_of(fitted, X)
+    n_rows = 1 if codes is None else len(codes)
 
-    def ends(of: FittedClassifier, what: Any) -> list[FloatArray]:
-        every = [predict(of, what, False)[1]]
+    def ends(scored: list[RowScores], codes: IntArray | None) -> list[FloatArray]:
+        """Return the log-odds of the probability, and of the ends of the interval."""
+        p = predict_scores(fitted, scored, codes)[1]
+        tables = [p]
         if interval:
-            found = predict_confidence(of, what, level)
-            every += [found.lower, found.upper]
-        two = len(of.classes) == 2
-        return [logit(np.clip(p[:, 1:] if two else p, EDGE, 1 - EDGE)) for p in every]
+            intervals = intervals_at(fitted, scored, codes, level).widen(p)
+            tables += [intervals.lower, intervals.upper]
+        is_binary = len(fitted.classes) == 2
+        return [logit(np.clip(t[:, 1:] if is_binary else t, EDGE, 1 - EDGE)) for t in tables]
 
-    at_base = ends(_at(fitted, base), asked)
-    around = [[ends(_at(fitted, near), asked) for near in _beside(base, d)] for d in (-NEAR, NEAR)]
+    def ends_at(score: FloatArray) -> list[FloatArray]:
+        return ends(_at(fitted, score, n_rows), codes)
+
+    at_base = ends_at(base)
+    around = [[ends_at(near) for near in _beside(base, d)] for d in (-NEAR, NEAR)]
+    at_rows = ends(score_rows(fitted, X, bounds=False, whole=interval), codes)
     made = []
-    for number, target in enumerate(ends(fitted, X)):
+    for number, target in enumerate(at_rows):
         middle = np.broadcast_to(at_base[number], target.shape)
         below, above = (
             np.column_stack([one[number][:, c] for c, one in enumerate(each)]) for each in around
@@ -136,11 +146,11 @@ def _of_scores(
     every, bases, rows, names = [], [], None, None
     k = len(fitted.classes)
     for fold in fitted.folds:
-        model = fold.estimator
+        model = fold.model
         model = model.estimator if isinstance(model, FrozenEstimator) else model
-        transformer, forest = taken_apart(model)
-        seen: Any = transform_rows(transformer, X)
-        names = _names(transformer, model) if rows is None else names
+        steps, forest = split_pipeline(model)
+        seen: Any = transform_rows(model, X)
+        names = _names(steps, model) if rows is None else names
         given: Any = seen
         sparse: bool = issparse(given)
         seen = given.toarray() if sparse else np.asarray(given)
@@ -170,11 +180,11 @@ def _other(forest: Any) -> InputError:
     )
 
 
-def _names(transformer: Any, model: Any) -> list[str] | None:
+def _names(steps: list[Any], model: Any) -> list[str] | None:
     """Return the names of the features that the forest is given, None where there are none."""
-    if transformer is not None:
+    if steps:
         try:
-            given: list[str] = [str(name) for name in transformer.get_feature_names_out()]
+            given: list[str] = [str(name) for name in model[:-1].get_feature_names_out()]
         except (AttributeError, ValueError):
             return None
         return given
@@ -182,24 +192,11 @@ def _names(transformer: Any, model: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-@attrs.frozen
-class _Constant:
-    """Gives every row one score."""
-
-    score: FloatArray
-
-    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
-        """Yield the score of each row."""
-        n = _num_samples(X)
-        scores = np.full(n, self.score[0]) if len(self.score) == 1 else np.tile(self.score, (n, 1))
-        yield SampledScores(scores, None, 1)
-
-
-def _at(fitted: FittedClassifier, score: FloatArray) -> FittedClassifier:
-    """Return the classifier that gives every row this score."""
-    scorer = _Constant(np.clip(score, 0, 1))
-    folds = tuple(attrs.evolve(fold, scorer=scorer) for fold in fitted.folds)
-    return attrs.evolve(fitted, folds=folds)
+def _at(fitted: FittedClassifier, score: FloatArray, n_rows: int) -> list[RowScores]:
+    """Return scores of rows that are all equal to a score, by every fold."""
+    score = np.clip(score, 0, 1)
+    scores = np.full(n_rows, score[0]) if len(score) == 1 else np.tile(score, (n_rows, 1))
+    return [RowScores(scores, None, scores, [scores])] * len(fitted.folds)
 
 
 def _beside(score: FloatArray, step: float) -> list[FloatArray]:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable, Mapping
-from types import FrameType, MethodType
-from typing import Any, Self, TypeVar, cast
+from dataclasses import replace
+from typing import Any, Self
 
-import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import warn
 from vennforest._state import stored
@@ -30,125 +27,49 @@ from vennforest._validation import (
     refuse_text,
     require,
 )
-from vennforest.calibrators import Calibrator, PooledCalibration
+from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import has_bounds, no_bounds
 from vennforest.calibrators.intervals import ConfidenceIntervals, Method
-from vennforest.classifier.fitted import (
-    FittedClassifier,
-    Prediction,
-    calibration_probabilities,
-    predict,
-    predict_training_rows,
-)
-from vennforest.classifier.intervals import predict_all, predict_confidence
-from vennforest.classifier.settings import (
+from vennforest.classifier.fitting import (
     ClassifierMerge,
-    Settings,
+    check_parameters,
+    fit_folds,
     method_has_bounds,
     resolve_estimator,
+    route,
+    unfitted_calibrators,
+)
+from vennforest.classifier.prediction import (
+    FittedClassifier,
+    calibration_probabilities,
+    fit_calibrators,
+    predict,
+    predict_confidence,
+    predict_training_rows,
 )
 from vennforest.forest.packed import Votes
-from vennforest.groups import Grouping, Groups
+from vennforest.groups import Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
-from vennforest.sources import Source, Subforest, TrainingData
-from vennforest.sources.base import feature_importances
+from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData
 from vennforest.sources.checks import check_order
-from vennforest.sources.row_hashes import KnownRows
-
-Bound = TypeVar("Bound", bound=Callable[..., Any])
+from vennforest.sources.data import feature_importances
 
 
-def route(
-    owner: Any,
-    estimator: Any,
-    weight: FloatArray | None,
-    groups: Any,
-    fit_params: dict[str, Any],
-) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
-    """Return what the model's ``fit`` gets, the name of its weights, and what the splitter gets.
+def _gives_bounds(model: CalibratedClassifier) -> bool:
+    """Tell whether a classifier has bounds, as fitted or as ``method`` will fit it.
 
-    With metadata routing that is what they request. ``groups`` is the classifier's own, and
-    the splitter's. Without routing everything else goes to the model, and weights to the last step
-    of a pipeline, with a warning where that takes none.
+    The error of a classifier without is the reason of scikit-learn's AttributeError.
     """
-    split = {} if groups is None else {"groups": groups}
-    if get_config()["enable_metadata_routing"]:
-        named = {"sample_weight": weight, "groups": groups}
-        known = {name: value for name, value in named.items() if value is not None}
-        routed = process_routing(owner, "fit", **known, **fit_params)
-        given = {key: v for key, v in routed.estimator.fit.items() if v is not None}
-        return given, None, {**routed.splitter.split, **split}
-    params = dict(fit_params)
-    path, last = [], estimator
-    while isinstance(last, Pipeline):
-        step, last = last.steps[-1]
-        path.append(step)
-    name = "__".join([*path, "sample_weight"])
-    takes = has_fit_parameter(last, "sample_weight")
-    if weight is not None and not takes and not isinstance(estimator, FrozenEstimator):
-        warn(
-            f"{type(last).__name__} takes no sample_weight: "
-            "the weights are used for calibration alone"
-        )
-    return params, name if takes else None, split
-
-
-def warn_of_groups_around() -> None:
-    """Warn where a search or a cross-validation of scikit-learn has groups and hands on none.
-
-    Seen where its frame is on the stack: not from another process (``n_jobs``).
-    """
-    if get_config()["enable_metadata_routing"]:  # which refuses groups that were not requested
-        return
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection._"):
-            around = frame.f_locals
-            params = around.get("params")
-            given = params.get("groups") if isinstance(params, dict) else None
-            if around.get("groups") is not None or given is not None:
-                warn(
-                    "the rows are split by groups, and the model inside gets none, so its "
-                    "calibration puts rows of one group on both sides. Hand them on: "
-                    "sklearn.set_config(enable_metadata_routing=True), and "
-                    "set_fit_request(groups=True) of the CalibratedClassifier"
-                )
-                return
-        frame = frame.f_back
-
-
-def _bounds_unavailable_reason(model: CalibratedClassifier) -> str | None:
-    """Return why there are no bounds, None if there are: as fitted, or as ``method`` will fit."""
     method: Any = model.method
     if model.__sklearn_is_fitted__():
-        calibrator = model._state.calibrators[0]
+        calibrator = model._fitted.calibrators[0]
         if has_bounds(calibrator):
-            return None
+            return True
         method = calibrator if method_has_bounds(method) else method
-    return None if method_has_bounds(method) else no_bounds(method)
-
-
-class _WithBounds:
-    """A method that a classifier without bounds lacks, and that says why.
-
-    As scikit-learn's ``available_if``, whose ``AttributeError`` names the method alone.
-    """
-
-    def __init__(self, method: Any) -> None:
-        self._method, self.__doc__ = method, method.__doc__
-
-    def __get__(self, model: CalibratedClassifier | None, owner: type | None = None) -> Any:
-        if model is None:
-            return self._method
-        why = _bounds_unavailable_reason(model)
-        if why is not None:
-            raise AttributeError(why)
-        return MethodType(self._method, model)
-
-
-def _if_bounds(method: Bound) -> Bound:
-    return cast("Bound", _WithBounds(method))
+    if not method_has_bounds(method):
+        raise AttributeError(no_bounds(method))
+    return True
 
 
 @stored("calibrated-classifier")
@@ -172,9 +93,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         forest behind its transformers.
     method : str or calibrator, default="venn-abers"
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
-        ``"temperature"``, ``"matrix"``, ``"quadratic"``, ``"spline"``, ``"pooled"``, ``"none"``,
-        or an instance from ``vennforest.calibrators``.
-    calibrate_on : str or Source, default="auto"
+        ``"temperature"``, ``"matrix"``, ``"spline"``, ``"pooled"``, ``"none"``, or an instance from ``vennforest.calibrators``.
+    calibrate_on : str or source, default="auto"
         Where calibration scores come from. ``"oob"``: each training example is scored by the
         members of the bagged ensemble that did not see it, nor, where ``groups`` are given, anyone
         of its group; ``"holdout"``: a part of the data that is not trained on; ``"cv"``: folds;
@@ -183,42 +103,40 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ensembles whose bags can be verified, unless groups or a splitter that knows of groups or
         time are given, or a step before the ensemble declares that it sees labels or resamples;
         else ``"cv"``. With a ``FrozenEstimator`` ``"oob"`` calibrates a fitted forest on its own
-        training data. An object with the method of `vennforest.sources.Source` is a source of
-        one's own. The estimator is trained once with ``"oob"``, ``"holdout"`` and ``"training"``,
+        training data. An object with a method ``folds`` is a source of the user's, see
+        `vennforest.sources`. The estimator is trained once with ``"oob"``, ``"holdout"`` and ``"training"``,
         once a fold with ``"cv"`` (and once more with ``ensemble=False``), never when frozen; with
         ``"auto"`` once and then in folds where trees turn out to have seen other rows than they
         say.
     subforest : {"all", "exchangeable"}, default="all"
         With ``"oob"``, which trees score a new object for its bounds: every tree, or the out-of-bag
         trees of a random calibration example, which then leaves the calibration set (Johansson et
-        al. 2018). ``"all"`` draws nothing, so bounds are
-        the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
+        al. 2018). ``"all"`` draws nothing, so bounds are the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
         trees and .02 with 100 (``docs/measured.md``).
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
     holdout_size : float or int, default=1/3
-        With ``"holdout"``: share or number of the examples held out, drawn at random; see also
-        `vennforest.sources.Holdout`.
+        With ``"holdout"``: share or number of the examples held out, drawn at random.
     cv : int, splitter or iterable, default=5
-        With ``"cv"``: so many folds drawn at random, or as everywhere in scikit-learn
+        With ``"cv"``: the number of folds, drawn at random, or as everywhere in scikit-learn
         (``StratifiedKFold`` gives up exactness).
     ensemble : bool, default=True
         With ``"cv"``. True: one model and one calibrator per fold, whose bounds are averaged (cross
         Venn–Abers); probabilities are the geometric mean of one pool of maps. False: the pooled
         scores of all folds calibrate one model that is trained on all the data.
-    merge : {"auto", "pooled", "log", "brier", "midpoint", "smooth"}, default="auto"
+    merge : {"auto", "pooled", "log", "brier", "midpoint"}, default="auto"
         Where the probability comes from. ``"pooled"``: a weighted pool of smooth maps of the score
         of all trees (`PooledCalibration`), which no draw moves; the bounds are widened where
         needed to contain it. With fewer than 20 trees it is averaged over subforests of out-of-bag
         size. It need not rise with the score everywhere: for a monotone model take ``"log"``. The
         others merge the bounds, see `Multiprobability.merge`. ``"auto"``: ``"pooled"`` for
         Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.
-    by : str, int, callable or Groups, default=None
+    by : str, int or callable, default=None
         Calibrate within groups of objects, so the bounds are valid in each: a column by name or
         position, or a function of the rows that returns a label for each; missing labels are a
-        group of their own. `vennforest.groups.Groups` has small groups calibrated together. The
-        column stays a feature. Objects of groups that were not seen get bounds 0 and 1 and a
-        warning.
+        group of their own. Groups of fewer than 50 calibration examples (in a fold, with
+        ``"cv"``), and those that ``fit`` did not see, have the calibrator of all examples, of which
+        nothing is guaranteed in the group. The column stays a feature.
     n_jobs : int, default=None
         Threads of the forest walk, and folds fitted at once.
     random_state : int, RandomState or None, default=None
@@ -245,7 +163,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """
 
     _fitted: FittedClassifier
-    """All that ``fit`` has made; not there before."""
+    """The models, calibration examples and calibrators, after ``fit``."""
 
     def __init__(
         self,
@@ -280,6 +198,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self,
         X: Any,
         y: ArrayLike,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         **fit_params: Any,
@@ -289,17 +208,17 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, d)
-            What the estimator takes.
+            Rows as the estimator takes them.
         y : array-like of shape (n,)
             Labels of any dtype.
         sample_weight : array-like of shape (n,), optional
             For the estimator and the calibrator; a weight of 2 is the observation twice.
         groups : array-like of shape (n,), optional
             Rows that belong together, such as those of one patient: no row is scored by a model
-            that saw another of its group. Within a search or a cross-validation the splitter's
-            groups come here with metadata routing and ``set_fit_request(groups=True)``.
+            that saw another of its group. A search or cross-validation hands on its groups with
+            metadata routing and ``set_fit_request(groups=True)``.
         **fit_params
-            Passed to the estimator's ``fit``; with metadata routing, to whoever requests them.
+            Passed to the estimator's ``fit``; with metadata routing, as they are requested.
 
         Raises
         ------
@@ -310,9 +229,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            If a search or cross-validation around it has groups and gives it none.
+            If a parameter has no effect with the others, or X, y and the estimator have a fault
+            that ``docs/hazards.md`` lists.
         """
-        settings = Settings.of(self)
+        check_parameters(self)
         if _has_several_columns(y):
             raise InputError(
                 "y must have one column, got several: use "
@@ -321,52 +241,37 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_order(X, y=y, sample_weight=sample_weight, groups=groups)
         X, y = indexable(X, y)
         random_state = check_random_state(self.random_state)
-        estimator = resolve_estimator(self.estimator, self.n_jobs)
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
-        splits = np.random.RandomState(0) if self.random_state is None else random_state
-        known = None
-        if isinstance(estimator, FrozenEstimator):
+        split_state = np.random.RandomState(0) if self.random_state is None else random_state
+        estimator = resolve_estimator(self.estimator, self.n_jobs)
+        is_frozen = isinstance(estimator, FrozenEstimator)
+        if is_frozen:
             check_is_fitted(estimator)
-            known = estimator.classes_
-        elif groups is None:
-            warn_of_groups_around()
-        codes, classes = encode_labels(y, known)
-        if not len(codes):
-            raise ValueError("X must contain at least one example, got 0 sample(s)")
-        if len(classes) < 2:
-            raise ValueError(
-                f"y must contain at least two classes, got one class: {classes.tolist()[0]!r}"
-            )
-        weight = check_weights(sample_weight, len(codes))
-        if known is None and weight is not None and len(np.unique(codes[weight > 0])) < 2:
-            raise ValueError(
-                "y must contain at least two classes with a weight above zero, got one"
-            )
-        to_fit, weight_param, to_split = route(self, estimator, weight, groups, fit_params)
-        small = codes.astype(np.min_scalar_type(len(classes) - 1))
-        labels = classes[codes]
-        grouping, by = None, None
+        codes, classes = encode_labels(y, estimator.classes_ if is_frozen else None)
+        weight = _check_classes(codes, classes, sample_weight, is_frozen)
+        params, weight_param, split_params = route(self, estimator, weight, groups, fit_params)
+        groups_by = row_codes = None
         if self.by is not None:
-            grouping, by = Grouping.fit(self.by, X, len(codes))
+            groups_by, row_codes = Groups.fit(self.by, X, len(codes))
+        small_codes = codes.astype(np.min_scalar_type(len(classes) - 1))
         data = TrainingData(
-            X, labels, small, classes, weight, to_fit, weight_param, to_split, by=by
+            X, classes[codes], small_codes, classes, weight, params, weight_param, split_params
         )
         row_groups = data.groups
         try:
-            folds, source, reason = settings.score(estimator, data, random_state, splits)
+            folds, source, reason = fit_folds(self, estimator, data, random_state, split_state)
         except (TypeError, ValueError) as error:
             refuse_text(X, estimator, error)
             raise
-        settings.warn_of_no_effect(source, reason)
         return self._calibrate(
             classes,
             folds,
             source,
             reason,
-            grouping=grouping,
             n_rows=len(data),
             row_groups=row_groups,
-            known_rows=KnownRows.of(X),
+            groups=groups_by,
+            group_codes=row_codes,
         )
 
     def recalibrate(
@@ -378,30 +283,51 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return a fitted classifier with the same models and another calibrator.
 
         Nothing is trained again: the calibration scores of this one are used, so methods can
-        be compared at the price of one forest. Parameters are as for the constructor.
+        be compared for the cost of one forest. Parameters are as for the constructor.
 
         Raises
         ------
         ValueError
-            If a parameter has no such value, or the scores are none the method takes.
+            If a parameter has no such value, or the method does not take these scores.
         """
         fitted = self._state
         other: Self = clone(self).set_params(method=method, merge=merge)
+        check_parameters(other)
         return other._calibrate(
             fitted.classes,
             fitted.folds,
             fitted.calibrate_on,
             fitted.calibrate_on_reason,
-            grouping=None if fitted.by is None else fitted.by.grouping,
             n_rows=fitted.n_rows,
             row_groups=fitted.row_groups,
+            groups=fitted.groups,
+            group_codes=fitted.group_codes,
             shift=fitted.shift,
-            known_rows=fitted.known_rows,
         )
 
-    def _calibrate(self, *fitted: Any, **known: Any) -> Self:
-        """Fit calibrators to models with calibration sets: see `FittedClassifier.calibrate`."""
-        self._fitted = FittedClassifier.calibrate(Settings.of(self), *fitted, **known)
+    def _calibrate(
+        self,
+        classes: NDArray[Any],
+        folds: list[Fold],
+        calibrate_on: str,
+        reason: str,
+        **fields: Any,
+    ) -> Self:
+        """Fit calibrators to scored folds; ``fields`` are further ones of `FittedClassifier`."""
+        for fold in folds:
+            fold.check_classes(len(classes))
+        codes = fields.get("group_codes")
+        if codes is not None and any(fold.rows is None for fold in folds):
+            raise TypeError(
+                "calibrate_on must be a source that tells which rows its calibration examples are "
+                "(Fold.rows) for by, got one that does not"
+            )
+        calibrator, point = unfitted_calibrators(self, folds)
+        examples = [CalibrationExamples.of([fold]) for fold in folds]
+        calibration = fit_calibrators(calibrator, point, classes, examples, codes)
+        self._fitted = FittedClassifier(
+            classes, folds, calibration.of_fold, calibration.point, calibrate_on, reason, **fields
+        )
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -417,7 +343,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n, k)
             In [0, 1], a column per class in the order of ``classes_``; rows sum to 1.
         """
-        return self._answers(X, bounds=False)[1]
+        return predict(self._state, X, bounds=False)[1]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,), the first of equals."""
@@ -425,7 +351,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    @_if_bounds
+    @available_if(_gives_bounds)
     def predict_multiprobability(self, X: Any) -> Multiprobability:
         """Return lower and upper probabilities; for ``"venn-abers"`` and ``"venn"``.
 
@@ -441,7 +367,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             means of theirs. With ``merge="pooled"``, and over folds, they are widened where needed
             to contain what ``predict_proba`` returns; ``widened`` says in which rows.
         """
-        bounds: Multiprobability = self._answers(X)[0]
+        bounds = predict(self._state, X)[0]
+        assert bounds is not None
         return bounds
 
     def predict_confidence(
@@ -479,7 +406,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             If the level does not lie in (0, 1), the method is unknown, or ``"exact"`` is asked of
             a model per fold or of weighted examples.
         """
-        return predict_confidence(self._state, X, level, method)
+        return predict_confidence(self._state, X, level, method, bounds=False)[1]
 
     def with_prior(
         self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None
@@ -520,7 +447,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         fitted = self._state
         shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
-        return self._with(attrs.evolve(fitted, shift=shift))
+        shifted = copy.copy(self)
+        shifted._fitted = replace(fitted, shift=shift)
+        return shifted
 
     def estimate_prior(self, X: Any, level: float = 0.95) -> PriorEstimate:
         """Estimate the shares of the classes among objects without labels, with intervals.
@@ -547,39 +476,16 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         UserWarning
             If the scores do not tell all classes apart.
         """
-        plain = attrs.evolve(self._state, shift=None)
-        prior, classes = plain.prior, plain.classes
+        fitted = replace(self._state, shift=None)
+        prior, classes = fitted.prior, fitted.classes
         if (prior == 0).any():
             raise ValueError(
                 "calibration examples must be of every class to estimate shares, got none of "
                 f"{classes[prior == 0].tolist()}"
             )
-        own = calibration_probabilities(plain)
-        codes = np.concatenate([fold.codes for fold in plain.folds])
-        return estimate_shares(predict(plain, X, False)[1], own, codes, prior, classes, level)
-
-    def _with(self, fitted: FittedClassifier) -> Self:
-        """Return this classifier around another fitted value."""
-        other = copy.copy(self)
-        other._fitted = fitted
-        return other
-
-    def _answers(self, X: Any, bounds: bool = True) -> tuple[Any, FloatArray]:
-        """Return bounds, where the method has them, and probabilities, of classes or labels."""
-        fitted = self._state
-        return predict(fitted, X, bounds)
-
-    def _training_rows(self) -> tuple[Any, FloatArray]:
-        """Return the same of the rows given to ``fit``."""
-        return predict_training_rows(self._state)
-
-    def _predict(self, X: Any) -> Prediction:
-        """Return bounds, where the method has them, and probabilities."""
-        return predict(self._state, X)
-
-    def _predict_all(self, X: Any, level: float) -> tuple[Prediction, ConfidenceIntervals]:
-        """Return the same with the confidence intervals, every row scored once."""
-        return predict_all(self._state, X, level)
+        codes = CalibrationExamples.of(fitted.folds).codes
+        p = predict(fitted, X, bounds=False)[1]
+        return estimate_shares(p, calibration_probabilities(fitted), codes, prior, classes, level)
 
     @property
     def _state(self) -> FittedClassifier:
@@ -601,16 +507,19 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, *, parameters: dict[str, Any], fitted: FittedClassifier | None) -> Self:
-        """Return the classifier of a state, refused where a parameter has no such value."""
+        """Return the classifier of a state."""
         model = cls(**parameters)
         if fitted is not None:
-            own = isinstance(fitted, FittedClassifier)
-            require(own, "fitted must be what fit has made")
-            named = model.estimator is None or hasattr(model.estimator, "fit")
-            require(named, "estimator must be a classifier")
-            Settings.of(model)
             model._fitted = fitted
+            model._check_state()
         return model
+
+    def _check_state(self) -> None:
+        """Raise a ValueError for a state that ``fit`` does not leave."""
+        require(isinstance(self._fitted, FittedClassifier), "fitted must be the result of a fit")
+        is_estimator = self.estimator is None or hasattr(self.estimator, "fit")
+        require(is_estimator, "estimator must be a classifier")
+        check_parameters(self)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return who may be given which metadata: the estimator's fit, the splitter's split."""
@@ -630,9 +539,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Take what the estimator takes."""
         tags = super().__sklearn_tags__()
-        own = get_tags(resolve_estimator(self.estimator, self.n_jobs)).input_tags
+        of_estimator = get_tags(resolve_estimator(self.estimator, self.n_jobs)).input_tags
         for name in ("sparse", "allow_nan", "categorical", "string"):
-            setattr(tags.input_tags, name, getattr(own, name))
+            setattr(tags.input_tags, name, getattr(of_estimator, name))
         return tags
 
     @property
@@ -643,12 +552,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def n_features_in_(self) -> int:
         """How many features the estimator was given."""
-        return int(self._state.folds[0].estimator.n_features_in_)
+        return int(self._state.folds[0].model.n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """Their names, where they had some."""
-        names: NDArray[Any] = self._state.folds[0].estimator.feature_names_in_
+        names: NDArray[Any] = self._state.folds[0].model.feature_names_in_
         return names
 
     @property
@@ -659,7 +568,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def estimators_(self) -> list[Any]:
         """The fitted models, one a fold."""
-        return [fold.estimator for fold in self._state.folds]
+        return [fold.model for fold in self._state.folds]
 
     @property
     def calibrator_(self) -> Calibrator:
@@ -668,15 +577,15 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         With ``merge="pooled"`` it has the bounds before they are widened to contain the
         probability, which is not its own.
         """
-        return cast("Calibrator", _only("calibrator", self.calibrators_))
+        return _only("calibrator", self.calibrators_)
 
     @property
     def calibrators_(self) -> list[Calibrator]:
         """The fitted calibrators, one a fold."""
-        return list(self._state.calibrators)
+        return self._state.calibrators
 
     @property
-    def point_calibrator_(self) -> PooledCalibration:
+    def point_calibrator_(self) -> Calibrator:
         """With ``merge="pooled"``, what makes the probability of the score, for all folds."""
         if (point := self._state.point_calibrator) is None:
             raise AttributeError(
@@ -687,13 +596,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def calibration_scores_(self) -> FloatArray:
         """The calibration scores, fold after fold: (n,) of the second of two classes, or (n, k)."""
-        folds = self._state.folds
-        return folds[0].scores if len(folds) == 1 else np.concatenate([f.scores for f in folds])
+        return CalibrationExamples.of(self._state.folds).scores
 
     @property
     def calibration_y_(self) -> NDArray[Any]:
         """The labels of the calibration examples, (n_calibration,), fold after fold."""
-        labels: NDArray[Any] = self.classes_[np.concatenate([f.codes for f in self._state.folds])]
+        labels: NDArray[Any] = self.classes_[CalibrationExamples.of(self._state.folds).codes]
         return labels
 
     @property
@@ -707,11 +615,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self._state.calibrate_on_reason
 
     @property
-    def grouping_(self) -> Grouping:
-        """The groups that were seen at ``fit``."""
-        if self._state.by is None:
+    def groups_(self) -> Groups:
+        """The groups of objects (``by``) that ``fit`` saw."""
+        if self._state.groups is None:
             raise AttributeError("a CalibratedClassifier has groups with by=")
-        return self._state.by.grouping
+        return self._state.groups
 
     @property
     def prior_(self) -> FloatArray:
@@ -727,16 +635,16 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def oob_probability_(self) -> FloatArray:
         """Probabilities of the rows given to ``fit``, each without its own label, (n, k).
 
-        Each row is scored by models that did not see it, NaN where there are none. The calibrator
-        answers without the row's label, and without its group (Venn and Venn–Abers leave it out
-        exactly, others are fitted again five times). Computed at each access.
+        Each row is scored by models that did not see it, NaN where there are none. Calibrators are
+        fitted again without each of five parts of the rows, groups whole, and calibrate the rows
+        of that part. Computed at each access.
         """
-        return self._training_rows()[1]
+        return predict_training_rows(self._state)[1]
 
     @property
     def oob_multiprobability_(self) -> Multiprobability:
         """Bounds of the rows given to ``fit``, each without its own label: see the probability."""
-        bounds: Multiprobability | None = self._training_rows()[0]
+        bounds = predict_training_rows(self._state)[0]
         if bounds is None:
             raise AttributeError(no_bounds(self._state.calibrators[0]))
         return bounds
@@ -744,21 +652,44 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def feature_importances_(self) -> FloatArray:
         """The estimator's own importance of each column, (d,); the mean over several models."""
-        each = [feature_importances(model) for model in self.estimators_]
-        mean: FloatArray = np.mean(each, axis=0)
+        of_models = [feature_importances(model) for model in self.estimators_]
+        mean: FloatArray = np.mean(of_models, axis=0)
         return mean
 
 
-def _only(name: str, things: list[Any]) -> Any:
-    if len(things) != 1:
+def _check_classes(
+    codes: NDArray[Any], classes: NDArray[Any], sample_weight: Any, is_frozen: bool
+) -> FloatArray | None:
+    """Return the weights, None where all are 1; refuse labels of one class or none."""
+    if not len(codes):
+        raise ValueError("X must contain at least one example, got 0 sample(s)")
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must contain at least two classes, got one class: {classes.tolist()[0]!r}"
+        )
+    weight = check_weights(sample_weight, len(codes))
+    counts = np.bincount(codes if weight is None else codes[weight > 0], minlength=len(classes))
+    missing = classes[counts == 0].tolist()
+    if is_frozen and missing:
+        warn(
+            f"y has no example of {missing}, which the frozen model knows: their calibrated "
+            "probability is next to 0. Calibrate on rows of every class"
+        )
+    elif weight is not None and (counts > 0).sum() < 2:
+        raise ValueError("y must contain at least two classes with a weight above zero, got one")
+    return weight
+
+
+def _only(name: str, values: list[Any]) -> Any:
+    if len(values) != 1:
         raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
-    return things[0]
+    return values[0]
 
 
 def _has_several_columns(y: Any) -> bool:
-    """Return whether y is a table of two columns or more."""
+    """Tell whether y is a table of two columns or more."""
     try:
-        # numpy's shape() asks the container for more than its values
+        # numpy's shape() copies the container
         shape = y.shape if getattr(y, "shape", None) is not None else np.asarray(y).shape
     except ValueError:  # rows of different lengths
         return False

@@ -19,7 +19,8 @@ from vennforest._remote import sent_whole
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators.core.interface import check_method
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.intervals import forest_spread
+from vennforest.classifier.fitting import check_source
+from vennforest.classifier.prediction import seed_sentence
 from vennforest.commands.files import check_suffix
 from vennforest.commands.options import Fit
 from vennforest.commands.terminal import (
@@ -35,7 +36,6 @@ from vennforest.persistence.model_file import write_model
 from vennforest.report.folds import audit_notes, members_of
 from vennforest.report.learners import FOREST, learner_of
 from vennforest.sources import Subforest
-from vennforest.sources.registry import check_source
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.cells import PLURAL
 from vennforest.tables.known_rows import sketch_rows
@@ -148,16 +148,16 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
     }
     with sent_whole(output) as file:
         write_model(model, file, about)
-    spread = None
+    other_forests = ""
     with suppress(Exception):  # the model is written: no summary makes the command fail
-        spread = forest_spread(model._state)
+        other_forests = seed_sentence(model._state)
     return {
         "n_rows": len(table.y),
         "classes": classes,
         "kinds": dict(Counter(PLURAL[kind] for kind in columns.kinds_)),
         "measures": measures,
         "seconds": time.perf_counter() - start,
-        "other_forests": "" if spread is None else spread.sentence(),
+        "other_forests": other_forests,
     }
 
 

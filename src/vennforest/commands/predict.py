@@ -16,7 +16,7 @@ from vennforest._messages import listed, nearest
 from vennforest._shown import columns_of, names_of
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
-from vennforest.classifier.intervals import Known
+from vennforest.classifier.prediction import Known
 from vennforest.commands.model_rows import read_model, rows_of
 from vennforest.commands.options import Predict
 from vennforest.commands.rows import format_of, over_rows, write_answers

@@ -209,15 +209,24 @@ def _columns(about: _Part) -> Iterator[tuple[str, str]]:
     yield "", listed(shown.values(), COLUMNS, str)
 
 
-def _calibrated(how: _Part) -> str:
-    from vennforest.sources.registry import DESCRIPTIONS
+SOURCES = {
+    "oob": "out of bag",
+    "holdout": "on a part held out from training",
+    "cv": "on folds",
+    "training": "on the training data itself: there is no guarantee",
+    "frozen": "a model that was fitted before",
+    "partitions": "out of bag, by the trees of other partitions",
+}
+"""Where the scores of a source come from."""
 
+
+def _calibrated(how: _Part) -> str:
     method, source = how.text("method"), how.text("calibrate_on")
     if not method:
         return ""
     text = f"by {method}"
     if source:
-        text += f", {DESCRIPTIONS.get(source, source)}"
+        text += f", {SOURCES.get(source, source)}"
     examples = how.text("calibration_examples")
     text += f", with {_number(examples)} examples" if examples else ""
     for name in ("merge", "subforest"):

@@ -23,7 +23,7 @@ from vennforest._validation import (
     encode_labels,
 )
 from vennforest.classifier import CalibratedClassifier
-from vennforest.sources import CalibrationExamples, whole_scores
+from vennforest.sources import CalibrationExamples
 
 Promise = Literal["precision", "recall", "false alarms", "cost"]
 """What a threshold promises."""
@@ -316,7 +316,7 @@ def _examples(
         return -own if scores.ndim == 1 and code == 0 else own
 
     def score(X: Any) -> FloatArray:
-        mean: FloatArray = np.mean([column(whole_scores(f, X)) for f in fitted.folds], axis=0)
+        mean: FloatArray = np.mean([column(f.score(X)) for f in fitted.folds], axis=0)
         return mean
 
     exact = len(fitted.folds) == 1 and fitted.calibrate_on in KEPT_APART

@@ -20,11 +20,11 @@ from sklearn.utils import check_random_state
 
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.settings import Settings, resolve_estimator
+from vennforest.classifier.fitting import check_parameters, resolve_estimator
 from vennforest.counts import ScoreCounts
 from vennforest.engines._partitions import (
     Crew,
-    PartitionScorer,
+    PartitionFold,
     bags_of,
     bottom_sample,
     check_forest,
@@ -34,7 +34,7 @@ from vennforest.engines._partitions import (
 )
 from vennforest.engines._workers import Labelled, Shipment, labels_of_all, read_labelled
 from vennforest.forest import Members
-from vennforest.sources import Fold, TrainingData, with_seed
+from vennforest.sources import TrainingData, with_seed
 from vennforest.sources.row_hashes import HashArray
 
 MOST_SCORES = 1 << 20
@@ -124,8 +124,18 @@ def fit_partitions(
     tallies: list[Tally] = [found[number] for number in numbers]
     leaves_out = model.subforest == "exchangeable"
     scores, codes, weight, homes = _examples(tallies, len(classes), leaves_out)
-    scorer = PartitionScorer(members, membership, homes, model.subforest, seed)
-    part = Fold(forest, scores, codes, weight, scorer)
+    part = PartitionFold(
+        model=forest,
+        scores=scores,
+        codes=codes,
+        weight=weight,
+        classes=classes,
+        members=members,
+        membership=membership,
+        homes=homes,
+        subforest=model.subforest,
+        seed=seed,
+    )
     why = f"the forest is grown on {len(numbers)} partitions where they are"
     return fitted._calibrate(classes, [part], "partitions", why)
 
@@ -133,7 +143,7 @@ def fit_partitions(
 def _check_model(model: CalibratedClassifier) -> None:
     if not isinstance(model, CalibratedClassifier):
         raise InputError(f"model must be a CalibratedClassifier, got {type(model).__name__}")
-    Settings.of(model)
+    check_parameters(model)
     if model.by is not None:
         raise InputError("by must be left out where trees are grown on partitions of an engine")
     if model.calibrate_on not in ("auto", "oob"):

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 
 from vennforest._state import stored
-from vennforest._validation import IntArray, check_array, check_option, number, require
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_array,
+    check_number,
+    check_option,
+    require,
+)
 from vennforest.forest import FORESTS, Membership
 from vennforest.forest.mixed import MixedForestClassifier
-from vennforest.sources import SampledScores, Subforest, TrainingData
-from vennforest.sources.out_of_bag import EnsembleScorer
+from vennforest.sources import Fold, Subforest, TrainingData
+from vennforest.sources.data import Scores
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 
@@ -100,44 +107,44 @@ def bags_of(crews: Sequence[Crew], n_partitions: int) -> Membership:
     return Membership.from_dense(np.repeat(may_score, [crew.n_trees for crew in crews], axis=0))
 
 
-@stored("partition-scorer")
-@attrs.frozen(eq=False, slots=False)
-class PartitionScorer(EnsembleScorer):
-    """Scores new objects with the trees of all partitions, or of all but one.
+@stored("partition-fold")
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartitionFold(Fold):
+    """A forest with trees of single partitions, and scores by the trees of other partitions.
 
-    ``membership`` says which tree may score the rows of which partition; ``homes`` (m,) are the
+    ``membership`` tells which tree may score the rows of which partition; ``homes`` (m,) are the
     partitions of the first m calibration examples, those that may be left out.
     """
 
-    transformer: Any = attrs.field(default=None, kw_only=True)
-    membership: Membership = attrs.field(validator=attrs.validators.instance_of(Membership))
-    homes: IntArray = attrs.field()
-    subforest: Subforest = attrs.field()
-    seed: int = attrs.field(validator=number(0, 2**32, integer=True))
+    members: Members
+    membership: Membership
+    homes: IntArray
+    subforest: Subforest
+    seed: int
 
-    def __attrs_post_init__(self) -> None:
-        super().__attrs_post_init__()
-        membership, trees = self.membership, self.answers.n_trees
-        require(len(membership) == trees, f"membership must be of {trees} trees")
-        scored = membership.counts().min() > 0
-        require(scored, "every partition must have a tree that may score")
-        check_array(self.homes, "homes", (None,), "i", 0, membership.n - 1)
-        check_option(self.subforest, Subforest, "subforest")
-        sound = self.subforest == "all" or len(self.homes)
-        require(sound, "homes must be of one example or more")
+    def score(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X by all trees, (m,) or (m, k)."""
+        return self.members.mean(self.members.check(X))
 
-    small_ensemble = False
-
-    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
-        """Yield the scores of the rows of X; every sample has the same weight."""
-        rows = self._rows(X)
+    def draw(self, X: Any) -> Scores:
+        """Return scores for bounds, and which calibration example each leaves out."""
         if self.subforest == "all":
-            yield SampledScores(self.answers.mean(rows), None, 1)
-            return
-        hashes = hash_rows(self.answers.table(rows))
-        left_out = draw_examples(hashes, self.seed, len(self.homes))
-        scores = self.answers.mean(rows, self.membership, self.homes[left_out])
-        yield SampledScores(scores, left_out, 1)
+            return self.score(X), None
+        rows = self.members.check(X)
+        left_out = draw_examples(hash_rows(self.members.table(rows)), self.seed, len(self.homes))
+        return self.members.mean(rows, self.membership, self.homes[left_out]), left_out
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        n_trees = self.members.n_trees
+        require(len(self.membership) == n_trees, f"membership must be of {n_trees} trees")
+        is_scored = self.membership.counts().min() > 0
+        require(is_scored, "every partition must have a tree that may score")
+        check_array(self.homes, "homes", (None,), "i", 0, self.membership.n - 1)
+        check_option(self.subforest, Subforest, "subforest")
+        check_number(self.seed, "seed", 0, 2**32, integer=True)
+        is_sound = self.subforest == "all" or len(self.homes)
+        require(is_sound, "homes must be of one example or more")
 
 
 def bottom_sample(keys: NDArray[np.uint64], size: int) -> IntArray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line
@@ -16,10 +17,10 @@ from vennforest.calibrators.core.formula import Operation, Score, Steps, written
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.intervals import IntervalCurve
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.intervals import interval_tables
+from vennforest.classifier.prediction import interval_curves_of
 from vennforest.export.formulas import LEVEL, answers, intervals, taken, widened
 from vennforest.forest import FORESTS, PackedForest
-from vennforest.sources.base import taken_apart
+from vennforest.sources.data import split_pipeline
 
 OPSET = 17
 """Of the standard operators: every name below has meant the same since, and before."""
@@ -105,7 +106,8 @@ def to_onnx(
         )
     check_is_fitted(model, "classes_")
     estimator, k = _estimator_of(model), len(model.classes_)
-    before, last = taken_apart(estimator)
+    steps, last = split_pipeline(estimator)
+    before = make_pipeline(*steps) if steps else None
     walked = isinstance(last, FORESTS)
     if model.votes != "soft" and not walked:
         raise InputError(f'model must have votes="soft" for ONNX, got {model.votes!r}')
@@ -117,7 +119,7 @@ def to_onnx(
         scores = _forest_scores(graph, PackedForest.from_forest(last), last, scores, model.votes)
     scores = graph.node("Cast", scores, to=graph.kinds.DOUBLE)
     graph.scores = [graph.gather(scores, j) for j in ([1] if k == 2 else range(k))]
-    tables = interval_tables(model._state, LEVEL) if confidence else None
+    tables = interval_curves_of(model._state, LEVEL).overall if confidence else None
     calibrator, point = model._state.calibrators[0], model._state.point_calibrator
     found = _answers(calibrator, graph, tables=tables, point=point)
     inputs = [graph.input("X", [None, model.n_features_in_])] if base is None else base.graph.input
@@ -257,13 +259,12 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
             f"model must have one estimator for ONNX, got {len(parts)}: use ensemble=False, or "
             "calibrate out of bag"
         )
-    scorer: Any = parts[0].scorer
-    if getattr(scorer, "partial", False) or getattr(scorer, "leaves_out", False):
+    if model.calibrate_on_ in ("oob", "partitions") and model.subforest == "exchangeable":
         raise InputError(
             'model must score new rows by all trees for ONNX: use subforest="all", not '
             f"{model.subforest!r}"
         )
-    if getattr(scorer, "small_ensemble", False) and model._state.point_calibrator is not None:
+    if parts[0].few_trees and model._state.point_calibrator is not None:
         raise InputError(
             "model must have more trees for ONNX: with few of them its probability is a mean over "
             'subforests; grow 20 or more, or use merge="smooth"'

@@ -41,10 +41,10 @@ from vennforest.monitoring.scoring import (
     Scored,
     calibration_examples,
     stream_scores,
-    training_rows,
 )
 from vennforest.monitoring.stream import check_times, label_codes, score_columns
-from vennforest.sources.row_hashes import HashArray, KnownRows, are_known, hash_rows
+from vennforest.monitoring.known_rows import KnownRows, are_known
+from vennforest.sources.row_hashes import HashArray, hash_rows
 
 LEAST = 40
 """Examples that a monitor needs before the stream."""
@@ -192,8 +192,7 @@ class Monitor(BaseEstimator):
                     "X and y must be given for a model without calibration examples, got none: "
                     "rows that the model was not trained on"
                 )
-            rows = training_rows(self.model, reference=True)
-            return self._begin(own, rows=rows, own_reference=True)
+            return self._begin(own, rows=None, own_reference=True)
         classes = np.asarray(self.model.classes_)
         scores, probabilities = stream_scores(self.model, X)
         codes = encode_labels(y, classes)[0]  # type: ignore[arg-type]
@@ -201,12 +200,6 @@ class Monitor(BaseEstimator):
             designed = calibration_examples(self.model)  # then the whole reference is compared with
         except InputError:
             designed = None
-        trained = training_rows(self.model, reference=False)
-        if trained is not None and trained.knows(hash_rows(X)):
-            raise InputError(
-                "X must be rows that the model was not trained on, got its training rows: leave X "
-                "and y out to compare with the calibration examples"
-            )
         reference = Scored(scores, codes, classes, probabilities)
         return self._begin(reference, designed, rows=KnownRows.of(X))
 

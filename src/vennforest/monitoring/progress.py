@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from vennforest._state import stored
 from vennforest._validation import check_array, check_number, labels, number, require
 from vennforest.monitoring.evidence import MOST, Channel, Form, Watch, check_channels
-from vennforest.sources.row_hashes import WINDOW, HashArray, KnownRows
+from vennforest.monitoring.known_rows import WINDOW, KnownRows
+from vennforest.sources.row_hashes import HashArray
 
 SEEDS = 2**31 - 1
 """Seeds of channels are at most this."""

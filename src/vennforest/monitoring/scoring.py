@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
@@ -13,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._validation import FloatArray, InputError, check_scores
 from vennforest.classifier import CalibratedClassifier
-from vennforest.sources import CalibrationExamples, Fold, whole_scores
-from vennforest.sources.out_of_bag import OutOfBagScorer
-from vennforest.sources.row_hashes import KnownRows, draw_examples, hash_rows
+from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
+from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ def calibration_examples(model: Any) -> Scored | None:
 
 
 def _are_probabilities(model: CalibratedClassifier) -> bool:
-    return all(hasattr(part.estimator, "predict_proba") for part in model._state.folds)
+    return all(hasattr(part.model, "predict_proba") for part in model._state.folds)
 
 
 def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
@@ -82,21 +80,7 @@ def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
     return scores, _are_probabilities(model)
 
 
-def training_rows(model: Any, *, reference: bool) -> KnownRows | None:
-    """Return the rows that a model was fitted to; None: not known, or equal rows say nothing.
-
-    Unless its calibration examples are the reference of a stream, those of a frozen model are rows
-    like any others.
-    """
-    if not isinstance(model, CalibratedClassifier):
-        return None
-    if model.calibrate_on_ == "frozen" and not reference:
-        return None
-    return model._state.known_rows
-
-
 def _part_scores(part: Fold, X: Any) -> FloatArray:
-    if isinstance(part.scorer, OutOfBagScorer):
-        alike = attrs.evolve(part.scorer, subforest="exchangeable")
-        return next(iter(alike.sampled_scores(X))).scores
-    return whole_scores(part, X)
+    if isinstance(part, OutOfBagFold):
+        return replace(part, subforest="exchangeable").draw(X)[0]
+    return part.score(X)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse, vstack
@@ -32,14 +31,13 @@ from vennforest._validation import (
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.calibrators.intervals import expected_scores
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.fitted import calibration_probabilities, predict
+from vennforest.classifier.prediction import calibration_probabilities, predict
 from vennforest.decisions.costs import CostMatrix
 from vennforest.decisions.thresholds import KEPT_APART
 from vennforest.performance.measures import Metric, Predictions
 from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import ShiftedPrior, shift_probabilities
 from vennforest.sources import CalibrationExamples, Fold
-from vennforest.sources.row_hashes import hash_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,12 +82,6 @@ UNDEFINED = {
     "auc": "the AUC is not defined: probably all rows are of one class",
 }
 """Why a measure cannot be estimated."""
-
-OTHER_ORDER = (
-    "reference must be the rows given to fit in the same order, or rows that the model was not "
-    "trained on, got its training rows in another order"
-)
-
 
 @dataclass(frozen=True, eq=False)
 class PerformanceEstimate:
@@ -381,7 +373,7 @@ def _predicted(model: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, A
     if isinstance(model, CalibratedClassifier):
         fitted = model._state
         shift: ShiftedPrior | None = fitted.shift
-        return predict(attrs.evolve(fitted, shift=None), X, bounds=False)[1], shift
+        return predict(replace(fitted, shift=None), X, bounds=False)[1], shift
     if isinstance(model, Calibrator):
         return model._predict_proba(model._check_new(X)), model._fitted.shift
     p = check_scores(model.predict_proba(X), "what predict_proba returns")
@@ -396,9 +388,6 @@ def _examples(model: Any, classes: NDArray[Any], reference: Any) -> Examples:
     if isinstance(reference, tuple) and len(reference) == 2:
         X, codes = reference[0], _codes(reference[1], classes)
         if not own or not are_of_fit(model, codes):
-            trained = model._state.known_rows if own and model.calibrate_on_ != "frozen" else None
-            if trained is not None and trained.knows(hash_rows(X)):
-                raise InputError(OTHER_ORDER)
             p, _ = _predicted(model, X, classes)
             if len(p) != len(codes):
                 raise InputError(
@@ -445,7 +434,7 @@ def _of_classifier(model: CalibratedClassifier, X: Any) -> Examples:
             'calibrate_on must not be "training" to estimate a performance, since its scores have '
             "seen their labels: give reference, labelled rows that the model was not trained on"
         )
-    folds = tuple(_scored_by_all(fold) for fold in fitted.folds)
+    folds = [_scored_by_all(fold) for fold in fitted.folds]
     examples = CalibrationExamples.of(folds)
     groups = rows = None
     if all(fold.rows is not None for fold in folds):
@@ -459,7 +448,7 @@ def _of_classifier(model: CalibratedClassifier, X: Any) -> Examples:
                     "labelled rows and their labels, as a pair"
                 )
             rows = _safe_indexing(X if hasattr(X, "shape") else np.asarray(X), numbers)
-    p = calibration_probabilities(attrs.evolve(fitted, folds=folds))
+    p = calibration_probabilities(replace(fitted, folds=folds))
     trained = fitted.calibrate_on not in KEPT_APART
     return Examples(p, examples.codes, examples.weight, groups, rows, trained)
 
@@ -471,7 +460,7 @@ def _scored_by_all(fold: Fold) -> Fold:
     that by all, which new rows get.
     """
     # The few members of a small ensemble answer by subforests of out-of-bag size.
-    if fold.noise is None or getattr(fold.scorer, "small_ensemble", False):
+    if fold.noise is None or fold.few_trees:
         return fold
     columns = fold.scores[:, None] if fold.scores.ndim == 1 else fold.scores
     noise = [fold.noise * s * (1 - s) for s in columns.T]
@@ -479,7 +468,7 @@ def _scored_by_all(fold: Fold) -> Fold:
     scores = np.clip(np.column_stack(moved), 0, 1)
     if scores.shape[1] > 1:
         scores /= np.maximum(scores.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    return attrs.evolve(fold, scores=scores.reshape(fold.scores.shape))
+    return replace(fold, scores=scores.reshape(fold.scores.shape))
 
 
 def _decided(

@@ -81,7 +81,7 @@ def write_model(
         )
     check_is_fitted(model, "classes_")
     by = getattr(model, "by", None)
-    if callable(by) or callable(getattr(by, "by", None)):
+    if callable(by):
         raise TypeError(
             "model must be grouped by a column to be saved, got one grouped by a function, which "
             "a file of data cannot contain: put its labels into a column of X"
@@ -234,7 +234,7 @@ def describe(model: Any) -> dict[str, Any]:
     if model._state.shift is not None:
         entries["prior"] = dict(zip(map(str, model.classes_), model.prior_.tolist(), strict=True))
     if model.by is not None:
-        entries |= {"by": _text(model.by), "groups": len(model.grouping_)}
+        entries |= {"by": _text(model.by), "groups": len(model.groups_)}
     if model.calibrate_on_ == "oob":
         entries["subforest"] = model.subforest
     return entries

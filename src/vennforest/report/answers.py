@@ -639,23 +639,22 @@ def recommendation(evaluation: Evaluation) -> str:
 
 
 def precision(evaluation: Evaluation, method: str) -> str:
-    """Say how wide confidence intervals are, and what another forest would change."""
-    width, forest = typical_margin(evaluation, method), evaluation.folds.forest
-    text = "" if forest is None or method == RAW else forest.sentence()
+    """Say how wide confidence intervals are."""
+    width = typical_margin(evaluation, method)
     if width is None:
-        return text
+        return ""
     if evaluation.measures[method].pvalue < LEVEL:
         inside, n = levels_inside(evaluation, method)
         return (
             "Calibration is rejected on these rows, so confidence intervals do not hold here: the "
             f"observed frequency was inside the mean interval in {inside} of {n} levels of "
             f"probability. Half of the intervals are narrower than ±{number_of_points(width)} "
-            f"points. {text}"
-        ).rstrip()
+            f"points."
+        )
     return (
         "The frequency among rows with such a score lies in the confidence interval in 95% of "
-        f"cases. Half of the intervals are narrower than ±{number_of_points(width)} points. {text}"
-    ).rstrip()
+        f"cases. Half of the intervals are narrower than ±{number_of_points(width)} points."
+    )
 
 
 def bounds_meaning(evaluation: Evaluation, method: str) -> str:

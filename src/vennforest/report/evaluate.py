@@ -25,7 +25,7 @@ from vennforest._validation import (
 )
 from vennforest.calibrators.core.interface import check_method, has_bounds, make_calibrator
 from vennforest.calibrators.intervals import interval_curves, read_intervals
-from vennforest.classifier.intervals import predict_known
+from vennforest.classifier.prediction import predict_known
 from vennforest.metrics import calibration_error
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability

@@ -21,13 +21,12 @@ from vennforest._validation import FloatArray, InputError, IntArray, encode_labe
 from vennforest.auditing import audit
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.fitted import predict_together
-from vennforest.classifier.intervals import ForestSpread, forest_spread
+from vennforest.classifier.prediction import predict_together
 from vennforest.monitoring.stream import as_numbers
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.learners import Learner
 from vennforest.report.measures import RAW, MethodEstimates, OutOfFold
-from vennforest.sources.base import is_bagged
+from vennforest.sources import is_bagged
 from vennforest.sources.checks import spelled_twice
 from vennforest.tables import TableEncoder, table_pipeline
 from vennforest.tables.cells import Column
@@ -130,7 +129,6 @@ def cross_validate(
     fold = np.full(len(codes), -1, dtype=np.intp)
     parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = {}
     gains: Counter[str] = Counter()
-    spreads: list[ForestSpread | None] = []
     warned: Counter[str] = Counter()
     unseen: Counter[str] = Counter()
     for i, (train, held) in enumerate(splits):
@@ -140,14 +138,13 @@ def cross_validate(
         with learner.errors_named(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             model = clone(unfitted).fit(_safe_indexing(X, train), labels, **own)
-            found, spread = _predicted(model, methods, _safe_indexing(X, held))
+            found = _predicted(model, methods, _safe_indexing(X, held))
         for method, one in found.items():
             parts.setdefault(method, []).append((held, present, one))
         texts = (_rounded(one) for one in caught if issubclass(one.category, UserWarning))
         warned.update(list(dict.fromkeys(texts)))  # in this order, which a set has not
         unseen.update(np.delete(classes, present).astype(str).tolist())
         gains.update(_importances(model, X.shape[1]))
-        spreads.append(spread)
         if model.calibrate_on_ != "oob" and groups is None and is_bagged(estimator):
             warned[f"calibrated on inner folds, since {model.calibrate_on_reason_}"] += 1
         if progress is not None:
@@ -182,7 +179,6 @@ def cross_validate(
         notes,
         None if groups is None else np.unique(groups[kept], return_inverse=True)[1],
         float(np.mean([len(held) / len(train) for train, held in splits])),
-        ForestSpread.mean(spreads),
     )
     return out, model.calibrate_on_
 
@@ -220,7 +216,7 @@ def _first(methods: Sequence[str]) -> str:
 
 def _predicted(
     model: CalibratedClassifier, methods: Sequence[str], X_new: Any
-) -> tuple[dict[str, MethodEstimates], ForestSpread | None]:
+) -> dict[str, MethodEstimates]:
     """Predict new rows by every method, from one fitted model."""
     calibrated = [method for method in methods if method != RAW]
     models = [
@@ -228,13 +224,12 @@ def _predicted(
     ]
     found = {RAW: MethodEstimates(_raw(model, X_new), None)}
     if not calibrated:
-        return found, None
+        return found
     # What is known of a frequency depends on the scores, which all methods share.
     known = model.predict_confidence(X_new)
     for method, (bounds, p) in zip(calibrated, predict_together(models, X_new), strict=True):
         found[method] = MethodEstimates(p, bounds, known.widen(p))
-    # Steps, as those of Venn's bounds, say nothing of it: the first method with a smooth map.
-    return found, next((s for one in models if (s := forest_spread(one._state, X_new))), None)
+    return found
 
 
 def _raw(model: CalibratedClassifier, X_new: Any) -> FloatArray:

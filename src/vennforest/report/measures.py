@@ -12,7 +12,6 @@ from scipy.stats import t as student
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
-from vennforest.classifier.intervals import ForestSpread
 from vennforest.metrics import (
     auc_interval,
     calibration_error,
@@ -65,7 +64,6 @@ class OutOfFold:
     notes: list[str] = field(default_factory=list)
     groups: IntArray | None = None
     ratio: float | None = None
-    forest: ForestSpread | None = None
 
     @classmethod
     def without_folds(

@@ -1,21 +1,45 @@
-"""From data to calibration scores: where the scores come from."""
+"""From data to calibration scores: where the scores come from.
 
-from vennforest.sources.base import (
+A source is an object with one method, ``folds(estimator, data, *, seed, random_state, n_jobs)``,
+which returns a list of `Fold`. Users may write their own and give an instance to ``calibrate_on``
+of `CalibratedClassifier`; bounds are valid only where no score depends on its own label.
+
+``estimator`` is not fitted, its unset seeds drawn: it is to be cloned. ``data`` is a
+`TrainingData`, rows of weight zero included. ``seed`` is for draws for new objects, the
+``RandomState`` for draws now, such as a split; ``n_jobs`` is the number of threads, or of models
+fitted at once.
+
+Examples
+--------
+A model trained on the first half of the rows and calibrated on the second, for data in order of
+time:
+
+>>> import numpy as np
+>>> class FirstHalf:
+...     def folds(self, estimator, data, **settings):
+...         past, recent = np.array_split(np.arange(len(data)), 2)
+...         model = data.rows(past).fit(estimator)
+...         return [data.rows(recent).fold(model)]
+>>> from sklearn.datasets import load_breast_cancer
+>>> from sklearn.naive_bayes import GaussianNB
+>>> from vennforest import CalibratedClassifier
+>>> X, y = load_breast_cancer(return_X_y=True)
+>>> model = CalibratedClassifier(GaussianNB(), calibrate_on=FirstHalf()).fit(X, y)
+>>> len(model.calibration_scores_)
+284
+"""
+
+from vennforest.sources.data import (
     CalibrationExamples,
     Fold,
-    ModelScorer,
-    SampledScores,
-    Scorer,
-    Source,
     TrainingData,
     is_bagged,
     model_scores,
-    whole_scores,
     with_seed,
 )
-from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
-from vennforest.sources.out_of_bag import OutOfBag, Subforest
-from vennforest.sources.registry import SourceSettings, make_source
+from vennforest.sources.folds import Folds
+from vennforest.sources.holdout import Frozen, Holdout, Training
+from vennforest.sources.out_of_bag import OutOfBag, OutOfBagFold, Subforest
 
 __all__ = [
     "CalibrationExamples",
@@ -23,18 +47,12 @@ __all__ = [
     "Folds",
     "Frozen",
     "Holdout",
-    "ModelScorer",
     "OutOfBag",
-    "SampledScores",
-    "Scorer",
-    "Source",
-    "SourceSettings",
+    "OutOfBagFold",
     "Subforest",
     "Training",
     "TrainingData",
     "is_bagged",
-    "make_source",
     "model_scores",
-    "whole_scores",
     "with_seed",
 ]

@@ -29,7 +29,7 @@ from vennforest._validation import (
     IntArray,
     warn_of_small_weights,
 )
-from vennforest.sources.base import TrainingData, parts_of, transformers_of
+from vennforest.sources.data import TrainingData, parts_of, transformers_of
 from vennforest.sources.row_hashes import hash_rows
 
 MIN_ROWS_TO_COMPARE = 20
@@ -40,9 +40,6 @@ MAX_SHARE_OF_COPIES = 0.05
 
 MAX_SHARE_OF_KNOWN_ROWS = 0.05
 """Share of the rows of a table for early stopping that may be rows of X."""
-
-MIN_EXAMPLES_PER_FOLD = 2
-"""Mean number of calibration examples in a fold with a calibrator of its own."""
 
 WEIGHT_TOLERANCE = 1e-9
 """Relative difference up to which the weights of a class count as equal."""
@@ -372,30 +369,3 @@ def _check_thresholds(estimator: Any) -> None:
                 f"Put the calibrated classifier inside {name}, or use vennforest.decisions"
             )
             return
-
-
-def check_folds(folds: Sequence[tuple[IntArray, IntArray]], ensemble: bool) -> None:
-    """Refuse folds that score rows twice or train on them, or with too few rows to calibrate.
-
-    ``folds`` are pairs of row indices (train, test); ``ensemble`` is whether each fold has a
-    calibrator of its own.
-    """
-    for _, test in folds:
-        if len(np.unique(test)) < len(test):
-            raise InputError(
-                "cv must score a row at most once in a fold, got a fold that repeats some: "
-                "use a splitter of scikit-learn, or a number of folds"
-            )
-    overlap = max((len(np.intersect1d(train, test)) for train, test in folds), default=0)
-    if overlap:
-        raise InputError(
-            f"cv must not score rows that it trains on, got a fold with {overlap} such rows: "
-            "use a splitter of scikit-learn, or a number of folds"
-        )
-    n_scored = sum(len(test) for _, test in folds)
-    if ensemble and len(folds) > 1 and n_scored < MIN_EXAMPLES_PER_FOLD * len(folds):
-        raise InputError(
-            f"cv must leave at least {MIN_EXAMPLES_PER_FOLD} examples in a fold with "
-            f"ensemble=True, whose calibrator learns the classes from them, got {n_scored} in "
-            f"{len(folds)} folds: use ensemble=False or fewer folds"
-        )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
@@ -25,139 +24,177 @@ from vennforest._validation import (
     IntArray,
     check_array,
     check_increasing,
+    check_number,
     check_option,
-    number,
     require,
 )
 from vennforest.forest import BagsError, Members, Membership
 from vennforest.forest.packed import Votes
-from vennforest.sources.base import (
-    Drawn,
+from vennforest.sources.checks import steps_obstacle
+from vennforest.sources.data import (
     Fold,
-    SampledScores,
+    Scores,
     TrainingData,
     is_bagged,
-    taken_apart,
+    last_step,
     transform_rows,
 )
-from vennforest.sources.checks import steps_obstacle
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
-EXAMPLES = 512
-"""Calibration examples from which the variance between members is taken."""
+Subforest = Literal["exchangeable", "all"]
+"""Which trees score a new object for its bounds."""
 
+N_EXAMPLES_FOR_VARIANCE = 512
+"""Calibration examples from which the variance between members is estimated."""
 
-def member_variance(
-    answers: Members, X: Any, membership: Membership, kept: IntArray, scores: FloatArray
-) -> float:
-    """Return the variance between the members' answers to a row, as a share of s (1 - s).
-
-    1 where every member answers 0 or 1, as fully grown trees do; measured at some calibration
-    examples, on the members that did not see them, and pooled over rows and classes. The training
-    rows ``kept`` (n,) have the out-of-bag scores (n,) or (n, k).
-    """
-    chosen = np.unique(np.linspace(0, len(kept) - 1, EXAMPLES).astype(np.intp))
-    members = membership.dense()[:, kept[chosen]].T.astype(np.float64)
-    count = members.sum(axis=1)
-    several = count > 1
-    own = scores[chosen]
-    every = answers.per_member(answers.check(_safe_indexing(X, kept[chosen])))
-    if every.ndim == 3:
-        members, count, several = (
-            members[:, :, None],
-            count[:, None],
-            np.repeat(several[:, None], every.shape[2], 1),
-        )
-    squares = (members * (every - own[:, None]) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
-    most = float((own * (1 - own))[several].sum())
-    return float(squares[several].sum()) / most if most > 0 else 0.0
-
-
-FEW_TREES = 20
-"""Number of trees from which on a new object's point is that of its score by all of them.
+MIN_TREES_FOR_POINT = 20
+"""Number of trees from which on a new object's probability is that of its score by all of them.
 
 An out-of-bag score is the mean over about 37% of the trees. With 10 trees these are 4, whose mean
 is so much noisier than that of all 10 that a map fitted to it is too flat for the latter. So with
 fewer trees the map is read at scores by as few trees; from 20 on that costs more than it gains
-(``docs/results/defaults.md``).
+(``docs/measured.md``).
 """
 
-SUBFORESTS = 20
-"""Subforests that a point is averaged over with fewer."""
+N_SUBFORESTS = 20
+"""Subforests over which a probability is averaged with fewer trees."""
+
+MAX_NOISE_DIFFERENCE = 0.25
+"""Largest difference between classes in the mean noise of out-of-bag scores, as a part of the
+variance of the scores. With coin labels on 15 real tables and class weights, the mean probability
+is by 1% lower than a plain forest's from .1 to .25, by 2% to .5, by 5% to 1 and by 10% to 2; mean
+bounds contain the class frequency as often as a plain forest's do up to .25, and from 1 on nearly
+never (``benchmarks/unequal_noise.py``). Plain forests have .00, weights of 1 and 2 have .2 to .7
+with 50 trees and .0 to .2 with 300, balanced ones of 10% up to 5."""
+
+STANDARD_ERRORS_TO_REFUSE = 4.0
+"""Standard errors from zero at which a difference in noise between classes is real."""
+
+NO_WEIGHTS = 'leave class_weight and sample_weight out, or use calibrate_on="cv"'
+
+UNEQUAL_BAGS = (
+    "rows were drawn by their weight or class, so some classes are out of bag for far fewer trees"
+)
 
 
-def typical(n: int) -> IntArray:
-    """Return calibration examples whose trees are the subforests: equally spaced, each once."""
-    return np.unique(np.linspace(0, n - 1, SUBFORESTS).round().astype(np.intp))
+@stored("out-of-bag-fold")
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OutOfBagFold(Fold):
+    """A fitted ensemble, maybe behind transformers, with out-of-bag calibration scores.
 
+    Parameters
+    ----------
+    members : Members
+        The members of the ensemble.
+    membership : Membership
+        Which of the training rows are out of bag for which member.
+    training_rows : ndarray of shape (n,) or None
+        Which of the rows of ``membership`` the calibration examples are; None: all.
+    subforest : {"all", "exchangeable"}
+        Which members score new objects for their bounds.
+    seed : int
+        Of the calibration examples drawn for new objects.
+    variance : float
+        Variance between the members' scores s of a row, over s (1 - s); 1 for fully grown trees.
+    """
 
-@attrs.frozen(eq=False, slots=False)
-class EnsembleScorer:
-    """Base of scorers that score new objects with members of an ensemble behind transformers."""
-
-    transformer: Any = attrs.field()
-    members: Members = attrs.field(validator=attrs.validators.instance_of(Members))
-
-    def __attrs_post_init__(self) -> None:
-        sound = self.transformer is None or isinstance(self.transformer, Pipeline)
-        require(sound, "transformer must be a pipeline")
+    members: Members
+    membership: Membership
+    training_rows: IntArray | None
+    subforest: Subforest
+    seed: int
+    variance: float
 
     @property
-    def answers(self) -> Members:
-        """The members of the ensemble."""
-        return self.members
-
-    def _rows(self, X: Any) -> Any:
-        """Return the rows of X as ``answers`` takes them."""
-        return self.answers.check(transform_rows(self.transformer, X))
-
-    def whole(self, X: Any) -> FloatArray:
-        """Return the scores of the rows of X by every member, (m,) or (m, k)."""
-        return self.answers.mean(self._rows(X))
+    def noise(self) -> FloatArray:
+        """Variance of the calibration scores s around those by all members, over s (1 - s)."""
+        counts = self.membership.counts()
+        if self.training_rows is not None:
+            counts = counts[self.training_rows]
+        return self.variance * np.maximum(1 / counts - 1 / len(self.membership), 0)
 
     @property
-    def partial(self) -> bool:
-        """Whether scores are by some of the members."""
-        return bool(self.subforest != "all")  # type: ignore[attr-defined]
+    def seed_noise(self) -> float:
+        """Variance of a new object's score s between random states, over s (1 - s)."""
+        return self.variance / len(self.membership)
 
     @property
-    def leaves_out(self) -> bool:
-        """Whether new objects leave calibration examples out."""
-        return bool(self.subforest == "exchangeable")  # type: ignore[attr-defined]
+    def n_trees(self) -> int:
+        """Number of members."""
+        return self.members.n_trees
 
     @property
-    def small_ensemble(self) -> bool:
-        """Whether a point takes scores by subforests."""
-        return self.answers.n_trees < FEW_TREES
+    def few_trees(self) -> bool:
+        """Whether scores of subforests make the probability."""
+        return self.n_trees < MIN_TREES_FOR_POINT
 
-    def point_scores(self, X: Any) -> list[FloatArray]:
-        """Return the scores that a point is averaged over where members are few.
+    def score(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X by all members, (m,) or (m, k)."""
+        return self.members.mean(self._member_rows(X))
 
-        Each (m,) or (m, k), by those that did not see one of some examples.
+    def draw(self, X: Any) -> Scores:
+        """Return scores for bounds, and which calibration example each leaves out.
+
+        With ``"exchangeable"`` an example is drawn for each row, by a hash of the row, and the
+        members that did not see it score the row.
         """
-        rows = self._rows(X)
-        subforests: Membership = self._typical  # type: ignore[attr-defined]
-        m = rows.shape[0]
-        return [self.answers.mean(rows, subforests, np.full(m, i)) for i in range(subforests.n)]
+        if self.subforest == "all":
+            return self.score(X), None
+        rows = self._member_rows(X)
+        left_out = draw_examples(hash_rows(self.members.table(rows)), self.seed, len(self.codes))
+        examples = left_out if self.training_rows is None else self.training_rows[left_out]
+        return self.members.mean(rows, self.membership, examples), left_out
+
+    def score_subforests(self, X: Any) -> list[FloatArray]:
+        """Return scores by all members, or with few by subforests of out-of-bag size."""
+        if not self.few_trees:
+            return [self.score(X)]
+        rows, subforests = self._member_rows(X), self._subforests
+        n_rows = rows.shape[0]
+        return [
+            self.members.mean(rows, subforests, np.full(n_rows, i)) for i in range(subforests.n)
+        ]
+
+    def _member_rows(self, X: Any) -> Any:
+        """Return the rows of X as the members take them."""
+        model = self.model
+        model = model.estimator if isinstance(model, FrozenEstimator) else model
+        return self.members.check(transform_rows(model, X))
+
+    @cached_property
+    def _subforests(self) -> Membership:
+        """Return the members that did not see some equally spaced calibration examples."""
+        n = len(self.codes)
+        examples = np.unique(np.linspace(0, n - 1, N_SUBFORESTS).round().astype(np.intp))
+        if self.training_rows is not None:
+            examples = self.training_rows[examples]
+        return Membership.from_dense(self.membership.dense()[:, examples])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the subforests, which are made from the membership."""
+        return {name: value for name, value in self.__dict__.items() if name != "_subforests"}
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        for value, kind in ((self.members, Members), (self.membership, Membership)):
+            require(isinstance(value, kind), f"{kind.__name__.lower()} must be {kind.__name__}")
+        n_trees = self.members.n_trees
+        require(len(self.membership) == n_trees, f"membership must be of {n_trees} trees")
+        counts = self.membership.counts()
+        if self.training_rows is not None:
+            check_array(self.training_rows, "training_rows", (None,), "i", 0, self.membership.n - 1)
+            check_increasing(self.training_rows, "training_rows")
+            counts = counts[self.training_rows]
+        require(len(counts) == len(self.codes), "training_rows must be of every example")
+        require(counts.min() > 0, "membership must leave a tree to every example")
+        check_option(self.subforest, Subforest, "subforest")
+        check_number(self.seed, "seed", 0, 2**32, integer=True)
+        check_number(self.variance, "variance", 0)
 
 
-Subforest = Literal["exchangeable", "all"]
-"""Which trees score a new object."""
-
-
-def _refused_steps(reason: str) -> BagsError:
-    """Return the error of steps that treat examples out of bag otherwise than new objects."""
-    return BagsError(
-        "estimator must treat new rows as it treats those given to fit for "
-        f'calibrate_on="oob", got one in which {reason}: use calibrate_on="cv"',
-        reason,
-    )
-
-
-@stored("out-of-bag")
-@attrs.frozen
+@dataclass(frozen=True)
 class OutOfBag:
-    """Train a bagged ensemble on all the data; score each example by those who did not see it.
+    """Train a bagged ensemble on all the data; members that did not see an example score it.
 
     Parameters
     ----------
@@ -172,35 +209,32 @@ class OutOfBag:
 
     subforest: Subforest = "all"
     votes: Votes = "soft"
-    verify: bool = attrs.field(default=True, validator=attrs.validators.instance_of(bool))
+    verify: bool = True
 
-    def __attrs_post_init__(self) -> None:
-        check_option(self.subforest, Subforest, "subforest")
-        check_option(self.votes, Votes, "votes")
-
-    def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
+    def folds(
+        self,
+        estimator: Any,
+        data: TrainingData,
+        *,
+        seed: int,
+        random_state: np.random.RandomState,
+        n_jobs: int | None,
+    ) -> list[Fold]:
         """Return one fold."""
         frozen = isinstance(estimator, FrozenEstimator)
         inner = estimator.estimator if frozen else estimator
-        _refuse(inner)
+        _check_estimator(inner)
         if frozen:
             model = estimator
-            transformer, ensemble = taken_apart(inner)
-            check_is_fitted(ensemble)
-            seen = transform_rows(transformer, data.X)
+            check_is_fitted(last_step(inner))
+            ensemble_rows = transform_rows(inner, data.X)
         else:
-            data = data.present()
-            model, seen = _fit_ensemble(estimator, data)
-            transformer, ensemble = taken_apart(model)
-        members = Members(ensemble, self.votes, given["n_jobs"])
-        answers = members
-        rows = answers.check(seen)
+            data = data.with_positive_weight()
+            model, ensemble_rows = _fit_ensemble(estimator, data)
+            inner = model
+        members = Members(last_step(inner), self.votes, n_jobs)
         try:
-            if getattr(ensemble, "_n_samples", len(data)) != len(data):
-                raise BagsError(f"it was trained on {ensemble._n_samples} examples")
-            membership = members.read_membership(
-                rows, data.codes, data.weight, data.groups, self.verify
-            )
+            membership = self._read_membership(members, ensemble_rows, data)
         except BagsError as error:
             if not frozen:
                 raise
@@ -209,29 +243,37 @@ class OutOfBag:
                 "the same order, got others (or bags that cannot be verified): leave calibrate_on "
                 "out to calibrate on new data"
             ) from error
-        kept = _calibrating(membership, data)
-        everyone = len(kept) == len(data)
-        chosen = data if everyone else data.rows(kept)
-        if not everyone:
-            rows = answers.check(_safe_indexing(seen, kept))
-        scores = answers.mean(rows, membership, kept)
-        scorer = OutOfBagScorer(
-            transformer,
-            members,
-            membership,
-            None if everyone else kept,
-            self.subforest,
-            given["seed"],
+        index = _calibration_rows(membership, data)
+        is_all = len(index) == len(data)
+        examples = data if is_all else data.rows(index)
+        rows = members.check(ensemble_rows if is_all else _safe_indexing(ensemble_rows, index))
+        scores = members.mean(rows, membership, index)
+        fold = OutOfBagFold(
+            model=model,
+            scores=scores,
+            codes=examples.codes,
+            weight=examples.weight,
+            rows=examples.all_row_numbers(),
+            classes=data.classes,
+            members=members,
+            membership=membership,
+            training_rows=None if is_all else index,
+            subforest=self.subforest,
+            seed=seed,
+            variance=member_variance(members, ensemble_rows, membership, index, scores),
         )
-        share = member_variance(answers, seen, membership, kept, scores)
-        fewer = 1 / membership.counts()[kept] - 1 / len(membership)
-        noise = share * np.maximum(fewer, 0)
-        _check_noise(noise, scores, chosen.codes, data.classes)
-        more = {"groups": chosen.groups, "noise": noise, "member_noise": share / len(membership)}
-        return [chosen.fold(model, scores, scorer, **more)]
+        _check_noise(fold.noise, scores, examples.codes, data.classes)
+        return [fold]
+
+    def _read_membership(self, members: Members, rows: Any, data: TrainingData) -> Membership:
+        n_trained_on = getattr(members.ensemble, "_n_samples", len(data))
+        if n_trained_on != len(data):
+            raise BagsError(f"it was trained on {n_trained_on} examples")
+        rows = members.check(rows)
+        return members.read_membership(rows, data.codes, data.weight, data.groups, self.verify)
 
 
-def _refuse(estimator: Any) -> None:
+def _check_estimator(estimator: Any) -> None:
     """Refuse estimators without examples out of bag, or whose steps rule such scores out."""
     if not is_bagged(estimator):
         raise ValueError(
@@ -240,24 +282,112 @@ def _refuse(estimator: Any) -> None:
             f"or a Pipeline that ends in one), got {type(estimator).__name__} without: "
             'use calibrate_on="cv"'
         )
-    why = steps_obstacle(estimator)
-    if why is not None:
-        raise _refused_steps(why)
+    reason = steps_obstacle(estimator)
+    if reason is not None:
+        raise BagsError(
+            "estimator must treat new rows as it treats those given to fit for "
+            f'calibrate_on="oob", got one in which {reason}: use calibrate_on="cv"',
+            reason,
+        )
 
 
-_FEWER_DRAWS = 'leave class_weight and sample_weight out, or use calibrate_on="cv"'
+def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
+    """Return the fitted model, and the rows as its ensemble was trained on them.
 
-_UNEQUAL = (
-    "rows were drawn by their weight or class, so some classes are out of bag for far fewer trees"
-)
+    A pipeline's transformers are fitted first, by ``fit_transform`` as in ``Pipeline.fit``: its
+    result for the training rows may differ from ``transform`` (as of a target encoder).
+    """
+    if not isinstance(estimator, Pipeline):
+        return data.fit(estimator), data.X
+    pipeline = clone(estimator)
+    name, last = pipeline.steps[-1]
+    params = data.all_fit_params()
+    if get_config()["enable_metadata_routing"]:
+        routed = process_routing(pipeline, "fit", **params)
+        last_params = routed[name].fit
+        step_params = {
+            key: params[key]
+            for step, _ in pipeline.steps[:-1]
+            for method in ("fit", "fit_transform")
+            for key in routed[step].get(method, {})
+        }
+    else:
+        prefix = f"{name}__"
+        is_last = {key: key.startswith(prefix) for key in params}
+        last_params = {key.removeprefix(prefix): params[key] for key in params if is_last[key]}
+        step_params = {key: params[key] for key in params if not is_last[key]}
+    steps: list[Any] = []
+    rows = data.X
+    if len(pipeline.steps) > 1:
+        transformers = pipeline[:-1]
+        rows = transformers.fit_transform(data.X, data.y, **step_params)
+        steps = transformers.steps
+    model, rows = _fit_ensemble(
+        last, replace(data, X=rows, fit_params=last_params, weight_param=None)
+    )
+    pipeline.steps = [*steps, (name, model)]
+    return pipeline, rows
 
-UNEQUAL = 0.25
-"""Largest difference between classes in the mean noise of out-of-bag scores, as a part of the
-variance of the scores. With coin labels on 15 real tables and class weights, the mean probability
-is by 1% lower than a plain forest's from .1 to .25, by 2% to .5, by 5% to 1 and by 10% to 2; mean
-bounds contain the class frequency as often as a plain forest's do up to .25, and from 1 on nearly
-never (``benchmarks/unequal_noise.py``). Plain forests have .00, weights of 1 and 2 have .2 to .7
-with 50 trees and .0 to .2 with 300, balanced ones of 10% up to 5."""
+
+def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
+    """Return the examples that are out of bag for some member, and warn of others."""
+    counted = np.ones(len(data), bool) if data.weight is None else data.weight > 0
+    out_of_bag = membership.counts() > 0
+    rows = np.flatnonzero(out_of_bag & counted)
+    advice = "grow more trees, or draw fewer samples for each (max_samples)"
+    if data.groups is not None:
+        advice += ', or use calibrate_on="cv", which keeps groups together'
+    if not len(rows):
+        unit = "examples" if data.groups is None else "whole groups of examples"
+        raise ValueError(f"estimator must leave {unit} out of bag, got none that is: {advice}")
+    n_of_class = np.bincount(data.codes[counted], minlength=len(data.classes))
+    n_missing = np.bincount(data.codes[counted & ~out_of_bag], minlength=len(data.classes))
+    worst = int((n_missing / np.maximum(n_of_class, 1)).argmax())
+    most_are_missing = 2 * n_missing[worst] > n_of_class[worst] > 1
+    if most_are_missing and 2 * n_missing.sum() <= n_of_class.sum():
+        # Whether an example calibrates would depend on the label, which no guarantee survives.
+        raise BagsError(
+            f"estimator must leave examples of every class out of bag, got {n_missing[worst]} of "
+            f"{n_of_class[worst]} examples of {data.classes.tolist()[worst]!r} that every tree "
+            f"saw: {NO_WEIGHTS}",
+            UNEQUAL_BAGS,
+        )
+    n_left = int(n_missing.sum())
+    if data.groups is not None and 2 * n_left > len(data):
+        raise ValueError(
+            f"estimator must leave most groups out of bag as a whole, got {n_left} of {len(data)} "
+            f"examples whose group every tree saw: {advice}"
+        )
+    if n_left:
+        warn(
+            f"{n_left} of {int(counted.sum())} examples are out of bag for no tree and do not "
+            f"calibrate: {advice}"
+        )
+    return rows
+
+
+def member_variance(
+    members: Members, X: Any, membership: Membership, index: IntArray, scores: FloatArray
+) -> float:
+    """Return the variance between the members' scores s of a row, as a share of s (1 - s).
+
+    1 where every member answers 0 or 1, as fully grown trees do; measured at some calibration
+    examples, on the members that did not see them, and pooled over rows and classes. The training
+    rows ``index`` (n,) of X have the out-of-bag scores (n,) or (n, k).
+    """
+    places = np.linspace(0, len(index) - 1, N_EXAMPLES_FOR_VARIANCE)
+    sample = np.unique(places.astype(np.intp))
+    may_score = membership.dense()[:, index[sample]].T.astype(np.float64)
+    count = may_score.sum(axis=1)
+    has_several = count > 1
+    means = scores[sample]
+    values = members.per_member(members.check(_safe_indexing(X, index[sample])))
+    if values.ndim == 3:
+        may_score, count = may_score[:, :, None], count[:, None]
+        has_several = np.repeat(has_several[:, None], values.shape[2], 1)
+    variances = (may_score * (values - means[:, None]) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
+    largest = float((means * (1 - means))[has_several].sum())
+    return float(variances[has_several].sum()) / largest if largest > 0 else 0.0
 
 
 def unequal_noise(
@@ -265,21 +395,28 @@ def unequal_noise(
 ) -> tuple[float, bool, int]:
     """Compare the noise (n,) of out-of-bag scores, (n,) or (n, k), between classes.
 
-    Returned are the largest difference between the means of two classes, as a part of the scores'
-    variance; whether it is beyond four standard errors; and the noisiest class.
+    Returns
+    -------
+    difference : float
+        The largest between the mean noise of two classes, as a part of the scores' variance.
+    is_real : bool
+        Whether it is beyond four standard errors.
+    code : int
+        The noisiest class.
     """
-    there = [code for code in np.unique(codes) if (codes == code).sum() > 1]
-    if len(there) < 2:
+    present = [code for code in np.unique(codes) if (codes == code).sum() > 1]
+    if len(present) < 2:
         return 0.0, False, 0
     # Noise is given as a share of s (1 - s), the variance of a single vote.
-    own = [noise[codes == code] for code in there]
-    each = np.array([some.mean() for some in own])
-    error = np.array([some.std() / np.sqrt(len(some)) for some in own])
-    low, high = each.argmin(), each.argmax()
-    difference = each[high] - each[low]
+    of_class = [noise[codes == code] for code in present]
+    means = np.array([part.mean() for part in of_class])
+    errors = np.array([part.std() / np.sqrt(len(part)) for part in of_class])
+    low, high = means.argmin(), means.argmax()
+    difference = means[high] - means[low]
     spread = scores.var(axis=0).mean() / (scores * (1 - scores)).mean().clip(1e-12)
     ratio = float(difference / max(spread, 1e-300))
-    return ratio, bool(difference > 4 * np.hypot(error[low], error[high])), int(there[high])
+    error = np.hypot(errors[low], errors[high])
+    return ratio, bool(difference > STANDARD_ERRORS_TO_REFUSE * error), int(present[high])
 
 
 def _check_noise(
@@ -289,135 +426,13 @@ def _check_noise(
 
     Scikit-learn draws the rows of a tree by their weights, ``class_weight`` included. A class that
     is in nearly every bag is scored by few trees: its scores spread because of the label, and the
-    calibrator takes that for what scores say of the label.
+    calibrator would take that for a relation of scores and labels.
     """
-    ratio, real, code = unequal_noise(noise, scores, codes)
-    if real and ratio > UNEQUAL:
+    difference, is_real, code = unequal_noise(noise, scores, codes)
+    if is_real and difference > MAX_NOISE_DIFFERENCE:
         raise BagsError(
             "estimator must leave examples of every class out of bag for about as many trees, got "
             f"a forest in which those of {classes.tolist()[code]!r} are left out by far fewer: "
-            f"{_FEWER_DRAWS}",
-            _UNEQUAL,
+            f"{NO_WEIGHTS}",
+            UNEQUAL_BAGS,
         )
-
-
-def _calibrating(membership: Membership, data: TrainingData) -> IntArray:
-    """Return the examples that are out of bag for some member, and warn of others."""
-    there = np.ones(len(data), bool) if data.weight is None else data.weight > 0
-    counted = membership.counts() > 0
-    kept = np.flatnonzero(counted & there)
-    more = "grow more trees, or draw fewer samples for each (max_samples)"
-    if data.groups is not None:
-        more += ', or use calibrate_on="cv", which keeps groups together'
-    if not len(kept):
-        what = "examples" if data.groups is None else "whole groups of examples"
-        raise ValueError(f"estimator must leave {what} out of bag, got none that is: {more}")
-    of_class = np.bincount(data.codes[there], minlength=len(data.classes))
-    missing = np.bincount(data.codes[there & ~counted], minlength=len(data.classes))
-    worst = int((missing / np.maximum(of_class, 1)).argmax())
-    if 2 * missing[worst] > of_class[worst] > 1 and 2 * missing.sum() <= of_class.sum():
-        # Who calibrates would depend on the label, which no guarantee survives.
-        raise BagsError(
-            f"estimator must leave examples of every class out of bag, got {missing[worst]} of "
-            f"{of_class[worst]} examples of {data.classes.tolist()[worst]!r} that every tree saw: "
-            f"{_FEWER_DRAWS}",
-            _UNEQUAL,
-        )
-    alone = int((there & ~counted).sum())
-    if data.groups is not None and 2 * alone > len(data):
-        raise ValueError(
-            f"estimator must leave most groups out of bag as a whole, got {alone} of {len(data)} "
-            f"examples whose group every tree saw: {more}"
-        )
-    if alone:
-        warn(
-            f"{alone} of {int(there.sum())} examples are out of bag for no tree and do not "
-            f"calibrate: {more}"
-        )
-    return kept
-
-
-def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
-    """Return the fitted model, and what its ensemble saw.
-
-    A pipeline's transformers are fitted first, by ``fit_transform`` as in ``Pipeline.fit``: what
-    they make of the training rows may differ from ``transform`` (as with a target encoder).
-    """
-    if not isinstance(estimator, Pipeline):
-        return data.fit(estimator), data.X
-    pipeline = clone(estimator)
-    name, last = pipeline.steps[-1]
-    params = data.all_fit_params()
-    if get_config()["enable_metadata_routing"]:
-        routed = process_routing(pipeline, "fit", **params)
-        own = routed[name].fit
-        others = {
-            key: params[key]
-            for step, _ in pipeline.steps[:-1]
-            for method in ("fit", "fit_transform")
-            for key in routed[step].get(method, {})
-        }
-    else:
-        prefix = f"{name}__"
-        own = {key.removeprefix(prefix): v for key, v in params.items() if key.startswith(prefix)}
-        others = {key: v for key, v in params.items() if not key.startswith(prefix)}
-    steps: list[Any] = []
-    seen = data.X
-    if len(pipeline.steps) > 1:
-        transformers = pipeline[:-1]
-        seen = transformers.fit_transform(data.X, data.y, **others)
-        steps = transformers.steps
-    rest = attrs.evolve(data, X=seen, fit_params=own, weight_param=None)
-    model, seen = _fit_ensemble(last, rest)
-    pipeline.steps = [*steps, (name, model)]
-    return pipeline, seen
-
-
-@stored("out-of-bag-scorer")
-@attrs.frozen(eq=False, slots=False)
-class OutOfBagScorer(EnsembleScorer):
-    """Scores new objects with chosen members of a bagged ensemble.
-
-    ``membership`` is of all training examples, of which ``kept`` (n_calibration,) are calibration
-    examples; None: all.
-    """
-
-    membership: Membership = attrs.field(validator=attrs.validators.instance_of(Membership))
-    kept: IntArray | None = attrs.field()
-    subforest: Subforest = attrs.field()
-    seed: int = attrs.field(validator=number(0, 2**32, integer=True))
-
-    def __attrs_post_init__(self) -> None:
-        super().__attrs_post_init__()
-        membership, trees = self.membership, self.answers.n_trees
-        require(len(membership) == trees, f"membership must be of {trees} trees")
-        counts = membership.counts()
-        if self.kept is not None:
-            check_array(self.kept, "kept", (None,), "i", 0, membership.n - 1)
-            check_increasing(self.kept, "kept")
-            counts = counts[self.kept]
-        require(len(counts) and counts.min() > 0, "membership must leave a tree to every example")
-        check_option(self.subforest, Subforest, "subforest")
-
-    @cached_property
-    def _typical(self) -> Membership:
-        chosen = typical(self.n_examples)
-        if self.kept is not None:
-            chosen = self.kept[chosen]
-        return Membership.from_dense(self.membership.dense()[:, chosen])
-
-    @property
-    def n_examples(self) -> int:
-        """Number of calibration examples that a score may leave out."""
-        return self.membership.n if self.kept is None else len(self.kept)
-
-    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
-        """Yield the scores of the rows of X; every sample has the same weight."""
-        rows = self._rows(X)
-        if self.subforest == "all":
-            yield SampledScores(self.answers.mean(rows), None, 1)
-            return
-        hashes = hash_rows(self.answers.table(rows))
-        left_out = draw_examples(hashes, self.seed, self.n_examples)
-        examples = left_out if self.kept is None else self.kept[left_out]
-        yield SampledScores(self.answers.mean(rows, self.membership, examples), left_out, 1)

@@ -1,0 +1,605 @@
+"""From rows to bounds, probabilities and confidence intervals: functions of arrays.
+
+`predict` scores the rows with the model of every fold (`score_rows`). `predict_scores` calibrates
+the scores of each fold (`calibrate_fold`), combines the folds (`combine_probabilities`,
+`combine_bounds`) and applies other shares of the classes in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import _num_samples
+
+from vennforest._messages import warn
+from vennforest._state import stored
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_array,
+    check_labels,
+    require,
+)
+from vennforest.calibrators import Calibrator, PooledCalibration
+from vennforest.calibrators.core.interface import has_bounds, merged
+from vennforest.calibrators.intervals import (
+    ConfidenceIntervals,
+    IntervalCurve,
+    Method,
+    interval_curves,
+    mean_intervals,
+    read_intervals,
+    seed_deviation,
+)
+from vennforest.groups import Groups, PerGroup
+from vennforest.multiprobability import Multiprobability, merge_folds
+from vennforest.prior import (
+    ShiftedPrior,
+    class_shares,
+    shift_bounds,
+    shift_intervals,
+    shift_probabilities,
+)
+from vennforest.sources import CalibrationExamples, Fold
+
+SMALLEST_FACTOR = float(np.finfo(np.float64).tiny)
+"""Smallest probability in a geometric mean."""
+
+SMALL_DEVIATION = 0.005
+"""A standard deviation between seeds that more trees need not reduce."""
+
+N_REFITS = 5
+"""Parts of the training rows, each of which calibrators are fitted again without."""
+
+Prediction = tuple[Multiprobability | None, FloatArray]
+"""Bounds, where the method has them, and probabilities (n, k)."""
+
+Known = tuple[Prediction, ConfidenceIntervals | None]
+"""Bounds and probabilities, and confidence intervals where the model gives them."""
+
+
+class Calibration(NamedTuple):
+    """The fitted calibrators of a classifier."""
+
+    of_fold: list[PerGroup[Calibrator]]
+    """One a fold."""
+    point: PerGroup[Calibrator] | None
+    """The maps from scores of all folds to probabilities; None: calibrators merge their bounds."""
+
+
+@stored("fitted-classifier")
+@dataclass(frozen=True, eq=False)
+class FittedClassifier:
+    """Fitted models with their calibration examples and calibrators.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (k,)
+        The labels, sorted.
+    folds : list of Fold
+        Models and the examples that calibrate them.
+    fold_calibrators : list of PerGroup
+        Calibrators of the scores of each fold.
+    point_calibrators : PerGroup or None
+        Maps from scores of all folds to probabilities; None: calibrators merge their bounds.
+    calibrate_on, calibrate_on_reason : str
+        The source of the calibration scores, and why it was chosen.
+    n_rows : int or None
+        Number of rows given to ``fit``; None: unknown.
+    row_groups : ndarray of shape (n_rows,) or None
+        Groups of rows that belong together.
+    groups : Groups or None
+        Groups of objects that are calibrated separately.
+    group_codes : ndarray of shape (n_rows,) or None
+        The group of each row.
+    shift : ShiftedPrior or None
+        Shares of the classes that were set.
+    """
+
+    classes: NDArray[Any]
+    folds: list[Fold]
+    fold_calibrators: list[PerGroup[Calibrator]]
+    point_calibrators: PerGroup[Calibrator] | None
+    calibrate_on: str
+    calibrate_on_reason: str
+    n_rows: int | None = None
+    row_groups: IntArray | None = None
+    groups: Groups | None = None
+    group_codes: IntArray | None = None
+    shift: ShiftedPrior | None = None
+
+    @property
+    def calibration(self) -> Calibration:
+        """The fitted calibrators."""
+        return Calibration(self.fold_calibrators, self.point_calibrators)
+
+    @property
+    def calibrators(self) -> list[Calibrator]:
+        """The calibrator of all groups together, one a fold."""
+        return [calibrators.overall for calibrators in self.fold_calibrators]
+
+    @property
+    def point_calibrator(self) -> Calibrator | None:
+        """The map of all groups together."""
+        return None if self.point_calibrators is None else self.point_calibrators.overall
+
+    @property
+    def prior(self) -> FloatArray:
+        """The class frequencies (k,) that probabilities are for."""
+        if self.shift is not None:
+            return self.shift.shares
+        examples = CalibrationExamples.of(self.folds)
+        return class_shares(examples.codes, examples.weight, len(self.classes))
+
+    def _check_state(self) -> None:
+        check_labels(self.classes, "classes")
+        n_folds, n_rows = len(self.folds), self.n_rows
+        require(n_folds > 0, "folds must be one or more")
+        require(len(self.fold_calibrators) == n_folds, "fold_calibrators must be as many as folds")
+        points = [] if self.point_calibrators is None else [self.point_calibrators]
+        for calibrators in (*self.fold_calibrators, *points):
+            require(isinstance(calibrators, PerGroup), "calibrators must be PerGroup")
+            for calibrator in (calibrators.overall, *calibrators.of_group):
+                require(isinstance(calibrator, Calibrator), "calibrators must be Calibrators")
+                same = np.array_equal(calibrator.classes_, self.classes)
+                require(same, "classes must be the same in all calibrators")
+        for fold, calibrators in zip(self.folds, self.fold_calibrators, strict=True):
+            require(isinstance(fold, Fold), "folds must be Folds")
+            fold.check_classes(len(self.classes))
+            for examples in calibrators.examples:
+                require(examples.max(initial=-1) < len(fold.codes), "examples must be of the fold")
+            if fold.rows is not None:
+                require(n_rows is not None, "n_rows must be known where folds have rows")
+                check_array(fold.rows, "rows", (len(fold.codes),), "i", 0, (n_rows or 1) - 1)
+        for name in ("row_groups", "group_codes"):
+            if getattr(self, name) is not None:
+                check_array(getattr(self, name), name, (n_rows,), "i", 0)
+        require((self.groups is None) == (self.group_codes is None), "group_codes must be of groups")
+        if self.shift is not None:
+            sound = len(self.shift.shares) == len(self.classes)
+            require(sound, "shares must be of every class")
+
+
+# --- fitting calibrators -------------------------------------------------------------------------
+
+
+def fit_calibrators(
+    calibrator: Calibrator,
+    point: Calibrator | None,
+    classes: NDArray[Any],
+    examples: Sequence[CalibrationExamples],
+    group_codes: IntArray | None,
+) -> Calibration:
+    """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all.
+
+    ``group_codes`` (n_rows,) are the groups of the rows given to ``fit``.
+    """
+
+    def fit(unfitted: Calibrator, of_fold: CalibrationExamples) -> PerGroup[Calibrator]:
+        def fit_some(index: IntArray | None) -> Calibrator:
+            some = of_fold if index is None else of_fold.select(index)
+            return clone(unfitted).fit(
+                some.scores, classes[some.codes], sample_weight=some.weight, classes=classes
+            )
+
+        return PerGroup.fit(fit_some, codes_of(of_fold.rows, group_codes))
+
+    of_fold = [fit(calibrator, part) for part in examples]
+    # One pool for the scores of all folds is better than one per fold (docs/measured.md).
+    return Calibration(
+        of_fold, None if point is None else fit(point, CalibrationExamples.concatenate(examples))
+    )
+
+
+def codes_of(rows: IntArray | None, row_codes: IntArray | None) -> IntArray | None:
+    """Return the codes of some rows, None where there are none."""
+    return None if rows is None or row_codes is None else row_codes[rows]
+
+
+# --- scores of new rows --------------------------------------------------------------------------
+
+
+class RowScores(NamedTuple):
+    """Scores of m rows by the model of a fold, each (m,) or (m, k)."""
+
+    drawn: FloatArray | None
+    """For the calibrator; by the members that did not see ``left_out``."""
+    left_out: IntArray | None
+    """The calibration example that each row's score leaves out, (m,); None: none."""
+    whole: FloatArray | None
+    """By the whole model."""
+    subforests: list[FloatArray]
+    """For the point calibrator: one set of scores, or with few trees by subforests."""
+
+
+def score_rows(
+    fitted: FittedClassifier, X: Any, *, bounds: bool = True, whole: bool = False
+) -> list[RowScores]:
+    """Return the scores of the rows of X by each fold, as far as predictions need them."""
+    has_point = fitted.point_calibrators is not None
+    scored = []
+    for fold in fitted.folds:
+        drawn, left_out = fold.draw(X) if bounds or not has_point else (None, None)
+        scores = drawn if left_out is None else None
+        if scores is None and (whole or (has_point and not fold.few_trees)):
+            scores = fold.score(X)
+        subforests: list[FloatArray] = []
+        if has_point:
+            is_one = scores is not None and not fold.few_trees
+            subforests = [scores] if is_one and scores is not None else fold.score_subforests(X)
+        scored.append(RowScores(drawn, left_out, scores, subforests))
+    return scored
+
+
+def group_codes_of(fitted: FittedClassifier, X: Any) -> IntArray | None:
+    """Return the groups of the rows of X, None without groups; warn of groups not seen."""
+    if fitted.groups is None:
+        return None
+    codes = fitted.groups.codes(X, _num_samples(X))
+    n_unseen = int((codes < 0).sum())
+    if n_unseen:
+        warn(
+            f"{n_unseen} of {len(codes)} rows are of groups without calibration examples: the "
+            "calibrator of all groups together predicts them, and nothing is guaranteed within "
+            "these groups"
+        )
+    return codes
+
+
+# --- predictions ---------------------------------------------------------------------------------
+
+
+def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction:
+    """Return the bounds and probabilities of the rows of X; without ``bounds`` less is computed."""
+    scored = score_rows(fitted, X, bounds=bounds)
+    return predict_scores(fitted, scored, group_codes_of(fitted, X))
+
+
+def predict_scores(
+    fitted: FittedClassifier, scored: Sequence[RowScores], codes: IntArray | None
+) -> Prediction:
+    """Return the bounds and probabilities of scored rows in groups ``codes`` (m,).
+
+    Each fold is calibrated, probabilities are combined, and shifted to the prior; bounds are
+    shifted fold by fold, since a mean of shifted bounds is unbiased and a shifted mean is not.
+    """
+    point = fitted.point_calibrators
+    bounds: list[Multiprobability] = []
+    probabilities: list[FloatArray] = []
+    for fold, calibrators, scores in zip(
+        fitted.folds, fitted.fold_calibrators, scored, strict=True
+    ):
+        fold_bounds, p = None, None
+        if scores.drawn is not None:
+            fold_groups = codes_of(fold.rows, fitted.row_groups)
+            fold_bounds, p = calibrate_fold(
+                calibrators, scores.drawn, scores.left_out, codes, fold_groups, len(fold.codes)
+            )
+        if point is not None:
+            p = log_mean([calibrate(point, part, codes) for part in scores.subforests])
+        if fold_bounds is not None:
+            bounds.append(fold_bounds)
+        if p is not None:
+            probabilities.append(p)
+    p = combine_probabilities(fitted.calibration, bounds, probabilities)
+    if fitted.shift is not None:
+        p = shift_probabilities(p, fitted.shift.factors)
+        bounds = [shift_bounds(part, fitted.shift.factors) for part in bounds]
+    is_merged = len(bounds) == 1 and point is None
+    if is_merged and fitted.shift is None:
+        return bounds[0], p  # which contain what they are merged to
+    if is_merged:
+        p = bounds[0].hold(p)
+    return combine_bounds(bounds, p), p
+
+
+def calibrate(
+    calibrators: PerGroup[Calibrator], scores: FloatArray, codes: IntArray | None
+) -> FloatArray:
+    """Return the probabilities (m, k) of scores (m,) or (m, k) of rows in groups (m,)."""
+    p = np.empty((len(scores), len(calibrators.overall.classes_)))
+    for rows, calibrator, _ in calibrators.parts(codes, len(scores)):
+        p[rows] = calibrator.predict_proba(scores[rows])
+    return p
+
+
+def calibrate_fold(
+    calibrators: PerGroup[Calibrator],
+    scores: FloatArray,
+    left_out: IntArray | None,
+    codes: IntArray | None,
+    example_groups: IntArray | None,
+    n_examples: int,
+) -> Prediction:
+    """Return bounds, where calibrators have them, and probabilities by the calibrators of a fold.
+
+    ``left_out`` (m,) are calibration examples, of ``n_examples``; those of one group
+    ``example_groups`` (n_examples,) are left out together.
+    """
+    if not has_bounds(calibrators.overall):
+        return None, calibrate(calibrators, scores, codes)
+    classes = calibrators.overall.classes_
+    lower, upper, p = np.empty((3, len(scores), len(classes)))
+    distributions = False
+    for rows, calibrator, examples in calibrators.parts(codes, len(scores)):
+        # A calibrator of the user's may not know of left-out examples or groups.
+        options: dict[str, IntArray] = {}
+        if left_out is not None:
+            options["left_out"] = left_out[rows]
+            groups = example_groups
+            if examples is not None:
+                index = _index_within(examples, groups, n_examples)
+                options["left_out"] = index[left_out[rows]]
+                groups = None if groups is None else groups[examples]
+            if groups is not None:
+                options["groups"] = groups
+        bounds = calibrator.predict_multiprobability(scores[rows], **options)  # type: ignore[operator]
+        lower[rows], upper[rows] = bounds.lower, bounds.upper
+        p[rows] = merged(calibrator, bounds, scores[rows])
+        distributions = bounds.distributions
+    return Multiprobability(lower, upper, classes, distributions=distributions), p
+
+
+def _index_within(examples: IntArray, groups: IntArray | None, n: int) -> IntArray:
+    """Return the place of each of n examples among some of them, -1 for others.
+
+    Others of the same group as one of them have the place of that one: who is left out takes its
+    group along.
+    """
+    index = np.full(n, -1, np.intp)
+    index[examples] = np.arange(len(examples))
+    if groups is not None and len(examples):
+        first = np.full(int(groups.max()) + 1, -1, np.intp)
+        first[groups[examples][::-1]] = np.arange(len(examples))[::-1]
+        index = np.where(index < 0, first[groups], index)
+    return index
+
+
+def combine_probabilities(
+    calibration: Calibration, bounds: list[Multiprobability], probabilities: list[FloatArray]
+) -> FloatArray:
+    """Return one probability per class, (m, k), from those of every fold.
+
+    The geometric mean with a point calibrator, else as the calibrators merge bounds
+    (`merge_folds`), or the mean of calibrators without bounds.
+    """
+    if len(probabilities) == 1:
+        return probabilities[0]
+    if calibration.point is not None:
+        return log_mean(probabilities)
+    if not bounds:
+        mean: FloatArray = np.mean(probabilities, axis=0)
+        return mean
+    merge = getattr(calibration.of_fold[0].overall, "merge", "midpoint")
+    return merge_folds(bounds, merge, probabilities)
+
+
+def combine_bounds(bounds: list[Multiprobability], p: FloatArray) -> Multiprobability | None:
+    """Return the mean of the bounds of every fold, widened where needed to contain p (m, k)."""
+    if not bounds:
+        return None
+    mean = bounds[0]
+    if len(bounds) > 1:
+        lower = np.mean([part.lower for part in bounds], axis=0)
+        upper = np.mean([part.upper for part in bounds], axis=0)
+        mean = Multiprobability(lower, upper, bounds[0].classes)
+    return mean.widen(p)
+
+
+def log_mean(probabilities: Sequence[FloatArray]) -> FloatArray:
+    """Return the normalised geometric mean of several models' probabilities (n, k).
+
+    Where models differ it lies less towards the middle than their mean, which is too cautious if
+    each is calibrated. Models that are certain of different classes leave something to each.
+    """
+    if len(probabilities) == 1:
+        return probabilities[0]
+    logs = [np.log(np.maximum(p, SMALLEST_FACTOR)) for p in probabilities]
+    means = np.exp(np.mean(logs, axis=0))
+    normalised: FloatArray = means / means.sum(axis=1, keepdims=True)
+    return normalised
+
+
+def predict_once(model: Any, X: Any) -> Prediction:
+    """Return the bounds and probabilities of a fitted classifier."""
+    return predict(model._state, X)
+
+
+def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
+    """Return the same of a classifier and its ``recalibrate`` copies, with rows scored once."""
+    states: list[FittedClassifier] = [model._state for model in models]
+    if any(fitted.folds is not states[0].folds for fitted in states):
+        raise ValueError("models must share their estimators, got models that were fitted apart")
+    codes = group_codes_of(states[0], X)
+    # The scores for a point calibrator serve all.
+    with_point = [fitted for fitted in states if fitted.point_calibrators is not None]
+    scored = score_rows((with_point or states)[0], X)
+    return [predict_scores(fitted, scored, codes) for fitted in states]
+
+
+# --- confidence intervals ------------------------------------------------------------------------
+
+Curves = PerGroup[list[IntervalCurve]]
+
+_CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictionary()
+"""Interval curves of models in use, by their first calibrator, level and method."""
+
+
+def predict_confidence(
+    fitted: FittedClassifier,
+    X: Any,
+    level: float = 0.95,
+    method: Method = "likelihood-ratio",
+    bounds: bool = True,
+) -> tuple[Prediction, ConfidenceIntervals]:
+    """Return bounds, probabilities and confidence intervals, every row scored once.
+
+    Over folds intervals are the means of those at the scores by each model, all read from the
+    examples of all folds, as the probability is the mean of one map's values at those scores.
+    """
+    if method == "exact" and len(fitted.folds) != 1:
+        raise InputError(
+            "ensemble must be False for exact confidence intervals, which need one model for all "
+            f"scores, got {len(fitted.folds)} models: use method='likelihood-ratio'"
+        )
+    codes = group_codes_of(fitted, X)
+    scored = score_rows(fitted, X, bounds=bounds, whole=True)
+    prediction = predict_scores(fitted, scored, codes)
+    return prediction, intervals_at(fitted, scored, codes, level, method).widen(prediction[1])
+
+
+def intervals_at(
+    fitted: FittedClassifier,
+    scored: Sequence[RowScores],
+    codes: IntArray | None,
+    level: float,
+    method: Method = "likelihood-ratio",
+) -> ConfidenceIntervals:
+    """Return the intervals of scored rows, not yet widened to contain the probability."""
+    cache = _CURVES.setdefault(fitted.calibrators[0], {})
+    if (level, method) not in cache:
+        cache[level, method] = interval_curves_of(fitted, level, method)
+    curves = cache[level, method]
+    of_fold = []
+    for scores in scored:
+        assert scores.whole is not None
+        n = len(scores.whole)
+        lower, upper = np.empty((2, n, len(fitted.classes)))
+        for rows, some_curves, _ in curves.parts(codes, n):
+            part = read_intervals(some_curves, scores.whole[rows], fitted.classes, level)
+            lower[rows], upper[rows] = part.lower, part.upper
+        of_fold.append(ConfidenceIntervals(lower, upper, fitted.classes, float(level)))
+    intervals = mean_intervals(of_fold)
+    if fitted.shift is None:
+        return intervals
+    lower, upper = shift_intervals(intervals.lower, intervals.upper, fitted.shift.factors)
+    return replace(intervals, lower=lower, upper=upper)
+
+
+def interval_curves_of(
+    fitted: FittedClassifier, level: float, method: Method = "likelihood-ratio"
+) -> Curves:
+    """Return the curves of the calibration examples of all folds, and of each large group."""
+    examples = CalibrationExamples.of(fitted.folds)
+    noise = fitted.folds[0].noise if len(fitted.folds) == 1 else None
+
+    def curves(index: IntArray | None) -> list[IntervalCurve]:
+        some = examples if index is None else examples.select(index)
+        return interval_curves(
+            some.scores,
+            some.codes,
+            len(fitted.classes),
+            level,
+            method,
+            weight=some.weight,
+            groups=codes_of(some.rows, fitted.row_groups),
+            noise=noise if noise is None or index is None else noise[index],
+        )
+
+    return PerGroup.fit(curves, codes_of(examples.rows, fitted.group_codes))
+
+
+def predict_known(model: Any, X: Any, level: float = 0.95) -> Known:
+    """Return the bounds, probabilities and confidence intervals of a fitted classifier."""
+    return predict_confidence(model._state, X, level)
+
+
+def seed_sentence(fitted: FittedClassifier) -> str:
+    """Return how far another random state would move probabilities, "" where it is unknown."""
+    fold, point = fitted.folds[0], fitted.point_calibrator
+    n_trees = fold.n_trees
+    if len(fitted.folds) > 1 or n_trees is None or fold.seed_noise is None or point is None:
+        return ""
+    deviation = seed_deviation(point.predict_proba, fold.scores, fold.seed_noise)
+    start = f"Another forest of {n_trees:,} trees would move a probability by about"
+    if deviation < SMALL_DEVIATION:
+        return f"{start} ±{deviation:.4f}."
+    half = deviation / 2
+    return f"{start} ±{deviation:.3f}; {4 * n_trees:,} trees would make that ±{half:.3f}."
+
+
+# --- calibration examples ------------------------------------------------------------------------
+
+
+def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
+    """Return the probabilities that the maps give to their calibration examples, (n, k).
+
+    Fold after fold, for the shares of the classes among the examples.
+    """
+    return np.concatenate(
+        [
+            calibrate(
+                fitted.point_calibrators or calibrators,
+                fold.scores,
+                codes_of(fold.rows, fitted.group_codes),
+            )
+            for fold, calibrators in zip(fitted.folds, fitted.fold_calibrators, strict=True)
+        ]
+    )
+
+
+def predict_training_rows(fitted: FittedClassifier) -> Prediction:
+    """Return bounds and probabilities of the n rows given to ``fit``, each without its own label.
+
+    A row has its calibration score, by a model that did not see it. Calibrators are fitted again
+    without each of five parts of the rows, and calibrate the rows of that part; groups stay whole.
+    Several scores of one row are averaged after calibration. NaN for rows that calibrate nothing.
+    """
+    if fitted.calibrate_on == "training":
+        raise AttributeError(
+            'a model with calibrate_on="training" has seen every row: it predicts no training '
+            'row honestly; use calibrate_on="oob" or "cv"'
+        )
+    examples = [CalibrationExamples.of([fold]) for fold in fitted.folds]
+    rows = CalibrationExamples.concatenate(examples).rows
+    if fitted.n_rows is None or rows is None:
+        raise AttributeError(
+            "this model does not know which of the rows given to fit its calibration examples "
+            "are: its source does not say (Fold.rows)"
+        )
+    part_of_row = _parts_of_rows(rows, fitted.row_groups, fitted.n_rows)
+    k, has_point = len(fitted.classes), fitted.point_calibrators is not None
+    total, count = np.zeros((3, fitted.n_rows, k)), np.zeros(fitted.n_rows)
+    for part in range(part_of_row.max() + 1):
+        is_held = [part_of_row[fold.rows] == part for fold in examples]
+        rest = [fold.select(~held) for fold, held in zip(examples, is_held, strict=True)]
+        if not all(len(fold.codes) for fold in rest):
+            continue
+        calibration = fit_calibrators(
+            fitted.calibrators[0], fitted.point_calibrator, fitted.classes, rest, fitted.group_codes
+        )
+        for fold, held, calibrators in zip(examples, is_held, calibration.of_fold, strict=True):
+            some = fold.select(held)
+            codes = codes_of(some.rows, fitted.group_codes)
+            bounds, p = calibrate_fold(calibrators, some.scores, None, codes, None, 0)
+            if calibration.point is not None:
+                p = calibrate(calibration.point, some.scores, codes)
+            values = [p, p, p] if bounds is None else [p, bounds.lower, bounds.upper]
+            np.add.at(total, (slice(None), some.rows), values)
+            np.add.at(count, some.rows, 1)
+    with np.errstate(invalid="ignore"):
+        p, lower, upper = total / count[:, None]
+    bounds = None
+    if has_bounds(fitted.calibrators[0]):
+        bounds = Multiprobability(lower, upper, fitted.classes)
+    if fitted.shift is not None:
+        p = shift_probabilities(p, fitted.shift.factors)
+        bounds = None if bounds is None else shift_bounds(bounds, fitted.shift.factors)
+    is_merged = len(fitted.folds) == 1 and not has_point and fitted.shift is None
+    return (bounds if bounds is None or is_merged else bounds.widen(p)), p
+
+
+def _parts_of_rows(rows: IntArray, row_groups: IntArray | None, n_rows: int) -> IntArray:
+    """Return the part (n_rows,) in which each row is predicted; it depends on no label."""
+    units = np.arange(n_rows) if row_groups is None else row_groups
+    used = np.unique(units[rows])
+    number = np.searchsorted(used, units).clip(max=len(used) - 1)
+    part: IntArray = np.random.RandomState(0).permutation(len(used))[number] % N_REFITS
+    return part

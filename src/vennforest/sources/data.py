@@ -1,0 +1,432 @@
+"""What sources are given and what they return: training data, folds, the steps of pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, check_consistent_length, column_or_1d
+
+from vennforest._state import stored
+from vennforest._validation import CodeArray, FloatArray, InputError, IntArray, check_array, require
+from vennforest.forest import leaves_rows_out
+
+MISSING_CELLS = ("None", "nan", "NaT", "<NA>")
+"""What Python prints of missing cells."""
+
+Scores = tuple[FloatArray, IntArray | None]
+"""Scores (m,) or (m, k) of new objects, and which example (m,) each leaves out, None: none."""
+
+
+@stored("fold")
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A fitted model and the examples that calibrate it.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted.
+    scores : ndarray of shape (n,) or (n, k)
+        Calibration scores: of the second of two classes, or a column per class.
+    codes : ndarray of shape (n,)
+        Index of each calibration example's class.
+    weight : ndarray of shape (n,) or None
+        Weights, above zero; None where all are 1.
+    rows : ndarray of shape (n,) or None
+        Which rows given to ``fit`` the calibration examples are; None: unknown.
+    classes : ndarray of shape (k,) or None
+        All labels, sorted, where the model may lack some; None: those of the model.
+    """
+
+    model: Any
+    scores: FloatArray
+    codes: CodeArray
+    weight: FloatArray | None = None
+    rows: IntArray | None = None
+    classes: NDArray[Any] | None = None
+
+    @property
+    def noise(self) -> FloatArray | None:
+        """Variance of the calibration scores s around those by the whole model, over s (1 - s)."""
+        return None
+
+    @property
+    def seed_noise(self) -> float | None:
+        """Variance of a new object's score s between random states, over s (1 - s)."""
+        return None
+
+    @property
+    def n_trees(self) -> int | None:
+        """Number of members that score new objects; None: they are not told apart."""
+        return None
+
+    @property
+    def few_trees(self) -> bool:
+        """Whether scores of subforests make the probability: see `score_subforests`."""
+        return False
+
+    def score(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X by the whole model, (m,) or (m, k)."""
+        classes = self.model.classes_ if self.classes is None else self.classes
+        return model_scores(self.model, X, np.asarray(classes))
+
+    def draw(self, X: Any) -> Scores:
+        """Return scores for bounds, and which calibration example each leaves out."""
+        return self.score(X), None
+
+    def score_subforests(self, X: Any) -> list[FloatArray]:
+        """Return the scores whose probabilities are averaged: one set of them by default."""
+        return [self.score(X)]
+
+    def _check_state(self) -> None:
+        require(hasattr(self.model, "fit"), "model must be a classifier")
+        n = len(self.codes)
+        require(n > 0, "codes must be of one example or more")
+        check_array(self.codes, "codes", (n,), "iu", 0)
+        check_array(self.scores, "scores", (n, None)[: np.ndim(self.scores)])
+        if self.weight is not None:
+            check_array(self.weight, "weight", (n,), low=0)
+            require((self.weight > 0).all(), "weight must be above zero")
+        if self.rows is not None:
+            check_array(self.rows, "rows", (n,), "i", 0)
+
+    def check_classes(self, k: int) -> None:
+        """Raise a ValueError unless scores and codes are of k classes and of one example or more.
+
+        A fold may come from a source of the user's.
+        """
+        self._check_state()
+        check_array(self.codes, "codes", self.codes.shape, "iu", 0, k - 1)
+        n_columns = 1 if self.scores.ndim == 1 else self.scores.shape[1]
+        require(n_columns in ((1, 2) if k == 2 else (k,)), f"scores must be of {k} classes")
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationExamples:
+    """The calibration examples of several folds, one after another; no weight where all are 1."""
+
+    scores: FloatArray
+    codes: IntArray
+    weight: FloatArray | None
+    rows: IntArray | None
+
+    @classmethod
+    def of(cls, folds: Sequence[Fold]) -> CalibrationExamples:
+        """Return the examples of some folds."""
+        parts = [cls(f.scores, f.codes.astype(np.intp), f.weight, f.rows) for f in folds]
+        return cls.concatenate(parts)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[CalibrationExamples]) -> CalibrationExamples:
+        """Return the examples of all parts, one after another."""
+        if len(parts) == 1:
+            return parts[0]
+        weight = None
+        if any(part.weight is not None for part in parts):
+            ones = [np.ones(len(p.codes)) if p.weight is None else p.weight for p in parts]
+            weight = np.concatenate(ones)
+        rows = [part.rows for part in parts if part.rows is not None]
+        return cls(
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.codes for part in parts]),
+            weight,
+            np.concatenate(rows) if len(rows) == len(parts) else None,
+        )
+
+    def select(self, index: NDArray[Any]) -> CalibrationExamples:
+        """Return some of the examples."""
+        weight = None if self.weight is None else self.weight[index]
+        rows = None if self.rows is None else self.rows[index]
+        return CalibrationExamples(self.scores[index], self.codes[index], weight, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """What ``fit`` was given, checked.
+
+    Attributes
+    ----------
+    X : array-like of shape (n, d)
+        As it was given.
+    y : ndarray of shape (n,)
+        Labels as they were given: the model learns them, not their codes.
+    codes : ndarray of shape (n,)
+        Index of each label in ``classes``.
+    classes : ndarray of shape (k,)
+        The labels, sorted.
+    weight : ndarray of shape (n,) or None
+        Weights; None where all are 1.
+    fit_params : mapping
+        Further arguments of the model's ``fit``; values of length n go with the rows.
+    weight_param : str or None
+        The name under which the model's ``fit`` takes weights; None: it does not.
+    split_params : mapping
+        What a splitter is given besides X and y, such as ``groups``; of all rows.
+    row_numbers : ndarray of shape (n,) or None
+        Which of the rows given to ``fit`` these are; None: all of them, in their order.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    codes: CodeArray
+    classes: NDArray[Any]
+    weight: FloatArray | None = None
+    fit_params: Mapping[str, Any] = field(default_factory=dict)
+    weight_param: str | None = None
+    split_params: Mapping[str, Any] = field(default_factory=dict)
+    row_numbers: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def groups(self) -> IntArray | None:
+        """Each row's group, numbered from 0; None where no groups were given."""
+        labels = self.split_params.get("groups")
+        if labels is None:
+            return None
+        groups = column_or_1d(labels)
+        check_consistent_length(self.codes, groups)
+        if groups.dtype.kind in "fmMO":
+            cells = groups.astype(object).tolist()
+            n_missing = sum(not isinstance(c, str) and str(c) in MISSING_CELLS for c in cells)
+            if n_missing:
+                raise InputError(
+                    f"groups must name a group for every row, got {n_missing} that are missing: "
+                    "give these rows a group each"
+                )
+        if groups.dtype.kind == "O":
+            groups = groups.astype(str)
+        codes: IntArray = np.unique(groups, return_inverse=True)[1]
+        return codes
+
+    def rows(self, index: IntArray) -> TrainingData:
+        """Return some of the rows."""
+
+        def of_rows(params: Mapping[str, Any]) -> dict[str, Any]:
+            return {
+                name: _safe_indexing(value, index) if _has_rows(value, len(self)) else value
+                for name, value in params.items()
+            }
+
+        weight = None if self.weight is None else self.weight[index]
+        if weight is not None and (weight == 1).all():
+            weight = None
+        return TrainingData(
+            _safe_indexing(self.X, index),
+            self.y[index],
+            self.codes[index],
+            self.classes,
+            weight,
+            of_rows(self.fit_params),
+            self.weight_param,
+            of_rows(self.split_params),
+            index if self.row_numbers is None else self.row_numbers[index],
+        )
+
+    def with_positive_weight(self) -> TrainingData:
+        """Return the rows without those of weight zero, which count as absent."""
+        if self.weight is None or (self.weight > 0).all():
+            return self
+        return self.rows(np.flatnonzero(self.weight > 0))
+
+    def fit(self, estimator: Any) -> Any:
+        """Fit a clone of the estimator and return it."""
+        model = clone(estimator)
+        model.fit(self.X, self.y, **self.all_fit_params())
+        return model
+
+    def all_fit_params(self) -> dict[str, Any]:
+        """Return the keyword arguments of the model's ``fit``, weights included."""
+        params = dict(self.fit_params)
+        if self.weight is not None and self.weight_param is not None:
+            params[self.weight_param] = self.weight
+        return params
+
+    def fold(self, model: Any, scores: FloatArray | None = None) -> Fold:
+        """Return the fold of a fitted model that these rows calibrate, by default by its scores."""
+        if scores is None:
+            scores = model_scores(model, self.X, self.classes)
+        return Fold(model, scores, self.codes, self.weight, self.all_row_numbers(), self.classes)
+
+    def all_row_numbers(self) -> IntArray:
+        """Return which of the rows given to ``fit`` these are, (n,)."""
+        return np.arange(len(self)) if self.row_numbers is None else self.row_numbers
+
+
+def _has_rows(value: Any, n: int) -> bool:
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return len(shape) > 0 and shape[0] == n
+    return isinstance(value, list | tuple) and len(value) == n
+
+
+def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
+    """Return a fitted classifier's probabilities or decision values of the rows of X (n, d).
+
+    Parameters
+    ----------
+    model : classifier
+        With ``predict_proba`` or ``decision_function``.
+    X : array-like of shape (n, d)
+        Rows.
+    classes : ndarray of shape (k,)
+        All labels, sorted. A class that the model does not know has probability 0, or a decision
+        value equal to the smallest of its row.
+
+    Returns
+    -------
+    ndarray of shape (n,) or (n, k)
+        Scores of the second of two classes, else a column per class.
+
+    Raises
+    ------
+    TypeError
+        If the model has neither ``predict_proba`` nor ``decision_function``.
+    ValueError
+        If its scores are not one per class, or of other labels.
+    """
+    known = np.asarray(model.classes_) if hasattr(model, "classes_") else classes
+    if hasattr(model, "predict_proba"):
+        scores = np.asarray(model.predict_proba(X), dtype=np.float64)
+        missing = np.zeros(len(scores))
+    elif hasattr(model, "decision_function"):
+        scores = np.asarray(model.decision_function(X), dtype=np.float64)
+        if scores.ndim == 1:
+            scores = np.column_stack([-scores, scores])[:, -len(known) :]
+        elif getattr(model, "decision_function_shape", "ovr") == "ovo" and len(known) > 2:
+            raise ValueError(
+                "estimator must have one decision value per class, got one for each pair: "
+                'use decision_function_shape="ovr"'
+            )
+        missing = scores.min(axis=1)
+    else:
+        raise TypeError(
+            f"estimator must have predict_proba or decision_function, got {type(model).__name__}"
+        )
+    n_rows = _num_samples(X)
+    if scores.shape != (n_rows, len(known)):
+        raise InputError(
+            f"estimator must give scores of shape ({n_rows}, {len(known)}), a column for each of "
+            f"classes_, got {scores.shape}"
+        )
+    if not np.array_equal(known, classes):
+        column = {label: j for j, label in enumerate(known.tolist())}
+        if unknown := [label for label in known.tolist() if label not in classes.tolist()]:
+            raise InputError(
+                f"estimator must keep the labels of y in classes_, got {unknown[0]!r}, which is "
+                "none: return scores of the labels given to fit"
+            )
+        scores = np.column_stack(
+            [scores[:, column[c]] if c in column else missing for c in classes.tolist()]
+        )
+    return np.ascontiguousarray(scores[:, 1] if len(classes) == 2 else scores)
+
+
+def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
+    """Return a clone whose unset ``random_state`` parameters, nested ones too, are drawn."""
+    model = clone(estimator)
+    if isinstance(model, FrozenEstimator) or not isinstance(model, BaseEstimator):
+        return model
+    unset = [
+        name
+        for name, value in sorted(model.get_params(deep=True).items())
+        if (name == "random_state" or name.endswith("__random_state")) and value is None
+    ]
+    return model.set_params(**{name: int(random_state.randint(2**31 - 1)) for name in unset})
+
+
+# --- the steps of pipelines ----------------------------------------------------------------------
+
+
+def split_pipeline(model: Any) -> tuple[list[Any], Any]:
+    """Return the transformers of a model, and its last step.
+
+    Those of nested pipelines at the end are included; a model that is no pipeline has none.
+    """
+    steps: list[Any] = []
+    while isinstance(model, Pipeline) and model.steps:
+        steps += [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
+        model = model.steps[-1][1]
+    return steps, model
+
+
+def transformers_of(model: Any) -> list[Any]:
+    """Return the transformers before the last step of a model."""
+    return split_pipeline(model)[0]
+
+
+def last_step(model: Any) -> Any:
+    """Return the classifier at the end of a pipeline, or the model itself."""
+    return split_pipeline(model)[1]
+
+
+def transform_rows(model: Any, X: Any) -> Any:
+    """Return the rows of X as the last step of a fitted model sees them.
+
+    ``Pipeline.transform`` refuses a pipeline that ends in a transformer without fitted attributes.
+    """
+    for step in transformers_of(model):
+        X = step.transform(X)
+    return X
+
+
+def is_bagged(estimator: Any) -> bool:
+    """Tell whether examples will be out of bag for some members of the estimator's ensemble."""
+    return leaves_rows_out(last_step(estimator))
+
+
+def parts_of(estimator: Any) -> Iterator[Any]:
+    """Yield an estimator and every estimator among its parameters, at any depth."""
+    visited: set[int] = set()
+    waiting = [estimator]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in visited or isinstance(part, type):
+            continue
+        visited.add(id(part))
+        if isinstance(part, list | tuple):
+            waiting.extend(part)
+        elif isinstance(part, Mapping):
+            waiting.extend(part.values())
+        elif hasattr(part, "get_params"):
+            yield part
+            waiting.extend(part.get_params(deep=False).values())
+
+
+def feature_importances(model: Any) -> FloatArray:
+    """Return a fitted estimator's importance of each of its columns, shape (d,).
+
+    Where a step before the last tells which column each of its outputs comes from (``sources_``,
+    as of `vennforest.tables.TableEncoder`) those of the outputs are summed.
+    """
+    steps, last = split_pipeline(model)
+    if not hasattr(last, "feature_importances_"):
+        raise AttributeError(
+            f"{type(last).__name__} has no feature_importances_: "
+            "sklearn.inspection.permutation_importance works with every classifier"
+        )
+    importances: FloatArray = np.asarray(last.feature_importances_, dtype=np.float64)
+    if not steps:
+        return importances
+    columns = getattr(model, "feature_names_in_", None)
+    names = getattr(steps[-1], "feature_names_in_", None)
+    is_encoder = hasattr(steps[-1], "sources_")
+    if not is_encoder or columns is None or names is None or list(names) != list(columns):
+        raise AttributeError(
+            "the importances of a pipeline's last step are of the features that its steps make: "
+            "see estimator_[-1].feature_importances_, or use "
+            "sklearn.inspection.permutation_importance"
+        )
+    index = {name: j for j, name in enumerate(columns.tolist())}
+    summed: FloatArray = np.zeros(len(columns))
+    np.add.at(summed, [index[name] for name in steps[-1].sources_], importances)
+    return summed
