@@ -229,9 +229,13 @@ def _parquet(paths: Sequence[Path]) -> dataset.Dataset:
         if not _first_bytes(path).startswith(PARQUET):
             raise InputError(f"tables of several files must be Parquet, which {path} is not")
     names = [str(path) for path in paths]
-    schemas = [parquet.read_schema(name) for name in names]
-    for name, schema in zip(names, schemas, strict=True):
-        _refuse_duplicates(name, schema.names)
+    schemas = []
+    for name in names:
+        try:
+            schemas.append(parquet.read_schema(name))
+        except pa.ArrowException as error:
+            raise InputError(f"{name} cannot be read: {one_line(error)}") from error
+        _refuse_duplicates(name, schemas[-1].names)
     fields = list(schemas[0])
     for name, schema in zip(names[1:], schemas[1:], strict=True):
         for i, field in enumerate(fields):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, InputError
 from vennforest.counts import ScoreCounts, ScoreGrid
-from vennforest.tables.cells import Column, number, row_name, shown_cell
+from vennforest.tables.cells import Column, as_floats, number, row_name, shown_cell
 from vennforest.tables.read import find_name
 from vennforest.tables.stream import TableFile
 from vennforest.tables.target import MAX_CLASSES
@@ -63,8 +63,11 @@ def read_weights(cells: pd.Series[Any], name: str, place: Callable[[int], str]) 
 def score_numbers(cells: pd.Series[Any], name: str) -> tuple[FloatArray, Callable[[int], Any]]:
     """Return numbers, NaN where a cell is none, and what gives the cell at a place."""
     array = Column(cells, name).array
-    values = np.array([np.nan if c is None or number(c) is None else number(c)
-                       for c in array.to_pylist()], dtype=np.float64)  # fmt: skip
+    try:
+        values = np.asarray(as_floats(array, name, ""), np.float64)
+    except InputError:
+        numbers = [number(cell) for cell in array.to_pylist()]
+        values = np.array([np.nan if one is None else one for one in numbers], dtype=np.float64)
     return values, lambda at: array[at].as_py()
 
 
