@@ -42,7 +42,7 @@ from vennforest import (
 from vennforest._messages import InputError
 from vennforest.calibrators.core.interface import METHODS
 from vennforest.persistence import read_header
-from vennforest.persistence.forests import pack_forest, unpack_forest
+from vennforest.persistence.forests import pack_forest
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning", "ignore:.*converge")
 
@@ -183,12 +183,14 @@ def test_a_monitor_goes_on_where_it_was(tmp_path):
     assert loaded.evidence_ == monitor.evidence_ and loaded.n_seen_ == 100
 
 
-@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
+@pytest.mark.parametrize(
+    "kind", [RandomForestClassifier, ExtraTreesClassifier, MixedForestClassifier]
+)
 def test_packed_trees_are_the_same(kind):
     X, y = IRIS[0].copy(), IRIS[1]
     X[::5, 1] = np.nan
     model = kind(7, random_state=1).fit(X, y)
-    again = unpack_forest(**pack_forest(model))
+    again = pack_forest(model).forest()
     for tree, other in zip(model.estimators_, again.estimators_, strict=True):
         assert vars(tree).keys() == vars(other).keys() and tree.random_state == other.random_state
         state, other_state = tree.tree_.__getstate__(), other.tree_.__getstate__()
