@@ -132,7 +132,12 @@ def is_own_type(value: Any) -> bool:
     return (
         isinstance(value, type)
         and value.__module__.startswith("vennforest.")
-        and (hasattr(value, "_check_state") or attrs.has(value) or issubclass(value, BaseEstimator))
+        and (
+            hasattr(value, "_check_state")
+            or hasattr(value, "from_state")
+            or attrs.has(value)
+            or issubclass(value, BaseEstimator)
+        )
     )
 
 
