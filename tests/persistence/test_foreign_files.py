@@ -31,7 +31,7 @@ from vennforest.persistence.archive import FORMAT  # noqa: E402
 from vennforest.persistence.forests import pack_forest  # noqa: E402
 
 X, Y = load_breast_cancer(return_X_y=True)
-X, Y = X[::3], Y[::3]
+X, Y = X[::5], Y[::5]
 
 
 @pytest.fixture
