@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from scipy.special import logit
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError, IntArray

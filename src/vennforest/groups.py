@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
-from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -44,7 +43,6 @@ def check_by(by: Any) -> None:
         )
 
 
-@stored("groups")
 @dataclass(frozen=True, eq=False)
 class Groups:
     """The groups of the rows given to ``fit``.
@@ -117,7 +115,6 @@ class Groups:
         require(len(self) > 0, "labels must name a group")
 
 
-@stored("per-group")
 @dataclass(frozen=True, eq=False)
 class PerGroup(Generic[Fitted]):
     """Something fitted to all calibration examples, and to those of each large group.

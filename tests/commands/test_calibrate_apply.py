@@ -209,7 +209,6 @@ ERRORS = [
     ("s,y\n0.1,a\n0.2,a\n", [], "the target 'y' has only one class, 'a'"),
     ("s,y\n0.1,\n0.2,\n", [], "the target 'y' is missing in every row"),
     ("s,y\n0.1,a\n1.2,b\n", ["--method", "beta"], "scores must be in [0, 1]"),
-    ("s,y\n0.1,a\n1.2,b\n", ["--grid", "score"], "the range of the grid, got 1.2"),
     ("s,y\n0.1,a\n0.2,b\n", ["--grid", "fine"], "grid must be one of"),
     ("s,y\n0.1,a\n0.2,b\n", ["--method", "best"], "--method must be one of"),
     ("s,y\n0.1,a\n0.2,b\n", ["--weight", "u"], "there is no column 'u'"),

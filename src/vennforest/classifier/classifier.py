@@ -18,7 +18,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import warn
-from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -72,7 +71,6 @@ def _gives_bounds(model: CalibratedClassifier) -> bool:
     return True
 
 
-@stored("calibrated-classifier")
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
@@ -497,22 +495,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether ``fit`` has been called."""
         return "_fitted" in self.__dict__
-
-    def to_state(self) -> dict[str, Any]:
-        """Return the parameters and what fitting made of them, None before ``fit``."""
-        return {
-            "parameters": self.get_params(deep=False),
-            "fitted": self._fitted if self.__sklearn_is_fitted__() else None,
-        }
-
-    @classmethod
-    def from_state(cls, *, parameters: dict[str, Any], fitted: FittedClassifier | None) -> Self:
-        """Return the classifier of a state."""
-        model = cls(**parameters)
-        if fitted is not None:
-            model._fitted = fitted
-            model._check_state()
-        return model
 
     def _check_state(self) -> None:
         """Raise a ValueError for a state that ``fit`` does not leave."""

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
     KFold,
@@ -232,9 +231,7 @@ def fit_folds(
         if isinstance(source, str):
             source = make_source(model, name)
         return list(
-            source.folds(
-                estimator, data, seed=seed, random_state=split_state, n_jobs=model.n_jobs
-            )
+            source.folds(estimator, data, seed=seed, random_state=split_state, n_jobs=model.n_jobs)
         )
 
     if model.calibrate_on == "auto" and name == "oob":

@@ -18,7 +18,6 @@ from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
 from vennforest._messages import warn
-from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -27,7 +26,7 @@ from vennforest._validation import (
     check_labels,
     require,
 )
-from vennforest.calibrators import Calibrator, PooledCalibration
+from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import has_bounds, merged
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
@@ -74,7 +73,6 @@ class Calibration(NamedTuple):
     """The maps from scores of all folds to probabilities; None: calibrators merge their bounds."""
 
 
-@stored("fitted-classifier")
 @dataclass(frozen=True, eq=False)
 class FittedClassifier:
     """Fitted models with their calibration examples and calibrators.
@@ -161,7 +159,9 @@ class FittedClassifier:
         for name in ("row_groups", "group_codes"):
             if getattr(self, name) is not None:
                 check_array(getattr(self, name), name, (n_rows,), "i", 0)
-        require((self.groups is None) == (self.group_codes is None), "group_codes must be of groups")
+        require(
+            (self.groups is None) == (self.group_codes is None), "group_codes must be of groups"
+        )
         if self.shift is not None:
             sound = len(self.shift.shares) == len(self.classes)
             require(sound, "shares must be of every class")

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 
-from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     IntArray,
@@ -107,7 +106,6 @@ def bags_of(crews: Sequence[Crew], n_partitions: int) -> Membership:
     return Membership.from_dense(np.repeat(may_score, [crew.n_trees for crew in crews], axis=0))
 
 
-@stored("partition-fold")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PartitionFold(Fold):
     """A forest with trees of single partitions, and scores by the trees of other partitions.

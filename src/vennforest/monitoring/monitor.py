@@ -36,6 +36,7 @@ from vennforest.monitoring.evidence import (
     log_start,
     n_copies,
 )
+from vennforest.monitoring.known_rows import KnownRows, are_known
 from vennforest.monitoring.progress import NO_ROWS, SEEDS, Progress, RecentRows
 from vennforest.monitoring.scoring import (
     Scored,
@@ -43,7 +44,6 @@ from vennforest.monitoring.scoring import (
     stream_scores,
 )
 from vennforest.monitoring.stream import check_times, label_codes, score_columns
-from vennforest.monitoring.known_rows import KnownRows, are_known
 from vennforest.sources.row_hashes import HashArray, hash_rows
 
 LEAST = 40

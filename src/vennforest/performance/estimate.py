@@ -83,6 +83,7 @@ UNDEFINED = {
 }
 """Why a measure cannot be estimated."""
 
+
 @dataclass(frozen=True, eq=False)
 class PerformanceEstimate:
     """Expected measures of predictions, with prediction intervals.

@@ -14,7 +14,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, column_or_1d
 
-from vennforest._state import stored
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray, check_array, require
 from vennforest.forest import leaves_rows_out
 
@@ -25,7 +24,6 @@ Scores = tuple[FloatArray, IntArray | None]
 """Scores (m,) or (m, k) of new objects, and which example (m,) each leaves out, None: none."""
 
 
-@stored("fold")
 @dataclass(frozen=True, eq=False)
 class Fold:
     """A fitted model and the examples that calibrate it.

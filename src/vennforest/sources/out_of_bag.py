@@ -17,7 +17,6 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import warn
-from vennforest._state import stored
 from vennforest._validation import (
     CodeArray,
     FloatArray,
@@ -77,7 +76,6 @@ UNEQUAL_BAGS = (
 )
 
 
-@stored("out-of-bag-fold")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OutOfBagFold(Fold):
     """A fitted ensemble, maybe behind transformers, with out-of-bag calibration scores.
