@@ -19,6 +19,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from vennforest.classifier.fitted import predict, predict_once, predict_together
 
 from oracles import prior as oracle
 from support.cases import draw_scores
@@ -26,7 +27,6 @@ from vennforest import CalibratedClassifier, IsotonicCalibration, Venn, VennAber
 from vennforest import prior as prior_module
 from vennforest._messages import InputError
 from vennforest.calibrators import METHODS, Calibrator
-from vennforest.classifier.fitted import predict, predict_once, predict_together
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
     class_shares,

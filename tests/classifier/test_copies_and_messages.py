@@ -23,7 +23,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling, Venn, VennAbers
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.classifier.fitted import Once, predict_together
+from vennforest.classifier.prediction import predict_together
 from vennforest.sources import Holdout
 
 
@@ -84,10 +84,8 @@ def test_the_merge_of_an_instance_holds_unless_another_is_asked_for():
     for method, merge, expected in (
         (VennAbers("log"), "auto", "log"),
         (VennAbers("log"), "brier", "brier"),
-        ("venn-abers", "smooth", "smooth"),
         ("venn", "auto", "midpoint"),
         (Venn(merge="brier"), "auto", "brier"),
-        ("venn", "smooth", "smooth"),
     ):
         model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=2).fit(X, y)
         assert [one.merge for one in model.calibrators_] == [expected] * 2
@@ -189,23 +187,6 @@ def test_recalibrating_is_fitting_with_another_method():
 # --- scores of any scale ---------------------------------------------------------------------
 
 
-def test_many_draws_are_kept_only_where_they_are_asked_for_twice():
-    class Scorer:
-        partial = True
-        asked = 0
-
-        def sampled_scores(self, X):
-            self.asked += 1
-            yield from X
-
-    kept, passed = Scorer(), Scorer()
-    for scorer, once in ((kept, Once(kept)), (passed, Once(passed, draws=False))):
-        assert list(once.sampled_scores([1, 2])) == list(once.sampled_scores([1, 2])) == [1, 2]
-        assert isinstance(once.sampled_scores([1, 2]), list) == (scorer is kept)
-    assert kept.asked == 1
-    assert passed.asked == 2  # the third was not read
-
-
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
 @pytest.mark.parametrize("method", ["venn-abers", "platt", "isotonic", "temperature"])
 def test_the_scale_of_decision_values_does_not_matter(method, scale):
@@ -265,8 +246,9 @@ def test_nothing_is_there_before_fit():
     [
         (
             {"method": "sigmoid"},
-            r"method must be one of \['none', .*\] or a calibrator instance, got 'sigmoid'",
+            "method must be \"platt\" for logistic regression, got 'sigmoid'",
         ),
+        ({"cv": "prefit"}, r"cv must be .*CalibratedClassifier\(FrozenEstimator\(model\)\)"),
         ({"method": None}, "method must be one of .*, got None"),
         ({"method": VennAbers}, "method must be one of .*, got <class"),
         ({"calibrate_on": "prefit"}, r"calibrate_on must be one of \['auto', .*got 'prefit'"),

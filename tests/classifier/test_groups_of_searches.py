@@ -1,21 +1,16 @@
 """Groups as an argument of fit, and through searches and cross-validations."""
 
-import warnings
-
 import numpy as np
 import pytest
 import sklearn
 from numpy.testing import assert_array_equal
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import UnsetMetadataPassedError
-from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
-    KFold,
     cross_val_predict,
-    cross_val_score,
     cross_validate,
 )
 from sklearn.naive_bayes import GaussianNB
@@ -43,13 +38,6 @@ def calibrated(**params):
     return CalibratedClassifier(forest(), calibrate_on="oob", random_state=0, **params)
 
 
-def group_warnings(call):
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        call()
-    return [str(one.message) for one in seen if "split by groups" in str(one.message)]
-
-
 @pytest.mark.parametrize("routing", [False, True])
 @pytest.mark.parametrize("options", [{"calibrate_on": "oob"}, {"cv": GroupKFold(3)}, {}])
 def test_groups_are_taken_with_and_without_routing(routing, options):
@@ -59,7 +47,7 @@ def test_groups_are_taken_with_and_without_routing(routing, options):
         model = CalibratedClassifier(forest(), random_state=0, **options).fit(X, y, groups=groups)
     assert model.calibrate_on_ == ("oob" if "calibrate_on" in options else "cv")
     assert_array_equal(model.calibration_scores_, plain.calibration_scores_)
-    assert_array_equal(model.fit(X, y, None, groups).predict_proba(X), plain.predict_proba(X))
+    assert_array_equal(model.fit(X, y, groups=groups).predict_proba(X), plain.predict_proba(X))
     assert log_loss(y, model.oob_probability_) > 0.6  # a coin is not known from its copies
 
 
@@ -96,34 +84,7 @@ def test_with_routing_groups_that_nobody_asked_for_are_refused():
         with pytest.raises(UnsetMetadataPassedError, match="groups"):
             search.fit(X, y, groups=groups)
         declined = GridSearchCV(calibrated().set_fit_request(groups=False), GRID, cv=GroupKFold(3))
-        assert not group_warnings(lambda: declined.fit(X, y, groups=groups))
-
-
-def test_a_model_that_gets_no_groups_within_a_split_of_groups_warns():
-    X, y, groups = copies()
-    model = calibrated()
-    for call in (
-        lambda: GridSearchCV(model, GRID, cv=GroupKFold(3)).fit(X, y, groups=groups),
-        lambda: cross_val_score(model, X, y, groups=groups, cv=GroupKFold(3)),
-        lambda: cross_val_predict(
-            make_pipeline(StandardScaler(), model), X, y, groups=groups, cv=GroupKFold(3)
-        ),
-    ):
-        found = group_warnings(call)
-        assert found and "set_fit_request(groups=True)" in found[0]
-
-
-def test_no_warning_where_groups_are_nobodys_or_nothing_is_trained():
-    X, y, groups = copies()
-    frozen = CalibratedClassifier(FrozenEstimator(GaussianNB().fit(X, y)))
-    for call in (
-        lambda: GridSearchCV(calibrated(), GRID, cv=KFold(3)).fit(X, y),
-        lambda: cross_val_score(calibrated(), X, y, cv=KFold(3)),
-        lambda: cross_val_score(frozen, X, y, groups=groups, cv=GroupKFold(3)),
-        lambda: calibrated().fit(X, y, groups=groups),
-        lambda: calibrated().fit(X, y),
-    ):
-        assert not group_warnings(call)
+        declined.fit(X, y, groups=groups)
 
 
 def test_settings_that_change_after_fit_wait_for_the_next():

@@ -33,8 +33,7 @@ from vennforest import (
 from vennforest.calibrators.core.interface import make_calibrator
 from vennforest.calibrators.intervals import interval_curves, mean_intervals, read_intervals
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.classifier.fitted import predict_once, predict_together
-from vennforest.classifier.intervals import forest_spread
+from vennforest.classifier.prediction import predict_once, predict_together, seed_sentence
 from vennforest.sources import Folds, Holdout
 
 ALL_METHODS = [
@@ -179,7 +178,7 @@ def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
 def test_pooled_folds_calibrate_one_model_trained_on_everybody(method, k):
     X, y, new = data(k)
     splitter = KFold(5, shuffle=True, random_state=1)
-    merge = "smooth" if method == "venn-abers" else "auto"
+    merge = "log" if method == "venn-abers" else "auto"
     model = CalibratedClassifier(
         GaussianNB(), method=method, merge=merge, cv=splitter, ensemble=False
     ).fit(X, y)
@@ -338,7 +337,7 @@ def test_a_fitted_model_is_only_calibrated_and_never_touched(method, k):
     ):
         base.fit(X[:60], y[:60])
         before = pickle.dumps(base)
-        merge = "smooth" if method == "venn-abers" else "auto"
+        merge = "log" if method == "venn-abers" else "auto"
         model = CalibratedClassifier(FrozenEstimator(base), method=method, merge=merge)
         model.fit(X[60:], y[60:])
         p = model.predict_proba(new)
@@ -519,12 +518,14 @@ def test_few_trees_that_are_certain_of_different_classes(k):
     class Certain:
         """Says of every row that it is of the class with the largest score."""
 
+        classes_ = np.arange(k)
+
         def predict_proba(self, scores):
             return np.eye(k)[np.argmax(scores, axis=1) if k > 2 else np.round(scores).astype(int)]
 
-    object.__setattr__(model._state, "point_calibrator", Certain())
+    object.__setattr__(model._state.point_calibrators, "overall", Certain())
     (part,) = model._state.folds
-    certain = [Certain().predict_proba(s) for s in part.scorer.point_scores(new)]
+    certain = [Certain().predict_proba(s) for s in part.score_subforests(new)]
     both = np.array(certain).max(axis=0) > 0
     assert (both.sum(axis=1) > 1).any() and (both.sum(axis=1) == 1).any()
     p = model.predict_proba(new)
@@ -668,16 +669,16 @@ def test_exact_confidence_is_refused_where_it_is_not_proved():
     )
 
 
-def test_forest_spread_is_what_other_seeds_show():
-    X, y, new = data()
+def test_the_sentence_on_seeds_is_what_other_seeds_show():
+    X, y, _ = data()
     models = [
         CalibratedClassifier(RandomForestClassifier(50), random_state=seed).fit(X, y)
         for seed in range(8)
     ]
-    observed = np.var([model.predict_proba(new)[:, 1] for model in models], axis=0, ddof=1)
-    spreads = [forest_spread(model._state, new).deviation for model in models]
-    assert 0.7 < np.mean(spreads) / np.sqrt(observed.mean()) < 1.4
-    assert forest_spread(CalibratedClassifier(GaussianNB()).fit(X, y)._state) is None
+    observed = np.var([model.predict_proba(X)[:, 1] for model in models], axis=0, ddof=1)
+    deviations = [float(seed_sentence(m._state).split("±")[1][:5]) for m in models]
+    assert 0.5 < np.mean(deviations) / np.sqrt(observed.mean()) < 2
+    assert seed_sentence(CalibratedClassifier(GaussianNB()).fit(X, y)._state) == ""
 
 
 def test_what_was_taken_is_told_after_recalibration_too():

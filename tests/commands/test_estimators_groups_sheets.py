@@ -10,13 +10,14 @@ pd = pytest.importorskip("pandas")
 for extra in ("typer", "skops", "pyarrow", "skrub"):
     pytest.importorskip(extra)
 
+from vennforest.sources.registry import SOURCE_NAMES  # noqa: E402
+
 from vennforest import load  # noqa: E402
 from vennforest.calibrators.core.interface import METHODS  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.commands import arguments  # noqa: E402
 from vennforest.persistence import read_header  # noqa: E402
 from vennforest.report.learners import LEARNERS  # noqa: E402
-from vennforest.sources.registry import SOURCE_NAMES  # noqa: E402
 
 
 def run(*typed):

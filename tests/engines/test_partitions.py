@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
+from vennforest.sources.base import TrainingData
 
 import vennforest
 from support.partitions import Partitions
@@ -15,7 +16,6 @@ from vennforest.engines._partitions import (
     join_forests,
     plan_crews,
 )
-from vennforest.sources.base import TrainingData
 
 LABELS = np.array(["a", "b", "c"])
 

@@ -8,9 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from support.forging import check_structure
 from vennforest import CalibratedClassifier, VennAbers
-from vennforest.calibrators.venn_abers.calibrator import Sums
 from vennforest.forest.bags import BagsError
 
 rng = np.random.default_rng(20)
@@ -48,24 +46,6 @@ def test_groups_that_every_tree_saw():
     model = CalibratedClassifier(RandomForestClassifier(15, random_state=0), calibrate_on="oob")
     with pytest.raises(ValueError, match="most groups out of bag as a whole, got 80 of 120"):
         model.fit(X, y, groups=groups)
-
-
-def test_groups_that_calibrate_are_checked_in_a_file():
-    groups = np.arange(120) // 2
-    forest = RandomForestClassifier(40, random_state=0)
-    model = CalibratedClassifier(forest, calibrate_on="oob", method="venn-abers", random_state=0)
-    model.set_params(subforest="exchangeable").fit(X, y, groups=groups)
-    (part,) = model._state.folds
-    assert part.groups is not None
-    check_structure(model, "model")
-    object.__setattr__(part, "groups", part.groups[:-1])
-    with pytest.raises(ValueError, match="groups must have shape"):
-        check_structure(model, "model")
-
-
-def test_sums_must_rise_at_every_score():
-    with pytest.raises(ValueError, match="W must rise at every score"):
-        Sums(np.array([0.0, 1.0, 1.0]), np.array([0.0, 0.0, 0.0])).check(2)
 
 
 def test_scores_of_too_many_columns():

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 from oracles import formulas as oracle
 from vennforest import CalibratedClassifier, Venn, VennAbers
 from vennforest.sources import model_scores
-from vennforest.sources.base import _has_rows
+from vennforest.sources.data import _has_rows
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 
@@ -158,7 +158,7 @@ def column(scores):
 def drawn_for(model, new, n):
     """The calibration examples drawn for rows, shape (m,)."""
     hashes = [hash_by_hand(row, np.float32) for row in new.astype(np.float32).tolist()]
-    seed = model._state.folds[0].scorer.seed
+    seed = model._state.folds[0].seed
     return np.array([draw_by_hand(h, seed, n) for h in hashes])
 
 
@@ -254,9 +254,8 @@ def test_over_many_rows_the_left_out_examples_are_uniform():
     X, y, _ = data(n=60)
     model = CalibratedClassifier(forest(20), subforest="exchangeable", random_state=0).fit(X, y)
     new = np.random.default_rng(0).normal(size=(30_000, 4))
-    (draw,) = model._state.folds[0].scorer.sampled_scores(new)
-    assert stats.chisquare(np.bincount(draw.left_out, minlength=60)).pvalue > 1e-3
-    assert model.calibrator_.predict_multiprobability(draw.scores, draw.left_out).p1.shape
+    _, left_out = model._state.folds[0].draw(new)
+    assert stats.chisquare(np.bincount(left_out, minlength=60)).pvalue > 1e-3
 
 
 # --- who calibrates --------------------------------------------------------------------------
@@ -272,8 +271,8 @@ def test_those_out_of_bag_for_no_tree_are_left_out_with_a_warning(trees):
     assert seen[0].filename == __file__
     assert len(model.calibration_y_) < 90
     assert np.isfinite(model.predict_proba(new)).all()
-    (draw,) = model._state.folds[0].scorer.sampled_scores(new)
-    assert draw.left_out.max() < len(model.calibration_y_)
+    _, left_out = model._state.folds[0].draw(new)
+    assert left_out.max() < len(model.calibration_y_)
 
 
 def test_nobody_out_of_bag_is_refused_with_the_way_out():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from types import MethodType
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import warn
@@ -54,21 +54,36 @@ from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingDat
 from vennforest.sources.checks import check_order
 from vennforest.sources.data import feature_importances
 
+Value = TypeVar("Value")
 
-def _gives_bounds(model: CalibratedClassifier) -> bool:
-    """Tell whether a classifier has bounds, as fitted or as ``method`` will fit it.
 
-    The error of a classifier without is the reason of scikit-learn's AttributeError.
-    """
+def _why_no_bounds(model: CalibratedClassifier) -> str | None:
+    """Return why there are no bounds, None if there are: as fitted, or as ``method`` will fit."""
     method: Any = model.method
     if model.__sklearn_is_fitted__():
         calibrator = model._fitted.calibrators[0]
         if has_bounds(calibrator):
-            return True
+            return None
         method = calibrator if method_has_bounds(method) else method
-    if not method_has_bounds(method):
-        raise AttributeError(no_bounds(method))
-    return True
+    return None if method_has_bounds(method) else no_bounds(method)
+
+
+class _IfBounds:
+    """A method that a classifier without bounds lacks; the AttributeError says why.
+
+    Scikit-learn's ``available_if`` names the method alone.
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method, self.__doc__ = method, method.__doc__
+
+    def __get__(self, model: CalibratedClassifier | None, owner: type | None = None) -> Any:
+        if model is None:
+            return self._method
+        reason = _why_no_bounds(model)
+        if reason is not None:
+            raise AttributeError(reason)
+        return MethodType(self._method, model)
 
 
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -91,7 +106,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         forest behind its transformers.
     method : str or calibrator, default="venn-abers"
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
-        ``"temperature"``, ``"matrix"``, ``"spline"``, ``"pooled"``, ``"none"``, or an instance from ``vennforest.calibrators``.
+        ``"temperature"``, ``"matrix"``, ``"spline"``, ``"pooled"``, ``"none"``, or an instance from
+        ``vennforest.calibrators``.
     calibrate_on : str or source, default="auto"
         Where calibration scores come from. ``"oob"``: each training example is scored by the
         members of the bagged ensemble that did not see it, nor, where ``groups`` are given, anyone
@@ -102,15 +118,16 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         time are given, or a step before the ensemble declares that it sees labels or resamples;
         else ``"cv"``. With a ``FrozenEstimator`` ``"oob"`` calibrates a fitted forest on its own
         training data. An object with a method ``folds`` is a source of the user's, see
-        `vennforest.sources`. The estimator is trained once with ``"oob"``, ``"holdout"`` and ``"training"``,
-        once a fold with ``"cv"`` (and once more with ``ensemble=False``), never when frozen; with
-        ``"auto"`` once and then in folds where trees turn out to have seen other rows than they
-        say.
+        `vennforest.sources`. The estimator is trained once with ``"oob"``, ``"holdout"`` and
+        ``"training"``, once a fold with ``"cv"`` (and once more with ``ensemble=False``), never
+        when frozen; with ``"auto"`` once and then in folds where trees turn out to have seen other
+        rows than they say.
     subforest : {"all", "exchangeable"}, default="all"
         With ``"oob"``, which trees score a new object for its bounds: every tree, or the out-of-bag
         trees of a random calibration example, which then leaves the calibration set (Johansson et
-        al. 2018). ``"all"`` draws nothing, so bounds are the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
-        trees and .02 with 100 (``docs/measured.md``).
+        al. 2018). ``"all"`` draws nothing, so bounds are the same for every seed; with fewer than
+        100 trees they are too cautious, by .09 with 10 trees and .02 with 100
+        (``docs/measured.md``).
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
     holdout_size : float or int, default=1/3
@@ -168,7 +185,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         estimator: Any = None,
         *,
         method: str | Calibrator = "venn-abers",
-        calibrate_on: str | Source = "auto",
+        calibrate_on: Any = "auto",
         subforest: Subforest = "all",
         votes: Votes = "soft",
         holdout_size: float | int = 1 / 3,
@@ -349,7 +366,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    @available_if(_gives_bounds)
+    @_IfBounds
     def predict_multiprobability(self, X: Any) -> Multiprobability:
         """Return lower and upper probabilities; for ``"venn-abers"`` and ``"venn"``.
 
@@ -662,7 +679,7 @@ def _check_classes(
     return weight
 
 
-def _only(name: str, values: list[Any]) -> Any:
+def _only(name: str, values: list[Value]) -> Value:
     if len(values) != 1:
         raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
     return values[0]

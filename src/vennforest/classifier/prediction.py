@@ -38,7 +38,7 @@ from vennforest.calibrators.intervals import (
     seed_deviation,
 )
 from vennforest.groups import Groups, PerGroup
-from vennforest.multiprobability import Multiprobability, merge_folds
+from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import (
     ShiftedPrior,
     class_shares,
@@ -185,7 +185,8 @@ def fit_calibrators(
     def fit(unfitted: Calibrator, of_fold: CalibrationExamples) -> PerGroup[Calibrator]:
         def fit_some(index: IntArray | None) -> Calibrator:
             some = of_fold if index is None else of_fold.select(index)
-            return clone(unfitted).fit(
+            calibrator: Calibrator = clone(unfitted)
+            return calibrator.fit(
                 some.scores, classes[some.codes], sample_weight=some.weight, classes=classes
             )
 
@@ -340,7 +341,7 @@ def calibrate_fold(
                 groups = None if groups is None else groups[examples]
             if groups is not None:
                 options["groups"] = groups
-        bounds = calibrator.predict_multiprobability(scores[rows], **options)  # type: ignore[operator]
+        bounds = calibrator.predict_multiprobability(scores[rows], **options)
         lower[rows], upper[rows] = bounds.lower, bounds.upper
         p[rows] = merged(calibrator, bounds, scores[rows])
         distributions = bounds.distributions
@@ -377,7 +378,7 @@ def combine_probabilities(
     if not bounds:
         mean: FloatArray = np.mean(probabilities, axis=0)
         return mean
-    merge = getattr(calibration.of_fold[0].overall, "merge", "midpoint")
+    merge: Merge = getattr(calibration.of_fold[0].overall, "merge", "midpoint")
     return merge_folds(bounds, merge, probabilities)
 
 
@@ -558,13 +559,13 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
             'row honestly; use calibrate_on="oob" or "cv"'
         )
     examples = [CalibrationExamples.of([fold]) for fold in fitted.folds]
-    rows = CalibrationExamples.concatenate(examples).rows
-    if fitted.n_rows is None or rows is None:
+    all_rows = CalibrationExamples.concatenate(examples).rows
+    if fitted.n_rows is None or all_rows is None:
         raise AttributeError(
             "this model does not know which of the rows given to fit its calibration examples "
             "are: its source does not say (Fold.rows)"
         )
-    part_of_row = _parts_of_rows(rows, fitted.row_groups, fitted.n_rows)
+    part_of_row = _parts_of_rows(all_rows, fitted.row_groups, fitted.n_rows)
     k, has_point = len(fitted.classes), fitted.point_calibrators is not None
     total, count = np.zeros((3, fitted.n_rows, k)), np.zeros(fitted.n_rows)
     for part in range(part_of_row.max() + 1):
@@ -582,8 +583,9 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
             if calibration.point is not None:
                 p = calibrate(calibration.point, some.scores, codes)
             values = [p, p, p] if bounds is None else [p, bounds.lower, bounds.upper]
-            np.add.at(total, (slice(None), some.rows), values)
-            np.add.at(count, some.rows, 1)
+            rows = np.asarray(some.rows)  # of a splitter of the user's some may come again
+            np.add.at(total, (slice(None), rows), values)
+            np.add.at(count, rows, 1)
     with np.errstate(invalid="ignore"):
         p, lower, upper = total / count[:, None]
     bounds = None

@@ -20,7 +20,7 @@ from vennforest._validation import (
     check_option,
     require,
 )
-from vennforest.forest import FORESTS, Membership
+from vennforest.forest import FORESTS, Members, Membership
 from vennforest.forest.mixed import MixedForestClassifier
 from vennforest.sources import Fold, Subforest, TrainingData
 from vennforest.sources.data import Scores
@@ -122,7 +122,8 @@ class PartitionFold(Fold):
 
     def score(self, X: Any) -> FloatArray:
         """Return the scores of the rows of X by all trees, (m,) or (m, k)."""
-        return self.members.mean(self.members.check(X))
+        scores: FloatArray = self.members.mean(self.members.check(X))
+        return scores
 
     def draw(self, X: Any) -> Scores:
         """Return scores for bounds, and which calibration example each leaves out."""

@@ -440,10 +440,9 @@ class Monitor(BaseEstimator):
         return found
 
     def _known_rows(self) -> list[KnownRows]:
-        """Return what is known of the reference's rows, and of those that trained the model."""
-        progress = self._progress
-        trained = training_rows(self.model, reference=progress.own_reference)
-        return [rows for rows in (progress.reference_rows, trained) if rows is not None]
+        """Return the sketch of the rows of the reference."""
+        rows = self._progress.reference_rows
+        return [] if rows is None else [rows]
 
     def _refuse_known(self, hashes: HashArray, codes: NDArray[Any]) -> tuple[int, int]:
         """Refuse rows from before the stream, and batches of it that come again.
