@@ -41,7 +41,7 @@ from vennforest._validation import (
     labels,
     require,
 )
-from vennforest.calibrators.core.interface import normalised_bounds
+from vennforest.calibrators.base import normalised_bounds
 from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn.taxonomies import Taxonomy, resolve
 from vennforest.multiprobability import Merge, Multiprobability

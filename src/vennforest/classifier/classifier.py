@@ -31,8 +31,8 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators import Calibrator, PooledCalibration
+from vennforest.calibrators.base import has_bounds, no_bounds
 from vennforest.calibrators.confidence import ConfidenceIntervals, Method
-from vennforest.calibrators.core.interface import has_bounds, no_bounds
 from vennforest.classifier.fitted import (
     FittedClassifier,
     Prediction,

@@ -430,13 +430,6 @@ class Calibrate(Options):
         str | None,
         typer.Option(metavar="COLUMN", help="The column of weights: how often each row counts."),
     ] = None
-    grid: Annotated[
-        str,
-        typer.Option(
-            help="Put scores in [0, 1] on 1,048,576 cells: of the score, of its log-odds (logit), "
-            "or none; auto: of the log-odds where there are at least as many distinct scores."
-        ),
-    ] = "auto"
     increasing: Annotated[
         str | None,
         typer.Option(

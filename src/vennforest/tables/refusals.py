@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vennforest._validation import InputError
 from vennforest.tables.cells import number
 
-if TYPE_CHECKING:
-    from vennforest.counts import ScoreGrid
 
-
-def bad_score(name: str, value: Any, place: str, grid: ScoreGrid | None = None) -> InputError:
-    """Return the error for a score that is no finite number, or is outside the grid."""
-    found = number(value)
-    if grid is None or found is None or not math.isfinite(found):
-        return _bad(name, "finite scores", value, place)
-    return InputError(
-        f"column {name!r} must contain scores in [{grid.low:g}, {grid.high:g}], the range of the "
-        f"grid, got {_shown(value)} in {place}: count scores as they are (grid none), or choose a "
-        "grid with another range"
-    )
+def bad_score(name: str, value: Any, place: str) -> InputError:
+    """Return the error for a score that is no finite number."""
+    return _bad(name, "finite scores", value, place)
 
 
 def bad_weight(name: str, value: Any, place: str) -> InputError:
