@@ -27,7 +27,6 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 from vennforest._validation import FloatArray, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.forest import Members
-from vennforest.forest.kinds import read_bags
 from vennforest.sources.base import is_bagged, last_step, model_scores, parts_of, transformers_of
 from vennforest.sources.checks import (
     columns_of,
@@ -717,10 +716,11 @@ def fits_its_rows(estimator: Pipeline, X: Any, y: NDArray[Any], groups: IntArray
         features_of_new = step.transform(features_of_new)
     ensemble = clone(last_step(estimator))
     ensemble.set_params(n_estimators=min(N_TREES_TO_COMPARE, ensemble.n_estimators))
-    answers = Members(ensemble.fit(features, y[seen]), "soft", None).answers
+    answers = Members(ensemble.fit(features, y[seen]))
     rows = answers.check(features)
     codes = np.unique(y[seen], return_inverse=True)[1]
-    bags = read_bags(ensemble, rows, codes, None, None if groups is None else groups[seen], False)
+    groups_of_seen = None if groups is None else groups[seen]
+    bags = answers.read_membership(rows, codes, groups=groups_of_seen, verify=False)
     kept = np.flatnonzero(bags.counts() > 0)
     of_seen = answers.mean(answers.check(_safe_indexing(features, kept)), bags, kept)
     of_new = answers.mean(answers.check(features_of_new), bags, rng.choice(kept, len(new)))

@@ -7,7 +7,7 @@ import pytest
 
 from vennforest._validation import InputError
 from vennforest.commands.calibrate import calibrate_file
-from vennforest.commands.signatures import Calibrate
+from vennforest.commands.options import Calibrate
 from vennforest.export import from_json
 
 pa = pytest.importorskip("pyarrow")

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from vennforest._state import stored
-from vennforest._validation import FloatArray, check_array, require
+from vennforest._validation import FloatArray, check_array, check_option, require
 from vennforest.calibrators.base import OneVsRestCalibrator
 from vennforest.calibrators.formula import Term
 from vennforest.calibrators.regression import (
     MAX_COEFFICIENT,
+    Targets,
     clip_limits,
     fit_logistic,
-    smoothed_targets,
     standardise,
+    target_weights,
 )
 from vennforest.counts import ScoreCounts
 
@@ -25,9 +26,13 @@ class BetaCalibration(OneVsRestCalibrator):
     """Beta calibration: ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))`` of scores s in [0, 1].
 
     The map that is right when the scores of either class follow a beta distribution (Kull, Silva
-    Filho & Flach 2017, eq. 3), fitted by maximum likelihood to smoothed targets as in
-    `PlattScaling`, with a, b >= 0 so it does not decrease. Many classes: one map per class against
-    the rest, normalised.
+    Filho & Flach 2017, eq. 3), fitted by maximum likelihood with a, b >= 0 so it does not
+    decrease. Many classes: one map per class against the rest, normalised.
+
+    Parameters
+    ----------
+    targets : {"smoothed", "hard"}, default="smoothed"
+        As of `PlattScaling`.
 
     Attributes
     ----------
@@ -56,13 +61,17 @@ class BetaCalibration(OneVsRestCalibrator):
     clip_: FloatArray
     """Where the scores of each column are clipped before logarithms are taken, (c, 2)."""
 
+    def __init__(self, targets: Targets = "smoothed") -> None:
+        self.targets = targets
+
     def _fit_columns(self, columns: list[ScoreCounts]) -> None:
+        check_option(self.targets, Targets, "targets")
         limits, fits = [], []
         for counts in columns:
             self._check_probabilities(counts.scores)
             low, high = clip_limits(counts.scores)
             s = np.clip(counts.scores, low, high)
-            negative, positive = smoothed_targets(counts.weights)
+            negative, positive = target_weights(counts.weights, self.targets)
             (a, b), c, _ = _fit_not_negative([np.log(s), -np.log1p(-s)], negative, positive)
             limits.append((low, high))
             fits.append((a, b, c))

@@ -13,17 +13,15 @@ from vennforest.calibrators.base import OneVsRestCalibrator
 from vennforest.calibrators.formula import Term
 from vennforest.calibrators.regression import (
     MAX_COEFFICIENT,
+    Targets,
     clip_limits,
     fit_logistic,
     log_odds,
     log_odds_term,
-    smoothed_targets,
     standardise,
+    target_weights,
 )
 from vennforest.counts import ScoreCounts
-
-Targets = Literal["smoothed", "hard"]
-"""The targets of the fit."""
 
 SigmoidOf = Literal["auto", "score", "logit"]
 """The argument of the sigmoid."""
@@ -145,7 +143,7 @@ def fit_sigmoid(
     scores: FloatArray, weights: FloatArray, targets: Targets = "smoothed"
 ) -> tuple[float, float, float, float]:
     """Return center, scale, slope and intercept for scores (m,) with weights (m, 2)."""
-    negative, positive = smoothed_targets(weights) if targets == "smoothed" else weights.T
+    negative, positive = target_weights(weights, targets)
     center, scale = standardise(scores, weights.sum(axis=1))
     slope, intercept, _ = fit_logistic((scores[None] - center) / scale, negative, positive)
     return center, scale, float(slope[0]), intercept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,13 +104,19 @@ def fit_logistic(
     return theta[:-1], float(theta[-1]), float(result.fun)
 
 
-def smoothed_targets(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+Targets = Literal["smoothed", "hard"]
+"""The targets of a sigmoid's fit."""
+
+
+def target_weights(weights: FloatArray, targets: Targets) -> tuple[FloatArray, FloatArray]:
     """Return for weights (m, 2) how much each score counts as the one label and as the other.
 
-    Platt's targets are (N+ + 1) / (N+ + 2) for the N+ examples of the class and 1 / (N- + 2) for
+    Smoothed targets are (N+ + 1) / (N+ + 2) for the N+ examples of the class and 1 / (N- + 2) for
     the N- others (Niculescu-Mizil & Caruana 2005, eq. 4).
     """
     negative, positive = weights.T
+    if targets == "hard":
+        return negative, positive
     low, high = 1 / (negative.sum() + 2), 1 / (positive.sum() + 2)
     return (
         negative * (1 - low) + positive * high,

@@ -25,7 +25,7 @@ from vennforest._validation import (
 )
 from vennforest.calibrators import check_method, make_calibrator
 from vennforest.calibrators.base import has_bounds
-from vennforest.calibrators.confidence import confidence_intervals
+from vennforest.calibrators.intervals import interval_curves, read_intervals
 from vennforest.classifier.intervals import predict_known
 from vennforest.metrics import calibration_error
 from vennforest.metrics._inputs import check_probabilities
@@ -439,13 +439,13 @@ def _calibrated(
     parts: dict[str, Any] = {method: [] for method in methods}
     for train, held in splits:
         y, new = labels[codes[train]], scores[held]
-        known = confidence_intervals(
+        curves = interval_curves(
             scores[train],
-            y,
-            new,
-            classes=labels,
+            codes[train],
+            len(labels),
             groups=None if groups is None else groups[train],
         )
+        known = read_intervals(curves, new, labels, 0.95)
         for method in methods:
             calibrator = make_calibrator(method).fit(scores[train], y, classes=labels)
             p, bounds = calibrator.predict_proba(new), None

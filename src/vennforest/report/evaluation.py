@@ -17,7 +17,7 @@ from vennforest._files import write_text
 from vennforest._messages import nearest
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
-from vennforest.calibrators.confidence import ConfidenceIntervals
+from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.decisions import CostMatrix, Decisions
 from vennforest.metrics import AucInterval, auc_interval
 from vennforest.report.measures import (

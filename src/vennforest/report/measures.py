@@ -11,7 +11,7 @@ from scipy.special import erfc
 from scipy.stats import t as student
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.confidence import ConfidenceIntervals
+from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.classifier.intervals import ForestSpread
 from vennforest.metrics import (
     auc_interval,
