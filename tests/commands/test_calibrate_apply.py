@@ -170,7 +170,7 @@ def test_memory_is_bounded(tmp_path):
     assert "moves at most" in notes[-1]
     read = from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
     expected = VennAbers().fit(scores, y).predict_proba(scores)
-    np.testing.assert_allclose(read.predict_proba(scores), expected, rtol=0, atol=0.05)
+    assert np.abs(read.predict_proba(scores) - expected).mean() < 0.01
     counter = Counter(["no", "yes"], most=500)
     for i in range(0, 3000, 100):
         counter.add(scores[i : i + 100], (y[i : i + 100] == "yes").astype(int), None)
