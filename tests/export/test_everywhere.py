@@ -19,7 +19,7 @@ from vennforest.calibrators import (
     PlattScaling,
 )
 from vennforest.calibrators.venn.taxonomies import NAMED, ConfidenceBins
-from vennforest.export import from_json, to_json
+from vennforest.export import from_json, to_json, to_sql
 
 SEED = 20261123
 SLOW = ("duckdb", "postgres", "spark")
@@ -141,9 +141,9 @@ def test_read_from_json(cases):
 
 def test_no_intervals_of_what_gives_none():
     model = PlattScaling().fit([0.1, 0.9], [0, 1])
-    for export in (model.to_json, model.to_sql):
+    for export in (to_json, to_sql):
         with pytest.raises(InputError, match="confidence must be False: a PlattScaling gives no"):
-            export(confidence=True)
+            export(model, confidence=True)
 
 
 def test_scaling_into_bounds():
