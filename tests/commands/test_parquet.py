@@ -157,14 +157,14 @@ def test_types_of_scores(tmp_path, dtype):
 
 
 ERRORS = [
-    ({"s": np.nan}, [], "column 's' must contain finite scores, got NaN or nothing in row 51 of"),
-    ({"s": np.inf}, [], "column 's' must contain finite scores, got inf in row 51 of"),
+    ({"s": np.nan}, [], "column 's' must contain finite scores, got NaN or nothing in row 151 of"),
+    ({"s": np.inf}, [], "column 's' must contain finite scores, got inf in row 151 of"),
     (
         {"v": None},
         ["--weight", "v"],
         "column 'v' must contain finite weights that are not negative, got NaN",
     ),
-    ({"v": -2.0}, ["--weight", "v"], "not negative, got -2 in row 51 of"),
+    ({"v": -2.0}, ["--weight", "v"], "not negative, got -2 in row 151 of"),
 ]
 
 
@@ -236,7 +236,7 @@ def test_files_of_a_table_that_do_not_fit_together(tmp_path, capsys):
     frame.assign(s="0.5").to_parquet(data / "part2.parquet")
     fails("column 's' must be of one type in all files of a table, got ")  # [large_]string
     (data / "part2.parquet").write_bytes(b"PAR1 and nothing else")
-    fails("part2.parquet is damaged")
+    fails("part2.parquet cannot be read")
     (data / "part2.parquet").write_text("s,y\n1,2\n")
     fails("must be Parquet, which")
     (data / "part2.parquet").unlink()
