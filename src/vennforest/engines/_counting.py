@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._validation import FloatArray, InputError, warn_of_small_weights
-from vennforest.batch import check_number, find_column, matrix_of
+from vennforest.batch import check_number, matrix_of
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import OneVsRestCalibrator, make_calibrator
 from vennforest.calibrators.core.scores import Increasing
@@ -19,7 +19,8 @@ from vennforest.calibrators.maps.log_odds import LogOddsCalibrator
 from vennforest.calibrators.venn_abers import VennAbers
 from vennforest.counts import ScoreCounts, ScoreGrid, sql_number
 from vennforest.engines._workers import label_kind, labels_of, with_rows
-from vennforest.tables.refusals import bad_score, bad_weight, row_of
+from vennforest.tables.read import find_name
+from vennforest.tables.scores import bad_score, bad_weight, row_of
 
 Grid = ScoreGrid | Literal["auto"] | None
 """The grid that scores are put on; "auto": a million cells from 0 to 1; None: as they are."""
@@ -299,7 +300,7 @@ class Statement:
     def of(cls, counting: Counting, schema: pa.Schema, quote: str, where: str) -> Statement:
         """Take the columns of a table, once they are there and contain numbers."""
         for name in counting.columns:
-            find_column(name, schema.names, where)
+            find_name(schema.names, name, where=f" in {where}")
             if name != counting.target:
                 check_number(name, schema.field(name).type, where)
         whole, weight = True, counting.weight

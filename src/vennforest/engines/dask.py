@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from vennforest._messages import needed
 from vennforest._validation import InputError
-from vennforest.batch import find_column
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.scores import Increasing
 from vennforest.classifier import CalibratedClassifier
@@ -31,6 +30,7 @@ from vennforest.engines._workers import (
 
 if TYPE_CHECKING:
     import pandas as pd
+from vennforest.tables.read import find_name
 
 __all__ = ["calibrate", "fit", "predict"]
 
@@ -249,7 +249,7 @@ def _delayed_parts(frame: Any, columns: Sequence[str]) -> list[tuple[Any, int]]:
     if not hasattr(frame, "to_delayed") or not hasattr(frame, "columns"):
         raise InputError(f"frame must be a Dask DataFrame, got {type(frame).__name__}")
     for name in columns:
-        find_column(name, [str(one) for one in frame.columns], "the data frame")
+        find_name([str(one) for one in frame.columns], name, where=" in the data frame")
     some = frame[list(dict.fromkeys(columns))]
     return [(part, number) for number, part in enumerate(some.to_delayed())]
 
@@ -263,7 +263,7 @@ def _names_what_is_missing(frame: Any, columns: Sequence[str]) -> Iterator[None]
         named = [_dask().delayed(_names)(part) for part in frame.to_delayed()]
         for number, names in enumerate(_computed(named)):
             for name in columns:
-                find_column(name, names, f"partition {number}")
+                find_name(names, name, where=f" in partition {number}")
         raise
 
 

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from vennforest._messages import needed
 from vennforest._validation import InputError
-from vennforest.batch import find_column
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.scores import Increasing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._counting import Counting, Grid, Statement, fitted_to, quoted
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
 from vennforest.engines._workers import open_predictor, shipped_predictor
+from vennforest.tables.read import find_name
 
 __all__ = ["calibrate", "fit", "predict"]
 
@@ -102,7 +102,7 @@ def fit(
     if features is None:
         features = [name for name in schema.names if name != target]
     for name in [*features, target]:
-        find_column(name, schema.names, "the data frame")
+        find_name(schema.names, name, where=" in the data frame")
     some = frame.select(*[quoted(name, "`") for name in [*features, target]])
     with said_in_a_sentence():
         return fit_partitions(model, _Backend(some), features, target)

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, InputError
 from vennforest.counts import ScoreCounts, ScoreGrid
-from vennforest.tables.cells import Column, number, numbers
+from vennforest.tables.cells import Column, number, row_name, shown_cell
 from vennforest.tables.read import find_name
-from vennforest.tables.refusals import bad_score, bad_weight
 from vennforest.tables.stream import TableFile
-from vennforest.tables.target import MOST_CLASSES, large_floats
+from vennforest.tables.target import MAX_CLASSES
 
 MOST_SCORES = 1 << 20
 """Distinct scores that are kept as they are."""
@@ -61,29 +60,37 @@ def read_weights(cells: pd.Series[Any], name: str, place: Callable[[int], str]) 
     return values
 
 
-def _score(cell: Any) -> float | None:
-    """Return a cell as a number, "12.5%" as 0.125, None where it is none."""
-    if isinstance(cell, str) and cell.rstrip().endswith("%"):
-        percent = number(cell.rstrip()[:-1])
-        return None if percent is None else percent / 100
-    return number(cell)
-
-
 def score_numbers(cells: pd.Series[Any], name: str) -> tuple[FloatArray, Callable[[int], Any]]:
     """Return numbers, NaN where a cell is none, and what gives the cell at a place."""
-    column = Column(cells, name)
-    values = np.full(len(cells), np.nan)
-    if column.there.any():
-        present = column.present
-        if getattr(present.dtype, "kind", "O") in "iufb":
-            found: Any = present.to_numpy(dtype=np.float64)
-        else:
-            found = numbers(present.tolist())
-            if found is None:
-                every = [_score(cell) for cell in present.tolist()]
-                found = np.array([np.nan if one is None else one for one in every])
-        values[column.there] = found
-    return values, lambda at: column.cells.iloc[at] if column.there[at] else None
+    array = Column(cells, name).array
+    values = np.array([np.nan if c is None or number(c) is None else number(c)
+                       for c in array.to_pylist()], dtype=np.float64)  # fmt: skip
+    return values, lambda at: array[at].as_py()
+
+
+def bad_score(name: str, value: Any, place: str, grid: Any = None) -> InputError:
+    """Return the error for a score that is no finite number."""
+    value = value if number(value) is None else number(value)
+    return InputError(
+        f"column {name!r} must contain finite scores, got {shown_cell(value)} in {place}"
+    )
+
+
+def bad_weight(name: str, value: Any, place: str) -> InputError:
+    """Return the error for a weight that is no finite number, or negative."""
+    value = value if number(value) is None else number(value)
+    return InputError(
+        f"column {name!r} must contain finite weights that are not negative, got "
+        f"{shown_cell(value)} in {place}"
+    )
+
+
+def no_label(name: str, place: str) -> InputError:
+    """Return the error for a row without a label."""
+    return InputError(f"column {name!r} must contain a label in every row, got none in {place}")
+
+
+row_of = row_name
 
 
 class ScoreColumns:
@@ -120,9 +127,9 @@ class ScoreColumns:
             missing += int((which < 0).sum())
             done += len(batch.rows)
             seen.update(dict.fromkeys(cells))
-            if len(seen) > MOST_CLASSES:
+            if len(seen) > MAX_CLASSES:
                 raise InputError(
-                    f"the target {self.target!r} contains more than {MOST_CLASSES:,} distinct "
+                    f"the target {self.target!r} contains more than {MAX_CLASSES:,} distinct "
                     "values, a quantity or names rather than classes"
                 )
             if self._progress is not None:
@@ -204,7 +211,7 @@ def _plain(cells: list[Any], target: str) -> list[Any]:
         values = [cell if isinstance(cell, int | Decimal) else number(cell) for cell in cells]
         if all(one is not None and one == one // 1 for one in values):
             if any(isinstance(one, float) and abs(one) >= 2**53 for one in values):
-                raise large_floats(target)
+                raise InputError(f"the target {target!r} must contain numbers below 2**53")
             return [int(one) for one in values if one is not None]
         if all(one is not None for one in values):
             raise InputError(
