@@ -6,6 +6,7 @@ from vennforest import persistence
 from vennforest._files import one_line
 from vennforest._messages import listed
 from vennforest._validation import InputError
+from vennforest.batch import table_columns
 from vennforest.calibrators import Calibrator
 from vennforest.commands.model_rows import read_model
 from vennforest.commands.options import Predict
@@ -24,6 +25,9 @@ def run(options: Predict) -> None:
     if isinstance(model, Monitor):
         raise InputError(f"{options.model} contains a monitor, which predicts nothing")
     table, carried, notes = open_table(options), list(options.carried or ()), list[str]()
+    columns = None
+    if table_columns(model) is None and not hasattr(model, "feature_names_in_"):
+        columns = [name for name in table.names if name not in carried]
     if options.keep:
         carried += [name for name in table.names if name not in carried]
     predictor = make_predictor(
@@ -31,6 +35,7 @@ def run(options: Predict) -> None:
         model,
         table,
         notes,
+        columns=columns,
         carried=carried,
         positive=options.positive,
         of_label=options.positive is None,
