@@ -16,7 +16,8 @@ import vennforest
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
-from vennforest.calibrators.core.interface import METHODS, make_calibrator
+from vennforest.calibrators import METHODS, make_calibrator
+from vennforest.calibrators.base import has_bounds
 from vennforest.tables.vectorize import table_pipeline
 
 pa = pytest.importorskip("pyarrow")
@@ -132,13 +133,15 @@ def test_a_calibrator_answers_as_it_does_itself(method, k):
     schema, batches = batches_of(pd.DataFrame(scores, columns=names), 33)
     predictor = BatchPredictor(model, schema, columns=names)
     bounds = None
-    if METHODS[method].bounds:
+    if has_bounds(METHODS[method]):
         bounds = model.predict_multiprobability(scores)
     check_same(together(predictor, batches), model, model.predict_proba(scores), bounds)
     if k == 2:
         one = BatchPredictor(model, schema, columns="s1")
         p = model.predict_proba(scores[:, 1])
-        bounds = model.predict_multiprobability(scores[:, 1]) if METHODS[method].bounds else None
+        bounds = (
+            model.predict_multiprobability(scores[:, 1]) if has_bounds(METHODS[method]) else None
+        )
         check_same(together(one, batches), model, p, bounds)
 
 

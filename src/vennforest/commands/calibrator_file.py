@@ -15,11 +15,14 @@ from vennforest._files import one_line, refuse_special
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.counts import ScoreCounts
+from vennforest.export import from_json
 from vennforest.monitoring.stream import score_columns
-from vennforest.tables.scores import ScoreColumns
+from vennforest.tables.labelled_scores import LabelledScores
 
-MOST_EXAMPLES = 4_096
-"""Distinct scores that a file keeps counts of, for calibrators that keep none themselves."""
+MAX_EXAMPLES = 4_096
+"""Distinct scores or rows that a file keeps for calibrators that keep none themselves."""
+
+MAX_ROWS_TO_READ_AGAIN = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,7 @@ class CalibratorFile:
     @property
     def reversed(self) -> bool:
         """Whether high scores mean that the second class is less likely."""
-        return self.calibrator._fitted.reversed_at is not None
+        return self.calibrator.reversed_at_ is not None
 
     def class_counts(self) -> FloatArray | None:
         """Return how many examples, or what weight, each class has, None where it is not kept."""
@@ -63,7 +66,7 @@ class CalibratorFile:
         if isinstance(made, VennAbers) and len(made.tables_) == 1:
             table = made.tables_[0]
             total, positive = table.sums.counts()
-            at = made._fitted.reversed_at
+            at = made.reversed_at_
             scores = table.x if at is None else at - table.x
             return scores, np.column_stack([total - positive, positive])
         return _kept(self.about, "counts", 2)
@@ -81,7 +84,7 @@ class CalibratorFile:
                     f"--prior must be LABEL=SHARE with a label of {', '.join(known)}, got {one!r}"
                 ) from None
         made, counts, instead_of = self.calibrator, self.class_counts(), None
-        if counts is not None and made._fitted.shift is None:
+        if counts is not None and made.shift_ is None:
             instead_of = dict(zip(known.values(), (counts / counts.sum()).tolist(), strict=True))
         return replace(self, calibrator=made.with_prior(shares, instead_of=instead_of))
 
@@ -105,23 +108,27 @@ def _kept(about: dict[str, Any], name: str, k: int) -> tuple[FloatArray, NDArray
     return (scores, what) if ((what >= 0) & (what < most)).all() else None
 
 
-def kept_examples(counts: ScoreCounts, calibrator: Calibrator) -> dict[str, Any]:
-    """Return what a file keeps of counted examples where the calibrator itself keeps none."""
-    if len(counts.tables) != 1 or isinstance(calibrator, VennAbers):
+def kept_examples(
+    rows: LabelledScores, counts: ScoreCounts, calibrator: Calibrator
+) -> dict[str, Any]:
+    """Return the examples that a file keeps for `watch`, if the calibrator itself keeps none.
+
+    These are distinct scores with their counts, of more than two classes rows at equal distances.
+    """
+    if len(rows.classes) == 2:
+        if isinstance(calibrator, VennAbers):
+            return {}
+        counts = counts.coarsen(MAX_EXAMPLES)
+        return {"examples": {"scores": counts.scores.tolist(), "counts": counts.weights.tolist()}}
+    if rows.weight is not None or rows.n_rows > MAX_ROWS_TO_READ_AGAIN:
         return {}
-    table = (counts if len(counts) <= MOST_EXAMPLES else counts.compress(MOST_EXAMPLES)).tables[0]
-    return {"examples": {"scores": table.scores.tolist(), "counts": table.counts.tolist()}}
-
-
-def kept_rows(rows: ScoreColumns, n_rows: int) -> dict[str, Any]:
-    """Return what a file keeps of examples of more than two classes: rows at equal distances."""
-    step, at, codes = -(-n_rows // MOST_EXAMPLES), 0, list[int]()
-    scores: list[list[float]] = []
-    rows.labels()
-    for some, own, _ in rows.parts():
-        scores += some[-at % step :: step].tolist()
-        codes += own[-at % step :: step].tolist()
-        at += len(own)
+    step, n_before = -(-rows.n_rows // MAX_EXAMPLES), 0
+    scores, codes = list[list[float]](), list[int]()
+    for batch in rows.batches():
+        part = batch.slice(-n_before % step).take(range(0, batch.num_rows - -n_before % step, step))
+        scores += [list(row) for row in zip(*(part[name].to_pylist() for name in rows.scores))]
+        codes += [rows.classes.index(label) for label in part[rows.target].to_pylist()]
+        n_before += batch.num_rows
     return {"examples": {"scores": scores, "codes": codes}}
 
 
@@ -163,7 +170,7 @@ def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
             f"{path} contains no calibrator, which vennforest calibrate writes as JSON"
         ) from None
     try:
-        return Calibrator.from_json(text), document
+        return from_json(text), document
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

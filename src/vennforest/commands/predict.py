@@ -39,6 +39,7 @@ def run(options: Predict) -> None:
         carried=carried,
         positive=options.positive,
         of_label=options.positive is None,
+        rows_at_once=options.rows_at_once,
     )
     target = persistence.read_header(options.model).get("target")
     used = {*predictor.columns, *carried, target}

@@ -44,7 +44,6 @@ def make_predictor(
         table.schema,
         answers=options.columns,
         level=options.level,
-        rows_at_once=options.rows_at_once,
         **choices,
     )
 

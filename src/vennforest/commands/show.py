@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from vennforest._messages import InputError, listed
-from vennforest.calibrators.core.interface import METHODS, has_bounds
+from vennforest.calibrators import METHODS
+from vennforest.calibrators.base import has_bounds
 from vennforest.commands.calibrator_file import CalibratorFile, is_calibrator_file, read_document
 from vennforest.commands.options import Show
 from vennforest.commands.terminal import measures_sentence, print_json, show
@@ -46,8 +47,8 @@ def describe_calibrator(path: Path) -> dict[str, Any]:
     about = document.get("about", {})
     file = CalibratorFile(calibrator, about.get("scores", []), about)
     classes, counts = [str(label) for label in calibrator.classes_], file.class_counts()
-    names = [name for name, method in METHODS.items() if method.calibrator is type(calibrator)]
-    prior = calibrator._fitted.shift
+    names = [name for name, method in METHODS.items() if method is type(calibrator)]
+    prior = calibrator.shift_
     return {
         "vennforest": document.get("vennforest"),
         "method": names[0] if names else type(calibrator).__name__,
@@ -69,7 +70,8 @@ def calibrator_lines(about: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what `describe_calibrator` returns as pairs of a name and a line."""
     yield "Written", f"by vennforest {about['vennforest']}"
     parameters = ", ".join(f"{name} {value}" for name, value in about["parameters"].items())
-    title = METHODS[about["method"]].title if about["method"] in METHODS else about["method"]
+    method = about["method"]
+    title = METHODS[method].title if method in METHODS else method
     bounds = "with bounds" if about["bounds"] else "without bounds"
     yield "Calibrator", f"{title}, {bounds}" + (f" ({parameters})" if parameters else "")
     yield "Fitted to", _rows(about)

@@ -201,7 +201,7 @@ def first_without_number(cells: pa.Array) -> int:
 def as_floats(
     cells: pa.Array, name: str, table: str, first_row: int = 0, markers: Sequence[str] = ()
 ) -> NDArray[Any]:
-    """Return cells as floating-point numbers, NaN where missing, shape (n,).
+    """Return cells as floating-point numbers, NaN where missing, shape (n,); "5.1%" as 0.051.
 
     Raises
     ------
@@ -216,6 +216,9 @@ def as_floats(
     if pa.types.is_timestamp(array.type) and array.null_count < len(array):
         raise InputError(f"column {name!r} must contain numbers, got {kind} in {table}")
     floats = text_as_floats(array) if is_text(array.type) else array.cast(pa.float64(), safe=False)
+    if floats is None and pc.all(pc.ends_with(array, "%")).as_py():
+        percent = text_as_floats(pc.replace_substring(array, "%", ""))
+        floats = None if percent is None else pc.divide(percent, 100)
     if floats is None:
         row = first_without_number(array)
         raise InputError(
