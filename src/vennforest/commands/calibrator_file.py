@@ -125,8 +125,9 @@ def kept_examples(
     step, n_before = -(-rows.n_rows // MAX_EXAMPLES), 0
     scores, codes = list[list[float]](), list[int]()
     for batch in rows.batches():
-        part = batch.slice(-n_before % step).take(range(0, batch.num_rows - -n_before % step, step))
-        scores += [list(row) for row in zip(*(part[name].to_pylist() for name in rows.scores))]
+        part = batch.take(list(range(-n_before % step, batch.num_rows, step)))
+        columns = [part[name].to_pylist() for name in rows.scores]
+        scores += [list(row) for row in zip(*columns, strict=True)]
         codes += [rows.classes.index(label) for label in part[rows.target].to_pylist()]
         n_before += batch.num_rows
     return {"examples": {"scores": scores, "codes": codes}}

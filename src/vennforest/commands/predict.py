@@ -45,8 +45,8 @@ def run(options: Predict) -> None:
     used = {*predictor.columns, *carried, target}
     unused = [name for name in table.names if name not in used]
     if unused:
-        columns = "column" if len(unused) == 1 else "columns"
-        notes.append(f"The model does not use the {columns} {listed(unused, 5)}.")
+        plural = "" if len(unused) == 1 else "s"
+        notes.append(f"The model does not use the column{plural} {listed(unused, 5)}.")
     try:
         write_predictions(options, table, predictor, notes)
     except (InputError, MemoryError, OSError):
