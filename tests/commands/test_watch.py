@@ -10,8 +10,6 @@ import pytest
 import vennforest
 from vennforest.cli import main
 from vennforest.commands.calibrator_file import CalibratorFile
-from vennforest.commands.fit import fit_file
-from vennforest.commands.options import Fit
 from vennforest.export import to_json
 from vennforest.monitoring import Monitor
 
@@ -32,7 +30,8 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("watch")
     rng = np.random.default_rng(0)
     table(rng, 700).to_csv(folder / "train.csv", index=False)
-    fit_file(Fit(folder / "train.csv", "sold", folder / "model.skops", trees=12, jobs=1))
+    fit = ("fit", folder / "train.csv", "-t", "sold", "-o", folder / "model.skops")
+    assert main([*map(str, fit), "--trees", "12", "--jobs", "1"]) == 0
     later = pd.concat([table(rng, 300), table(rng, 400, 2.0)], ignore_index=True)
     days = pd.date_range("2024-01-01", periods=700, freq="D").strftime("%Y-%m-%d")
     later = later.assign(day=days)

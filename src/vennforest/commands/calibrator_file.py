@@ -17,10 +17,12 @@ from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.monitoring.stream import score_columns
-from vennforest.tables.scores import ScoreColumns
+from vennforest.tables.labelled_scores import LabelledScores
 
-MOST_EXAMPLES = 4_096
-"""Distinct scores that a file keeps counts of, for calibrators that keep none themselves."""
+MAX_EXAMPLES = 4_096
+"""Distinct scores or rows that a file keeps for calibrators that keep none themselves."""
+
+MAX_ROWS_TO_READ_AGAIN = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,23 +108,28 @@ def _kept(about: dict[str, Any], name: str, k: int) -> tuple[FloatArray, NDArray
     return (scores, what) if ((what >= 0) & (what < most)).all() else None
 
 
-def kept_examples(counts: ScoreCounts, calibrator: Calibrator) -> dict[str, Any]:
-    """Return what a file keeps of counted examples where the calibrator itself keeps none."""
-    if len(counts.classes) > 2 or isinstance(calibrator, VennAbers):
+def kept_examples(
+    rows: LabelledScores, counts: ScoreCounts, calibrator: Calibrator
+) -> dict[str, Any]:
+    """Return the examples that a file keeps for `watch`, if the calibrator itself keeps none.
+
+    These are distinct scores with their counts, of more than two classes rows at equal distances.
+    """
+    if len(rows.classes) == 2:
+        if isinstance(calibrator, VennAbers):
+            return {}
+        counts = counts.coarsen(MAX_EXAMPLES)
+        return {"examples": {"scores": counts.scores.tolist(), "counts": counts.weights.tolist()}}
+    if rows.weight is not None or rows.n_rows > MAX_ROWS_TO_READ_AGAIN:
         return {}
-    counts = counts.coarsen(MOST_EXAMPLES)
-    return {"examples": {"scores": counts.scores.tolist(), "counts": counts.weights.tolist()}}
-
-
-def kept_rows(rows: ScoreColumns, n_rows: int) -> dict[str, Any]:
-    """Return what a file keeps of examples of more than two classes: rows at equal distances."""
-    step, at, codes = -(-n_rows // MOST_EXAMPLES), 0, list[int]()
-    scores: list[list[float]] = []
-    rows.labels()
-    for some, own, _ in rows.parts():
-        scores += some[-at % step :: step].tolist()
-        codes += own[-at % step :: step].tolist()
-        at += len(own)
+    step, n_before = -(-rows.n_rows // MAX_EXAMPLES), 0
+    scores, codes = list[list[float]](), list[int]()
+    for batch in rows.batches():
+        part = batch.take(list(range(-n_before % step, batch.num_rows, step)))
+        columns = [part[name].to_pylist() for name in rows.scores]
+        scores += [list(row) for row in zip(*columns, strict=True)]
+        codes += [rows.classes.index(label) for label in part[rows.target].to_pylist()]
+        n_before += batch.num_rows
     return {"examples": {"scores": scores, "codes": codes}}
 
 
