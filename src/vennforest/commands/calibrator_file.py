@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._files import one_line, refuse_special
@@ -17,7 +18,9 @@ from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.monitoring.stream import score_columns
+from vennforest.tables.cells import Column, as_floats, row_name, shown_cell
 from vennforest.tables.labelled_scores import LabelledScores
+from vennforest.tables.read import find_column
 
 MAX_EXAMPLES = 4_096
 """Distinct scores or rows that a file keeps for calibrators that keep none themselves."""
@@ -37,6 +40,21 @@ class CalibratorFile:
     def reversed(self) -> bool:
         """Whether high scores mean that the second class is less likely."""
         return self.calibrator.reversed_at_ is not None
+
+    def scores_in(self, frame: pd.DataFrame, table: str) -> FloatArray:
+        """Return the scores in the rows of a table, of shape (n,) or (n, k)."""
+        columns = []
+        for name in self.scores:
+            values = as_floats(Column(frame[find_column(frame, name)], name).array, name, table)
+            wrong = ~np.isfinite(values)
+            if wrong.any():
+                row = int(wrong.argmax())
+                raise InputError(
+                    f"column {name!r} must contain finite scores, got {shown_cell(values[row])} "
+                    f"in {row_name(row, table)}"
+                )
+            columns.append(values.astype(np.float64))
+        return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
     def class_counts(self) -> FloatArray | None:
         """Return how many examples, or what weight, each class has, None where it is not kept."""
