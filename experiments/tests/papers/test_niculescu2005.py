@@ -57,23 +57,23 @@ def data_dir(tmp_path):
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_every_learner_trains_with_every_setting(kind):
     rng = np.random.default_rng(0)
-    X, y = draw(rng, 260)
+    X, y = draw(rng, 140)
     flags = [False, False, False, True]
-    models = train(kind, X[:200], y[:200], flags, 1, None)
+    models = train(kind, X[:80], y[:80], flags, 1, None)
     names = [m.setting for m in models]
     assert len(names) == len(set(names)) >= 3
     assert len(names) >= len(estimators(kind, flags))
-    again = train(kind, X[:200], y[:200], flags, 1, None)
+    again = train(kind, X[:80], y[:80], flags, 1, None)
     for one, other in zip(models, again, strict=True):
-        scores = one.score(X[200:])
+        scores = one.score(X[80:])
         assert scores.shape == (60,)
-        assert scores.tolist() == other.score(X[200:]).tolist()
+        assert scores.tolist() == other.score(X[80:]).tolist()
         if not one.unbounded:
             assert scores.min() >= 0
             assert scores.max() <= 1
         if len(np.unique(scores)) > 2:
             assert scores[y[200:] == 1].mean() > scores[y[200:] == 0].mean()
-    assert len(train(kind, X[:200], y[:200], flags, 1, 1)) >= 1
+    assert len(train(kind, X[:80], y[:80], flags, 1, 1)) >= 1
     assert any(m.unbounded for m in models) == (kind == "SVM")
 
 
@@ -167,6 +167,7 @@ def test_a_record_by_hand(data_dir):
     np.testing.assert_allclose(record["fit"]["Platt"], grid)
 
 
+@pytest.mark.slow
 def test_a_shrunken_run_makes_the_page_and_resumes(data_dir, tmp_path):
     options = {**SMALL, "repeats": 2, "datasets": ["LETTER.P1"]}
     this = Niculescu2005(data_dir=data_dir, **{**SMALL, "repeats": 2})
