@@ -445,7 +445,7 @@ def ranking(counts: ScoreCounts) -> tuple[float, bool]:
     """
     negatives, positives = counts.weights.T
     m, n = float(negatives.sum()), float(positives.sum())
-    if m == 0 or n == 0:
+    if m * n == 0:  # one class, or weights that are next to nothing
         return 0.5, False
     below = np.cumsum(negatives) - negatives / 2  # ties count half
     area = float((positives * below).sum() / (m * n))
