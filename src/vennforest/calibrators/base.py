@@ -488,13 +488,13 @@ def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
 def _expected_range(counts: ScoreCounts) -> FloatArray | None:
     """Return between which scores new ones are expected, (2,), None where anything may come.
 
-    That is [0, 1] for scores in it, and else the range of the calibration scores with a margin.
+    That is the range of the calibration scores, or [0, 1] where they are in it, with a margin.
     """
     low, high = float(counts.scores.min()), float(counts.scores.max())
     if counts.total < MIN_EXAMPLES_FOR_RANGE or low == high:
         return None
     if low >= 0 and high <= 1:
-        return np.array([0.0, 1.0])
+        low, high = 0.0, 1.0
     with np.errstate(over="ignore"):
         margin = RANGE_MARGIN * (high - low)
         limits = np.array([low - margin, high + margin])
