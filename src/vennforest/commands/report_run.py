@@ -8,15 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from vennforest._files import shown_path
+from vennforest._remote import sent_whole
 from vennforest._validation import InputError
 from vennforest.commands.report_given import report_on_columns, report_on_model
+from vennforest.commands.report_options import Report
 from vennforest.commands.report_table import (
     ReportTable,
     changed,
     common_options,
     read_report_table,
 )
-from vennforest.commands.signatures import Report
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say
 from vennforest.report import CostMatrix, Evaluation, evaluate
 from vennforest.report.folds import times
@@ -53,15 +55,16 @@ def run(options: Report) -> None:
         if note not in labelled.notes:
             say(f"Note: {note}")
     command = shlex.join(["vennforest", *sys.argv[1:]])
-    evaluation.to_html(output, rows=options.rows, command=command)
+    with sent_whole(output) as page:
+        evaluation.to_html(page, rows=options.rows, command=command)
     if options.as_json:
-        print_json({**evaluation.summary(), "report": str(output)})
+        print_json({**evaluation.summary(), "report": shown_path(output)})
     advice = evaluation.advice()
     say(advice.sentence)
     for line in advice.command.splitlines():
         say(f"  {line}")
     if sys.stderr.isatty():
-        say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
+        say(f"Wrote {shown_path(output)} ({evaluation.seconds:.0f} s)")
 
 
 def _files(target: str, options: Report) -> dict[str, str]:
