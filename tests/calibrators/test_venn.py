@@ -21,6 +21,10 @@ def quarters(scores):
     return np.floor(4 * scores.reshape(len(scores), -1)[:, 0].clip(-1, 1))
 
 
+def is_positive(scores):
+    return scores > 0
+
+
 TAXONOMIES = {"label": label_of, "bins": bins_of, quarters: quarters}
 
 
@@ -42,6 +46,12 @@ def test_bounds_equal_the_oracle_over_drawn_cases():
         y = rng.integers(0, k, n)
         left_out = None if rng.random() < 0.3 else rng.integers(-1, n, len(new))
         taxonomy, category_of = list(TAXONOMIES.items())[number % 3]
+        if (
+            k == 2
+            and taxonomy == "label"
+            and not (0 <= calibration.min() <= calibration.max() <= 1)
+        ):
+            category_of = is_positive
         m = fitted(taxonomy, calibration, y, weight, k).predict_multiprobability(new, left_out)
         categories, category = category_of(calibration).tolist(), category_of(new).tolist()
         for i in range(len(new)):
@@ -72,6 +82,13 @@ def test_bins_by_hand():
     assert bins_of(scores).tolist() == [0, 0, 1, 9, 9, 10, 11, 19, 19, 0, 19]
     three = np.array([[1 / 3, 1 / 3, 1 / 3], [0.1, 0.7, 0.2], [0.0, 0.0, 1.0]])
     assert bins_of(three).tolist() == [0, 15, 29]
+
+
+def test_decision_values_are_cut_at_zero():
+    assert Venn().fit([0.0, 0.4, 1.0], [0, 1, 1]).boundary_ == 0.5
+    venn = Venn().fit([-2.0, -0.1, 0.1, 3.0], [0, 0, 1, 1])
+    assert venn.boundary_ == 0
+    assert_allclose(venn.predict_multiprobability([-0.5, 0.2]).lower[:, 1], [0, 2 / 3])
 
 
 def test_bounds_by_hand():

@@ -84,10 +84,8 @@ def test_the_merge_of_an_instance_holds_unless_another_is_asked_for():
     for method, merge, expected in (
         (VennAbers("log"), "auto", "log"),
         (VennAbers("log"), "brier", "brier"),
-        ("venn-abers", "smooth", "smooth"),
         ("venn", "auto", "midpoint"),
         (Venn(merge="brier"), "auto", "brier"),
-        ("venn", "smooth", "smooth"),
     ):
         model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=2).fit(X, y)
         assert [one.merge for one in model.calibrators_] == [expected] * 2
@@ -232,7 +230,7 @@ def test_the_scale_of_decision_values_does_not_matter(method, scale):
 
 def test_only_venn_predictors_have_bounds():
     X, y, _ = data()
-    for method in ("venn-abers", "venn", VennAbers(), Venn("margin")):
+    for method in ("venn-abers", "venn", VennAbers(), Venn("bins")):
         model = CalibratedClassifier(GaussianNB(), method=method)
         assert hasattr(model, "predict_multiprobability")
         assert len(model.fit(X, y).predict_multiprobability(X)) == 120

@@ -20,7 +20,14 @@ from numpy.typing import NDArray
 
 from vennforest._messages import not_one_of
 from vennforest._state import stored
-from vennforest._validation import FloatArray, IntArray, check_array, check_option, require
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_array,
+    check_number,
+    check_option,
+    require,
+)
 from vennforest.calibrators.base import BoundedCalibrator
 from vennforest.calibrators.formula import LOWEST, Term, Terms, first_where, no_formula
 from vennforest.counts import ScoreCounts
@@ -45,8 +52,9 @@ class Venn(BoundedCalibrator):
     ----------
     taxonomy : {"label", "bins"} or callable, default="label"
         Which category an example is in. ``"label"``: the class with the largest score, the first of
-        equals; of two classes the second where its score exceeds .5. ``"bins"``: the label, split
-        by the largest score into ten equal parts of [1/k, 1], with scores beyond in the outer ones.
+        equals; of two classes the second where its score exceeds .5, or 0 if some calibration score
+        is outside of [0, 1]. ``"bins"``: the class with the largest probability, split by that
+        probability into ten equal parts of [1/k, 1], with scores beyond in the outer ones.
         A function from scores (n,) (two classes) or (n, k) to n categories of any hashable values,
         which gives a score the same category whatever other scores it is called with.
     merge : {"midpoint", "log", "brier"}, default="midpoint"
@@ -58,6 +66,8 @@ class Venn(BoundedCalibrator):
         Weight of the calibration examples of each label in each category.
     categories_ : list or None
         With a function: the value of each category that occurs in ``fit``.
+    boundary_ : float
+        With ``"label"`` and two classes: the second one is predicted above it.
 
     Notes
     -----
@@ -80,6 +90,7 @@ class Venn(BoundedCalibrator):
     title = "Venn"
     counts_: FloatArray
     categories_: list[Any] | None
+    boundary_: float
     example_categories_: IntArray | None
     """Category of each example of positive weight, (n,); None after ``fit_counts``."""
     example_codes_: IntArray | None
@@ -98,12 +109,13 @@ class Venn(BoundedCalibrator):
     def _fit(self, counts: ScoreCounts) -> None:
         self._check_taxonomy()
         check_option(self.merge, Merge, "merge")
-        k = len(counts.classes)
+        k, scores = len(counts.classes), counts.scores
+        self.boundary_ = 0.5 if scores.min() >= 0 and scores.max() <= 1 else 0.0
         self.categories_ = None
         if callable(self.taxonomy):
-            self.categories_ = _distinct(self.taxonomy, counts.scores)[0]
+            self.categories_ = _distinct(self.taxonomy, scores)[0]
         self.counts_ = np.zeros((self._n_categories(k), k))
-        np.add.at(self.counts_, self._category_of(counts.scores), counts.weights)
+        np.add.at(self.counts_, self._category_of(scores), counts.weights)
         self._forget_examples()
 
     def _check_taxonomy(self) -> None:
@@ -118,7 +130,7 @@ class Venn(BoundedCalibrator):
     def _category_of(self, scores: FloatArray) -> IntArray:
         """Return the category of each score, (n,); -1: none that occurred in ``fit``."""
         if not callable(self.taxonomy):
-            return bins_of(scores) if self.taxonomy == "bins" else label_of(scores)
+            return bins_of(scores) if self.taxonomy == "bins" else label_of(scores, self.boundary_)
         assert self.categories_ is not None
         values, index = _distinct(self.taxonomy, scores)
         number = {value: category for category, value in enumerate(self.categories_)}
@@ -152,6 +164,7 @@ class Venn(BoundedCalibrator):
         )
         k = len(self.classes_)
         shape = self._n_categories(k), k
+        check_number(self.boundary_, "boundary_")
         check_array(self.counts_, "counts_", shape, low=0, high=MAX_WEIGHT)
         if self.example_categories_ is not None:
             n = len(self.example_categories_)
@@ -203,10 +216,13 @@ class Venn(BoundedCalibrator):
         return {name: tuple(values[f"{name}_{j}"] for j in range(k)) for name in columns}
 
 
-def label_of(scores: FloatArray) -> IntArray:
-    """Return the class with the largest score, shape (n,), the first of equals."""
+def label_of(scores: FloatArray, boundary: float = 0.5) -> IntArray:
+    """Return the class with the largest score, shape (n,), the first of equals.
+
+    Scores (n,) are those of the second of two classes, predicted above the boundary.
+    """
     if scores.ndim == 1:
-        return (scores > 0.5).astype(np.intp)
+        return (scores > boundary).astype(np.intp)
     largest: IntArray = scores.argmax(axis=1)
     return largest
 

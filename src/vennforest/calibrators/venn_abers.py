@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -182,7 +182,9 @@ class VennAbers(BoundedCalibrator):
 
     def _build_tables(self) -> None:
         """Compute what follows from the learnt state."""
-        self._tables = [StepTable(*column) for column in zip(self.scores_, self.weights_)]
+        self._tables = [
+            StepTable(*column) for column in zip(self.scores_, self.weights_, strict=True)
+        ]
         self._positions: list[NDArray[np.int32]] | None = None
         self._curves: dict[tuple[float, str], list[IntervalCurve]] = {}
 
@@ -213,7 +215,7 @@ class VennAbers(BoundedCalibrator):
             len(self.scores_) == len(self.weights_) == n_columns,
             f"scores_ and weights_ must have {n_columns} arrays",
         )
-        for x, weights in zip(self.scores_, self.weights_):
+        for x, weights in zip(self.scores_, self.weights_, strict=True):
             check_array(x, "scores_", (None,))
             check_increasing(x, "scores_")
             check_array(weights, "weights_", (len(x), 2), low=0, high=MAX_WEIGHT)
@@ -241,9 +243,7 @@ class VennAbers(BoundedCalibrator):
         lower, upper = normalised_bounds(*sides.transpose(0, 2, 1))
         return Multiprobability(lower, upper, self.classes_)
 
-    def _read(
-        self, j: int, scores: FloatArray, left_out: IntArray | None, out: FloatArray
-    ) -> None:
+    def _read(self, j: int, scores: FloatArray, left_out: IntArray | None, out: FloatArray) -> None:
         """Write p0 and p1 of scores (n,) in column j to ``out`` (2, n)."""
         scores, table = np.ascontiguousarray(scores), self._tables[j]
         if left_out is None:
@@ -319,7 +319,7 @@ class VennAbers(BoundedCalibrator):
         if (level, method) not in self._curves:
             self._curves[level, method] = [
                 interval_curve(x, weights.sum(axis=1), weights[:, 1], level, method)
-                for x, weights in zip(self.scores_, self.weights_)
+                for x, weights in zip(self.scores_, self.weights_, strict=True)
             ]
         return self._curves[level, method]
 

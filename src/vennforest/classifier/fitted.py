@@ -28,10 +28,7 @@ from vennforest._validation import (
     same_labels,
 )
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.interface import (
-    has_bounds,
-    merged,
-)
+from vennforest.calibrators.base import has_bounds, merged
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.classifier.settings import Settings
 from vennforest.groups import (
@@ -92,7 +89,7 @@ class FittedClassifier:
             self._check_same(calibrator.classes_)
             fold.check_classes(len(self.classes))
             n = len(fold.codes)
-            require(calibrator.n_given == n, f"a calibrator must be of {n} examples")
+            require(calibrator.n_examples_ == n, f"a calibrator must be of {n} examples")
             drawn = getattr(fold.scorer, "n_examples", n)
             require(drawn == n, f"a scorer must leave out one of {n} examples")
             self._check_same(getattr(fold.scorer, "classes", self.classes))
@@ -132,9 +129,11 @@ class FittedClassifier:
         """
 
         def calibrator_of(fold: Fold) -> Calibrator:
-            return settings.calibrator_for(fold.estimator).fit(
+            calibrator = settings.calibrator_for(fold.estimator).fit(
                 fold.scores, classes[fold.codes], sample_weight=fold.weight, classes=classes
             )
+            calibrator.score_range_ = None  # new scores are by the same model
+            return calibrator
 
         calibrators = [calibrator_of(fold) for fold in folds]
         examples = CalibrationExamples.of(folds)
@@ -143,12 +142,15 @@ class FittedClassifier:
         point = None
         if settings.pooled:
             # One pool for the scores of all folds is better than one per fold (docs/measured.md).
-            point = PooledCalibration(on="probabilities" if proba else "logits").fit(
+            point = PooledCalibration()
+            point.on = "probabilities" if proba else "logits"
+            point.fit(
                 examples.scores,
                 classes[examples.codes],
                 sample_weight=examples.weight,
                 classes=classes,
             )
+            point.score_range_ = None
         groups = None
         if grouping is not None:
             groups = calibrate_groups(grouping, folds, classes, calibrator_of, point)
@@ -261,7 +263,7 @@ def _predict_fold(
         if point is not None and not bounds:
             break
         if has_bounds(calibrator):
-            found = _bounds(calibrator, scores, left_out, fold.groups)
+            found = _bounds(calibrator, scores, left_out)
             answer = [found.lower, found.upper]
             if factors is not None:
                 # One by one: a mean of shifted bounds is unbiased, a shifted mean is not.
@@ -310,13 +312,10 @@ def _bounds(
     calibrator: Any,
     scores: FloatArray,
     left_out: IntArray | None,
-    groups: IntArray | None,
 ) -> Multiprobability:
     """Return the bounds of one draw."""
-    # A calibrator of a user's own need not know how to leave out examples or groups.
+    # A calibrator of a user's own need not know how to leave out examples.
     given = {} if left_out is None else {"left_out": left_out}
-    if given and groups is not None:
-        given["groups"] = groups
     bounds: Multiprobability = calibrator.predict_multiprobability(scores, **given)
     return bounds
 
@@ -551,14 +550,19 @@ class _Examples:
         """Return the bounds that leave each example out, None where there are none."""
         if not has_bounds(calibrator):
             return None
-        found: Multiprobability = calibrator.predict_multiprobability(
-            self.scores, np.arange(len(self.scores)), groups=self.groups
-        )
-        return found
+        if self.groups is None:
+            numbers = np.arange(len(self.scores))
+            bounds: Multiprobability = calibrator.predict_multiprobability(self.scores, numbers)
+            return bounds
+        lower, upper = np.full((2, len(self.codes), len(self.classes)), np.nan)
+        for fitted, held in self._refits(calibrator):
+            part = fitted.predict_multiprobability(self.scores[held])
+            lower[held], upper[held] = part.lower, part.upper
+        return Multiprobability(lower, upper, self.classes)
 
     def proba(self, calibrator: Any, bounds: Multiprobability | None) -> FloatArray:
         """Return the probabilities (n, k) without each example."""
-        if bounds is not None and calibrator.merge != "smooth":
+        if bounds is not None:
             return merged(calibrator, bounds, self.scores)
         p = np.full((len(self.codes), len(self.classes)), np.nan)
         for fitted, held in self._refits(calibrator):
