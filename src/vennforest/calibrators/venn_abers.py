@@ -64,10 +64,7 @@ class StepTable:
 
     def __init__(self, x: FloatArray, weights: FloatArray) -> None:
         self.x = x
-        self.W, self.Y = np.zeros((2, len(x) + 1))
-        np.cumsum(weights[:, 1], out=self.Y[1:])
-        np.cumsum(weights[:, 0], out=self.W[1:])
-        self.W += self.Y
+        self.W, self.Y = kernels.cumulative_points(weights)
         following = kernels.suffix_hulls(self.W, self.Y)
         self.p0, self.p1 = (self._steps(following, label) for label in (0, 1))
         self._hulls: tuple[NDArray[np.int32], ...] | None = None
@@ -182,9 +179,8 @@ class VennAbers(BoundedCalibrator):
 
     def _build_tables(self) -> None:
         """Compute what follows from the learnt state."""
-        self._tables = [
-            StepTable(*column) for column in zip(self.scores_, self.weights_, strict=True)
-        ]
+        columns = zip(self.scores_, self.weights_, strict=True)
+        self._tables = [StepTable(x, weights) for x, weights in columns]
         self._positions: list[NDArray[np.int32]] | None = None
         self._curves: dict[tuple[float, str], list[IntervalCurve]] = {}
 

@@ -31,6 +31,17 @@ BLOCK_SIZE = 32
 
 
 @kernel
+def cumulative_points(weights):
+    """Return W and Y, (m + 1,), of the weights (m, 2) of the other classes and of the class."""
+    m = len(weights)
+    W, Y = np.zeros(m + 1), np.zeros(m + 1)
+    for i in range(m):
+        W[i + 1] = W[i] + (weights[i, 0] + weights[i, 1])
+        Y[i + 1] = Y[i] + weights[i, 1]
+    return W, Y
+
+
+@kernel
 def is_convex(W, Y, i, j, n):
     """Return whether P_j lies below the line from P_i to P_n."""
     return (Y[j] - Y[i]) * (W[n] - W[j]) < (Y[n] - Y[j]) * (W[j] - W[i])
