@@ -70,8 +70,8 @@ class StepTable:
         self._hulls: tuple[NDArray[np.int32], ...] | None = None
 
     def _steps(self, following: NDArray[np.int32], label: int) -> StepFunction:
-        ends, *rest = kernels.step_function(self.x, self.W, self.Y, following, label)
-        return StepFunction(ends, *rest, kernels.grid_of(ends))
+        ends, fits, a, b = kernels.step_function(self.x, self.W, self.Y, following, label)
+        return StepFunction(ends, fits, a, b, kernels.grid_of(ends))
 
     def read(self, scores: FloatArray, out: FloatArray) -> None:
         """Write p0 and p1 of contiguous scores (n,) to ``out`` (2, n)."""
@@ -181,7 +181,7 @@ class VennAbers(BoundedCalibrator):
         """Compute what follows from the learnt state."""
         columns = zip(self.scores_, self.weights_, strict=True)
         self._tables = [StepTable(x, weights) for x, weights in columns]
-        self._positions: list[NDArray[np.int32]] | None = None
+        self._examples: list[tuple[Any, ...]] | None = None
         self._curves: dict[tuple[float, str], list[IntervalCurve]] = {}
 
     def _forget_examples(self) -> None:
@@ -198,6 +198,7 @@ class VennAbers(BoundedCalibrator):
         # Copies, since the caller may change the arrays.
         self.example_scores_, self.example_codes_ = scores.copy(), codes.astype(np.int32)
         self.example_weights_ = None if weight is None else weight.copy()
+        self._examples = None
 
     def _without_examples(self) -> Self:
         calibrator = super()._without_examples()
@@ -245,17 +246,21 @@ class VennAbers(BoundedCalibrator):
         if left_out is None:
             table.read(scores, out)
             return
-        examples, codes, weights = self.example_scores_, self.example_codes_, self.example_weights_
-        assert examples is not None and codes is not None
-        if self._positions is None:
-            columns = examples[:, None] if examples.ndim == 1 else examples
-            self._positions = [
-                np.searchsorted(x, column).astype(np.int32)
-                for x, column in zip(self.scores_, columns.T, strict=True)
-            ]
-        label = codes == (1 if len(self.classes_) == 2 else j)
+        if self._examples is None:
+            self._examples = self._number_examples()
+        table.read_left_out(scores, left_out, *self._examples[j], out)
+
+    def _number_examples(self) -> list[tuple[NDArray[np.int32], NDArray[np.bool_], FloatArray]]:
+        """Return of each column the score number, label and weight of every example."""
+        scores, codes, weights = self.example_scores_, self.example_codes_, self.example_weights_
+        assert scores is not None and codes is not None
         weights = np.ones(len(codes)) if weights is None else weights
-        table.read_left_out(scores, left_out, self._positions[j], label, weights, out)
+        columns = [scores] if scores.ndim == 1 else scores.T
+        labels = [codes == (1 if scores.ndim == 1 else j) for j in range(len(columns))]
+        return [
+            (np.searchsorted(x, column).astype(np.int32), label, weights)
+            for x, column, label in zip(self.scores_, columns, labels, strict=True)
+        ]
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         if scores.ndim == 2:
