@@ -475,7 +475,7 @@ def test_bad_files_and_outputs(folder, tmp_path, capsys):
         ((new, new, "-o", out), "is not a model file"),
         ((model, tmp_path / "none.csv", "-o", out), "there is no file"),
         ((model, tmp_path / "nothing", "-o", out), "is a folder without Parquet files"),
-        ((model, tmp_path, "-o", out), "broken.parquet is damaged"),
+        ((model, tmp_path, "-o", out), "broken.parquet cannot be read"),
         ((model, empty, "-o", out), "is empty"),
         ((model, broken, "-o", out), "is damaged, or not a Parquet file"),
         (

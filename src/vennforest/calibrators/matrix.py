@@ -178,7 +178,7 @@ class MatrixScaling(SoftmaxMap):
 
 
 @np.errstate(under="ignore")
-def probabilities(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+def softmax_rows(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the softmax (n, k) of logits (n, k), and the logarithm of its divisor, (n,)."""
     largest = z.max(axis=1, keepdims=True)
     p = np.exp(z - largest)
@@ -224,7 +224,7 @@ class _Problem:
     def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return the loss, and the estimates (n, k)."""
         z = self.logits(theta)
-        p, total = probabilities(z)
+        p, total = softmax_rows(z)
         loss = float(self.w[:, 0] @ total - (self.weights * z).sum())
         away = theta - self.mean
         return loss + float((self.pull(away) * away).sum() / 2), p

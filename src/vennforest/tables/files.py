@@ -76,13 +76,15 @@ class TableFile:
         Their types; columns of text files are text, whatever they contain.
     n_rows : int or None
         None where only reading would tell.
+    decimal : str
+        The decimal sign of numbers in text.
     """
 
     def __init__(self, path: Path, decimal: str | None = None) -> None:
         if decimal not in (None, ".", ","):
             raise InputError(f"--decimal must be . or , got {decimal!r}")
         self.path = path
-        self._decimal = "."
+        self.decimal = "."
         with self._errors():
             self._source = self._opened(path, decimal)
         self.schema: pa.Schema = self._source.schema
@@ -113,7 +115,7 @@ class TableFile:
                         f"{path} is {what}, not a table: write it as CSV, Parquet or Arrow first"
                     )
             text = TextTable(path, decimal)
-            self._decimal = text.decimal
+            self.decimal = text.decimal
             return text
         self.n_rows = source.count_rows()
         return source
@@ -150,7 +152,7 @@ class TableFile:
             for batch in batches:
                 for name in numbers:
                     cells = batch[name]
-                    if self._decimal == ",":
+                    if self.decimal == ",":
                         cells = with_decimal_point(cells)
                     floats = as_floats(cells, name, str(self.path), n_rows, missing)
                     place = batch.schema.get_field_index(name)
@@ -169,8 +171,8 @@ class TableFile:
         for name in self.names:
             cells, table = table[name], table.drop_columns(name)
             if self._is_text and name not in as_text:
-                points = with_decimal_point(cells) if self._decimal == "," else cells
-                columns[name] = _typed(Column(points, name, missing), cells, missing)
+                points = with_decimal_point(cells) if self.decimal == "," else cells
+                columns[name] = typed_text(Column(points, name, missing), cells, missing)
             else:
                 columns[name] = _to_pandas(cells, name, missing)
         return pd.DataFrame(columns)
@@ -301,7 +303,7 @@ def _first_sheet(path: Path) -> pa.Table:
     return pa.table(columns, names=names)
 
 
-def _typed(column: Column, cells: pa.ChunkedArray, missing: Sequence[str]) -> pd.Series[Any]:
+def typed_text(column: Column, cells: pa.ChunkedArray, missing: Sequence[str]) -> pd.Series[Any]:
     """Return a column of text as numbers or booleans if all its cells are such, else as text."""
     kind = column.infer_text()
     if kind == "boolean":
