@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,6 +55,10 @@ class StepFunction(NamedTuple):
     """What shortens the search in ``ends``."""
 
 
+Examples = tuple[NDArray[np.int32], NDArray[np.bool_], FloatArray]
+"""Of each calibration example the number of its score, whether it is of the class, its weight."""
+
+
 class StepTable:
     """Both isotonic fits of every possible new score, from examples counted at scores x (m,).
 
@@ -83,22 +87,15 @@ class StepTable:
         self,
         scores: FloatArray,
         left_out: IntArray,
-        position: NDArray[np.int32],
-        label: NDArray[np.bool_],
-        weight: FloatArray,
+        examples: Examples,
         out: FloatArray,
     ) -> None:
-        """Do the same, each score without the example of number ``left_out`` (n,), -1: with all.
-
-        ``position`` is the number of each example's score in ``x``; ``label`` tells whether it is
-        of the positive class.
-        """
+        """Do the same, each score without the example of number ``left_out`` (n,), -1: with all."""
         if self._hulls is None:
             self._hulls = kernels.hull_tree(self.W, self.Y)
         points = self.x, self.W, self.Y, self._hulls
         for v, steps in enumerate((self.p0, self.p1)):
             line = steps.ends, steps.a, steps.b
-            examples = position, label, weight
             kernels.read_left_out(scores, left_out, *examples, *points, v, *line, out[v])
         np.minimum(out[0], out[1], out=out[0])
 
@@ -181,7 +178,7 @@ class VennAbers(BoundedCalibrator):
         """Compute what follows from the learnt state."""
         columns = zip(self.scores_, self.weights_, strict=True)
         self._tables = [StepTable(x, weights) for x, weights in columns]
-        self._examples: list[tuple[Any, ...]] | None = None
+        self._examples: list[Examples] | None = None
         self._curves: dict[tuple[float, str], list[IntervalCurve]] = {}
 
     def _forget_examples(self) -> None:
@@ -248,9 +245,9 @@ class VennAbers(BoundedCalibrator):
             return
         if self._examples is None:
             self._examples = self._number_examples()
-        table.read_left_out(scores, left_out, *self._examples[j], out)
+        table.read_left_out(scores, left_out, self._examples[j], out)
 
-    def _number_examples(self) -> list[tuple[NDArray[np.int32], NDArray[np.bool_], FloatArray]]:
+    def _number_examples(self) -> list[Examples]:
         """Return of each column the score number, label and weight of every example."""
         scores, codes, weights = self.example_scores_, self.example_codes_, self.example_weights_
         assert scores is not None and codes is not None
