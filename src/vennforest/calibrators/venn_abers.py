@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple, Self
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +39,9 @@ from vennforest.prior import shift_intervals, shift_probabilities
 
 MAX_WEIGHT = 1e15
 """Sum of weights up to which the new object's weight of 1 is not lost beside it."""
+
+DERIVED = ("_tables", "_examples", "_curves")
+"""Attributes that follow from the learnt ones, computed at the first use."""
 
 
 class StepFunction(NamedTuple):
@@ -172,14 +176,33 @@ class VennAbers(BoundedCalibrator):
         self.scores_ = [column.scores for column in columns]
         self.weights_ = [column.weights for column in columns]
         self._forget_examples()
-        self._build_tables()
+        for name in DERIVED:
+            vars(self).pop(name, None)
 
-    def _build_tables(self) -> None:
-        """Compute what follows from the learnt state."""
+    @cached_property
+    def _tables(self) -> list[StepTable]:
         columns = zip(self.scores_, self.weights_, strict=True)
-        self._tables = [StepTable(x, weights) for x, weights in columns]
-        self._examples: list[Examples] | None = None
-        self._curves: dict[tuple[float, str], list[IntervalCurve]] = {}
+        return [StepTable(x, weights) for x, weights in columns]
+
+    @cached_property
+    def _examples(self) -> list[Examples]:
+        scores, codes, weights = self.example_scores_, self.example_codes_, self.example_weights_
+        assert scores is not None and codes is not None
+        weights = np.ones(len(codes)) if weights is None else weights
+        columns = [scores] if scores.ndim == 1 else scores.T
+        labels = [codes == (1 if scores.ndim == 1 else j) for j in range(len(columns))]
+        return [
+            (np.searchsorted(x, column).astype(np.int32), label, weights)
+            for x, column, label in zip(self.scores_, columns, labels, strict=True)
+        ]
+
+    @cached_property
+    def _curves(self) -> dict[tuple[float, str], list[IntervalCurve]]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what follows from the learnt arrays; it is computed again at the next use."""
+        return {name: value for name, value in vars(self).items() if name not in DERIVED}
 
     def _forget_examples(self) -> None:
         self.example_scores_ = self.example_codes_ = self.example_weights_ = None
@@ -195,7 +218,6 @@ class VennAbers(BoundedCalibrator):
         # Copies, since the caller may change the arrays.
         self.example_scores_, self.example_codes_ = scores.copy(), codes.astype(np.int32)
         self.example_weights_ = None if weight is None else weight.copy()
-        self._examples = None
 
     def _without_examples(self) -> Self:
         calibrator = super()._without_examples()
@@ -222,7 +244,6 @@ class VennAbers(BoundedCalibrator):
             check_array(self.example_codes_, "example_codes_", (n,), "i", 0, k - 1)
             if self.example_weights_ is not None:
                 check_array(self.example_weights_, "example_weights_", (n,), low=0)
-        self._build_tables()
 
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None
@@ -243,21 +264,7 @@ class VennAbers(BoundedCalibrator):
         if left_out is None:
             table.read(scores, out)
             return
-        if self._examples is None:
-            self._examples = self._number_examples()
         table.read_left_out(scores, left_out, self._examples[j], out)
-
-    def _number_examples(self) -> list[Examples]:
-        """Return of each column the score number, label and weight of every example."""
-        scores, codes, weights = self.example_scores_, self.example_codes_, self.example_weights_
-        assert scores is not None and codes is not None
-        weights = np.ones(len(codes)) if weights is None else weights
-        columns = [scores] if scores.ndim == 1 else scores.T
-        labels = [codes == (1 if scores.ndim == 1 else j) for j in range(len(columns))]
-        return [
-            (np.searchsorted(x, column).astype(np.int32), label, weights)
-            for x, column, label in zip(self.scores_, columns, labels, strict=True)
-        ]
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         if scores.ndim == 2:
