@@ -6,44 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from vennforest import PlattScaling, VennAbers
 from vennforest._validation import InputError
-from vennforest.calibrators import matrix, regression
-from vennforest.calibrators.matrix import _Problem, fit_multinomial
+from vennforest.calibrators import regression
 from vennforest.calibrators.regression import _step, group_scores
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json, json_form, to_json
-
-
-def multinomial_data(n=60, k=3):
-    rng = np.random.default_rng(4)
-    codes = np.arange(n) % k
-    logs = rng.normal(size=(n, k)) + np.eye(k)[codes]
-    return logs, np.eye(k)[codes]
-
-
-def test_a_step_of_few_conjugate_directions_serves_as_well(monkeypatch):
-    logs, weights = multinomial_data()
-    W, b = fit_multinomial(logs, weights, "full", 0.3)
-    monkeypatch.setattr(matrix, "INNER_STEPS", 1)
-    short = fit_multinomial(logs, weights, "full", 0.3)
-    assert_allclose(short[0], W, atol=0.01)
-    assert_allclose(short[1], b, atol=0.01)
-
-
-def test_a_multinomial_fit_stays_where_no_step_gains(monkeypatch):
-    """As where only rounding is left: every further loss comes out higher."""
-    logs, weights = multinomial_data()
-    evaluate, calls = _Problem.evaluate, []
-
-    def rising(self, theta):
-        calls.append(theta)
-        loss, p = evaluate(self, theta)
-        return loss * (1 + (len(calls) > 1)), p
-
-    monkeypatch.setattr(_Problem, "evaluate", rising)
-    W, b = fit_multinomial(logs, weights, "diagonal", 0.3)
-    assert len(calls) > 30  # the step was halved
-    assert_array_equal(W, np.eye(3))
-    assert_array_equal(b, np.zeros(3))
 
 
 def test_an_active_set_that_is_wrong_is_not_followed(monkeypatch):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._files import one_line, refuse_special
@@ -17,10 +18,14 @@ from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.monitoring.stream import score_columns
-from vennforest.tables.scores import ScoreColumns
+from vennforest.tables.cells import Column, as_floats, row_name, shown_cell
+from vennforest.tables.labelled_scores import LabelledScores
+from vennforest.tables.read import find_column
 
-MOST_EXAMPLES = 4_096
-"""Distinct scores that a file keeps counts of, for calibrators that keep none themselves."""
+MAX_EXAMPLES = 4_096
+"""Distinct scores or rows that a file keeps for calibrators that keep none themselves."""
+
+MAX_ROWS_TO_READ_AGAIN = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +40,21 @@ class CalibratorFile:
     def reversed(self) -> bool:
         """Whether high scores mean that the second class is less likely."""
         return self.calibrator.reversed_at_ is not None
+
+    def scores_in(self, frame: pd.DataFrame, table: str) -> FloatArray:
+        """Return the scores in the rows of a table, of shape (n,) or (n, k)."""
+        columns = []
+        for name in self.scores:
+            values = as_floats(Column(frame[find_column(frame, name)], name).array, name, table)
+            wrong = ~np.isfinite(values)
+            if wrong.any():
+                row = int(wrong.argmax())
+                raise InputError(
+                    f"column {name!r} must contain finite scores, got {shown_cell(values[row])} "
+                    f"in {row_name(row, table)}"
+                )
+            columns.append(values.astype(np.float64))
+        return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
     def class_counts(self) -> FloatArray | None:
         """Return how many examples, or what weight, each class has, None where it is not kept."""
@@ -103,23 +123,28 @@ def _kept(about: dict[str, Any], name: str, k: int) -> tuple[FloatArray, NDArray
     return (scores, what) if ((what >= 0) & (what < most)).all() else None
 
 
-def kept_examples(counts: ScoreCounts, calibrator: Calibrator) -> dict[str, Any]:
-    """Return what a file keeps of counted examples where the calibrator itself keeps none."""
-    if len(counts.classes) > 2 or isinstance(calibrator, VennAbers):
+def kept_examples(
+    rows: LabelledScores, counts: ScoreCounts, calibrator: Calibrator
+) -> dict[str, Any]:
+    """Return the examples that a file keeps for `watch`, if the calibrator itself keeps none.
+
+    These are distinct scores with their counts, of more than two classes rows at equal distances.
+    """
+    if len(rows.classes) == 2:
+        if isinstance(calibrator, VennAbers):
+            return {}
+        counts = counts.coarsen(MAX_EXAMPLES)
+        return {"examples": {"scores": counts.scores.tolist(), "counts": counts.weights.tolist()}}
+    if rows.weight is not None or rows.n_rows > MAX_ROWS_TO_READ_AGAIN:
         return {}
-    counts = counts.coarsen(MOST_EXAMPLES)
-    return {"examples": {"scores": counts.scores.tolist(), "counts": counts.weights.tolist()}}
-
-
-def kept_rows(rows: ScoreColumns, n_rows: int) -> dict[str, Any]:
-    """Return what a file keeps of examples of more than two classes: rows at equal distances."""
-    step, at, codes = -(-n_rows // MOST_EXAMPLES), 0, list[int]()
-    scores: list[list[float]] = []
-    rows.labels()
-    for some, own, _ in rows.parts():
-        scores += some[-at % step :: step].tolist()
-        codes += own[-at % step :: step].tolist()
-        at += len(own)
+    step, n_before = -(-rows.n_rows // MAX_EXAMPLES), 0
+    scores, codes = list[list[float]](), list[int]()
+    for batch in rows.batches():
+        part = batch.take(list(range(-n_before % step, batch.num_rows, step)))
+        columns = [part[name].to_pylist() for name in rows.scores]
+        scores += [list(row) for row in zip(*columns, strict=True)]
+        codes += [rows.classes.index(label) for label in part[rows.target].to_pylist()]
+        n_before += batch.num_rows
     return {"examples": {"scores": scores, "codes": codes}}
 
 

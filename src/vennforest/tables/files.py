@@ -125,6 +125,7 @@ class TableFile:
         columns: Sequence[str] | None = None,
         numbers: Sequence[str] = (),
         missing: Sequence[str] = (),
+        as_written: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows as record batches, in the order of the file, in bounded memory.
 
@@ -136,6 +137,8 @@ class TableFile:
             Columns of numbers: of a text file they become float64.
         missing : sequence of str
             Cells of these columns that stand for missing values, besides NA, NaN, null and nothing.
+        as_written : sequence of str
+            Those of ``numbers`` that a batch also has as text, in columns named by `written_name`.
 
         Raises
         ------
@@ -152,6 +155,8 @@ class TableFile:
             for batch in batches:
                 for name in numbers:
                     cells = batch[name]
+                    if name in as_written:
+                        batch = batch.append_column(written_name(name), cells)
                     if self.decimal == ",":
                         cells = with_decimal_point(cells)
                     floats = as_floats(cells, name, str(self.path), n_rows, missing)
@@ -189,6 +194,11 @@ class TableFile:
             raise
         except (pa.ArrowException, OSError, EOFError) as error:
             raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
+
+
+def written_name(name: str) -> str:
+    """Return the name of the column that has the cells of a column of numbers as written."""
+    return f"{name}\0as written"
 
 
 def _refuse_duplicates(path: Path | str, names: Sequence[str]) -> None:
