@@ -307,7 +307,8 @@ def tabulate(
     scores = scores + 0.0  # -0.0 becomes 0.0
     if weight is None and k == 2 and scores.ndim == 1:
         # Sorting each class by itself and merging is twice as fast as an argsort of all.
-        parts = [np.sort(scores[codes == j]) for j in range(2)]
+        is_second = codes == 1
+        parts = [np.sort(scores[~is_second]), np.sort(scores[is_second])]
         ordered = np.concatenate(parts)
         order = np.argsort(ordered, kind="stable")
         ordered, second = ordered[order], order >= len(parts[0])
@@ -332,7 +333,7 @@ def _add_up(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
     if not len(scores):
         return scores, weights
     if scores.ndim == 1:
-        order = np.argsort(scores, kind="stable")
+        order = np.argsort(scores)
         ordered = scores[order]
         is_new = ordered[1:] != ordered[:-1]
     else:
@@ -340,7 +341,8 @@ def _add_up(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
         ordered = scores[order]
         is_new = (ordered[1:] != ordered[:-1]).any(axis=1)
     start = np.append(0, np.flatnonzero(is_new) + 1)
-    return ordered[start], np.add.reduceat(weights[order], start, axis=0)
+    sums = [np.add.reduceat(column[order], start) for column in weights.T]
+    return ordered[start], np.column_stack(sums)
 
 
 def _sum(parts: Sequence[ScoreCounts], max_scores: int | None = None) -> ScoreCounts:
@@ -422,4 +424,6 @@ def _codes(
         )
     for label in labels:
         codes_of.setdefault(label, len(codes_of))
-    return np.array([codes_of[label] for label in labels], np.intp)[numbers]
+    of_labels: IntArray = np.array([codes_of[label] for label in labels], np.intp)
+    codes: IntArray = of_labels[numbers]
+    return codes
