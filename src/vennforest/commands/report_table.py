@@ -15,7 +15,7 @@ from vennforest.report import CostMatrix
 from vennforest.tables.cells import Column
 from vennforest.tables.read import find_column, read_table
 from vennforest.tables.target import LabelledTable, load_example, split_target
-from vennforest.tables.types import DROP, declared_read, read_types
+from vennforest.tables.types import DROP, read_declared, read_types
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +83,7 @@ def read_report_table(options: Report) -> ReportTable:
         find_column(frame, name)
     if options.probability:  # nothing is trained: no column has to be left, and none is judged
         labelled = split_target(frame, target, drop, name=data.name, screened=False, types=types)
-        labelled = replace(labelled, X=declared_read(labelled.X, labelled.types))
+        labelled = replace(labelled, X=read_declared(labelled.X, labelled.types))
     else:
         labelled = split_target(
             frame,
@@ -95,7 +95,7 @@ def read_report_table(options: Report) -> ReportTable:
             types=types,
         )
     declared = {name: kind for name, kind in types.items() if name in wanted and kind != DROP}
-    frame = declared_read(frame, declared)
+    frame = read_declared(frame, declared)
     known = Column(frame[labelled.target], labelled.target).there
     values = {name: frame[name][known].to_numpy(object) for name in wanted}
     if held is None or test is None:

@@ -20,6 +20,7 @@ from vennforest._messages import listed
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.auditing import audit
 from vennforest.calibrators import METHODS
+from vennforest.calibrators.base import has_bounds
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import predict_together
 from vennforest.classifier.intervals import ForestSpread, forest_spread
@@ -214,7 +215,7 @@ def _first(methods: Sequence[str]) -> str:
     One with bounds where there is one: with others inner folds would be stratified.
     """
     calibrated = [method for method in methods if method != RAW]
-    bounded = [method for method in calibrated if METHODS[method].bounds]
+    bounded = [method for method in calibrated if has_bounds(METHODS[method])]
     return next(iter([*bounded, *calibrated]), RAW)
 
 
@@ -396,13 +397,13 @@ def moments(column: Any, name: str) -> NDArray[Any]:
     import pandas as pd
 
     cells = Column(pd.Series(column), name)
-    kind, written = cells.learn()
-    if kind not in ("number", "date", "duration"):
+    kind, written = cells.infer()
+    if kind not in ("number", "date"):
         raise InputError(
             f"the times {name!r} must be numbers or dates in one format, got {kind}: write dates "
             "as 2021-01-25, or declare their format with --types"
         )
-    read: NDArray[Any] = cells.read(kind, written).to_numpy()
+    read = cells.read(kind, written)
     return read.astype("datetime64[us]" if read.dtype.kind == "M" else np.float64)
 
 
