@@ -19,13 +19,12 @@ from vennforest.classifier.intervals import Known
 from vennforest.forest import is_ensemble
 from vennforest.tables.cells import as_floats, is_text, plain_type, row_name
 from vennforest.tables.columns import TableColumns, unknown_names
+from vennforest.tables.files import TableFile, written_name
 from vennforest.tables.read import find_name
 from vennforest.tables.scores import bad_score
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from vennforest.tables.files import TableFile
 else:
     pa = needed("pyarrow", "record batches")
 
@@ -151,7 +150,7 @@ class BatchPredictor:
     def over(self, table: TableFile) -> Iterator[pa.RecordBatch]:
         """Yield the predictions for the rows of a table in a file."""
         names = [*self.columns, *self.carried]
-        batches = table.batches(names, numbers=self.numbers, missing=self.missing)
+        batches = table.batches(names, self.numbers, self.missing, as_written=self.carried)
         return self(batches, str(table.path))
 
     def __call__(
@@ -208,7 +207,10 @@ class BatchPredictor:
             cells = {name: self._column(part, name, where) for name in self._types}
             features = {name: cells[name] for name in self.columns}
             prediction = self._predict(features, where, n_before + start)
-            carried = [cells[name] for name in self.carried]
+            carried = [
+                part[text] if (text := written_name(name)) in part.schema.names else cells[name]
+                for name in self.carried
+            ]
             arrays = [
                 array.cast(field.type) for array, field in zip(carried, self.schema, strict=False)
             ]

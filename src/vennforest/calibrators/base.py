@@ -445,7 +445,7 @@ def ranking(counts: ScoreCounts) -> tuple[float, bool]:
     """
     negatives, positives = counts.weights.T
     m, n = float(negatives.sum()), float(positives.sum())
-    if m == 0 or n == 0:
+    if m * n == 0:  # one class, or weights that are next to nothing
         return 0.5, False
     below = np.cumsum(negatives) - negatives / 2  # ties count half
     area = float((positives * below).sum() / (m * n))
@@ -488,13 +488,13 @@ def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
 def _expected_range(counts: ScoreCounts) -> FloatArray | None:
     """Return between which scores new ones are expected, (2,), None where anything may come.
 
-    That is [0, 1] for scores in it, and else the range of the calibration scores with a margin.
+    That is the range of the calibration scores, or [0, 1] where they are in it, with a margin.
     """
     low, high = float(counts.scores.min()), float(counts.scores.max())
     if counts.total < MIN_EXAMPLES_FOR_RANGE or low == high:
         return None
     if low >= 0 and high <= 1:
-        return np.array([0.0, 1.0])
+        low, high = 0.0, 1.0
     with np.errstate(over="ignore"):
         margin = RANGE_MARGIN * (high - low)
         limits = np.array([low - margin, high + margin])

@@ -106,7 +106,8 @@ def _fit_not_negative(
     """
     standards = [standardise(feature, negative + positive) for feature in features]
     z = [(x - center) / scale for x, (center, scale) in zip(features, standards, strict=True)]
-    slopes, c, loss = fit_logistic(np.reshape(z, (len(z), -1)), negative, positive)
+    shape = len(z), len(negative)
+    slopes, c, loss = fit_logistic(np.reshape(z, shape), negative, positive)
     if (slopes >= 0).all():
         coefficients = []
         for slope, (center, scale) in zip(slopes.tolist(), standards, strict=True):
@@ -116,11 +117,6 @@ def _fit_not_negative(
     ways = []
     for dropped in np.flatnonzero(slopes < 0).tolist():
         remaining = [feature for j, feature in enumerate(features) if j != dropped]
-        # A feature of zeros stands for none at all.
-        coefficients, c, loss = _fit_not_negative(
-            remaining or [np.zeros(len(negative))], negative, positive
-        )
-        if not remaining:
-            coefficients = []
+        coefficients, c, loss = _fit_not_negative(remaining, negative, positive)
         ways.append(([*coefficients[:dropped], 0.0, *coefficients[dropped:]], c, loss))
     return min(ways, key=lambda way: way[2])

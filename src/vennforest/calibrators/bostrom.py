@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 
 from vennforest._state import stored
-from vennforest._validation import FloatArray, check_number
+from vennforest._validation import FloatArray, check_number, columns
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Term, Terms, summed
 from vennforest.counts import ScoreCounts
@@ -56,6 +56,11 @@ class BostromScaling(Calibrator):
     title = "Boström"
     A_: int
     B_: int
+
+    def _columns(self, scores: FloatArray, k: int, is_fitted: bool) -> FloatArray:
+        if scores.ndim == 2:
+            self._check_probabilities(scores)
+        return columns(scores, k)
 
     def _fit(self, counts: ScoreCounts) -> None:
         self._check_probabilities(counts.scores)

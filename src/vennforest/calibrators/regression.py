@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,36 +205,6 @@ class PenalisedFit:
         )
 
 
-def is_last(decrease: float, before: float, loss: float) -> bool:
-    """Tell whether a Newton step with this expected gain is the last, from that of the one before.
-
-    Near the minimum each gain is far below the last one, until only rounding is left.
-    """
-    small = max(loss, float(np.finfo(float).tiny))
-    return decrease <= LAST_GAIN * small or before / 4 <= decrease <= ROUNDING_GAIN * small
-
-
-def halved(
-    evaluate: Callable[[FloatArray], tuple[float, Any]],
-    start: FloatArray,
-    step: FloatArray,
-    loss: float,
-    decrease: float,
-) -> tuple[float, float, Any] | None:
-    """Return the first length of 1, 1/2, ... at which a step gains enough, with the loss there.
-
-    ``evaluate`` returns the loss and more, which is returned too. None: there is no such length.
-    """
-    length = 1.0
-    while length >= 1e-10:
-        new_loss, rest = evaluate(start + length * step)
-        # Sums of this many terms agree to about 1e-14; less of a gain cannot be seen in them.
-        if new_loss <= loss * (1 + 1e-14) - 1e-4 * length * decrease:
-            return length, new_loss, rest
-        length /= 2
-    return None
-
-
 @np.errstate(under="ignore")
 def fit_penalised(
     features: FloatArray, weights: FloatArray, prior: Prior, start: FloatArray | None = None
@@ -268,14 +237,21 @@ def fit_penalised(
         step = _step(hessian, gradient, theta, prior.bounded)
         target = np.where(prior.bounded, np.maximum(theta + step, 0.0), theta + step)
         decrease, before = -float(gradient @ step), decrease
-        if is_last(decrease, before, loss):
+        small = max(loss, float(np.finfo(float).tiny))
+        # Near the minimum each gain is far below the last one, until only rounding is left.
+        if decrease <= LAST_GAIN * small or before / 4 <= decrease <= ROUNDING_GAIN * small:
             theta = target
             break
-        halving = halved(evaluate, theta, step, loss, decrease)
-        if halving is None:
+        length = 1.0
+        new_loss, new_p = evaluate(theta + step)
+        # Sums of this many terms agree to about 1e-14; less of a gain cannot be seen in them.
+        while new_loss > loss * (1 + 1e-14) - 1e-4 * length * decrease and length > 1e-10:
+            length /= 2
+            new_loss, new_p = evaluate(theta + length * step)
+        if length <= 1e-10:
             break
-        length, loss, p = halving
         theta = target if length == 1 else theta + length * step
+        loss, p = new_loss, new_p
     return PenalisedFit(theta, _inverse(hessian, ~prior.bounded | (theta > 0)) / mass)
 
 
@@ -318,11 +294,3 @@ def _inverse(hessian: FloatArray, is_free: NDArray[np.bool_]) -> FloatArray:
     block = np.ix_(is_free, is_free)
     inverse[block] = np.linalg.pinv(hessian[block], hermitian=True)
     return inverse
-
-
-def increasing_knots(values: Sequence[FloatArray]) -> bool:
-    """Tell whether every array of a list has float64 numbers that increase."""
-    return all(
-        isinstance(array, np.ndarray) and array.dtype == np.float64 and (np.diff(array) > 0).all()
-        for array in values
-    )

@@ -76,13 +76,15 @@ class TableFile:
         Their types; columns of text files are text, whatever they contain.
     n_rows : int or None
         None where only reading would tell.
+    decimal : str
+        The decimal sign of numbers in text.
     """
 
     def __init__(self, path: Path, decimal: str | None = None) -> None:
         if decimal not in (None, ".", ","):
             raise InputError(f"--decimal must be . or , got {decimal!r}")
         self.path = path
-        self._decimal = "."
+        self.decimal = "."
         with self._errors():
             self._source = self._opened(path, decimal)
         self.schema: pa.Schema = self._source.schema
@@ -113,7 +115,7 @@ class TableFile:
                         f"{path} is {what}, not a table: write it as CSV, Parquet or Arrow first"
                     )
             text = TextTable(path, decimal)
-            self._decimal = text.decimal
+            self.decimal = text.decimal
             return text
         self.n_rows = source.count_rows()
         return source
@@ -123,6 +125,7 @@ class TableFile:
         columns: Sequence[str] | None = None,
         numbers: Sequence[str] = (),
         missing: Sequence[str] = (),
+        as_written: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows as record batches, in the order of the file, in bounded memory.
 
@@ -134,6 +137,8 @@ class TableFile:
             Columns of numbers: of a text file they become float64.
         missing : sequence of str
             Cells of these columns that stand for missing values, besides NA, NaN, null and nothing.
+        as_written : sequence of str
+            Those of ``numbers`` that a batch also has as text, in columns named by `written_name`.
 
         Raises
         ------
@@ -150,7 +155,9 @@ class TableFile:
             for batch in batches:
                 for name in numbers:
                     cells = batch[name]
-                    if self._decimal == ",":
+                    if name in as_written:
+                        batch = batch.append_column(written_name(name), cells)
+                    if self.decimal == ",":
                         cells = with_decimal_point(cells)
                     floats = as_floats(cells, name, str(self.path), n_rows, missing)
                     place = batch.schema.get_field_index(name)
@@ -169,8 +176,8 @@ class TableFile:
         for name in self.names:
             cells, table = table[name], table.drop_columns(name)
             if self._is_text and name not in as_text:
-                points = with_decimal_point(cells) if self._decimal == "," else cells
-                columns[name] = _typed(Column(points, name, missing), cells, missing)
+                points = with_decimal_point(cells) if self.decimal == "," else cells
+                columns[name] = typed_text(Column(points, name, missing), cells, missing)
             else:
                 columns[name] = _to_pandas(cells, name, missing)
         return pd.DataFrame(columns)
@@ -187,6 +194,11 @@ class TableFile:
             raise
         except (pa.ArrowException, OSError, EOFError) as error:
             raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
+
+
+def written_name(name: str) -> str:
+    """Return the name of the column that has the cells of a column of numbers as written."""
+    return f"{name}\0as written"
 
 
 def _refuse_duplicates(path: Path | str, names: Sequence[str]) -> None:
@@ -301,7 +313,7 @@ def _first_sheet(path: Path) -> pa.Table:
     return pa.table(columns, names=names)
 
 
-def _typed(column: Column, cells: pa.ChunkedArray, missing: Sequence[str]) -> pd.Series[Any]:
+def typed_text(column: Column, cells: pa.ChunkedArray, missing: Sequence[str]) -> pd.Series[Any]:
     """Return a column of text as numbers or booleans if all its cells are such, else as text."""
     kind = column.infer_text()
     if kind == "boolean":

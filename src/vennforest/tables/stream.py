@@ -51,7 +51,7 @@ class TableFile(files.TableFile):
             return
         first = 0
         others: Any = super().batches(carried) if carried else None
-        for whole in super().batches(columns, numbers if self._decimal == "," else ()):
+        for whole in super().batches(columns, numbers if self.decimal == "," else ()):
             other = next(others) if others else None
             for start in range(0, whole.num_rows, size):
                 rows = whole.slice(start, size)
