@@ -16,7 +16,6 @@ from vennforest import PlattScaling, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS, IsotonicCalibration, Venn
 from vennforest.calibrators.base import has_bounds
-from vennforest.calibrators.venn.taxonomies import ConfidenceBins
 from vennforest.export import from_json, to_json
 
 READER = Path(__file__).parents[2] / "examples" / "readers" / "calibrator.js"
@@ -79,7 +78,7 @@ def test_what_is_kept_and_what_is_not():
     assert_array_equal(read.predict_confidence([0.2, 0.8]).lower, expected.lower)
     with pytest.raises(ValueError, match="left_out must be None"):
         read.predict_multiprobability([0.5], [0])
-    same_after_reading(Venn(ConfidenceBins(bins=3)).fit(scores, y), scores)
+    same_after_reading(Venn("bins").fit(scores, y), scores)
     with pytest.raises(ValueError, match=r"numbers and text .*: use vennforest\.save"):
         to_json(Venn(np.rint).fit(scores, y))
     with pytest.raises(NotFittedError):
@@ -166,7 +165,7 @@ def test_the_reader_in_javascript(tmp_path):
         VennAbers("log").fit(scores, y),
         IsotonicCalibration("linear").fit(scores, y),
         PlattScaling(on="logit").fit(scores, y),
-        Venn("confidence-bins").fit(scores, y),
+        Venn("bins").fit(scores, y),
     ]
     vectors = rng.dirichlet(np.ones(4), 40)
     labels = np.append(np.arange(4), rng.integers(0, 4, 36))
