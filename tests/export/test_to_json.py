@@ -36,7 +36,7 @@ def same_after_reading(calibrator, new):
             assert_array_equal(one.lower, other.lower)
             assert_array_equal(one.upper, other.upper)
     names = {name for name in vars(calibrator) if name.endswith("_") and name[0] != "_"}
-    assert names <= set(dir(read))
+    assert names <= set(vars(read))
     assert to_json(read) == text
     return read
 
