@@ -137,17 +137,14 @@ def test_warnings_are_sentences_for_the_terminal_too(folder, tmp_path, capsys, m
     assert err.startswith("Warning: written with \\x1b[31m1.0 and so on\n") and ".py" not in err
 
 
-def test_a_name_that_is_no_text_is_shown(folder, tmp_path, capsys):
-    name = os.fsdecode(b"caf\xe9.csv")
-    source = tmp_path / name
+def test_a_file_whose_name_is_not_utf_8_is_refused(folder, tmp_path, capsys):
+    source = tmp_path / os.fsdecode(b"caf\xe9.csv")
     try:
         source.write_bytes((folder / "data.csv").read_bytes())
     except OSError:
         pytest.skip("names are text in this file system")
-    page = tmp_path / "p.html"
-    assert run("report", source, "-t", "y", "-o", page, "--json", *REPORT) == 0
-    assert json.loads(capsys.readouterr().out)["data"]["name"] == name
-    assert "caf\\udce9.csv" in page.read_text("utf-8")
+    assert run("predict", folder / "m.skops", source, "-o", tmp_path / "o.csv") == 2
+    assert "caf\\udce9.csv cannot be read: its name is not text in UTF-8" in sentence(capsys)
 
 
 # --- outputs ---------------------------------------------------------------------------------

@@ -275,7 +275,7 @@ def estimate_performance(
         repeats=examples.repeats,
         importance=importance,
         groups=examples.groups,
-        extra=extra_old,
+        covariates=extra_old,
     )
     if examples.trained:
         fitted = replace(fitted, root=fitted.root * np.sqrt(SAME_ROWS))

@@ -192,6 +192,10 @@ class TableFile:
             yield
         except InputError:
             raise
+        except UnicodeEncodeError as error:  # Arrow takes names of files in UTF-8 alone
+            raise InputError(
+                f"{self.path} cannot be read: its name is not text in UTF-8: rename it"
+            ) from error
         except (pa.ArrowException, OSError, EOFError) as error:
             raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
 
