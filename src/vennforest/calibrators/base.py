@@ -373,32 +373,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         calibrator.n_examples_ = 0
         return calibrator
 
-    def to_state(self) -> dict[str, Any]:
-        """Return what a model file contains of the calibrator: the arguments of ``from_state``."""
-        return {"parameters": self.get_params(deep=False), "fitted": self._state()}
-
-    def _state(self) -> dict[str, Any] | None:
-        """Return the attributes with a trailing underscore, None before ``fit``."""
-        state = {
-            name: value
-            for name, value in vars(self).items()
-            if name.endswith("_") and not name.startswith("_")
-        }
-        return state or None
-
-    @classmethod
-    def from_state(cls, parameters: dict[str, Any], fitted: dict[str, Any] | None) -> Self:
-        """Return the calibrator that ``to_state`` describes."""
-        calibrator = cls(**parameters)
-        if fitted is not None:
-            require(
-                all(name.endswith("_") and not name.startswith("_") for name in fitted),
-                "fitted must be attributes with a trailing underscore",
-            )
-            calibrator.__dict__.update(fitted)
-            calibrator._check_state()
-        return calibrator
-
     def _check_state(self) -> None:
         """Refuse attributes, read from a file, that ``fit`` could not have set.
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import minimize
 
-from vennforest._state import stored
 from vennforest._validation import FloatArray, check_array, check_number
 from vennforest.calibrators.formula import Term, Terms, softmax, summed
 from vennforest.calibrators.regression import (
@@ -51,7 +50,6 @@ def shrunk_log_terms(p: Terms, c: float, shares: FloatArray) -> Terms:
     return tuple(((x + share) / (1 + c)).log() for x, share in zip(p, added, strict=True))
 
 
-@stored("softmax-map")
 class SoftmaxMap(ProbabilityCalibrator):
     """The map ``softmax(W log(k s) + b)``, with a choice of slopes: see `MatrixScaling`.
 
@@ -118,7 +116,6 @@ class SoftmaxMap(ProbabilityCalibrator):
         check_array(self.intercept_, "intercept_", (k,), low=-limit, high=limit)
 
 
-@stored("matrix-scaling")
 class MatrixScaling(SoftmaxMap):
     """Matrix scaling: ``softmax(W log(k s) + b)`` of scores s of k classes, with a diagonal W.
 
