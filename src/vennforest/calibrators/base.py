@@ -373,32 +373,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         calibrator.n_examples_ = 0
         return calibrator
 
-    def to_state(self) -> dict[str, Any]:
-        """Return what a model file contains of the calibrator: the arguments of ``from_state``."""
-        return {"parameters": self.get_params(deep=False), "fitted": self._state()}
-
-    def _state(self) -> dict[str, Any] | None:
-        """Return the attributes with a trailing underscore, None before ``fit``."""
-        state = {
-            name: value
-            for name, value in vars(self).items()
-            if name.endswith("_") and not name.startswith("_")
-        }
-        return state or None
-
-    @classmethod
-    def from_state(cls, parameters: dict[str, Any], fitted: dict[str, Any] | None) -> Self:
-        """Return the calibrator that ``to_state`` describes."""
-        calibrator = cls(**parameters)
-        if fitted is not None:
-            require(
-                all(name.endswith("_") and not name.startswith("_") for name in fitted),
-                "fitted must be attributes with a trailing underscore",
-            )
-            vars(calibrator).update(fitted)
-            calibrator._check_state()
-        return calibrator
-
     def _check_state(self) -> None:
         """Refuse attributes, read from a file, that ``fit`` could not have set.
 
@@ -678,8 +652,8 @@ class BoundedCalibrator(Calibrator):
             return formulas
         start = self._starts()
         bounds = self._multiprobability(np.append(LOWEST, start))
-        p = bounds.merge(self.merge)[:, 1]
-        columns = scores[0].look_up(start, {"p0": bounds.p0, "p1": bounds.p1, "p": p})
+        merged_p = bounds.merge(self.merge)[:, 1]
+        columns = scores[0].look_up(start, {"p0": bounds.p0, "p1": bounds.p1, "p": merged_p})
         return {name: (term,) for name, term in columns.items()}
 
     def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:

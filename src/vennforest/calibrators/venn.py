@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._messages import not_one_of
-from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     IntArray,
@@ -40,7 +39,6 @@ MAX_WEIGHT = 1e300
 """Largest weight in a category: sums of them stay finite."""
 
 
-@stored("venn-predictor")
 class Venn(BoundedCalibrator):
     """Inductive Venn predictor: lower and upper probabilities from counts of labels by category.
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     IntArray,
@@ -108,7 +107,6 @@ class StepTable:
         return np.unique(np.concatenate([self.p0.ends, after(self.p1.ends)]))
 
 
-@stored("venn-abers-predictor")
 class VennAbers(BoundedCalibrator):
     """Inductive Venn–Abers predictor: probabilities with bounds that carry a validity guarantee.
 
