@@ -309,7 +309,7 @@ def tabulate(
     if weight is None and k == 2 and scores.ndim == 1:
         # Sorting each class by itself and merging is several times faster than an argsort of all.
         counts: tuple[FloatArray, FloatArray] = count_two_classes(
-            *(np.sort(scores[codes == j]) for j in range(2))
+            *(np.sort(scores[is_class]) for is_class in (codes == 0, codes == 1))
         )
         return counts
     return _add_up(scores, one_hot(codes, weight, k))
@@ -327,7 +327,7 @@ def _add_up(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
     if not len(scores):
         return scores, weights
     if scores.ndim == 1:
-        order = np.argsort(scores, kind="stable")
+        order = np.argsort(scores)
         ordered = scores[order]
         is_new = ordered[1:] != ordered[:-1]
     else:
@@ -335,7 +335,8 @@ def _add_up(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
         ordered = scores[order]
         is_new = (ordered[1:] != ordered[:-1]).any(axis=1)
     start = np.append(0, np.flatnonzero(is_new) + 1)
-    return ordered[start], np.add.reduceat(weights[order], start, axis=0)
+    sums = [np.add.reduceat(column[order], start) for column in weights.T]
+    return ordered[start], np.column_stack(sums)
 
 
 def _sum(parts: Sequence[ScoreCounts], max_scores: int | None = None) -> ScoreCounts:
@@ -417,4 +418,6 @@ def _codes(
         )
     for label in labels:
         codes_of.setdefault(label, len(codes_of))
-    return np.array([codes_of[label] for label in labels], np.intp)[numbers]
+    of_labels: IntArray = np.array([codes_of[label] for label in labels], np.intp)
+    codes: IntArray = of_labels[numbers]
+    return codes

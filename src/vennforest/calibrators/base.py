@@ -652,8 +652,8 @@ class BoundedCalibrator(Calibrator):
             return formulas
         start = self._starts()
         bounds = self._multiprobability(np.append(LOWEST, start))
-        p = bounds.merge(self.merge)[:, 1]
-        columns = scores[0].look_up(start, {"p0": bounds.p0, "p1": bounds.p1, "p": p})
+        merged_p = bounds.merge(self.merge)[:, 1]
+        columns = scores[0].look_up(start, {"p0": bounds.p0, "p1": bounds.p1, "p": merged_p})
         return {name: (term,) for name, term in columns.items()}
 
     def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:

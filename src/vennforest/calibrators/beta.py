@@ -82,7 +82,8 @@ class BetaCalibration(OneVsRestCalibrator):
     def _column_formula(self, score: Term, j: int) -> Term:
         (low, high), (a, b, c) = self.clip_[j].tolist(), self.coef_[j].tolist()
         s = score.clip(low, high)
-        return (a * s.log() - b * (1.0 - s).log() + c).logistic()
+        f: Term = a * s.log() - b * (1.0 - s).log() + c
+        return f.logistic()
 
     def _check_state(self) -> None:
         super()._check_state()

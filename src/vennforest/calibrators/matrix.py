@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
@@ -109,11 +109,11 @@ class SoftmaxMap(ProbabilityCalibrator):
 
     def _check_state(self) -> None:
         super()._check_state()
-        k, limits = len(self.classes_), {"low": -MAX_COEFFICIENT, "high": MAX_COEFFICIENT}
+        k, limit = len(self.classes_), MAX_COEFFICIENT
         check_number(self.shrinkage_, "shrinkage_", 1e-300, MAX_COEFFICIENT)
         check_array(self.shares_, "shares_", (k,), low=1e-300, high=1)
-        check_array(self.coef_, "coef_", (k, k), **limits)
-        check_array(self.intercept_, "intercept_", (k,), **limits)
+        check_array(self.coef_, "coef_", (k, k), low=-limit, high=limit)
+        check_array(self.intercept_, "intercept_", (k,), low=-limit, high=limit)
 
 
 class MatrixScaling(SoftmaxMap):
@@ -297,10 +297,10 @@ def fit_multinomial(
 
     n_parameters = problem.k + 1 if problem.shared else scale.size
     options = {"gtol": GRADIENT_TOLERANCE, "max_trust_radius": MAX_TRUST_RADIUS}
-    t = minimize(
+    result: Any = minimize(  # type: ignore[call-overload]
         loss, np.zeros(n_parameters), jac=True, hessp=curve, method="trust-ncg", options=options
-    ).x
-    theta = start + change(t)
+    )
+    theta = start + change(result.x)
     return (theta[:-1].T if problem.full else np.diag(theta[0])), theta[-1]
 
 

@@ -270,7 +270,7 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
     if getattr(scorer, "small_ensemble", False) and model._state.point_calibrator is not None:
         raise InputError(
             "model must have more trees for ONNX: with few of them its probability is a mean over "
-            'subforests; grow 20 or more, or use merge="smooth"'
+            'subforests; grow 20 or more, or use merge="log"'
         )
     if model._state.shift is not None:
         raise InputError("model must not have another prior for ONNX: use it before with_prior")
