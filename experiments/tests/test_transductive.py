@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 from oracles import formulas as oracle
 from theorems.test_enumeration import POINTS, Frequencies, Sums, bags, exact, table, with_one_new
 from theorems.test_validity import LIMIT, calibration_z, draw_bag, unbiasedness_z
-from vennforest.calibrators.core.interface import normalised_bounds
+from vennforest.calibrators.base import normalised_bounds
 from vennforest_experiments.transductive import (
     TransductiveClassifier,
     isotonic_value,
@@ -89,6 +89,7 @@ def test_every_bag_of_five_objects_is_calibrated_exactly(venn):
         assert sums.deviation() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("venn", "k"), [(False, 2), (False, 3), (True, 2), (True, 3)])
 def test_the_bound_of_the_true_label_is_calibrated(venn, k):
     rng = np.random.default_rng(7)

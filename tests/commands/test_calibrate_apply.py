@@ -1,9 +1,7 @@
 """The commands calibrate and apply: scores of any system, in tables of any size."""
 
 import json
-import os
 import shlex
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,12 +11,11 @@ pd = pytest.importorskip("pandas")
 for extra in ("typer", "rich", "pyarrow"):
     pytest.importorskip(extra)
 
-from vennforest import IsotonicCalibration, ScoreGrid, TemperatureScaling, VennAbers  # noqa: E402
-from vennforest.calibrators import METHODS, Calibrator  # noqa: E402
+from vennforest import IsotonicCalibration, TemperatureScaling, VennAbers  # noqa: E402
+from vennforest.calibrators import METHODS  # noqa: E402
+from vennforest.calibrators.base import has_bounds  # noqa: E402
 from vennforest.cli import main  # noqa: E402
-from vennforest.commands.calibrate import calibrate_file  # noqa: E402
-from vennforest.commands.options import Calibrate  # noqa: E402
-from vennforest.tables.scores import Counter  # noqa: E402
+from vennforest.export import from_json, to_json  # noqa: E402
 
 # By default pandas 2 reads numbers to within a unit in the last place.
 read_csv = partial(pd.read_csv, float_precision="round_trip")
@@ -53,15 +50,15 @@ def test_what_is_written_is_the_fit_and_its_answers(table, suffix):
         frame.to_feather(data)
     else:
         frame.to_csv(data, index=False, sep="\t" if suffix == "tsv" else ",")
-    calibrate(folder, "--rows-at-once", "70", data=data.name)
+    calibrate(folder, data=data.name)
     fitted = VennAbers().fit(frame["s"], frame["y"])
-    read = Calibrator.from_json((folder / "c.json").read_text(encoding="utf-8"))
+    read = from_json((folder / "c.json").read_text(encoding="utf-8"))
     new = np.linspace(0, 1, 99)
     np.testing.assert_allclose(
         read.predict_proba(new), fitted.predict_proba(new), rtol=0, atol=1e-12
     )
     out = folder / ("out.parquet" if suffix == "arrow" else "out.csv")
-    command = ["apply", str(folder / "c.json"), str(data), "-o", str(out), "--rows-at-once", "33"]
+    command = ["apply", str(folder / "c.json"), str(data), "-o", str(out)]
     assert main(command) == 0
     found = pd.read_parquet(out) if out.suffix == ".parquet" else read_csv(out)
     parts = ("p", "lower", "upper", "low95", "high95")
@@ -104,7 +101,7 @@ def test_every_method(table, method, capsys):
     again = [str(folder / name) for name in ("c.json", "scores.csv")]
     wanted = 2 if unknown else 0
     assert main(["apply", *again, "-o", str(folder / "o.csv"), *explicit]) == wanted
-    fitted = METHODS[method].make().fit(frame["s"], frame["y"])
+    fitted = METHODS[method]().fit(frame["s"], frame["y"])
     np.testing.assert_allclose(p, fitted.predict_proba(frame["s"])[:, 1], rtol=0, atol=1e-12)
 
 
@@ -121,12 +118,12 @@ def test_more_than_two_classes(tmp_path, method):
         main(["apply", str(tmp_path / "c.json"), str(tmp_path / "scores.csv"), "-o", str(out)]) == 0
     )
     found = read_csv(out)
-    fitted = METHODS[method].make().fit(p, frame["y"])
+    fitted = METHODS[method]().fit(p, frame["y"])
     expected = fitted.predict_proba(p)
     names = [f"p({label})" for label in "xyz"]
     np.testing.assert_allclose(found[names], expected, rtol=0, atol=1e-12)
-    assert ("lower(x)" in found.columns) == METHODS[method].bounds
-    if METHODS[method].bounds:
+    assert ("lower(x)" in found.columns) == has_bounds(METHODS[method])
+    if has_bounds(METHODS[method]):
         lower = fitted.predict_multiprobability(p).lower
         np.testing.assert_allclose(found[[f"lower({c})" for c in "xyz"]], lower, atol=1e-12)
 
@@ -146,7 +143,7 @@ def test_weights_labels_and_rows_without_a_label(tmp_path, capsys):
     summary = json.loads(said.out)
     assert summary["classes"] == {"9": 2, "10": 5}  # numbers, so in the order of numbers
     assert summary["positive"] == "10"
-    read = Calibrator.from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
+    read = from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
     assert read.classes_.tolist() == [9, 10]
     fitted = IsotonicCalibration().fit(
         [0.1, 0.2, 0.8, 0.9], [9, 10, 10, 9], sample_weight=[1, 2, 3, 1]
@@ -154,47 +151,6 @@ def test_weights_labels_and_rows_without_a_label(tmp_path, capsys):
     np.testing.assert_array_equal(
         read.predict_proba([0.15, 0.85]), fitted.predict_proba([0.15, 0.85])
     )
-
-
-def test_grids(table):
-    frame, folder = table
-    for grid in ("score", "logit"):
-        calibrate(folder, "--grid", grid)
-        read = Calibrator.from_json((folder / "c.json").read_text(encoding="utf-8"))
-        on = ScoreGrid(on=grid)
-        fitted = VennAbers().fit(on(frame["s"]), frame["y"])
-        new = np.linspace(0, 1, 50)
-        np.testing.assert_allclose(
-            read.predict_proba(new), fitted.predict_proba(on(new)), rtol=0, atol=1e-12
-        )
-
-
-def test_memory_is_bounded(tmp_path):
-    """More distinct scores than are kept: a grid of log-odds, or else compression."""
-    scores, y = draw(3000)
-    scores = scores + np.arange(3000) * 1e-9
-    scores = np.minimum(scores, 1)
-    pd.DataFrame({"s": scores, "y": y}).to_csv(tmp_path / "p.csv", index=False)
-    pd.DataFrame({"s": scores * 9 - 4, "y": y}).to_csv(tmp_path / "z.csv", index=False)
-    notes = []
-    output = tmp_path / "c.json"
-    options = Calibrate(tmp_path / "p.csv", ["s"], "y", output, rows_at_once=100)
-    done = calibrate_file(options, notes.append, most_scores=500)
-    assert done["grid"] == "logit"
-    assert "cells of their log-odds" in notes[0]
-    read = Calibrator.from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
-    on = ScoreGrid(on="logit")
-    expected = VennAbers().fit(on(scores), y).predict_proba(on(scores))
-    np.testing.assert_allclose(read.predict_proba(scores), expected, rtol=0, atol=1e-12)
-    options = replace(options, data=tmp_path / "z.csv")
-    done = calibrate_file(options, notes.append, most_scores=500)
-    assert done["distinct"] <= 500
-    assert 0 < done["error"] < 0.05
-    assert "moves at most" in notes[-1]
-    counter = Counter(["no", "yes"], most=500)
-    for i in range(0, 3000, 100):
-        counter.add(scores[i : i + 100], (y[i : i + 100] == "yes").astype(int), None)
-    assert counter.total().total == 3000
 
 
 ERRORS = [
@@ -205,11 +161,10 @@ ERRORS = [
         "column 's' must contain finite scores, got NaN or nothing in row 2",
     ),
     ("s,y\n0.1,a\n0.2,b\ninf,b\n", [], "must contain finite scores, got inf in row 3"),
-    ("s,y\n0.1,a\n0.2,b\nhigh,b\n", [], "must contain finite scores, got 'high' in row 3"),
+    ("s,y\n0.1,a\n0.2,b\nhigh,b\n", [], "must contain numbers, got 'high' in row 3"),
     ("s,y\n0.1,a\n0.2,a\n", [], "the target 'y' has only one class, 'a'"),
     ("s,y\n0.1,\n0.2,\n", [], "the target 'y' is missing in every row"),
     ("s,y\n0.1,a\n1.2,b\n", ["--method", "beta"], "scores must be in [0, 1]"),
-    ("s,y\n0.1,a\n0.2,b\n", ["--grid", "fine"], "grid must be one of"),
     ("s,y\n0.1,a\n0.2,b\n", ["--method", "best"], "--method must be one of"),
     ("s,y\n0.1,a\n0.2,b\n", ["--weight", "u"], "there is no column 'u'"),
     ("s,y,w\n0.1,a,1\n0.2,b,-2\n", ["--weight", "w"], "not negative, got -2 in row 2"),
@@ -254,12 +209,12 @@ def test_errors_of_apply(table, capsys):
     fails("scores must be in [0, 1]", "s\n0.1\n0.5\n1.5\n0.2\n")
     fails("must contain finite scores, got NaN or nothing in row 2", "s,t\n0.1,1\n,1\n")
     fails("there is no column 's' in", "t\n0.1\n")
-    fails("has a column 'p(yes)' already", "s,p(yes)\n0.1,1\n")
-    fails("has a column 'label' already, which the output adds", "s,label\n0.1,1\n")
-    fails("there is no column 'i' in", "s,id\n0.1,1\n", more=["--id", "i"])
+    fails("got 'p(yes)': rename it", "s,p(yes)\n0.1,1\n")
+    fails("got 'label': rename it", "s,label\n0.1,1\n")
+    fails("there is no column to copy 'i' in", "s,id\n0.1,1\n", more=["--id", "i"])
     fails("--score must name one column, got 2", "s,t\n0.1,1\n", more=["-s", "s", "-s", "t"])
     fails("there is no calibrator", calibrator="none.json")
-    (folder / "bad.json").write_text(document.replace('"a": ', '"a": -', 1))
+    (folder / "bad.json").write_text(document.replace('"coef_": [[', '"coef_": [["x", ', 1))
     fails("bad.json: the calibrator is damaged", calibrator="bad.json")
     (folder / "bad.json").write_text("{}")
     fails("bad.json: the calibrator must be JSON with", calibrator="bad.json")
@@ -276,27 +231,11 @@ def test_columns_that_are_carried_along(table):
     assert found["y"].tolist() == frame["y"].tolist()
 
 
-def test_no_output_is_an_input(table, capsys):
-    _, folder = table
-    before = (folder / "scores.csv").read_bytes()
-    os.link(folder / "scores.csv", folder / "link.csv")
-    command = ["calibrate", str(folder / "scores.csv"), "-s", "s", "-t", "y", "-o"]
-    assert main([*command, str(folder / "link.csv")]) == 2
-    assert "must not be written to the table of scores" in capsys.readouterr().err
-    calibrate(folder)
-    os.link(folder / "c.json", folder / "c.csv")
-    for given, name in (("link.csv", "table of scores"), ("c.csv", "calibrator")):
-        command = ["apply", str(folder / "c.json"), str(folder / "scores.csv"), "-o"]
-        assert main([*command, str(folder / given)]) == 2
-        assert f"the output must not be written to the {name}" in capsys.readouterr().err
-    assert (folder / "scores.csv").read_bytes() == before
-
-
 def test_decimal_commas_and_two_columns_of_two_classes(tmp_path):
     rows = "".join(f"0,{10 - i};0,{10 + i};{'ja' if i % 3 else 'nein'}\n" for i in range(80))
     (tmp_path / "scores.csv").write_text("a;b;y\n" + rows.replace("0,-", "-0,"))
     calibrate(tmp_path, "-s", "a", "-s", "b", "--method", "temperature")
-    read = Calibrator.from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
+    read = from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
     assert isinstance(read, TemperatureScaling)
     assert read.classes_.tolist() == ["ja", "nein"]
     assert (
@@ -337,7 +276,7 @@ def test_the_command_that_a_report_prints_works_as_it_stands(
     assert main(["report", "a table/off.csv", "-t", "y", *named, *positive]) == 0
     said = capsys.readouterr().err
     assert pasted(said, "calibrate") == 0
-    read = Calibrator.from_json((tmp_path / "calibrator.json").read_text(encoding="utf-8"))
+    read = from_json((tmp_path / "calibrator.json").read_text(encoding="utf-8"))
     assert main(["apply", "calibrator.json", "a table/off.csv", "-o", "out.csv"]) == 0
     p = read_csv(tmp_path / "out.csv")["p(bad)"]
     assert read.classes_.tolist() == ["bad", "good"] and np.abs(p - bad**2).mean() < 0.05
@@ -355,11 +294,10 @@ def test_show_says_what_a_calibrator_is(table, method, capsys):
     assert main(["show", str(folder / "c.json"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     counts = frame["y"].value_counts()
-    assert found["method"] == method and found["bounds"] == METHODS[method].bounds
+    assert found["method"] == method and found["bounds"] == has_bounds(METHODS[method])
     assert found["rows"] == len(frame) and found["scores"] == ["s"] and found["target"] == "y"
     assert found["class_counts"] == {"no": counts["no"], "yes": counts["yes"]}
-    assert found["increasing"] is True and found["grid"] is None
-    assert (found["distinct_scores"] == frame["s"].nunique()) == (method == "venn-abers")
+    assert found["increasing"] is True
     assert main(["show", str(folder / "c.json")]) == 0
     shown = capsys.readouterr().out
     assert METHODS[method].title in shown and f"'yes' {counts['yes'] / len(frame):.1%}" in shown
@@ -369,15 +307,15 @@ def test_show_tells_direction_grid_and_classes_and_refuses_other_json(tmp_path, 
     s, y = draw()
     frame = pd.DataFrame({"risk": 1 - s, "y": y})
     frame.to_csv(tmp_path / "scores.csv", index=False)
-    calibrate(tmp_path, "-s", "risk", "--increasing", "no", "--grid", "score")
+    calibrate(tmp_path, "-s", "risk", "--increasing", "no")
     capsys.readouterr()
     assert main(["show", str(tmp_path / "c.json"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["increasing"] is False and found["grid"] == {"on": "score", "cells": 1 << 20}
+    assert found["increasing"] is False
     # of three classes, and without what the command notes beside it
     p = np.random.default_rng(3).dirichlet(np.ones(3), 200)
     three = np.array(["a", "b", "c"])[p.argmax(axis=1)]
-    (tmp_path / "three.json").write_text(VennAbers().fit(p, three).to_json(), encoding="utf-8")
+    (tmp_path / "three.json").write_text(to_json(VennAbers().fit(p, three)), encoding="utf-8")
     assert main(["show", str(tmp_path / "three.json"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["increasing"] is None and found["rows"] is None and found["scores"] == []
@@ -407,7 +345,7 @@ def test_report_on_a_calibrator_is_that_of_its_answers(tmp_path, method, way, ca
     capsys.readouterr()
     assert main([*command, "--score", "now"]) == 0
     found = json.loads(capsys.readouterr().out)
-    own = Calibrator.from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
+    own = from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
     p = own.predict_proba(frame["s"][500:])
     expected = report(frame["y"][500:], {"Calibrated": p}).summary()
     mine, theirs = (one["methods"]["Calibrated"] for one in (found, expected))
@@ -438,7 +376,7 @@ def test_apply_for_other_shares_of_the_classes(table, capsys):
             assert main([*command, "--prior", wrong]) == 2
             assert "0.1" in (said := capsys.readouterr().err) or "got" in said
     moved = VennAbers().fit(frame["s"], frame["y"]).with_prior({"yes": 0.1})
-    (folder / "moved.json").write_text(moved.to_json(), encoding="utf-8")
+    (folder / "moved.json").write_text(to_json(moved), encoding="utf-8")
     assert main(["show", str(folder / "moved.json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["prior"] == {"no": 0.9, "yes": 0.1}
     watched = ["watch", str(folder / "moved.json"), str(folder / "scores.csv"), "-s", "s"]

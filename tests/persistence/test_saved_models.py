@@ -40,7 +40,7 @@ from vennforest import (
     VennAbers,
 )
 from vennforest._messages import InputError
-from vennforest.calibrators.core.interface import METHODS
+from vennforest.calibrators import METHODS
 from vennforest.persistence import read_header
 from vennforest.persistence.forests import pack_forest
 
@@ -114,7 +114,7 @@ def test_every_calibrator(method, classes, tmp_path):
     scores /= scores.sum(axis=1, keepdims=True)
     y = (scores.cumsum(axis=1) < rng.random((150, 1))).sum(axis=1).clip(max=classes - 1)
     for weight in (None, rng.random(150)):
-        model = METHODS[method].make().fit(scores, y, sample_weight=weight)
+        model = METHODS[method]().fit(scores, y, sample_weight=weight)
         loaded = same_after_loading(model, scores, tmp_path)
         if hasattr(model, "predict_multiprobability"):
             left_out = np.arange(150)

@@ -27,7 +27,7 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.interface import has_bounds, no_bounds
+from vennforest.calibrators.base import has_bounds, no_bounds
 from vennforest.calibrators.intervals import ConfidenceIntervals, Method
 from vennforest.classifier.fitting import (
     ClassifierMerge,
@@ -40,11 +40,11 @@ from vennforest.classifier.fitting import (
 )
 from vennforest.classifier.prediction import (
     FittedClassifier,
-    calibration_probabilities,
     fit_calibrators,
     predict,
     predict_confidence,
     predict_training_rows,
+    score_kind_of,
 )
 from vennforest.forest.packed import Votes
 from vennforest.groups import Groups
@@ -337,9 +337,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "calibrate_on must be a source that tells which rows its calibration examples are "
                 "(Fold.rows) for by, got one that does not"
             )
-        calibrator, point = unfitted_calibrators(self, folds)
+        calibrator, point = unfitted_calibrators(self)
         examples = [CalibrationExamples.of([fold]) for fold in folds]
-        calibration = fit_calibrators(calibrator, point, classes, examples, codes)
+        calibration = fit_calibrators(
+            calibrator, point, classes, examples, codes, score_kind_of(folds)
+        )
         self._fitted = FittedClassifier(
             classes, folds, calibration.of_fold, calibration.point, calibrate_on, reason, **fields
         )
@@ -466,8 +468,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         shifted._fitted = replace(fitted, shift=shift)
         return shifted
 
-    def estimate_prior(self, X: Any, level: float = 0.95) -> PriorEstimate:
-        """Estimate the shares of the classes among objects without labels, with intervals.
+    def estimate_prior(self, X: Any) -> PriorEstimate:
+        """Estimate the shares of the classes among objects without labels.
 
         For objects from a population where classes have other shares, while objects of each class
         are as those calibrated on: ``model.with_prior(model.estimate_prior(X).shares)``. Where
@@ -478,8 +480,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like, sparse matrix or data frame of shape (m, d)
             Rows as the estimator takes them: a random sample of that population.
-        level : float, default=0.95
-            Of the interval of each share, in (0, 1).
 
         Raises
         ------
@@ -491,16 +491,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         UserWarning
             If the scores do not tell all classes apart.
         """
-        fitted = replace(self._state, shift=None)
-        prior, classes = fitted.prior, fitted.classes
+        plain = replace(self._state, shift=None)
+        prior, classes = plain.prior, plain.classes
         if (prior == 0).any():
             raise ValueError(
                 "calibration examples must be of every class to estimate shares, got none of "
                 f"{classes[prior == 0].tolist()}"
             )
-        codes = CalibrationExamples.of(fitted.folds).codes
-        p = predict(fitted, X, bounds=False)[1]
-        return estimate_shares(p, calibration_probabilities(fitted), codes, prior, classes, level)
+        return estimate_shares(predict(plain, X, False)[1], prior, classes)
 
     @property
     def _state(self) -> FittedClassifier:

@@ -24,14 +24,14 @@ from sklearn.utils.validation import has_fit_parameter
 
 from vennforest._messages import not_one_of, warn
 from vennforest._validation import FloatArray, InputError, check_option
-from vennforest.calibrators import Calibrator, PooledCalibration, Venn
-from vennforest.calibrators.core.interface import (
+from vennforest.calibrators import (
     METHODS,
+    Calibrator,
+    PooledCalibration,
     check_method,
-    has_bounds,
     make_calibrator,
 )
-from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
+from vennforest.calibrators.base import has_bounds
 from vennforest.forest import BagsError, MixedForestClassifier, bags_can_be_verified
 from vennforest.forest.packed import Votes
 from vennforest.groups import check_by
@@ -154,10 +154,10 @@ def check_source(source: object, name: str = "calibrate_on") -> None:
 def method_has_bounds(method: Any) -> bool:
     """Tell whether a method, by name or as a calibrator, gives bounds."""
     known = METHODS.get(method) if isinstance(method, str) else None
-    return has_bounds(method) or (known is not None and known.bounds)
+    return has_bounds(method) or (known is not None and has_bounds(known))
 
 
-def unfitted_calibrators(model: Any, folds: list[Fold]) -> tuple[Calibrator, Calibrator | None]:
+def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
     """Return what calibrates each fold of a classifier, and the point calibrator if it has one."""
     calibrator = make_calibrator(model.method)
     is_pooled = model.merge == "pooled" and method_has_bounds(model.method)
@@ -168,12 +168,7 @@ def unfitted_calibrators(model: Any, folds: list[Fold]) -> tuple[Calibrator, Cal
             calibrator.set_params(merge="log")  # is not used, and needs nothing fitted
         elif model.merge != "auto":
             calibrator.set_params(merge=model.merge)
-    has_proba = all(hasattr(fold.model, "predict_proba") for fold in folds)
-    if not has_proba and isinstance(calibrator, Venn) and calibrator.taxonomy == "label":
-        calibrator.set_params(taxonomy=LabelTaxonomy(boundary=0.0))
-    # The kind of scores is known here, and not guessed from their values.
-    on: Any = "probabilities" if has_proba else "logits"
-    return calibrator, PooledCalibration(on=on) if is_pooled else None
+    return calibrator, PooledCalibration() if is_pooled else None
 
 
 # --- scores --------------------------------------------------------------------------------------

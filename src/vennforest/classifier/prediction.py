@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,8 +26,8 @@ from vennforest._validation import (
     check_labels,
     require,
 )
-from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.interface import has_bounds, merged
+from vennforest.calibrators import Calibrator, PooledCalibration
+from vennforest.calibrators.base import has_bounds, merged
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
     IntervalCurve,
@@ -59,6 +59,9 @@ N_REFITS = 5
 
 Prediction = tuple[Multiprobability | None, FloatArray]
 """Bounds, where the method has them, and probabilities (n, k)."""
+
+ScoreKind = Literal["probabilities", "logits"]
+"""What the scores of a model are."""
 
 Known = tuple[Prediction, ConfidenceIntervals | None]
 """Bounds and probabilities, and confidence intervals where the model gives them."""
@@ -176,19 +179,25 @@ def fit_calibrators(
     classes: NDArray[Any],
     examples: Sequence[CalibrationExamples],
     group_codes: IntArray | None,
+    score_kind: ScoreKind,
 ) -> Calibration:
     """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all.
 
-    ``group_codes`` (n_rows,) are the groups of the rows given to ``fit``.
+    ``group_codes`` (n_rows,) are the groups of the rows given to ``fit``. ``score_kind`` is known
+    from the models, and not guessed from the values of their scores.
     """
 
     def fit(unfitted: Calibrator, of_fold: CalibrationExamples) -> PerGroup[Calibrator]:
         def fit_some(index: IntArray | None) -> Calibrator:
             some = of_fold if index is None else of_fold.select(index)
             calibrator: Calibrator = clone(unfitted)
-            return calibrator.fit(
+            if isinstance(calibrator, PooledCalibration):
+                calibrator.on = score_kind
+            calibrator.fit(
                 some.scores, classes[some.codes], sample_weight=some.weight, classes=classes
             )
+            calibrator.score_range_ = None  # new scores are by the same model
+            return calibrator
 
         return PerGroup.fit(fit_some, codes_of(of_fold.rows, group_codes))
 
@@ -202,6 +211,12 @@ def fit_calibrators(
 def codes_of(rows: IntArray | None, row_codes: IntArray | None) -> IntArray | None:
     """Return the codes of some rows, None where there are none."""
     return None if rows is None or row_codes is None else row_codes[rows]
+
+
+def score_kind_of(folds: Sequence[Fold]) -> ScoreKind:
+    """Return whether the scores of models are probabilities, or decision values."""
+    has_proba = all(hasattr(fold.model, "predict_proba") for fold in folds)
+    return "probabilities" if has_proba else "logits"
 
 
 # --- scores of new rows --------------------------------------------------------------------------
@@ -279,9 +294,8 @@ def predict_scores(
     ):
         fold_bounds, p = None, None
         if scores.drawn is not None:
-            fold_groups = codes_of(fold.rows, fitted.row_groups)
             fold_bounds, p = calibrate_fold(
-                calibrators, scores.drawn, scores.left_out, codes, fold_groups, len(fold.codes)
+                calibrators, scores.drawn, scores.left_out, codes, len(fold.codes)
             )
         if point is not None:
             p = log_mean([calibrate(point, part, codes) for part in scores.subforests])
@@ -316,13 +330,11 @@ def calibrate_fold(
     scores: FloatArray,
     left_out: IntArray | None,
     codes: IntArray | None,
-    example_groups: IntArray | None,
     n_examples: int,
 ) -> Prediction:
     """Return bounds, where calibrators have them, and probabilities by the calibrators of a fold.
 
-    ``left_out`` (m,) are calibration examples, of ``n_examples``; those of one group
-    ``example_groups`` (n_examples,) are left out together.
+    ``left_out`` (m,) are calibration examples, of ``n_examples``, that calibrate no row.
     """
     if not has_bounds(calibrators.overall):
         return None, calibrate(calibrators, scores, codes)
@@ -330,37 +342,19 @@ def calibrate_fold(
     lower, upper, p = np.empty((3, len(scores), len(classes)))
     distributions = False
     for rows, calibrator, examples in calibrators.parts(codes, len(scores)):
-        # A calibrator of the user's may not know of left-out examples or groups.
+        # A calibrator of the user's may not know of left-out examples.
         options: dict[str, IntArray] = {}
         if left_out is not None:
             options["left_out"] = left_out[rows]
-            groups = example_groups
             if examples is not None:
-                index = _index_within(examples, groups, n_examples)
+                index = np.full(n_examples, -1, np.intp)
+                index[examples] = np.arange(len(examples))
                 options["left_out"] = index[left_out[rows]]
-                groups = None if groups is None else groups[examples]
-            if groups is not None:
-                options["groups"] = groups
         bounds = calibrator.predict_multiprobability(scores[rows], **options)
         lower[rows], upper[rows] = bounds.lower, bounds.upper
         p[rows] = merged(calibrator, bounds, scores[rows])
         distributions = bounds.distributions
     return Multiprobability(lower, upper, classes, distributions=distributions), p
-
-
-def _index_within(examples: IntArray, groups: IntArray | None, n: int) -> IntArray:
-    """Return the place of each of n examples among some of them, -1 for others.
-
-    Others of the same group as one of them have the place of that one: who is left out takes its
-    group along.
-    """
-    index = np.full(n, -1, np.intp)
-    index[examples] = np.arange(len(examples))
-    if groups is not None and len(examples):
-        first = np.full(int(groups.max()) + 1, -1, np.intp)
-        first[groups[examples][::-1]] = np.arange(len(examples))[::-1]
-        index = np.where(index < 0, first[groups], index)
-    return index
 
 
 def combine_probabilities(
@@ -574,12 +568,17 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
         if not all(len(fold.codes) for fold in rest):
             continue
         calibration = fit_calibrators(
-            fitted.calibrators[0], fitted.point_calibrator, fitted.classes, rest, fitted.group_codes
+            fitted.calibrators[0],
+            fitted.point_calibrator,
+            fitted.classes,
+            rest,
+            fitted.group_codes,
+            score_kind_of(fitted.folds),
         )
         for fold, held, calibrators in zip(examples, is_held, calibration.of_fold, strict=True):
             some = fold.select(held)
             codes = codes_of(some.rows, fitted.group_codes)
-            bounds, p = calibrate_fold(calibrators, some.scores, None, codes, None, 0)
+            bounds, p = calibrate_fold(calibrators, some.scores, None, codes, 0)
             if calibration.point is not None:
                 p = calibrate(calibration.point, some.scores, codes)
             values = [p, p, p] if bounds is None else [p, bounds.lower, bounds.upper]

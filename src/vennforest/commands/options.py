@@ -23,9 +23,7 @@ METHODS = (
     "temperature",
     "bostrom",
     "matrix",
-    "quadratic",
     "spline",
-    "pooled",
     "venn",
     "venn-abers",
 )
@@ -292,15 +290,11 @@ class Calibrate(Options):
     ] = Path("calibrator.json")
     method: Method = "venn-abers"
     weight: Annotated[str | None, option("How often each row counts.", metavar="COLUMN")] = None
-    grid: Annotated[
-        str, option("Put scores in [0, 1] on a grid of 1,048,576 cells: auto, none, score, logit.")
-    ] = "auto"
     increasing: Annotated[
         str | None,
         option("A higher score means the second class: yes, no, auto.", default="yes"),
     ] = None
     decimal: Decimal = None
-    rows_at_once: RowsAtOnce = 200_000
 
 
 @command("apply")
@@ -334,7 +328,6 @@ class Apply(Options):
     columns: Columns = None
     level: Level = 0.95
     decimal: Decimal = None
-    rows_at_once: RowsAtOnce = 100_000
 
 
 @command("watch")

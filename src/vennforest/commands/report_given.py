@@ -13,8 +13,7 @@ from vennforest import persistence
 from vennforest._files import refused_as
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.interface import has_bounds
-from vennforest.calibrators.core.scores import ranking
+from vennforest.calibrators.base import has_bounds, ranking
 from vennforest.commands.calibrator_file import (
     CalibratorFile,
     is_calibrator_file,

@@ -23,7 +23,8 @@ from vennforest._validation import (
     encode_labels,
     is_frame,
 )
-from vennforest.calibrators.core.interface import check_method, has_bounds, make_calibrator
+from vennforest.calibrators import check_method, make_calibrator
+from vennforest.calibrators.base import has_bounds
 from vennforest.calibrators.intervals import interval_curves, read_intervals
 from vennforest.classifier.prediction import predict_known
 from vennforest.metrics import calibration_error
@@ -400,7 +401,9 @@ def report_scores(
         raise InputError(f"scores must have a column for each of {len(labels)} classes, got one")
     if values.ndim == 1 and positive is not None and str(labels[0]) == str(positive):
         values = -values
-    chosen = [check_method(method).name for method in methods or SCORE_METHODS if method != RAW]
+    chosen = [method for method in methods or SCORE_METHODS if method != RAW]
+    for method in chosen:
+        check_method(method)
     remarks: list[str] = []
     members = members_of(groups, len(codes), remarks)
     n_folds = min(int(n_folds), int(np.bincount(codes).max()))

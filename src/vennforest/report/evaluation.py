@@ -49,8 +49,7 @@ def method_names() -> dict[str, str]:
 
 def compared_methods() -> tuple[str, ...]:
     """Return the methods that a report compares."""
-    # "pooled" alone gives the probability that "venn-abers" gives with bounds.
-    return tuple(name for name in METHODS if name != "pooled")
+    return tuple(METHODS)
 
 
 Origin = Literal["folds", "time", "test", "model", "given", "scores"]

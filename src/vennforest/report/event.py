@@ -167,7 +167,7 @@ def ranking_rows(evaluation: Evaluation) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     for method in evaluation.raw_and_best:
         curves, auc = ranking_of(evaluation, method), evaluation.measures[method].auc
-        rows.append((method, auc, curves.average_precision, curves.found(tops).tolist()))
+        rows.append((method, auc, curves.average_precision, curves.gain_at(tops).tolist()))
     return [*rows, (BASELINE, 0.5, share_of_positive(evaluation), tops)]
 
 

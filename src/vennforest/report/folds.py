@@ -20,6 +20,7 @@ from vennforest._messages import listed
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.auditing import audit
 from vennforest.calibrators import METHODS
+from vennforest.calibrators.base import has_bounds
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import predict_together
 from vennforest.monitoring.stream import as_numbers
@@ -210,7 +211,7 @@ def _first(methods: Sequence[str]) -> str:
     One with bounds where there is one: with others inner folds would be stratified.
     """
     calibrated = [method for method in methods if method != RAW]
-    bounded = [method for method in calibrated if METHODS[method].bounds]
+    bounded = [method for method in calibrated if has_bounds(METHODS[method])]
     return next(iter([*bounded, *calibrated]), RAW)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self, get_args
 
@@ -14,7 +14,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import listed, nearest
-from vennforest._state import stored
 from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import MAX_NUMBER, Column, Kind
 from vennforest.tables.types import DROP, check_types, infer_declared
@@ -31,7 +30,6 @@ ARROW_TYPES: dict[str, pa.DataType] = {
 """Arrow types of the kinds of columns; others are text."""
 
 
-@stored("table-columns")
 class TableColumns(TransformerMixin, BaseEstimator):
     """Read every cell as what its column contained in training.
 
@@ -97,14 +95,14 @@ class TableColumns(TransformerMixin, BaseEstimator):
         formats: list[str | None] = []
         for i, name in enumerate(names):
             kind: Kind = "number"
-            written = None
+            date_format = None
             if name in types:
                 column = Column(X.iloc[:, i], name, markers, types[name])
-                kind, written = infer_declared(column, types[name])
+                kind, date_format = infer_declared(column, types[name])
             elif i not in numbers:
-                kind, written = Column(X.iloc[:, i], name, markers).infer()
+                kind, date_format = Column(X.iloc[:, i], name, markers).infer()
             kinds.append(kind)
-            formats.append(written)
+            formats.append(date_format)
         if all(kind == "empty" for kind in kinds):
             raise InputError("X must have a column with values, got empty ones only")
         self.feature_names_in_ = np.array(names, dtype=object)
@@ -125,9 +123,9 @@ class TableColumns(TransformerMixin, BaseEstimator):
             pa.field(
                 name,
                 ARROW_TYPES.get(kind, pa.string()),
-                metadata={} if written is None else {"format": written},
+                metadata={} if date_format is None else {"format": date_format},
             )
-            for name, kind, written in fields
+            for name, kind, date_format in fields
         )
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -148,17 +146,17 @@ class TableColumns(TransformerMixin, BaseEstimator):
         names = [str(name) for name in X.columns]
         self.check_names(names)
         _refuse_duplicates(names, self.feature_names_in_.tolist())
-        places = {name: i for i, name in enumerate(names)}
+        indices = {name: i for i, name in enumerate(names)}
         markers = self.missing or ()
         numbers = {} if markers else _plain_numbers(X)
         columns: dict[str, Any] = {}
         learnt = zip(self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True)
-        for name, kind, written in learnt:
-            place = places[name]
-            if kind == "number" and place in numbers:
-                columns[name] = numbers[place]
+        for name, kind, date_format in learnt:
+            index = indices[name]
+            if kind == "number" and index in numbers:
+                columns[name] = numbers[index]
             else:
-                cells = Column(X.iloc[:, place], name, markers).read(kind, written)
+                cells = Column(X.iloc[:, index], name, markers).read(kind, date_format)
                 columns[name] = pd.Series(cells, index=X.index, dtype=cells.dtype)
         return pd.DataFrame(columns, index=X.index)
 
@@ -167,8 +165,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "kinds_")
         learnt = zip(self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True)
         return {
-            name: (DROP if kind == "empty" else kind) + (f" {written}" if written else "")
-            for name, kind, written in learnt
+            name: (DROP if kind == "empty" else kind) + (f" {date_format}" if date_format else "")
+            for name, kind, date_format in learnt
         }
 
     @property
@@ -177,35 +175,17 @@ class TableColumns(TransformerMixin, BaseEstimator):
         learnt = zip(self.feature_names_in_.tolist(), self.kinds_, strict=True)
         return [name for name, kind in learnt if kind == "number"]
 
-    def to_state(self) -> Mapping[str, Any]:
-        """Return what a file contains: the parameters, and what was learnt."""
-        learnt = None
-        if hasattr(self, "kinds_"):
-            learnt = {
-                "names": self.feature_names_in_.tolist(),
-                "kinds": self.kinds_,
-                "formats": self.formats_,
-            }
-        return {"parameters": self.get_params(deep=False), "learnt": learnt}
-
-    @classmethod
-    def from_state(cls, parameters: Mapping[str, Any], learnt: Mapping[str, Any] | None) -> Self:
-        """Return the reader of tables; a ``ValueError`` refuses what ``fit`` cannot learn."""
-        columns = cls(**parameters)
-        if columns.types is not None:
-            check_types(columns.types)
-        markers = columns.missing or []
-        require(all(isinstance(one, str) for one in markers), "missing must contain text")
-        if learnt is not None:
-            names, kinds, formats = (list(learnt[key]) for key in ("names", "kinds", "formats"))
-            require(len(names) == len(kinds) == len(formats), "kinds must be of the columns")
-            require(all(isinstance(name, str) for name in names), "names must be text")
-            require(len(set(names)) == len(names), "columns must have different names")
-            require(set(kinds) <= set(get_args(Kind)), "kinds must be known")
-            require(all(isinstance(f, str | None) for f in formats), "formats must be text")
-            columns.feature_names_in_ = np.array(names, dtype=object)
-            columns.kinds_, columns.formats_ = kinds, formats
-        return columns
+    def _check_state(self) -> None:
+        if self.types is not None:
+            check_types(self.types)
+        markers = self.missing or []
+        require(all(isinstance(marker, str) for marker in markers), "missing must contain text")
+        names, kinds, formats = self.feature_names_in_, self.kinds_, self.formats_
+        require(len(names) == len(kinds) == len(formats), "kinds must be of the columns")
+        require(all(isinstance(name, str) for name in names.tolist()), "names must be text")
+        require(len(set(names.tolist())) == len(names), "columns must have different names")
+        require(set(kinds) <= set(get_args(Kind)), "kinds must be known")
+        require(all(isinstance(f, str | None) for f in formats), "formats must be text")
 
     def check_names(self, names: Iterable[str]) -> list[str]:
         """Return the names that were not in training; an `InputError` says which is missing."""
@@ -239,8 +219,8 @@ def unknown_names(names: Iterable[str], expected: list[str]) -> list[str]:
     if missing:
         close = get_close_matches(missing[0], extra, n=1, cutoff=0.6)
         hint = f": is {close[0]!r} what {missing[0]!r} was?" if close else ""
-        what = "column" if len(missing) == 1 else "columns"
-        raise InputError(f"the table lacks the {what} {listed(missing, 5)} of training{hint}")
+        noun = "column" if len(missing) == 1 else "columns"
+        raise InputError(f"the table lacks the {noun} {listed(missing, 5)} of training{hint}")
     return extra
 
 
@@ -251,8 +231,8 @@ def _without_dropped(X: pd.DataFrame, types: dict[str, str]) -> pd.DataFrame:
         if name not in names:
             near = nearest(name, names)
             raise InputError(f"types must name columns of the table, got {name!r}{near}")
-    places = [i for i, name in enumerate(names) if types.get(name) != DROP]
-    return X.iloc[:, places] if DROP in types.values() else X
+    indices = [i for i, name in enumerate(names) if types.get(name) != DROP]
+    return X.iloc[:, indices] if DROP in types.values() else X
 
 
 def as_pandas(X: Any) -> pd.DataFrame:
@@ -266,13 +246,13 @@ def as_pandas(X: Any) -> pd.DataFrame:
 
 
 def _plain_numbers(X: pd.DataFrame) -> dict[int, NDArray[np.float64]]:
-    """Return the columns of numpy numbers that are in range and not all missing, by place.
+    """Return the columns of numpy numbers that are in range and not all missing, by index.
 
     They are read together, because a table may have tens of thousands of them.
     """
     is_plain = [isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in X.dtypes]
-    places = np.flatnonzero(is_plain)
-    values = X.iloc[:, places].to_numpy(dtype=np.float64)
+    indices = np.flatnonzero(is_plain)
+    values = X.iloc[:, indices].to_numpy(dtype=np.float64)
     missing = np.isnan(values)
-    sound = ~missing.all(axis=0) & (missing | (np.abs(values) <= MAX_NUMBER)).all(axis=0)
-    return {int(places[i]): values[:, i] for i in np.flatnonzero(sound)}
+    in_range = ~missing.all(axis=0) & (missing | (np.abs(values) <= MAX_NUMBER)).all(axis=0)
+    return {int(indices[i]): values[:, i] for i in np.flatnonzero(in_range)}

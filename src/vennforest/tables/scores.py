@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, InputError
-from vennforest.counts import ScoreCounts, ScoreGrid
+from vennforest.counts import ScoreCounts
 from vennforest.tables.cells import Column, as_floats, number, row_name, shown_cell
 from vennforest.tables.read import find_name
 from vennforest.tables.stream import TableFile
@@ -35,18 +35,16 @@ def read_scores(
     cells: pd.Series[Any],
     name: str,
     place: Callable[[int], str],
-    grid: ScoreGrid | None = None,
 ) -> FloatArray:
     """Return a column's cells as finite scores, shape (n,).
 
     ``place`` says what to call a row by its number in the index of the cells.
     """
     values, given = score_numbers(cells, name)
-    low, high = (-np.inf, np.inf) if grid is None else (grid.low, grid.high)
-    wrong = ~np.isfinite(values) | (values < low) | (values > high)
+    wrong = ~np.isfinite(values)
     if wrong.any():
         at = int(wrong.argmax())
-        raise bad_score(name, given(at), place(int(cells.index[at])), grid)
+        raise bad_score(name, given(at), place(int(cells.index[at])))
     return values
 
 
@@ -140,21 +138,19 @@ class ScoreColumns:
         classes, self._code = _classes_of(list(seen), self.target)
         return classes, missing
 
-    def count(
-        self, classes: Sequence[Any], grid: ScoreGrid | None, vectors: bool, most: int
-    ) -> tuple[ScoreCounts, int]:
+    def count(self, classes: Sequence[Any], most: int = MOST_SCORES) -> tuple[ScoreCounts, int]:
         """Return the counts of rows with a label, and how many rows these are; see `Counter`.
 
         ``classes`` is what ``labels`` returned.
         """
-        counter, n_rows = Counter(classes, grid, vectors, most), 0
-        for scores, codes, weight in self.parts(grid):
+        counter, n_rows = Counter(classes, most), 0
+        for scores, codes, weight in self.parts():
             counter.add(scores, codes, weight)
             n_rows += len(codes)
         return counter.total(), n_rows
 
     def parts(
-        self, grid: ScoreGrid | None = None
+        self,
     ) -> Iterator[tuple[FloatArray, NDArray[np.int64], FloatArray | None]]:
         """Yield scores (n,) or (n, k), numbers of labels (n,), and weights of rows with a label."""
         others = [*self.scores, *([self.weight] if self.weight else [])]
@@ -167,7 +163,7 @@ class ScoreColumns:
                 numbers_of = np.array([self._code[cell] for cell in cells], np.int64)
                 codes = numbers_of[which[which >= 0]]
                 place, weight = self.table.place, None
-                columns = [read_scores(rows[name], name, place, grid) for name in self.scores]
+                columns = [read_scores(rows[name], name, place) for name in self.scores]
                 scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
                 if self.weight is not None:
                     weight = read_weights(rows[self.weight], self.weight, place)
@@ -235,19 +231,11 @@ def _plain(cells: list[Any], target: str) -> list[Any]:
 class Counter:
     """Adds up counts of parts in bounded memory.
 
-    Scores are counted as they are, up to ``most`` distinct ones. Beyond that they go on a fixed
-    grid: of log-odds, if they are probabilities. Other scores are compressed. A ``grid`` has them
-    put there from the start; ``vectors`` keeps the scores of an example together.
+    Scores are counted as they are, up to ``most`` distinct ones, and beyond that coarsened.
     """
 
-    def __init__(
-        self,
-        classes: Sequence[Any],
-        grid: ScoreGrid | None = None,
-        vectors: bool = False,
-        most: int = MOST_SCORES,
-    ) -> None:
-        self.classes, self.grid, self.vectors, self.most = classes, grid, vectors, most
+    def __init__(self, classes: Sequence[Any], most: int = MOST_SCORES) -> None:
+        self.classes, self.most = classes, most
         self.counts = self._count(np.empty((0,) if len(classes) == 2 else (0, len(classes))), [])
         self._waiting: list[ScoreCounts] = []
 
@@ -255,14 +243,8 @@ class Counter:
         self, scores: FloatArray, codes: Any, weight: FloatArray | None = None
     ) -> ScoreCounts:
         names = np.asarray(self.classes)
-        return ScoreCounts.from_scores(
-            scores,
-            names[np.asarray(codes, np.int64)],
-            sample_weight=weight,
-            classes=names,
-            grid=self.grid,
-            vectors=self.vectors,
-        )
+        labels = names[np.asarray(codes, np.int64)]
+        return ScoreCounts.from_scores(scores, labels, sample_weight=weight, classes=names)
 
     def add(self, scores: FloatArray, codes: NDArray[np.int64], weight: FloatArray | None) -> None:
         """Add a part."""
@@ -279,24 +261,5 @@ class Counter:
     def _settle(self) -> None:
         self.counts = sum(self._waiting, start=self.counts)
         self._waiting = []
-        most = self.most * len(self.counts.tables)
-        if len(self.counts) <= most or self.grid is not None:
-            return
-        if self.vectors:
-            raise InputError(
-                f"there are more than {self.most:,} different score vectors, which this method "
-                "keeps all: choose venn-abers, platt, isotonic, beta, quadratic or spline"
-            )
-        tables = self.counts.tables
-        if all(one.scores[0] >= 0 and one.scores[-1] <= 1 for one in tables):
-            self.grid = grid = ScoreGrid(on="logit")
-            every = [
-                ScoreCounts.from_counts(one.scores, *one.counts.T, grid=grid) for one in tables
-            ]
-            self.counts = (
-                ScoreCounts.one_vs_rest(every, self.counts.classes)
-                if len(every) > 1
-                else ScoreCounts(self.counts.classes, every[0].tables, grid, self.counts.displaced)
-            )
-        else:
-            self.counts = self.counts.compress(self.most // 2)
+        if len(self.counts) > self.most:
+            self.counts = self.counts.coarsen(self.most // 2)

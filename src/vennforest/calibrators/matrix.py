@@ -1,0 +1,322 @@
+"""Matrix scaling: multinomial regression on the logarithms of probabilities."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import minimize
+
+from vennforest._validation import FloatArray, check_array, check_number
+from vennforest.calibrators.formula import Term, Terms, softmax, summed
+from vennforest.calibrators.regression import (
+    MAX_COEFFICIENT,
+    Prior,
+    fit_penalised,
+    group_scores,
+)
+from vennforest.calibrators.temperature import ProbabilityCalibrator
+from vennforest.counts import ScoreCounts
+
+Structure = Literal["shared", "diagonal", "full"]
+"""Which slopes are free: one for all classes, one a class, or one for each pair of classes."""
+
+SHARED = 0.1
+"""How much less the distance of the shared slope from 1 weighs than what sets classes apart."""
+
+GRADIENT_TOLERANCE = 1e-9
+"""Length of the mean loss's gradient, in units of the curvature, at which the search ends."""
+
+MAX_TRUST_RADIUS = 1e6
+"""Largest step of the search, in the same units: the sum is convex, so long ones are safe."""
+
+
+def shrunk_logs(p: FloatArray, c: float, shares: FloatArray) -> FloatArray:
+    """Return ``log(k (p + c shares) / (1 + c))``, (n, k), of probabilities (n,) or (n, k).
+
+    A forest gives exact zeros, whose logarithms are infinite; shrunk towards the shares of the
+    classes they are finite, and the logarithms of nearly 0 and of 0 are nearly the same.
+    """
+    p = np.column_stack([1 - p, p]) if p.ndim == 1 else p
+    logs: FloatArray = np.log((p + c * shares) * (p.shape[1] / (1 + c)))
+    return logs
+
+
+def shrunk_log_terms(p: Terms, c: float, shares: FloatArray) -> Terms:
+    """Return the formulas of `shrunk_logs`, without the constant."""
+    p = (1.0 - p[0], p[0]) if len(p) == 1 else p
+    added = (c * shares).tolist()
+    return tuple(((x + share) / (1 + c)).log() for x, share in zip(p, added, strict=True))
+
+
+class SoftmaxMap(ProbabilityCalibrator):
+    """The map ``softmax(W log(k s) + b)``, with a choice of slopes: see `MatrixScaling`.
+
+    Parameters
+    ----------
+    structure : {"shared", "diagonal", "full"}
+        Which slopes are free with more than two classes: one for all (temperature scaling with
+        intercepts), one a class (vector scaling), or one for each pair of classes. Two classes have
+        one each.
+    ridge : float
+        Above 0: see `MatrixScaling`.
+    shrinkage : float
+        Above 0: scores are shrunk to ``(s + c pi) / (1 + c)`` with this c and the shares pi of the
+        classes.
+    """
+
+    shrinkage_: float
+    shares_: FloatArray
+    coef_: FloatArray
+    intercept_: FloatArray
+
+    def __init__(
+        self, structure: Structure = "diagonal", ridge: float = 1.0, shrinkage: float = 0.01
+    ) -> None:
+        self.structure = structure
+        self.ridge = ridge
+        self.shrinkage = shrinkage
+
+    def _fit_probabilities(self, counts: ScoreCounts) -> None:
+        totals = counts.class_totals
+        self.shrinkage_ = self.shrinkage
+        self.shares_ = (totals + 1) / (totals.sum() + len(totals))
+        if counts.scores.ndim == 1:
+            counts = group_scores(counts)
+        logs = shrunk_logs(counts.scores, self.shrinkage_, self.shares_)
+        if counts.scores.ndim == 1:
+            self.coef_, self.intercept_ = fit_two_classes(logs, counts.weights, self.ridge)
+        else:
+            self.coef_, self.intercept_ = fit_multinomial(
+                logs, counts.weights, self.structure, self.ridge
+            )
+
+    def _map_formula(self, p: Terms) -> Terms:
+        k = len(self.classes_)
+        terms = shrunk_log_terms(p, self.shrinkage_, self.shares_)
+        logs = tuple(term + math.log(k) for term in terms)
+        W, b = self.coef_, self.intercept_.tolist()
+
+        def logit(slopes: FloatArray, intercept: float) -> Term:
+            pairs = zip(slopes.tolist(), logs, strict=True)
+            products = [slope * log for slope, log in pairs if slope != 0]
+            return summed(products or [0.0 * logs[0]]) + intercept
+
+        if k == 2:
+            return (logit(W[1] - W[0], b[1] - b[0]).logistic(),)
+        return softmax([logit(W[j], b[j]) for j in range(k)])
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        k, limit = len(self.classes_), MAX_COEFFICIENT
+        check_number(self.shrinkage_, "shrinkage_", 1e-300, MAX_COEFFICIENT)
+        check_array(self.shares_, "shares_", (k,), low=1e-300, high=1)
+        check_array(self.coef_, "coef_", (k, k), low=-limit, high=limit)
+        check_array(self.intercept_, "intercept_", (k,), low=-limit, high=limit)
+
+
+class MatrixScaling(SoftmaxMap):
+    """Matrix scaling: ``softmax(W log(k s) + b)`` of scores s of k classes, with a diagonal W.
+
+    Minimises the log loss of the calibration set plus a penalty that shrinks the map towards
+    leaving the scores alone. With probabilities as scores this is a form of Dirichlet calibration
+    (Kull et al. 2019, eq. 4), for logits, which temperature scaling turns into probabilities first,
+    vector scaling (Guo, Pleiss, Sun & Weinberger 2017, section 4.2).
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (k, k)
+        W; row j has the slopes of class j's logit.
+    intercept_ : ndarray of shape (k,)
+        b.
+
+    Notes
+    -----
+    The penalty is half of ``sum_j (w_jj - a)**2 + (a - 1)**2 / 10 + sum_j b_j**2``, with the shared
+    slope a that makes it least: what all classes share is nearly free, what sets them apart is not.
+    As it is added to the sum over examples, it weighs the less the more there are. Scores are
+    shrunk to the shares pi of the classes first, ``(s + c pi) / (1 + c)`` with c = 0.01, so zeros,
+    which forests give, have logarithms.
+
+    The sum is strictly convex, so there is one minimum, which Newton steps find. It stays finite
+    where labels are separable or a class is missing: such a class keeps a small probability. Two
+    classes are fitted to counts at distinct scores, from 16,384 on to groups of near-equal ones. As
+    in beta calibration, the difference of their two logits has slopes that are not below zero, so a
+    higher score never gets a lower probability.
+
+    References
+    ----------
+    Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks, ICML. Kull et
+    al. (2019), Beyond temperature scaling, NeurIPS.
+
+    Examples
+    --------
+    >>> scores = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.4, 0.1]]
+    >>> model = MatrixScaling().fit(scores, ["a", "b", "c", "b"])
+    >>> model.predict_proba([[0.4, 0.4, 0.2]]).round(2)
+    array([[0.29, 0.61, 0.1 ]])
+    """
+
+    title = "Matrix scaling"
+    structure: Structure = "diagonal"
+    ridge = 1.0
+    shrinkage = 0.01
+
+    def __init__(self) -> None:
+        """Take no parameters."""
+
+
+@np.errstate(under="ignore")
+def softmax_rows(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the softmax (n, k) of logits (n, k), and the logarithm of its divisor, (n,)."""
+    largest = z.max(axis=1, keepdims=True)
+    p = np.exp(z - largest)
+    total = p.sum(axis=1, keepdims=True)
+    p /= total
+    return p, (np.log(total) + largest)[:, 0]
+
+
+def diagonal_penalty(k: int, ridge: float) -> FloatArray:
+    """Return the penalty (k, k) of slopes' distances from 1, the shared slope left to its best.
+
+    ``min over a of ridge * (SHARED * (a - 1)**2 + sum (w - a)**2)`` is a quadratic form in w - 1.
+    """
+    penalty: FloatArray = ridge * (np.eye(k) - np.full((k, k), 1 / (SHARED + k)))
+    return penalty
+
+
+class _Problem:
+    """The mean loss with its penalty over slopes and intercepts, and its derivatives.
+
+    Parameters are a matrix: the slopes (one row where they are diagonal, else k rows) above a row
+    of intercepts.
+    """
+
+    def __init__(
+        self, logs: FloatArray, weights: FloatArray, ridge: float, structure: Structure
+    ) -> None:
+        k = logs.shape[1]
+        mass = max(float(weights.sum()), 1.0)  # the penalty stays finite where little counts
+        self.weights = weights / mass
+        self.total: FloatArray = self.weights.sum(axis=1, keepdims=True)
+        self.logs, self.k, self.ridge = logs, k, ridge / mass
+        self.full, self.shared = structure == "full", structure == "shared"
+        self.diagonal: FloatArray = diagonal_penalty(k, self.ridge)
+        if self.shared:  # each of the k equal slopes bears its part
+            self.diagonal = np.eye(k) * SHARED * self.ridge / k
+        slopes = np.eye(k) if self.full else np.ones((1, k))
+        self.mean: FloatArray = np.vstack([slopes, np.zeros((1, k))])
+
+    def logits(self, theta: FloatArray) -> FloatArray:
+        """Return logits (n, k)."""
+        z: FloatArray = self.logs @ theta[:-1] if self.full else self.logs * theta[0]
+        z += theta[-1]
+        return z
+
+    def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return the loss, and the estimates (n, k)."""
+        z = self.logits(theta)
+        p, log_total = softmax_rows(z)
+        loss = float(self.total[:, 0] @ log_total - (self.weights * z).sum())
+        offset = theta - self.mean
+        return loss + float((self.pull(offset) * offset).sum() / 2), p
+
+    def pull(self, offset: FloatArray) -> FloatArray:
+        """Return the derivative of the penalty at an offset from its minimum."""
+        pull = self.ridge * offset
+        if not self.full:
+            pull[0] = self.diagonal @ offset[0]
+            return pull
+        pull[:-1] *= self.k
+        j = np.arange(self.k)
+        pull[j, j] = self.diagonal @ offset[j, j]
+        return pull
+
+    def back(self, g: FloatArray, logs: FloatArray) -> FloatArray:
+        """Return the derivative of ``sum g * logits`` by the parameters."""
+        slopes = logs.T @ g if self.full else (logs * g).sum(axis=0, keepdims=True)
+        return np.vstack([slopes, g.sum(axis=0, keepdims=True)])
+
+    def gradient(self, theta: FloatArray, p: FloatArray) -> FloatArray:
+        """Return the derivative of the loss by the parameters."""
+        return self.back(self.total * p - self.weights, self.logs) + self.pull(theta - self.mean)
+
+    def curve(self, p: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the second derivative of the loss, applied to a change v of the parameters."""
+        dz = self.logits(v)
+        dz -= (p * dz).sum(axis=1, keepdims=True)
+        dz *= self.total * p
+        return self.back(dz, self.logs) + self.pull(v)
+
+    def scale(self, p: FloatArray) -> FloatArray:
+        """Return for each parameter a change that its own curvature makes about equally large."""
+        curvature = self.back(self.total * p * (1 - p), self.logs**2) + self.ridge
+        return 1 / np.sqrt(curvature)
+
+
+@np.errstate(under="ignore")
+def fit_multinomial(
+    logs: FloatArray, weights: FloatArray, structure: Structure, ridge: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the W (k, k) and b (k,) of `MatrixScaling` for logarithms (n, k) and weights (n, k).
+
+    The sum is convex: Newton steps by conjugate gradients, within a trust region. A full matrix is
+    searched from the diagonal fit on.
+    """
+    problem = _Problem(logs, weights, ridge, structure)
+    start = problem.mean
+    if problem.full:
+        W, b = fit_multinomial(logs, weights, "diagonal", ridge)
+        start = np.vstack([W.T, b])
+    p = problem.evaluate(start)[1]
+    scale, at = problem.scale(p), np.empty(0)
+    if problem.shared:  # the slopes of all classes are one parameter
+        scale[0] = 1 / np.sqrt((scale[0] ** -2).sum())
+
+    def change(t: FloatArray) -> FloatArray:
+        """Return the change of the parameters for a vector in units of the curvature."""
+        return scale * (np.vstack([np.full(problem.k, t[0]), t[1:]]) if problem.shared else
+                        t.reshape(scale.shape))  # fmt: skip
+
+    def back(g: FloatArray) -> FloatArray:
+        g = scale * g
+        return np.append(g[0].sum(), g[1]) if problem.shared else g.ravel()
+
+    def loss(t: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal p, at
+        theta = start + change(t)
+        value, p = problem.evaluate(theta)
+        at = t.copy()
+        return value, back(problem.gradient(theta, p))
+
+    def curve(t: FloatArray, v: FloatArray) -> FloatArray:
+        if not np.array_equal(t, at):
+            loss(t)
+        return back(problem.curve(p, change(v)))
+
+    n_parameters = problem.k + 1 if problem.shared else scale.size
+    options = {"gtol": GRADIENT_TOLERANCE, "max_trust_radius": MAX_TRUST_RADIUS}
+    result: Any = minimize(  # type: ignore[call-overload]
+        loss, np.zeros(n_parameters), jac=True, hessp=curve, method="trust-ncg", options=options
+    )
+    theta = start + change(result.x)
+    return (theta[:-1].T if problem.full else np.diag(theta[0])), theta[-1]
+
+
+@np.errstate(under="ignore")
+def fit_two_classes(
+    logs: FloatArray, weights: FloatArray, ridge: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the diagonal W (2, 2) and b (2,) of `MatrixScaling`, for logarithms (n, 2).
+
+    The difference of the two logits has slopes of the two logarithms, not below zero, and one
+    intercept; b1 = -b0 costs ``ridge b^2 / 2`` in b = b1 - b0.
+    """
+    features = np.array([-logs[:, 0], logs[:, 1], np.ones(len(logs))])
+    penalty = np.zeros((3, 3))
+    penalty[:2, :2] = diagonal_penalty(2, ridge)
+    penalty[2, 2] = ridge / 2
+    prior = Prior(np.array([1.0, 1.0, 0.0]), penalty, np.array([True, True, False]))
+    theta = fit_penalised(features, weights, prior).theta
+    return np.diag(theta[:2]), np.array([-theta[2] / 2, theta[2] / 2])

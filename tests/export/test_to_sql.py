@@ -1,0 +1,121 @@
+"""A calibrator as SQL: equal to what it predicts itself."""
+
+import os
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from support.exported import ask, draw, of_logits, of_probabilities, tables
+from vennforest import VennAbers
+from vennforest._validation import InputError
+from vennforest.calibrators import BetaCalibration, IsotonicCalibration, PlattScaling, Venn
+from vennforest.export import to_sql
+
+REFUSED = [np.nan, np.inf, -np.inf, None]
+
+
+def run_in_duckdb(sql, scores, name="score"):
+    """Return the columns that the query adds, in the order of the scores."""
+    duckdb = pytest.importorskip("duckdb")
+    import pyarrow as pa
+
+    given = pa.table({"row": np.arange(len(scores)), name: pa.array(scores, pa.float64())})
+    with duckdb.connect() as connection:
+        connection.register("scores", given)
+        found = connection.sql(f"SELECT * FROM ({sql}) ORDER BY row").to_arrow_table()
+    assert found.column_names[:2] == ["row", name]
+    return {column: found[column] for column in found.column_names[2:]}
+
+
+def check_in_duckdb(calibrator, n):
+    new = ask(calibrator, n)
+    found = run_in_duckdb(to_sql(calibrator), [*new.tolist(), *REFUSED])
+    for column in found.values():
+        assert column[len(new) :].to_pylist() == [None] * len(REFUSED)
+    answer = {name: column[: len(new)].to_numpy() for name, column in found.items()}
+    if hasattr(calibrator, "predict_multiprobability"):
+        bounds = calibrator.predict_multiprobability(new)
+        assert_array_equal(answer["p0"], bounds.p0)
+        assert_array_equal(answer["p1"], bounds.p1)
+    return answer["p"], calibrator.predict_proba(new)[:, 1]
+
+
+@pytest.mark.parametrize("calibrator", list(tables()), ids=str)
+def test_sql_of_tables_is_equal_to_the_last_bit(calibrator):
+    found, expected = check_in_duckdb(calibrator, 2000)
+    assert_array_equal(found, expected)
+
+
+@pytest.mark.slow
+def test_sql_is_equal_on_ten_million_scores():
+    rng = np.random.default_rng(74)
+    scores = rng.random(20_000)
+    y = (rng.random(20_000) < scores**2).astype(int)
+    n = int(os.environ.get("SCORES", 10_000_000))
+    for calibrator in (VennAbers("log").fit(scores, y),):
+        found, expected = check_in_duckdb(calibrator, n)
+        assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("calibrator", list(of_probabilities()), ids=str)
+def test_sql_of_formulas_is_equal_but_for_the_last_digits(calibrator):
+    found, expected = check_in_duckdb(calibrator, 2000)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("calibrator", list(of_logits()), ids=str)
+def test_sql_of_decision_values(calibrator):
+    new = np.concatenate([np.linspace(-30, 30, 501), [1e6, -1e6, 1e300, -1e300, 0.0]])
+    found = run_in_duckdb(to_sql(calibrator), [*new.tolist(), *REFUSED])["p"]
+    expected = calibrator.predict_proba(new)[:, 1]
+    np.testing.assert_allclose(found[: len(new)].to_numpy(), expected, rtol=0, atol=1e-13)
+    assert found[len(new) :].to_pylist() == [None] * len(REFUSED)
+
+
+def test_scores_that_python_refuses_are_null():
+    scores, y = draw()
+    beta = BetaCalibration().fit(scores, y)
+    found = run_in_duckdb(to_sql(beta), [-0.1, np.nextafter(1, 2), 0.3])["p"]
+    assert found.to_pylist()[:2] == [None, None]
+    assert found.to_pylist()[2] is not None
+
+
+def test_names_are_quoted():
+    scores, y = draw()
+    model = VennAbers("log").fit(scores, y)
+    name = 'my "score"; DROP TABLE scores; --'
+    found = run_in_duckdb(to_sql(model, score=name), scores.tolist(), name)["p"]
+    assert_array_equal(found.to_numpy(), model.predict_proba(scores)[:, 1])
+
+
+def test_dialects():
+    scores, y = draw()
+    model = VennAbers().fit(scores, y)
+    assert "ASOF LEFT JOIN" in to_sql(model, "duckdb")
+    assert "t.`my ``score`" in to_sql(model, "spark", score="my `score")
+    assert "width_bucket" in to_sql(model, "postgres")
+    for wrong in ("mysql", "", None):
+        with pytest.raises(InputError, match="dialect must be one of"):
+            to_sql(model, wrong)
+    with pytest.raises(InputError, match="score must be a name, got ''"):
+        to_sql(model, score="")
+    three = VennAbers().fit(np.eye(3), [0, 1, 2])
+    with pytest.raises(InputError, match="score must name a column of scores for each of 3"):
+        to_sql(three)
+    with pytest.raises(ValueError, match="a formula must be of a taxonomy that has one"):
+        to_sql(Venn(np.rint).fit(scores, y))
+
+
+def test_the_query_of_a_calibrator_with_prior():
+    scores, y = draw()
+    for plain in (VennAbers("log"), IsotonicCalibration(), PlattScaling()):
+        moved = plain.fit(scores, y).with_prior({1: 0.1}, instead_of={1: float(y.mean())})
+        new = ask(moved, 300)
+        found = run_in_duckdb(to_sql(moved), new.tolist())
+        p = moved.predict_proba(new)[:, 1]
+        assert found["p"].to_numpy() == pytest.approx(p, abs=1e-12)
+        if "p0" in found:
+            bounds = moved.predict_multiprobability(new)
+            assert found["p0"].to_numpy() == pytest.approx(bounds.p0, abs=1e-12)
+            assert found["p1"].to_numpy() == pytest.approx(bounds.p1, abs=1e-12)
