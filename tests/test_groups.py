@@ -231,10 +231,8 @@ def test_the_probability_in_a_large_group_is_of_its_own_pool():
         assert_allclose(model.predict_proba(new[rows]), pool.predict_proba(fold.score(new[rows])))
 
 
-@pytest.mark.parametrize("by_patient", [False, True])
-def test_an_example_left_out_is_left_out_of_its_group(by_patient):
+def test_an_example_left_out_is_left_out_of_its_group():
     X, y = problem()
-    patients = np.repeat(np.arange(80), 3) if by_patient else None
     model = CalibratedClassifier(
         RandomForestClassifier(60, random_state=0),
         calibrate_on="oob",
@@ -242,7 +240,7 @@ def test_an_example_left_out_is_left_out_of_its_group(by_patient):
         merge="log",
         by=2,
         random_state=0,
-    ).fit(X, y, groups=patients)
+    ).fit(X, y)
     (fold,) = model._state.folds
     new = problem(2, 40, seed=1)[0]
     new = new[new[:, 2] < 2]
@@ -252,8 +250,6 @@ def test_an_example_left_out_is_left_out_of_its_group(by_patient):
     for i, row in enumerate(new):
         mine = codes_of(model, fold) == row[2]
         gone = np.arange(len(mine)) == left_out[i]
-        if by_patient:
-            gone = patients[fold.rows] == patients[fold.rows[left_out[i]]]
         n_shorter += (mine & gone).any()
         rest = mine & ~gone
         m = VennAbers("log").fit(fold.scores[rest], fold.codes[rest], classes=[0, 1])
