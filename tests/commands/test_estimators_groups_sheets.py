@@ -10,7 +10,7 @@ pd = pytest.importorskip("pandas")
 for extra in ("typer", "skops", "pyarrow", "skrub"):
     pytest.importorskip(extra)
 
-from vennforest.sources.registry import SOURCE_NAMES  # noqa: E402
+from vennforest.classifier.fitting import SOURCE_NAMES  # noqa: E402
 
 from vennforest import load  # noqa: E402
 from vennforest.calibrators import METHODS  # noqa: E402

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
-from vennforest.sources.base import TrainingData
+from vennforest.sources.data import TrainingData
 
 import vennforest
 from support.partitions import Partitions

@@ -20,7 +20,7 @@ pd = pytest.importorskip("pandas")
 for extra in ("skrub", "matplotlib", "jinja2"):
     pytest.importorskip(extra)
 
-from vennforest.classifier.fitted import predict_together  # noqa: E402
+from vennforest.classifier.prediction import predict_together  # noqa: E402
 
 from vennforest import CalibratedClassifier, Multiprobability  # noqa: E402
 from vennforest.metrics import calibration_error  # noqa: E402
