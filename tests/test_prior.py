@@ -231,7 +231,7 @@ def test_bounds_of_folds_are_shifted_before_they_are_averaged():
     factors = np.array([0.1, 0.9]) / model.prior_
     each = [
         shift_bounds(
-            calibrator.predict_multiprobability(part.estimator.predict_proba(new)[:, 1]), factors
+            calibrator.predict_multiprobability(part.model.predict_proba(new)[:, 1]), factors
         )
         for part, calibrator in zip(model._state.folds, model._state.calibrators, strict=True)
     ]

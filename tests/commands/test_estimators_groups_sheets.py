@@ -10,10 +10,9 @@ pd = pytest.importorskip("pandas")
 for extra in ("typer", "skops", "pyarrow", "skrub"):
     pytest.importorskip(extra)
 
-from vennforest.classifier.fitting import SOURCE_NAMES  # noqa: E402
-
 from vennforest import load  # noqa: E402
 from vennforest.calibrators import METHODS  # noqa: E402
+from vennforest.classifier.fitting import SOURCE_NAMES  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.commands import options  # noqa: E402
 from vennforest.persistence import read_header  # noqa: E402

@@ -180,7 +180,7 @@ def test_counts_and_drawn_examples_say_what_all_rows_say(here, subforest, method
     got = engine.fit(model, cut(frame, 100, 150), target="y")
     part = got._state.folds[0]
     assert part.weight.sum() == 300
-    assert len(part.scorer.homes) == (50 if subforest == "exchangeable" else 0)
+    assert len(part.homes) == (50 if subforest == "exchangeable" else 0)
     alone = CalibratedClassifier(
         RandomForestClassifier(9, max_depth=3),
         method=method,
@@ -193,20 +193,20 @@ def test_counts_and_drawn_examples_say_what_all_rows_say(here, subforest, method
         assert np.abs(got.predict_proba(X) - alone.predict_proba(X)).max() < 1e-12
         return
     # Each answer is that of a calibrator without the example that it leaves out.
-    (draw,) = list(part.scorer.sampled_scores(X))
+    draw_scores, draw_left_out = part.draw(X)
     scores, y = alone.calibration_scores_, alone.calibration_y_
     if method == "isotonic":
         return
     bounds = got.predict_multiprobability(X)
     for i in range(0, len(X), 13):
-        left = draw.left_out[i]
+        left = draw_left_out[i]
         assert part.weight[left] == 1
         same = (scores == part.scores[left]) & (y == got.classes_[part.codes[left]])
-        there = np.flatnonzero(same & (home == part.scorer.homes[left]))
+        there = np.flatnonzero(same & (home == part.homes[left]))
         assert len(there)
         keep = np.arange(300) != there[0]
         one = METHODS[method]().fit(scores[keep], y[keep])
-        wanted = one.predict_multiprobability(draw.scores[i : i + 1])
+        wanted = one.predict_multiprobability(draw_scores[i : i + 1])
         assert np.allclose(bounds.lower[i], wanted.lower[0], rtol=0, atol=1e-9)
         assert np.allclose(bounds.upper[i], wanted.upper[0], rtol=0, atol=1e-9)
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
-from vennforest.sources.data import TrainingData
 
 import vennforest
 from support.partitions import Partitions
@@ -16,6 +15,7 @@ from vennforest.engines._partitions import (
     join_forests,
     plan_crews,
 )
+from vennforest.sources.data import TrainingData
 
 LABELS = np.array(["a", "b", "c"])
 
@@ -134,20 +134,20 @@ def test_an_exchangeable_answer_leaves_out_the_example_whose_trees_it_takes(meth
         forest, method=method, calibrate_on=source, random_state=0, merge="log"
     ).fit(X, y)
     new = draw(4)[0][:30]
-    scorer = model._state.folds[0].scorer
-    (drawn,) = list(scorer.sampled_scores(new))
+    scorer = model._state.folds[0]
+    drawn_scores, drawn_left_out = scorer.draw(new)
     crews = plan_crews(forest, 6)
     m = model.predict_multiprobability(new)
     whole = slow_scores(model, np.repeat(new, 1, axis=0), np.full(30, -1), crews)
     assert np.allclose(scorer.whole(new), whole)
-    assert len(set(home[drawn.left_out])) == 6
-    for i, left in enumerate(drawn.left_out):
+    assert len(set(home[drawn_left_out])) == 6
+    for i, left in enumerate(drawn_left_out):
         score = slow_scores(model, new[i : i + 1], [home[left]], crews)[0]
-        assert drawn.scores[i] == pytest.approx(score, abs=1e-12)
+        assert drawn_scores[i] == pytest.approx(score, abs=1e-12)
         keep = np.arange(len(X)) != left
         calibrator = vennforest.VennAbers() if method == "venn-abers" else vennforest.Venn()
         calibrator.fit(model.calibration_scores_[keep], y[keep], classes=["a", "b"])
-        bounds = calibrator.predict_multiprobability([drawn.scores[i]])
+        bounds = calibrator.predict_multiprobability([drawn_scores[i]])
         assert np.allclose(bounds.lower[0], m.lower[i], rtol=0, atol=1e-9)
         assert np.allclose(bounds.upper[0], m.upper[i], rtol=0, atol=1e-9)
 

@@ -152,7 +152,7 @@ def test_counts_take_the_place_of_rows(spark, monkeypatch):
     assert got._state.folds[0].weight.sum() == 240
     X = features(seed=8)[["u", "v", "w"]]
     p, wanted = got.calibrator_.predict_proba, alone.calibrator_.predict_proba
-    scores = alone._state.folds[0].scorer.whole(X)
+    scores = alone._state.folds[0].score(X)
     assert np.abs(p(scores) - wanted(scores)).max() < 1e-12
 
 

@@ -11,7 +11,8 @@ import vennforest
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.monitoring import Monitor
-from vennforest.sources.row_hashes import KnownRows, hash_rows
+from vennforest.monitoring.known_rows import KnownRows
+from vennforest.sources.row_hashes import hash_rows
 
 STREAMS = 20
 

@@ -20,9 +20,8 @@ pd = pytest.importorskip("pandas")
 for extra in ("skrub", "matplotlib", "jinja2"):
     pytest.importorskip(extra)
 
-from vennforest.classifier.prediction import predict_together  # noqa: E402
-
 from vennforest import CalibratedClassifier, Multiprobability  # noqa: E402
+from vennforest.classifier.prediction import predict_together  # noqa: E402
 from vennforest.metrics import calibration_error  # noqa: E402
 from vennforest.report import (  # noqa: E402
     CostMatrix,

@@ -305,7 +305,7 @@ def test_a_holdout_is_counted_in_groups_and_keeps_them_together():
     for size, held in ((0.3, 3), (1, 1), (9, 9)):
         part = fit(size)
         assert len(part.scores) == 12 * held
-        rows = np.isin(model_scores(part.scorer.model, X, np.array([0, 1])), part.scores)
+        rows = np.isin(model_scores(part.model, X, np.array([0, 1])), part.scores)
         assert_array_equal(np.sort(np.bincount(group[rows], minlength=10))[-held:], 12)
         assert rows.sum() == 12 * held
     for size in (10, 0.05):
