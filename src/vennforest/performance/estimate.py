@@ -34,7 +34,7 @@ from vennforest.calibrators.intervals import expected_scores
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import calibration_probabilities, predict
 from vennforest.decisions.costs import CostMatrix
-from vennforest.decisions.thresholds import KEPT_APART
+from vennforest.decisions.thresholds import INDEPENDENT_SOURCES
 from vennforest.performance.measures import Metric, Predictions
 from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import ShiftedPrior, shift_probabilities
@@ -460,7 +460,7 @@ def _of_classifier(model: CalibratedClassifier, X: Any) -> Examples:
                 )
             rows = _safe_indexing(X if hasattr(X, "shape") else np.asarray(X), numbers)
     p = calibration_probabilities(attrs.evolve(fitted, folds=folds))
-    trained = fitted.calibrate_on not in KEPT_APART
+    trained = fitted.calibrate_on not in INDEPENDENT_SOURCES
     return Examples(p, examples.codes, examples.weight, groups, rows, trained)
 
 

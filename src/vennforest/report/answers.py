@@ -436,7 +436,7 @@ def _cost_of_miscalibration(evaluation: Evaluation, method: str) -> float | None
     mapped = fit.fitted[np.searchsorted(fit.p, p)]
     pair = [1 - mapped, mapped] if evaluation.positive == 1 else [mapped, 1 - mapped]
     codes = evaluation.folds.codes
-    best = float(costs.paid(costs.decide(np.column_stack(pair)), codes).mean())
+    best = float(costs.costs[codes, costs.decide(np.column_stack(pair))].mean())
     paid = evaluation.decisions[method].mean_cost
     return max(0.0, 1 - best / paid) if paid > 0 else None
 
