@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vennforest._validation import FloatArray, InputError, IntArray, is_frame
 from vennforest.metrics import auc_interval
 from vennforest.monitoring.columns import holm
-from vennforest.performance.estimate import FEWEST as FEWEST_ESTIMATED
+from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE
 from vennforest.report.event import confidence_of, part_of
 from vennforest.report.folds import are_missing, moments
 from vennforest.report.measures import CALIBRATION_TESTS, squared_losses
@@ -76,14 +76,14 @@ def periods(times: NDArray[Any]) -> tuple[str, list[tuple[str, IntArray]]]:
             sizes = np.bincount(codes)
             inner = sizes[1:-1] if len(sizes) > 2 else sizes
             if kind == "year" or (
-                1 < len(values) <= MOST_PERIODS and inner.min() >= FEWEST_ESTIMATED
+                1 < len(values) <= MOST_PERIODS and inner.min() >= MIN_ROWS_TO_ESTIMATE
             ):
                 return kind, [
                     (_written(kind, value), np.flatnonzero(codes == code))
                     for code, value in enumerate(values)
                 ]
     moments, at = np.unique(times, return_inverse=True)
-    parts = max(1, min(SLICES, len(times) // (2 * FEWEST_ESTIMATED), len(moments)))
+    parts = max(1, min(SLICES, len(times) // (2 * MIN_ROWS_TO_ESTIMATE), len(moments)))
     middle = np.cumsum(np.bincount(at)) - np.bincount(at) / 2
     number = np.minimum((middle / len(times) * parts).astype(np.intp), parts - 1)[at]
     return "part", [
