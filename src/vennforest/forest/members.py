@@ -12,7 +12,6 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import validate_data
 
-from vennforest._state import stored
 from vennforest._validation import CodeArray, FloatArray, IntArray, check_option, require
 from vennforest.forest.bags import FORESTS, BagsError, training_rows, verify_member
 from vennforest.forest.membership import Membership
@@ -23,7 +22,6 @@ N_MEMBERS_TO_VERIFY = 60
 at random has one of these in .9 ** 60 = .2% of fits."""
 
 
-@stored("members")
 @dataclass(frozen=True, eq=False)
 class Members:
     """The members of a fitted ensemble, as a source of scores.

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._files import one_line, written_whole
 from vennforest._messages import InputError, listed, needed, warn
 from vennforest._program import __version__
+from vennforest._state import is_own_type
 from vennforest.persistence.archive import (
     FORMAT,
     HEADER,
@@ -26,7 +27,7 @@ from vennforest.persistence.archive import (
     header_of,
     open_archive,
 )
-from vennforest.persistence.parts import from_stored, is_own_type, is_trusted, to_stored
+from vennforest.persistence.parts import from_stored, is_trusted, to_stored
 
 LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")
 """Libraries whose versions are in every header, with those that a model's types come from."""
