@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from vennforest._messages import InputError
 
@@ -62,30 +62,41 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """Mark the option of a command as a file to write, which messages call ``name``."""
+    """Mark the option of a command as a file to write, which messages call ``name``.
+
+    With ``stream`` it may be ``-``, standard output.
+    """
 
     name: str
+    stream: bool = False
 
 
-def marked_paths(options: Any, mark: type[Input] | type[Output]) -> list[tuple[str, str]]:
-    """Return the names and paths of the files that a command reads, or of those that it writes.
+Mark = TypeVar("Mark", Input, Output)
 
-    The fields of the dataclass ``options`` are annotated with `Input` and `Output`. Standard input
-    and output, ``-``, are left out.
-    """
+
+def marked(options: Any, mark: type[Mark]) -> list[tuple[str, Mark]]:
+    """Return the fields that a dataclass of options annotates with `Input`, or with `Output`."""
     annotations = get_type_hints(type(options), include_extras=True)
-    paths = [
-        (marker.name, getattr(options, field))
+    return [
+        (field, marker)
         for field, annotation in annotations.items()
         for marker in getattr(annotation, "__metadata__", ())
-        if isinstance(marker, mark)
+        if isinstance(marker, mark) and getattr(options, field) is not None
     ]
-    return [(name, os.fspath(path)) for name, path in paths if str(path) not in ("None", STREAM)]
 
 
 def check_files(options: Any) -> None:
     """Refuse a command's output that cannot be written, or that is an input or another output."""
-    inputs, outputs = marked_paths(options, Input), marked_paths(options, Output)
+    inputs = [(mark.name, str(getattr(options, field))) for field, mark in marked(options, Input)]
+    outputs = []
+    for field, output_mark in marked(options, Output):
+        path = str(getattr(options, field))
+        if path != STREAM:
+            outputs.append((output_mark.name, path))
+        elif not output_mark.stream:
+            raise InputError(f"the {output_mark.name} must be a file, got {STREAM}")
+    if sum(path == STREAM for _, path in inputs) > 1:
+        raise InputError("only one input can be standard input, got - twice")
     for i, (name, output) in enumerate(outputs):
         for other, path in [*inputs, *outputs[:i]]:
             if is_same_file(output, path):

@@ -17,8 +17,8 @@ import typer
 
 from vennforest._files import OutputError, one_line
 from vennforest._messages import InputError
-from vennforest.commands import signatures  # noqa: F401  # which registers the commands
-from vennforest.commands.arguments import Run, app
+from vennforest.commands import report_options  # noqa: F401  # registers report
+from vennforest.commands.options import Run, app
 from vennforest.commands.terminal import Stopped, say
 
 USERS_ERROR, OUR_ERROR, STOPPED = 2, 1, 130

@@ -17,7 +17,7 @@ from vennforest import IsotonicCalibration, ScoreGrid, TemperatureScaling, VennA
 from vennforest.calibrators import METHODS, Calibrator  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.commands.calibrate import calibrate_file  # noqa: E402
-from vennforest.commands.signatures import Calibrate  # noqa: E402
+from vennforest.commands.options import Calibrate  # noqa: E402
 from vennforest.tables.scores import Counter  # noqa: E402
 
 # By default pandas 2 reads numbers to within a unit in the last place.

@@ -16,13 +16,9 @@ import typer  # noqa: E402
 from vennforest._files import Input, Output, check_files  # noqa: E402
 from vennforest._messages import InputError  # noqa: E402
 from vennforest.cli import main  # noqa: E402
-from vennforest.commands import signatures  # noqa: E402
+from vennforest.commands.options import Options, Predict, app  # noqa: E402
 
-COMMANDS = [
-    kind
-    for kind in vars(signatures).values()
-    if isinstance(kind, type) and issubclass(kind, signatures.Options) and fields(kind)[2:]
-]
+COMMANDS = Options.__subclasses__()
 
 
 def annotations(command):
@@ -121,7 +117,7 @@ def test_the_command_line_leaves_the_file_as_it_was(command, output, other, tmp_
 
 
 def _click_command(name):
-    return typer.main.get_command(signatures.app).commands[name]
+    return typer.main.get_command(app).commands[name]
 
 
 def test_other_files_of_a_folder_and_streams_may_be_written(tmp_path):
@@ -133,4 +129,4 @@ def test_other_files_of_a_folder_and_streams_may_be_written(tmp_path):
         ("s3://bucket/out.csv", "s3://bucket/in.csv"),
         ("s3://bucket/in.csv", "in.csv"),
     ]:
-        check_files(signatures.Predict(model=tmp_path / "m.skops", data=data, output=output))
+        check_files(Predict(model=tmp_path / "m.skops", data=data, output=output))

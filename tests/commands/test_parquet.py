@@ -18,7 +18,7 @@ from vennforest.calibrators import Calibrator  # noqa: E402
 from vennforest.calibrators.core.interface import make_calibrator  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.commands import calibrate as command  # noqa: E402
-from vennforest.commands.signatures import Calibrate  # noqa: E402
+from vennforest.commands.options import Calibrate  # noqa: E402
 
 LABELS = {
     "text": ["no", "yes"],

@@ -8,7 +8,7 @@ import pytest
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.commands.calibrate import calibrate_file
-from vennforest.commands.signatures import Calibrate
+from vennforest.commands.options import Calibrate
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

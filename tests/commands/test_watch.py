@@ -11,7 +11,7 @@ import vennforest
 from vennforest.cli import main
 from vennforest.commands.calibrator_file import CalibratorFile
 from vennforest.commands.fit import fit_file
-from vennforest.commands.signatures import Fit
+from vennforest.commands.options import Fit
 from vennforest.monitoring import Monitor
 
 ARGUMENTS = ("-t", "sold", "--time", "day")

@@ -13,8 +13,8 @@ import pytest
 from vennforest import load
 from vennforest._messages import harmless
 from vennforest.cli import main
+from vennforest.commands.report_options import Report
 from vennforest.commands.report_table import read_report_table
-from vennforest.commands.signatures import Report
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.tables import TableColumns
 

@@ -26,7 +26,7 @@ from rich.table import Table
 from vennforest._files import is_same_file
 from vennforest._messages import InputError
 from vennforest.cli import run_app
-from vennforest.commands.arguments import Debug, Seed
+from vennforest.commands.options import Debug, Seed
 from vennforest.commands.terminal import Stopped, print_json, say, show
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,20 +14,19 @@ from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier.intervals import Known
 from vennforest.commands.calibrator_file import read_calibrator
-from vennforest.commands.signatures import Apply
-from vennforest.commands.streams import format_of, over_rows, write_answers
+from vennforest.commands.options import Apply
+from vennforest.commands.rows import format_of, over_rows, write_answers
 from vennforest.tables.scores import check_names, read_scores
 from vennforest.tables.stream import Batch, TableFile
 
 
 def run(options: Apply) -> None:
     """Calibrate every row of a table, and say how many rows."""
-    over_rows(options, options.calibrator, _apply)
+    over_rows(options, _apply)
 
 
 def _apply(
     options: Apply,
-    path: Path,
     note: Callable[[str], None],
     progress: Callable[[int, int | None], None] | None,
 ) -> dict[str, Any]:
@@ -37,7 +35,7 @@ def _apply(
     Returned are the number of rows, the columns written and the means of those that were added.
     """
     data, how = options.data, format_of(options)
-    read = read_calibrator(path, options.scores or ())
+    read = read_calibrator(options.calibrator, options.scores or ())
     read = read.with_prior(options.prior) if options.prior else read
     calibrator, named = read.calibrator, read.scores
     table = TableFile(data, options.decimal)

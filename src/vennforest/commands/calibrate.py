@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Literal, cast
 
 from vennforest._files import refused_as, shown_path, write_text
-from vennforest._remote import local_copy, sent_whole
+from vennforest._remote import sent_whole
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import VennAbers
 from vennforest.calibrators.core.interface import OneVsRestCalibrator, check_method
 from vennforest.calibrators.core.scores import ranking
 from vennforest.commands.calibrator_file import kept_examples, kept_rows
-from vennforest.commands.signatures import Calibrate
-from vennforest.commands.streams import check_suffix
+from vennforest.commands.files import check_suffix
+from vennforest.commands.options import Calibrate
 from vennforest.commands.terminal import print_json, progress_bar, say, say_notes, shares_of
 from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.tables.scores import MOST_SCORES, ScoreColumns, check_names
@@ -33,12 +32,8 @@ def run(options: Calibrate) -> None:
     """Calibrate as `calibrate_file`, and print a summary."""
     notes: list[str] = []
     output = shown_path(options.output)
-    with (
-        progress_bar("Rows") as progress,
-        local_copy(options.data) as file,
-        sent_whole(options.output) as out,
-    ):
-        done = calibrate_file(replace(options, data=file, output=out), notes.append, progress)
+    with progress_bar("Rows") as progress:
+        done = calibrate_file(options, notes.append, progress)
     say_notes(notes)
     if options.as_json:
         print_json({**done, "calibrator": output, "notes": notes})
@@ -103,7 +98,8 @@ def calibrate_file(
     # A million scores are written once, and not read and written again.
     document = calibrator.to_json().removesuffix("}")
     document += f', "about": {json.dumps(about, ensure_ascii=False)}}}'
-    write_text(options.output, document)
+    with sent_whole(options.output) as file:
+        write_text(file, document)
     return {
         "n_rows": n_rows,
         "classes": dict(zip(map(str, classes), counts.class_totals, strict=True)),

@@ -7,7 +7,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,13 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import refused_as, shown_path
 from vennforest._messages import CalibrationWarning
-from vennforest._remote import local_copy, sent_whole
+from vennforest._remote import sent_whole
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators.core.interface import check_method
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.intervals import forest_spread
-from vennforest.commands.signatures import Fit
-from vennforest.commands.streams import check_suffix
+from vennforest.commands.files import check_suffix
+from vennforest.commands.options import Fit
 from vennforest.commands.terminal import (
     busy,
     measures_sentence,
@@ -51,9 +50,9 @@ PASSED = ("method", "calibrate_on", "subforest", "by")
 def run(options: Fit) -> None:
     """Train as `fit_file`, and print a summary."""
     notes: list[str] = []
-    output, training = shown_path(options.output), busy("Training")
-    with training, local_copy(options.data) as file, sent_whole(options.output) as out:
-        done = fit_file(replace(options, data=file, output=out), notes.append)
+    with busy("Training"):
+        done = fit_file(options, notes.append)
+    output = shown_path(options.output)
     say_notes(notes)
     if options.as_json:
         print_json({**done, "model": output, "notes": notes})
@@ -129,28 +128,26 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
     labels, counts = np.unique(table.y, return_counts=True)
     classes = {str(label): int(n) for label, n in zip(labels, counts, strict=True)}
     measures = _measures(model, table.y)
-    write_model(
-        model,
-        output,
-        {
-            "target": table.target,
-            "columns": dict(zip(columns.feature_names_in_.tolist(), columns.kinds_, strict=True)),
-            "types": columns.as_types(),
-            "n_rows": len(table.y),
-            "class_counts": classes,
-            "data": data.name,
-            "options": {
-                "estimator": options.estimator or FOREST,
-                "trees": options.trees,
-                "seed": options.seed,
-                "drop": drop,
-                **({} if options.groups is None else {"groups": options.groups}),
-            },
-            "measures": measures,
-            "seconds": round(time.perf_counter() - start, 1),
-            "known_rows": sketch_rows(columns.transform(table.X)),
+    about = {
+        "target": table.target,
+        "columns": dict(zip(columns.feature_names_in_.tolist(), columns.kinds_, strict=True)),
+        "types": columns.as_types(),
+        "n_rows": len(table.y),
+        "class_counts": classes,
+        "data": data.name,
+        "options": {
+            "estimator": options.estimator or FOREST,
+            "trees": options.trees,
+            "seed": options.seed,
+            "drop": drop,
+            **({} if options.groups is None else {"groups": options.groups}),
         },
-    )
+        "measures": measures,
+        "seconds": round(time.perf_counter() - start, 1),
+        "known_rows": sketch_rows(columns.transform(table.X)),
+    }
+    with sent_whole(output) as file:
+        write_model(model, file, about)
     spread = None
     with suppress(Exception):  # the model is written: no summary makes the command fail
         spread = forest_spread(model._state)

@@ -18,20 +18,19 @@ from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.classifier.intervals import Known
 from vennforest.commands.model_rows import read_model, rows_of
-from vennforest.commands.signatures import Predict
-from vennforest.commands.streams import format_of, over_rows, write_answers
+from vennforest.commands.options import Predict
+from vennforest.commands.rows import format_of, over_rows, write_answers
 from vennforest.monitoring import Monitor
 from vennforest.tables.stream import Batch, TableFile
 
 
 def run(options: Predict) -> None:
     """Predict every row of a table, and say how many rows."""
-    over_rows(options, options.model, _predict)
+    over_rows(options, _predict)
 
 
 def _predict(
     options: Predict,
-    path: Path,
     note: Callable[[str], None],
     progress: Callable[[int, int | None], None] | None,
 ) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def _predict(
     those of the table that the model does not know, and the mean width of the bounds of the
     predicted labels (None without).
     """
-    data, how = options.data, format_of(options)
+    path, data, how = options.model, options.data, format_of(options)
     carried = options.carried or []
     model = read_model(path, options.trusted or ())
     if isinstance(model, Calibrator):

@@ -23,8 +23,8 @@ from vennforest.commands.calibrator_file import (
     written_label,
 )
 from vennforest.commands.model_rows import read_model, rows_of
+from vennforest.commands.report_options import Report
 from vennforest.commands.report_table import ReportTable, changed, common_options
-from vennforest.commands.signatures import Report
 from vennforest.commands.terminal import names_in
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Multiprobability

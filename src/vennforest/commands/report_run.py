@@ -10,13 +10,13 @@ import numpy as np
 
 from vennforest._validation import InputError
 from vennforest.commands.report_given import report_on_columns, report_on_model
+from vennforest.commands.report_options import Report
 from vennforest.commands.report_table import (
     ReportTable,
     changed,
     common_options,
     read_report_table,
 )
-from vennforest.commands.signatures import Report
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say
 from vennforest.report import CostMatrix, Evaluation, evaluate
 from vennforest.report.folds import times

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vennforest._validation import InputError
-from vennforest.commands.signatures import Report
+from vennforest.commands.report_options import Report
 from vennforest.commands.terminal import names_in
 from vennforest.report import CostMatrix
 from vennforest.tables.cells import Column

@@ -15,7 +15,7 @@ from vennforest._program import __version__
 from vennforest.calibrators import VennAbers
 from vennforest.calibrators.core.interface import METHODS, has_bounds
 from vennforest.commands.calibrator_file import CalibratorFile, is_calibrator_file, read_document
-from vennforest.commands.signatures import Show
+from vennforest.commands.options import Show
 from vennforest.commands.terminal import measures_sentence, print_json
 
 COLUMNS = 40

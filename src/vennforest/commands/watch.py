@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest import persistence
-from vennforest._files import refused_as, write_text
+from vennforest._files import refused_as, shown_path, write_text
+from vennforest._remote import sent_whole
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.commands.calibrator_file import (
@@ -23,7 +24,7 @@ from vennforest.commands.calibrator_file import (
     written_label,
 )
 from vennforest.commands.model_rows import inner_model, read_model, rows_of, table_columns
-from vennforest.commands.signatures import Watch
+from vennforest.commands.options import Watch
 from vennforest.commands.terminal import busy, print_json, say_notes
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import as_numbers
@@ -93,12 +94,14 @@ def run(options: Watch) -> None:
             found = watched(
                 monitor, **given, y=y, times=times, name=data.name, target=target or "", notes=notes
             )
-        write_text(output, render(found, shlex.join(["vennforest", *sys.argv[1:]])))
+        with sent_whole(output) as page:
+            write_text(page, render(found, shlex.join(["vennforest", *sys.argv[1:]])))
     if keep is not None:
-        write_model(monitor, keep, about)
+        with sent_whole(keep) as monitor_file:
+            write_model(monitor, monitor_file, about)
     say_notes(found.notes)
     if options.as_json:
-        print_json({**found.summary(), "verdict": found.verdict(), "report": str(output)})
+        print_json({**found.summary(), "verdict": found.verdict(), "report": shown_path(output)})
         return
     for sentence in found.verdict():
         print(sentence)  # noqa: T201
