@@ -32,8 +32,9 @@ from vennforest.commands.terminal import (
     shares_of,
 )
 from vennforest.persistence.model_file import write_model
-from vennforest.report.folds import audit_notes, members_of
-from vennforest.report.learners import FOREST, learner_of
+from vennforest.report.estimators import DEFAULT_ESTIMATOR, errors_named, make_estimator
+from vennforest.report.splits import group_codes
+from vennforest.report.training import audit_notes
 from vennforest.sources import Subforest
 from vennforest.sources.registry import check_source
 from vennforest.tables import TableColumns, table_pipeline
@@ -81,7 +82,7 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
         raise InputError("--jobs must be a number of processors, or -1 for all, got 0")
     check_suffix(output, ".skops", "model file")
     declared = {} if options.types is None else read_types(options.types)
-    learner = learner_of(options.estimator)
+    estimator = make_estimator(options.estimator, options.trees, options.seed, options.jobs)
     missing, drop = names_in(options.missing or ""), options.drop or []
     frame = read_table(data, declared, missing, options.decimal)
     held = [] if options.groups is None else [find_column(frame, options.groups)]
@@ -99,12 +100,12 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
     groups = {}
     if held:
         of_rows = frame.loc[table.X.index, options.groups]
-        groups["groups"] = members_of(of_rows, len(table.y), remarks)
+        groups["groups"] = group_codes(of_rows, len(table.y), remarks)
     for sentence in remarks:
         note(sentence)
     model = CalibratedClassifier(
         table_pipeline(
-            learner.make(options.trees, options.seed, options.jobs),
+            estimator,
             random_state=options.seed,
             types=table.types or None,
             missing=missing or None,
@@ -117,7 +118,7 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
         warnings.simplefilter("ignore")  # remarks of skrub on how columns are read
         warnings.simplefilter("always", CalibrationWarning)
         warnings.filterwarnings("always", message=".*least populated class.*")
-        with refused_as(), learner.errors_named():
+        with refused_as(), errors_named(options.estimator):
             model.fit(table.X, table.y, **groups)
     for sentence in dict.fromkeys(str(warning.message) for warning in caught):
         note(f"{sentence[:1].upper()}{sentence[1:]}.")
@@ -136,7 +137,7 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
         "class_counts": classes,
         "data": data.name,
         "options": {
-            "estimator": options.estimator or FOREST,
+            "estimator": options.estimator or DEFAULT_ESTIMATOR,
             "trees": options.trees,
             "seed": options.seed,
             "drop": drop,

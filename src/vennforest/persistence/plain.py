@@ -115,7 +115,7 @@ def _restored(name: str, fields: dict[str, Any]) -> Any:
 TRUSTED = frozenset(
     {
         f"{Stored.__module__}.{Stored.__name__}",
-        "vennforest.report.learners.NumberedLabels",
+        "vennforest.report.estimators.NumberedLabels",
         "collections.OrderedDict",
         "numpy.dtype",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",

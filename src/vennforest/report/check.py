@@ -91,14 +91,14 @@ def check(
         names = {**METHOD_NAMES, RAW: "Raw model", "model": "The model"}
     else:
         codes, labels = encode_labels(y, classes)
+        if len(labels) < 2:
+            raise InputError(
+                f"y must contain at least two classes, got one: {str(labels[0])!r}; name the "
+                "others with classes="
+            )
         estimates = _of_mapping(p if isinstance(p, Mapping) else {UNNAMED: p}, labels, options, y)
         names = {key: key if key == UNNAMED else f"“{key}”" for key in estimates}
         names[BASELINE] = METHOD_NAMES[BASELINE]
-    if len(labels) < 2:
-        raise InputError(
-            f"y must contain at least two classes, got one: {str(labels[0])!r}; name the others "
-            "with classes="
-        )
     group_of_row = group_codes(groups, len(codes), remarks)
     is_trained_on_rows = is_model and trained_on(p, estimates, codes)
     if not is_model:
@@ -209,7 +209,10 @@ def trained_on(model: Any, estimates: Mapping[str, MethodEstimates], codes: IntA
     """
     if not hasattr(model, "calibration_y_"):
         return False
-    scores, labels = model.calibration_scores_, np.searchsorted(model.classes_, model.calibration_y_)
+    scores, labels = (
+        model.calibration_scores_,
+        np.searchsorted(model.classes_, model.calibration_y_),
+    )
     if np.array_equal(labels, codes):
         return True
     of_second = scores if scores.ndim == 1 else scores[:, 1]

@@ -203,7 +203,8 @@ def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame
             row |= {"compared_by": gap.loss, "difference": gap.mean, "margin": gap.margin}
         if comparison.positive is not None and method != BASELINE:
             options = event_options(predictions, method, comparison.positive)
-            line = calibration_line(groups=predictions.groups, **options)
+            with np.errstate(invalid="ignore"):  # probabilities that separate the classes
+                line = calibration_line(groups=predictions.groups, **options)
             for name in ("observed_expected", "intercept", "slope"):
                 estimate = getattr(line, name)
                 row |= {name: estimate.value, f"{name}_low": estimate.low}

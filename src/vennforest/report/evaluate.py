@@ -95,7 +95,7 @@ def evaluate(
     name, target : str
         What the data set and the label are called.
     suspects : mapping of str to str, optional
-        Columns to check first, see ``Source``; columns that leak the label are found here.
+        Columns to check first, see ``Source``; by default those that leak the label.
     notes : sequence of str
         Remarks to show, a sentence each.
     random_state : int
@@ -157,14 +157,16 @@ def evaluate(
         time=None if time is None else times(time, "time"),
         progress=progress,
     )
-    leaking = leaks(as_pandas(X), np.asarray(y).ravel()) if is_frame(X) else []
+    if suspects is None:
+        leaking = leaks(as_pandas(X), np.asarray(y).ravel()) if is_frame(X) else []
+        suspects = dict.fromkeys(leaking, "leak")
     source = Source(
         kind="folds" if time is None else "time",
         target=target,
         noun=noun,
         names={**METHOD_NAMES, RAW: f"Raw {noun}"},
         calibrate_on=validation.calibrate_on,
-        suspects={**dict.fromkeys(leaking, "leak"), **(suspects or {})},
+        suspects=suspects,
     )
     settings = {
         "estimator": estimator if isinstance(estimator, str) else noun,

@@ -218,14 +218,16 @@ def assemble(
     by = {name: _by_values(name, values, n_rows) for name, values in (options.by or {}).items()}
     by = {name: values[predictions.rows] for name, values in by.items()}
     tie = cost_threshold(matrix, positive)
-    method = comparison.method
+    method, words = comparison.method, verdict(comparison, source)
     if model is not None:
         model = model.set_params(method=method)
+        if words.on_folds:
+            model = model.set_params(calibrate_on="cv")
     return Evaluation(
         name=options.name,
         comparison=comparison,
         source=source,
-        verdict=verdict(comparison, source),
+        verdict=words,
         methods=methods_frame(comparison, dict(source.names)),
         levels=comparison.levels(),
         classes=classes_frame(comparison),

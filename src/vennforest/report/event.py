@@ -140,9 +140,7 @@ def shown_thresholds(share: float, tie: float | None) -> list[float]:
     return sorted(t for t in thresholds if 0 < t < 1)
 
 
-def event_options(
-    predictions: Predictions, method: str, positive: int | None
-) -> dict[str, Any]:
+def event_options(predictions: Predictions, method: str, positive: int | None) -> dict[str, Any]:
     """Return one method's estimates as the arguments of a metric."""
     classes = predictions.classes
     return {

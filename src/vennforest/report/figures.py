@@ -74,9 +74,7 @@ def calibration(comparison: Comparison, methods: list[str], names: dict[str, str
 def _curve(
     comparison: Comparison, method: str, positive: int | None, **options: Any
 ) -> ReliabilityCurve:
-    return reliability_curve(
-        **event_options(comparison.predictions, method, positive), **options
-    )
+    return reliability_curve(**event_options(comparison.predictions, method, positive), **options)
 
 
 def classes(comparison: Comparison, names: dict[str, str]) -> list[tuple[str, str]]:
@@ -96,9 +94,7 @@ def classes(comparison: Comparison, names: dict[str, str]) -> list[tuple[str, st
     return [
         (
             label,
-            draw(
-                f"class-{j}", (4.8, 4.6), partial(paint, j=j), f"Calibration of class {label}"
-            ),
+            draw(f"class-{j}", (4.8, 4.6), partial(paint, j=j), f"Calibration of class {label}"),
         )
         for j, label in zip(frequent, labels, strict=True)
     ]

@@ -357,9 +357,7 @@ def choose(measures: dict[str, Measures], predictions: Predictions, tolerance: f
         which = "with bounds" if bounded else "none of which has bounds"
         rule = f"the best ranking (AUC) of the methods {which} level in log loss with the best"
     others = [method for method in measures if method != best]
-    return Choice(
-        best, rule, {m: compare_losses(m, best, measures, predictions) for m in others}
-    )
+    return Choice(best, rule, {m: compare_losses(m, best, measures, predictions) for m in others})
 
 
 def compare_losses(

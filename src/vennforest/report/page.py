@@ -266,7 +266,9 @@ def _measures(is_binary: bool) -> list[Column]:
         Column("brier", "Brier score", "number", brier, -1),
         Column("brier_skill", "Brier skill", "number", "1 − score / score of the base rate", 1),
         Column("auc", "AUC", "number", auc, 1),
-        Column("accuracy", "Accuracy", "number", "share of most probable classes that are right", 1),
+        Column(
+            "accuracy", "Accuracy", "number", "share of most probable classes that are right", 1
+        ),
         Column("calibration_error", "Calibration error", "number", error, -1),
         Column("pvalue", "p if calibrated", "pvalue", tests),
     ]
@@ -344,7 +346,8 @@ def _thresholds_table(evaluation: Evaluation) -> Table | None:
         Column("open", "Open", "count"),
         Column("sure_no", "Sure no", "count"),
     ]
-    tie = cost_threshold(comparison.costs and comparison.costs.matrix, comparison.positive)
+    costs = comparison.costs
+    tie = cost_threshold(None if costs is None else costs.matrix, comparison.positive)
     names = [
         numbers.percent(threshold) + (" (your costs)" if threshold == tie else "")
         for threshold in frame.index
@@ -408,6 +411,7 @@ def _subgroups(evaluation: Evaluation) -> list[dict[str, Any]]:
     sections = []
     for number, (column, part) in enumerate(frame.groupby(level="column", sort=False)):
         parts = part.droplevel("column")
+        names = parts.index.tolist()
         period = parts["period"].iloc[0]
         picture = None
         if period:
@@ -427,7 +431,7 @@ def _subgroups(evaluation: Evaluation) -> list[dict[str, Any]]:
                 "period": period,
                 "sentence": sentence(part, n_tested),
                 "picture": picture and Markup(picture),
-                "table": table(parts, columns, period.capitalize() or str(column), parts.index),
+                "table": table(parts, columns, period.capitalize() or str(column), names),
             }
         )
     return sections

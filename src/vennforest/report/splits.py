@@ -39,10 +39,10 @@ def forward(
     codes: IntArray, time: FloatArray, groups: IntArray | None, n_folds: int
 ) -> list[Split]:
     """Return folds that are predicted from the rows before them; rows of one time stay together."""
-    distinct, moment = np.unique(time, return_inverse=True)
-    if len(distinct) < 2:
+    n_times = len(np.unique(time))
+    if n_times < 2:
         raise InputError("time must have at least two different times, got one")
-    part = equal_parts(time, min(n_folds + 1, len(distinct)))
+    part = equal_parts(time, min(n_folds + 1, n_times))
     splits = [(np.flatnonzero(part < i), np.flatnonzero(part == i)) for i in np.unique(part)[1:]]
     return _trainable(splits, codes, groups)
 

@@ -145,7 +145,9 @@ def periods(times: NDArray[Any]) -> tuple[str, Parts]:
     n_parts = min(MAX_TIME_PARTS, len(times) // (2 * MIN_ROWS_OF_PERIOD), len(np.unique(times)))
     part = equal_parts(times, max(1, n_parts))
     named_rows = [np.flatnonzero(part == i) for i in np.unique(part)]
-    return "part", [(f"{times[rows].min():g} to {times[rows].max():g}", rows) for rows in named_rows]
+    return "part", [
+        (f"{times[rows].min():g} to {times[rows].max():g}", rows) for rows in named_rows
+    ]
 
 
 def _calendar(times: NDArray[Any]) -> list[tuple[str, NDArray[np.int64]]]:

@@ -187,7 +187,7 @@ def audit_notes(
 
 
 def _rounded(warning: str) -> str:
-    """Return a warning with its percentage rounded to fives, so that it is the same in all folds."""
+    """Return a warning with its percentage rounded to fives, the same in all folds."""
     return re.sub(r"about (\d+)%", lambda m: f"about {5 * round(int(m[1]) / 5)}%", warning)
 
 

@@ -80,7 +80,7 @@ class Source:
     @property
     def raw_name(self) -> str:
         """What the raw model is called within a sentence."""
-        return self.names[RAW].replace("Raw", "raw", 1)
+        return self.names.get(RAW, "").replace("Raw", "raw", 1)
 
     def suspect(self, reason: str) -> str | None:
         """Return the first column that is suspected for a reason."""
@@ -88,11 +88,12 @@ class Source:
 
 
 class Advice(NamedTuple):
-    """What to do next, the sentence for it, and the column it is about."""
+    """What to do next, the sentence for it, the column to check, and whether to use folds."""
 
     action: Action
     sentence: str
     column: str = ""
+    on_folds: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,8 @@ class Verdict:
         What the picture of calibration shows.
     column : str
         The column to check first, or "".
+    on_folds : bool
+        Whether to calibrate on folds in place of out-of-bag scores.
     """
 
     action: Action
@@ -127,6 +130,7 @@ class Verdict:
     figures: list[tuple[str, str]]
     finding: str
     column: str = ""
+    on_folds: bool = False
 
     def __str__(self) -> str:
         """Return the sentence and the reasons."""
@@ -146,6 +150,7 @@ def verdict(comparison: Comparison, source: Source) -> Verdict:
         key_figures(comparison),
         finding(comparison),
         advised.column,
+        advised.on_folds,
     )
 
 
@@ -181,9 +186,7 @@ def advice(c: Comparison, source: Source) -> Advice:
     auc, gain, size = c.auc, c.gain, size_of_error(m)
     span = f"AUC {area(auc.auc)}, 95% interval {area(auc.low)} to {area(auc.high)}; chance: 0.5"
     no_ranking = "no method ranks" if len(c.measures) > 1 else "it does not rank"
-    more_to_rank = rows_needed(
-        c.n, (auc.high - auc.low) / 2, max(auc.auc - 0.5, WEAK_RANKING / 2)
-    )
+    more_to_rank = rows_needed(c.n, (auc.high - auc.low) / 2, max(auc.auc - 0.5, WEAK_RANKING / 2))
     is_off = m.exceeds(tolerance) or m.impossible
     if m.impossible:
         size = f"probability 0 was given to what happened in {rows(m.impossible)}; {size}"
@@ -303,7 +306,8 @@ def advice(c: Comparison, source: Source) -> Advice:
             "notes say how to declare them. Without them: "
             f"{sentence[0].lower()}{sentence[1:]}",
         )
-    return Advice(action, sentence, (leak or shared_id or "") if action == "check" else "")
+    column = (leak or shared_id or "") if action == "check" else ""
+    return Advice(action, sentence, column, sentence.startswith("Calibrate on folds"))
 
 
 def _reference_loss(c: Comparison) -> float:
@@ -330,9 +334,7 @@ def _cost_figures(costs: Costs, method: str) -> list[str]:
 
 def _cost_sentence(costs: Costs, method: str) -> str:
     cost, of_constant, *_ = _cost_figures(costs, method)
-    return (
-        f"Always “{costs.best_constant}” costs {of_constant} per row, its decisions cost {cost}."
-    )
+    return f"Always “{costs.best_constant}” costs {of_constant} per row, its decisions cost {cost}."
 
 
 def reasons(c: Comparison, source: Source) -> dict[str, str]:
@@ -359,16 +361,14 @@ def ranking(c: Comparison, source: Source) -> str:
     counts = np.bincount(c.predictions.codes, minlength=len(c.predictions.classes))
     classes, predicted = c.predictions.classes, c.predictions.estimates[c.method].p.argmax(axis=1)
     skill = m.log_loss_skill if gain.loss == "log loss" else m.brier_skill
-    lower = f"{percent(min(1.0, abs(skill)))} {'lower' if skill > 0 else 'higher'} than"
+    lower = f"{percent(min(1.0, abs(skill)))} {'lower' if skill > 0 else 'higher'} than that of"
     compared = _first(
         (skill < -1, f"{1 - skill:.1f} times that of"), (abs(skill) >= MIN_SKILL, lower),
         (True, "that of"),
     )  # fmt: skip
     interval = ""
     if np.isfinite(gain.margin) and _reference_loss(c):
-        low, high = (
-            (gain.mean + sign * gain.margin) / _reference_loss(c) for sign in (-1, 1)
-        )
+        low, high = ((gain.mean + sign * gain.margin) / _reference_loss(c) for sign in (-1, 1))
         interval = f" (95% interval of the gain: {signed(low)} to {signed(high)})"
     only = classes[predicted[0]] if len(np.unique(predicted)) == 1 else None
     n_groups = 0 if c.predictions.groups is None else len(np.unique(c.predictions.groups))
@@ -597,7 +597,7 @@ def finding(c: Comparison) -> str:
     """Return what was observed at the level that adds most to the calibration error."""
     frame = c.levels()
     gap = frame["n"] * (frame["expected"] - frame["observed"]).abs()
-    level = frame.loc[gap.idxmax()]
+    level = frame.iloc[int(gap.to_numpy().argmax())]
     event = "right" if c.positive is None else f"“{c.label}”"
     with_p = "whose predicted class has" if c.positive is None else "with"
     p, share, low, high = (
