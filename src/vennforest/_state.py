@@ -11,6 +11,7 @@ every index with what it indexes, and every number that becomes a probability wi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 import attrs
@@ -53,6 +54,8 @@ def state_of(value: Any) -> Mapping[str, Any]:
     if hasattr(value, "to_state"):
         state: Mapping[str, Any] = value.to_state()
         return state
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
     return {
         one.alias or one.name: getattr(value, one.name)
         for one in attrs.fields(type(value))
@@ -63,4 +66,7 @@ def state_of(value: Any) -> Mapping[str, Any]:
 def from_state(cls: type, state: Mapping[str, Any]) -> Any:
     """Construct a stored value again; its own validators check it."""
     make: Callable[..., Any] = getattr(cls, "from_state", cls)
-    return make(**state)
+    value = make(**state)
+    if hasattr(value, "_check_state"):
+        value._check_state()
+    return value

@@ -27,7 +27,6 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 from vennforest._validation import FloatArray, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.forest import Members
-from vennforest.forest.kinds import read_bags
 from vennforest.sources.base import is_bagged, last_step, model_scores, parts_of, transformers_of
 from vennforest.sources.checks import (
     columns_of,
@@ -179,14 +178,15 @@ def audit(
     >>> [finding.kind for finding in findings]
     ['copies']
     """
-    X, y, sample_weight, groups = indexable(X, column_or_1d(y), sample_weight, groups)
+    X, labels, sample_weight, groups = indexable(X, column_or_1d(y), sample_weight, groups)
+    y_array: NDArray[Any] = np.asarray(labels)
     group_codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
     if sample_weight is not None and (np.asarray(sample_weight) == 0).any():
         rows = np.flatnonzero(np.asarray(sample_weight))
         kept = audit(
             model,
             _safe_indexing(X, rows),
-            y[rows],
+            y_array[rows],
             groups=None if group_codes is None else group_codes[rows],
         )
         return [
@@ -195,18 +195,18 @@ def audit(
         ]
     estimator = model.estimator if isinstance(model, CalibratedClassifier) else model
     if isinstance(model, CalibratedClassifier) and hasattr(model, "classes_"):
-        if len(model.oob_probability_) != len(y):
-            return _training_rows(model.estimator_, X, y)
+        if len(model.oob_probability_) != len(y_array):
+            return _training_rows(model.estimator_, X, y_array)
         findings = _changed(model, X)
     else:
         findings = []
     if isinstance(estimator, FrozenEstimator):
-        return findings + _frozen(estimator, X, y)
-    codes = np.unique(y, return_inverse=True)[1]
+        return findings + _frozen(estimator, X, y_array)
+    codes = np.unique(y_array, return_inverse=True)[1]
     findings += _copies(X, codes, group_codes)
     findings += _columns(X, codes, group_codes)
     if isinstance(estimator, Pipeline):
-        findings += _steps(estimator, X, y, group_codes)
+        findings += _steps(estimator, X, y_array, group_codes)
     return findings
 
 
@@ -681,7 +681,8 @@ def _equal(a: Any, b: Any) -> bool:
     """Tell whether two tables contain the same, numbers to a relative difference of 1e-6."""
     if type(a) is not type(b) or getattr(a, "shape", None) != getattr(b, "shape", None):
         return False
-    if issparse(a):
+    is_sparse: bool = issparse(a)
+    if is_sparse:
         difference: Any = csr_array(a) - csr_array(b)
         return not difference.nnz or bool(abs(difference).max() <= 1e-6 * abs(csr_array(a)).max())
     if hasattr(a, "columns") and list(a.columns) != list(b.columns):
@@ -715,10 +716,11 @@ def fits_its_rows(estimator: Pipeline, X: Any, y: NDArray[Any], groups: IntArray
         features_of_new = step.transform(features_of_new)
     ensemble = clone(last_step(estimator))
     ensemble.set_params(n_estimators=min(N_TREES_TO_COMPARE, ensemble.n_estimators))
-    answers = Members(ensemble.fit(features, y[seen]), "soft", None).answers
+    answers = Members(ensemble.fit(features, y[seen]))
     rows = answers.check(features)
     codes = np.unique(y[seen], return_inverse=True)[1]
-    bags = read_bags(ensemble, rows, codes, None, None if groups is None else groups[seen], False)
+    groups_of_seen = None if groups is None else groups[seen]
+    bags = answers.read_membership(rows, codes, groups=groups_of_seen, verify=False)
     kept = np.flatnonzero(bags.counts() > 0)
     of_seen = answers.mean(answers.check(_safe_indexing(features, kept)), bags, kept)
     of_new = answers.mean(answers.check(features_of_new), bags, rng.choice(kept, len(new)))

@@ -14,7 +14,7 @@ from vennforest._messages import needed
 from vennforest._validation import InputError, check_count
 from vennforest.calibrators import Calibrator
 from vennforest.classifier.intervals import Known
-from vennforest.forest import kind_of
+from vennforest.forest import is_ensemble
 from vennforest.tables.read import find_name
 from vennforest.tables.refusals import bad_score, row_of
 
@@ -248,7 +248,7 @@ def _takes_frame(model: Any) -> bool:
     if isinstance(model, Calibrator) or getattr(model, "feature_names_in_", None) is None:
         return False
     fitted = getattr(model, "estimators_", None) or [None]
-    return kind_of(fitted[0]) is None
+    return not is_ensemble(fitted[0])
 
 
 def find_column(name: str, names: Sequence[str], where: str = "the table") -> None:

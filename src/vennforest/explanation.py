@@ -17,7 +17,7 @@ from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import FittedClassifier, predict
-from vennforest.classifier.intervals import Asked, predict_confidence
+from vennforest.classifier.intervals import predict_confidence
 from vennforest.sources import SampledScores
 from vennforest.sources.base import taken_apart, transform_rows
 
@@ -100,7 +100,7 @@ def explain(
     def ends(of: FittedClassifier, what: Any) -> list[FloatArray]:
         every = [predict(of, what, False)[1]]
         if interval:
-            found = predict_confidence(of, what, Asked(level))
+            found = predict_confidence(of, what, level)
             every += [found.lower, found.upper]
         two = len(of.classes) == 2
         return [logit(np.clip(p[:, 1:] if two else p, EDGE, 1 - EDGE)) for p in every]

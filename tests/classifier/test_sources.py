@@ -30,11 +30,11 @@ from vennforest import (
     IsotonicCalibration,
     VennAbers,
 )
-from vennforest.calibrators.confidence import confidence_intervals
 from vennforest.calibrators.core.interface import make_calibrator
-from vennforest.calibrators.likelihood_ratio import expected_scores
+from vennforest.calibrators.intervals import interval_curves, mean_intervals, read_intervals
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.classifier.fitted import predict_once, predict_together
+from vennforest.classifier.intervals import forest_spread
 from vennforest.sources import Folds, Holdout
 
 ALL_METHODS = [
@@ -611,20 +611,16 @@ def test_confidence_is_that_of_the_calibration_scores(subforest, k):
     model = CalibratedClassifier(forest, subforest=subforest, random_state=0).fit(X, names)
     whole = model.estimator_.predict_proba(new)
     p = model.predict_proba(new)
-    for simultaneous in (False, True):
-        found = model.predict_confidence(new, 0.9, "exact", simultaneous=simultaneous)
-        expected = confidence_intervals(
-            model.calibration_scores_,
-            model.calibration_y_,
-            whole[:, 1] if k == 2 else whole,
-            level=0.9,
-            method="exact",
-            simultaneous=simultaneous,
-        ).widen(p)
-        assert_array_equal(found.lower, expected.lower)
-        assert_array_equal(found.upper, expected.upper)
-        assert_array_equal(found.widened, expected.widened)
-        assert found.classes.tolist() == sorted(set(names))
+    found = model.predict_confidence(new, 0.9, "exact")
+    codes = np.searchsorted(model.classes_, model.calibration_y_)
+    curves = interval_curves(model.calibration_scores_, codes, k, 0.9, "exact")
+    expected = read_intervals(curves, whole[:, 1] if k == 2 else whole, model.classes_, 0.9).widen(
+        p
+    )
+    assert_array_equal(found.lower, expected.lower)
+    assert_array_equal(found.upper, expected.upper)
+    assert_array_equal(found.widened, expected.widened)
+    assert found.classes.tolist() == sorted(set(names))
     assert found.width.mean() > model.predict_confidence(new, 0.9).width.mean()
 
 
@@ -635,39 +631,26 @@ def test_likelihood_ratio_reads_scores_as_all_trees_are_expected_to_give_them(k)
         X, y
     )
     (fold,) = model._state.folds
-    whole, scores = model.estimator_.predict_proba(new), model.calibration_scores_
-    noise = fold.noise[:, None] if k > 2 else fold.noise
-    variance = noise * scores * (1 - scores)
-    if k == 2:
-        expected, whole = expected_scores(scores, variance), whole[:, 1]
-    else:
-        columns = zip(scores.T, variance.T, strict=True)
-        expected = np.column_stack([expected_scores(*column) for column in columns])
+    whole = model.estimator_.predict_proba(new)
+    curves = interval_curves(model.calibration_scores_, y, k, 0.9, noise=fold.noise)
+    wanted = read_intervals(curves, whole[:, 1] if k == 2 else whole, model.classes_, 0.9)
+    wanted = wanted.widen(model.predict_proba(new))
     found = model.predict_confidence(new, 0.9)
-    wanted = confidence_intervals(expected, y, whole, level=0.9).widen(model.predict_proba(new))
     assert_allclose(found.lower, wanted.lower, rtol=0, atol=1e-12)
     assert_allclose(found.upper, wanted.upper, rtol=0, atol=1e-12)
-    wide = model.predict_confidence(new, 0.9, other_forests=True)
-    assert (wide.lower <= found.lower + 1e-12).all()
-    assert (wide.upper >= found.upper - 1e-12).all()
-    assert wide.width.mean() > found.width.mean()
 
 
 def test_confidence_over_folds_is_the_mean_over_their_models():
     X, y, new = data()
     model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
-    scores, labels = model.calibration_scores_, model.calibration_y_
-    every = [
-        confidence_intervals(scores, labels, one.predict_proba(new)[:, 1])
-        for one in model.estimators_
-    ]
-    found, p = model.predict_confidence(new), model.predict_proba(new)
-    lower = np.mean([one.lower for one in every], axis=0)
-    assert_allclose(found.lower, np.minimum(lower, p), rtol=0, atol=1e-12)
-    # nothing is known of other seeds here
-    assert_array_equal(model.predict_confidence(new, other_forests=True).lower, found.lower)
-    with pytest.raises(ValueError, match="calibrate_on must be 'oob'"):
-        model.seed_deviation(new)
+    curves = interval_curves(model.calibration_scores_, model.calibration_y_, 2)
+    expected = mean_intervals(
+        [
+            read_intervals(curves, one.predict_proba(new)[:, 1], model.classes_, 0.95)
+            for one in model.estimators_
+        ]
+    ).widen(model.predict_proba(new))
+    assert_array_equal(model.predict_confidence(new).lower, expected.lower)
 
 
 def test_exact_confidence_is_refused_where_it_is_not_proved():
@@ -678,22 +661,23 @@ def test_exact_confidence_is_refused_where_it_is_not_proved():
     assert pooled.predict_confidence(new, method="exact").lower.shape == (40, 2)
     weight = np.arange(len(y)) % 3 + 1.0
     weighted = CalibratedClassifier(GaussianNB(), ensemble=False).fit(X, y, sample_weight=weight)
-    with pytest.raises(ValueError, match="sample_weight must be left out"):
+    with pytest.raises(ValueError, match="sample_weight must be None for exact"):
         weighted.predict_confidence(new, method="exact")
     assert (
         weighted.predict_confidence(new).width.mean() < pooled.predict_confidence(new).width.mean()
     )
 
 
-def test_seed_deviation_is_what_other_seeds_show():
+def test_forest_spread_is_what_other_seeds_show():
     X, y, new = data()
     models = [
         CalibratedClassifier(RandomForestClassifier(50), random_state=seed).fit(X, y)
         for seed in range(8)
     ]
     observed = np.var([model.predict_proba(new)[:, 1] for model in models], axis=0, ddof=1)
-    expected = np.mean([model.seed_deviation(new)[:, 1] ** 2 for model in models], axis=0)
-    assert 0.7 < np.sqrt(expected.mean() / observed.mean()) < 1.4
+    spreads = [forest_spread(model._state, new).deviation for model in models]
+    assert 0.7 < np.mean(spreads) / np.sqrt(observed.mean()) < 1.4
+    assert forest_spread(CalibratedClassifier(GaussianNB()).fit(X, y)._state) is None
 
 
 def test_what_was_taken_is_told_after_recalibration_too():

@@ -283,13 +283,13 @@ def test_no_output_is_an_input(table, capsys):
     os.link(folder / "scores.csv", folder / "link.csv")
     command = ["calibrate", str(folder / "scores.csv"), "-s", "s", "-t", "y", "-o"]
     assert main([*command, str(folder / "link.csv")]) == 2
-    assert "the output must not be the table of scores" in capsys.readouterr().err
+    assert "must not be written to the table of scores" in capsys.readouterr().err
     calibrate(folder)
     os.link(folder / "c.json", folder / "c.csv")
     for given, name in (("link.csv", "table of scores"), ("c.csv", "calibrator")):
         command = ["apply", str(folder / "c.json"), str(folder / "scores.csv"), "-o"]
         assert main([*command, str(folder / given)]) == 2
-        assert f"the output must not be the {name}" in capsys.readouterr().err
+        assert f"the output must not be written to the {name}" in capsys.readouterr().err
     assert (folder / "scores.csv").read_bytes() == before
 
 

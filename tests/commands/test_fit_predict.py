@@ -483,14 +483,14 @@ def test_bad_files_and_outputs(folder, tmp_path, capsys):
             "must end in .csv, .tsv, .csv.gz, .csv.zst, .parquet or .arrow",
         ),
         ((model, new, "-o", tmp_path / "no" / "o.csv"), "there is no folder"),
-        ((model, new, "-o", new), "must not be the table itself"),
+        ((model, new, "-o", new), "must not be written to the table itself"),
         ((model, new, "-o", out, "--id", "idd"), "did you mean 'id'?"),
     ]:
         assert said in refused(capsys, "predict", *arguments), arguments
     train, skops = folder / "train.csv", tmp_path / "x.skops"
     for arguments, said in [
         ((train, "-t", "what hapened", "-o", skops), f"did you mean {TARGET!r}?"),
-        ((train, "-t", TARGET, "-o", train), "must not be the table itself"),
+        ((train, "-t", TARGET, "-o", train), "must not be written to the table itself"),
         ((train, "-t", TARGET, "-o", skops, "--method", "magic"), "--method must be one of"),
         ((train, "-t", TARGET, "-o", skops, "--subforest", "no"), "--subforest must be one of"),
         ((train, "-t", "const", "-o", skops), "only one class"),

@@ -13,7 +13,6 @@ for extra in ("typer", "skops", "pyarrow", "skrub"):
 from sklearn.tree import DecisionTreeClassifier  # noqa: E402
 
 import vennforest  # noqa: E402
-from vennforest.classifier.intervals import _moved  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 
 
@@ -106,11 +105,3 @@ def test_a_summary_that_fails_does_not_fail_the_command(table, tmp_path, capsys,
     assert run("fit", table, "-t", "y", "-o", tmp_path / "m.skops", "--trees", 5) == 0
     assert "Wrote " in capsys.readouterr().err
     assert vennforest.load(tmp_path / "m.skops").classes_.tolist() == ["no", "yes"]
-
-
-def test_scores_moved_to_another_forest_stay_in_the_unit_interval():
-    rng = np.random.default_rng(0)
-    scores = rng.dirichlet([1, 1, 0.01], 10_000)
-    for j in range(3):
-        moved = _moved(scores, j, np.zeros(len(scores)))
-        assert moved.min() >= 0 and moved.max() <= 1

@@ -228,7 +228,7 @@ def test_calibrated_and_applied_over_a_pattern(tmp_path, capsys):
     for given in (data / "part9.parquet", data / "part1.parquet"):
         assert run("apply", pattern, "-o", str(given), folder=tmp_path) == 2
         said = capsys.readouterr().err
-        assert "the output must not be one of the files of the table of scores" in said
+        assert "must not be written to one of the files of the table of scores" in said
     assert run("apply", data, "-o", str(data / "out.parquet"), folder=tmp_path) == 2
     assert run("apply", data, "-o", str(data / "out.csv"), folder=tmp_path) == 0
     assert len(pd.read_csv(data / "out.csv")) == 300

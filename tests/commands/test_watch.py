@@ -82,12 +82,14 @@ def test_kept_monitor_goes_on(folder, watch, tmp_path):
     )
     options = (*ARGUMENTS, "--json", "--keep", str(kept))
     watch(folder / "model.skops", folder / "first.csv", *options)
+    options = (*options[:-1], str(tmp_path / "later.skops"))
     code, out, err = watch(kept, folder / "second.csv", *options)
     assert code == 0, err
     expected, found = json.loads(whole[1]), json.loads(out)
     for name in ("evidence", "max_evidence", "alarm_row", "rows", "changes"):
         assert found[name] == expected[name]
     assert isinstance(vennforest.load(kept), Monitor)
+    kept = tmp_path / "later.skops"
     code, _, err = watch(kept, folder / "second.csv", "-t", "sold", "--time", "day")
     assert code == 2 and "time must not run backwards" in err and "np." not in err
     code, _, err = watch(kept, folder / "second.csv", "-t", "sold", "--alpha", "0.01")
@@ -137,7 +139,10 @@ def test_what_is_refused_is_said_in_one_sentence(folder, watch, tmp_path):
         ((model, later, "-t", "sould"), "did you mean 'sold'?"),
         ((model, later, "-t", "sold", "--alpha", "2"), "alpha must lie between 0 and 1"),
         ((tmp_path / "none.skops", later), "there is no model file"),
-        ((model, later, "-t", "sold", "--keep", str(tmp_path / "w.html")), "where the page is"),
+        (
+            (model, later, "-t", "sold", "--keep", str(tmp_path / "w.html")),
+            "must not be written to the page",
+        ),
     ):
         code, out, err = watch(*arguments)
         assert code == 2 and not out, arguments

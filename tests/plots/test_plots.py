@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 
 from vennforest import CalibratedClassifier, metrics  # noqa: E402
-from vennforest.calibrators.confidence import ConfidenceIntervals  # noqa: E402
+from vennforest.calibrators.intervals import ConfidenceIntervals  # noqa: E402
 from vennforest.multiprobability import Multiprobability  # noqa: E402
 from vennforest.plots import (  # noqa: E402
     IntervalDisplay,

@@ -5,7 +5,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree._tree import Tree
 
-from vennforest.forest.membership import Bag, BagsError, verify_bag
+from vennforest.forest.bags import Bag, BagsError, verify_bag
 
 
 def test_a_tree_with_a_leaf_that_nobody_is_in_is_refused():

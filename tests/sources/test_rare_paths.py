@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from support.forging import check_structure
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.venn_abers.calibrator import Sums
-from vennforest.forest.membership import BagsError
+from vennforest.forest.bags import BagsError
 
 rng = np.random.default_rng(20)
 X = rng.normal(size=(120, 3))

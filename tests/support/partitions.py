@@ -30,6 +30,6 @@ class Partitions:
         forest = _partitions.join_forests(forests)
         members = Members(forest, self.votes, n_jobs)
         membership = _partitions.bags_of(crews, int(home.max()) + 1)
-        scores = members.answers.mean(members.answers.check(data.X), membership, home)
+        scores = members.mean(members.check(data.X), membership, home)
         scorer = _partitions.PartitionScorer(members, membership, home, self.subforest, seed)
         return [Fold(forest, scores, data.codes, data.weight, scorer)]

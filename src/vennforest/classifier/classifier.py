@@ -31,8 +31,8 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators import Calibrator, PooledCalibration
-from vennforest.calibrators.confidence import ConfidenceIntervals, Method
 from vennforest.calibrators.core.interface import has_bounds, no_bounds
+from vennforest.calibrators.intervals import ConfidenceIntervals, Method
 from vennforest.classifier.fitted import (
     FittedClassifier,
     Prediction,
@@ -40,12 +40,7 @@ from vennforest.classifier.fitted import (
     predict,
     predict_training_rows,
 )
-from vennforest.classifier.intervals import (
-    Asked,
-    predict_all,
-    predict_confidence,
-    seed_deviation,
-)
+from vennforest.classifier.intervals import predict_all, predict_confidence
 from vennforest.classifier.settings import (
     ClassifierMerge,
     Settings,
@@ -454,9 +449,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         X: Any,
         level: float = 0.95,
         method: Method = "likelihood-ratio",
-        *,
-        simultaneous: bool = False,
-        other_forests: bool = False,
     ) -> ConfidenceIntervals:
         """Return confidence intervals for the frequency of each class among cases with such scores.
 
@@ -474,11 +466,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             ``"likelihood-ratio"``: sharp, by a limit theorem with simulated corrections; what it
             covers is measured in ``docs/measured.md``. ``"exact"``: about twice as wide, and never
             below the level if calibration scores are of examples kept apart from training.
-        simultaneous : bool, default=False
-            False: each interval for itself. True: all together, wider; with ``"exact"`` only.
-        other_forests : bool, default=False
-            Whether intervals contain too what the same forest with another seed would say. For
-            out-of-bag forests; elsewhere it is not known, and nothing is added.
 
         Returns
         -------
@@ -492,24 +479,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             If the level does not lie in (0, 1), the method is unknown, or ``"exact"`` is asked of
             a model per fold or of weighted examples.
         """
-        asked = Asked(level, method, simultaneous, other_forests)
-        return predict_confidence(self._state, X, asked)
-
-    def seed_deviation(self, X: Any = None) -> FloatArray:
-        """Return how far another seed of the forest would move each probability.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, d), optional
-            None: the calibration examples, at the scores by the trees that did not see them.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            Standard deviations between seeds, estimated from how much the trees at hand differ;
-            four times as many trees make them half as large. Out of bag only.
-        """
-        return seed_deviation(self._state, X)
+        return predict_confidence(self._state, X, level, method)
 
     def with_prior(
         self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None
@@ -609,7 +579,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _predict_all(self, X: Any, level: float) -> tuple[Prediction, ConfidenceIntervals]:
         """Return the same with the confidence intervals, every row scored once."""
-        return predict_all(self._state, X, Asked(level))
+        return predict_all(self._state, X, level)
 
     @property
     def _state(self) -> FittedClassifier:

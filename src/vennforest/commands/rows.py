@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -41,7 +42,8 @@ def over_rows(options: Predict | Apply, work: Callable[..., dict[str, Any]]) -> 
 
 def format_of(options: Predict | Apply) -> str:
     """Return the format that the name of an output stands for; standard output is CSV."""
-    return "csv" if str(options.output) == STREAM else output_format(options.output)
+    address = str(options.output).partition("?")[0]  # what follows may be a key
+    return "csv" if address == STREAM else output_format(Path(address))
 
 
 def write_answers(

@@ -34,7 +34,6 @@ from vennforest.engines._partitions import (
 )
 from vennforest.engines._workers import Labelled, Shipment, labels_of_all, read_labelled
 from vennforest.forest import Members
-from vennforest.forest.packed import ForestAnswers
 from vennforest.sources import Fold, TrainingData, with_seed
 from vennforest.sources.row_hashes import HashArray
 
@@ -119,7 +118,7 @@ def fit_partitions(
     membership = bags_of(crews, len(numbers))
     members = Members(forest, model.votes, model.n_jobs)
     # Workers score one partition each: threads would be in each other's way.
-    shipped = Shipment((ForestAnswers(forest, model.votes, 1), membership))
+    shipped = Shipment((Members(forest, model.votes, 1), membership))
     homes_of = {number: home for home, number in enumerate(numbers)}
     found = backend.each(partial(_tally, read, seen, shipped, classes, homes_of, MOST_DRAWN, seed))
     tallies: list[Tally] = [found[number] for number in numbers]

@@ -14,9 +14,8 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from vennforest._state import stored
 from vennforest._validation import IntArray, check_array, check_option, number, require
-from vennforest.forest import Membership
+from vennforest.forest import FORESTS, Membership
 from vennforest.forest.mixed import MixedForestClassifier
-from vennforest.forest.packed import FORESTS
 from vennforest.sources import SampledScores, Subforest, TrainingData
 from vennforest.sources.out_of_bag import EnsembleScorer
 from vennforest.sources.row_hashes import draw_examples, hash_rows

@@ -21,7 +21,7 @@ from vennforest.calibrators.core.formula import (
 )
 from vennforest.calibrators.core.interface import CalibrationTable, Calibrator
 from vennforest.calibrators.core.scores import SUM_TOLERANCE
-from vennforest.calibrators.likelihood_ratio import IntervalTable
+from vennforest.calibrators.intervals import IntervalCurve
 from vennforest.prior import shift_probabilities
 
 LEVEL = 0.95
@@ -127,7 +127,7 @@ def _shifted_distributions(low: Terms, high: Terms, factors: list[float]) -> tup
     )
 
 
-def intervals(tables: Sequence[IntervalTable], scores: Terms) -> dict[str, Terms]:
+def intervals(tables: Sequence[IntervalCurve], scores: Terms) -> dict[str, Terms]:
     """Return the ends of confidence intervals."""
     ends = []
     for table, score in zip(tables, scores, strict=True):
@@ -147,13 +147,13 @@ def widened(found: dict[str, Terms]) -> dict[str, Terms]:
     }
 
 
-def _tables(calibrator: Calibrator) -> Sequence[IntervalTable]:
-    make = getattr(calibrator, "_interval_tables", None)
+def _tables(calibrator: Calibrator) -> Sequence[IntervalCurve]:
+    make = getattr(calibrator, "_interval_curves", None)
     if make is None:
         raise InputError(
             f"confidence must be False: a {type(calibrator).__name__} gives no confidence intervals"
         )
-    tables: Sequence[IntervalTable] = make(LEVEL)
+    tables: Sequence[IntervalCurve] = make(LEVEL)
     return tables
 
 

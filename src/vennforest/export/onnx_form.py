@@ -14,11 +14,11 @@ from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.calibrators.core.formula import Operation, Score, Steps, written
 from vennforest.calibrators.core.interface import Calibrator
-from vennforest.calibrators.likelihood_ratio import IntervalTable
+from vennforest.calibrators.intervals import IntervalCurve
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.intervals import interval_tables
 from vennforest.export.formulas import LEVEL, answers, intervals, taken, widened
-from vennforest.forest.packed import FORESTS, PackedForest
+from vennforest.forest import FORESTS, PackedForest
 from vennforest.sources.base import taken_apart
 
 OPSET = 17
@@ -204,7 +204,7 @@ def _answers(
     graph: _Graph,
     confidence: bool = False,
     *,
-    tables: Sequence[IntervalTable] | None = None,
+    tables: Sequence[IntervalCurve] | None = None,
     point: Calibrator | None = None,
 ) -> dict[str, str]:
     """Return p, with bounds p0 and p1, and intervals, all widened to contain p."""

@@ -1,20 +1,26 @@
-"""Forests in flat arrays, who is out of bag for which tree, and the kinds of bagged ensembles."""
+"""Forests in flat arrays, and which examples are out of bag for which tree."""
 
-from vennforest.forest.kinds import (
-    Members,
-    kind_of,
+from vennforest.forest.bags import (
+    FORESTS,
+    BagsError,
+    bags_can_be_verified,
+    is_ensemble,
+    leaves_rows_out,
 )
-from vennforest.forest.membership import Bag, BagsError, Membership
+from vennforest.forest.members import Members
+from vennforest.forest.membership import Membership
 from vennforest.forest.mixed import MixedForestClassifier
-from vennforest.forest.packed import Answers, PackedForest
+from vennforest.forest.packed import PackedForest, Votes
 
 __all__ = [
-    "Answers",
-    "Bag",
+    "FORESTS",
     "BagsError",
     "Members",
     "Membership",
     "MixedForestClassifier",
     "PackedForest",
-    "kind_of",
+    "Votes",
+    "bags_can_be_verified",
+    "is_ensemble",
+    "leaves_rows_out",
 ]

@@ -1,4 +1,4 @@
-"""Every tree of a forest in one flat array, and the scores that chosen trees give to rows."""
+"""All trees of a forest in one flat array, and the scores of rows by all or some of them."""
 
 from __future__ import annotations
 
@@ -7,45 +7,41 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, Self
 
-import attrs
 import joblib
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vennforest._validation import FloatArray, IntArray, check_option, require
+from vennforest._validation import FloatArray, check_option
 from vennforest.forest import walk_kernels
+from vennforest.forest.bags import FORESTS
 from vennforest.forest.membership import Membership
 
-FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
-"""The forests that can be packed, with those derived from them."""
-
 Votes = Literal["soft", "hard"]
-"""What a tree answers: its leaf's class distribution, or one vote."""
+"""A tree scores by its leaf's class distribution, or by one vote."""
 
-ROWS = 16384
-"""Rows that are walked together; fewer of them where they are long, see ``CELLS``."""
+ROWS_PER_BLOCK = 16384
+"""Most rows that are walked together."""
 
-CELLS = 1 << 18
+MIN_ROWS_PER_BLOCK = 64
+"""Rows that are walked together, however many features they have."""
+
+CELLS_PER_BLOCK = 1 << 18
 """Numbers in the rows that are walked together: with a tree they fill the second-level cache."""
 
-FEWEST_ROWS = 64
-"""Rows that are walked together however long they are."""
+STEPS_BEFORE_FIRST_CHECK = 10
+"""Steps before the kernel first looks which rows have arrived at a leaf."""
 
-FIRST_STEPS = 10
-"""Steps before the kernel first looks who is at a leaf."""
+MAX_NODES = (1 << 30) - 1
+"""Nodes of a forest: the positions of their words are uint32 numbers."""
 
-NODES_END = 1 << 30
-"""A forest has fewer nodes than this, so the places of their words are uint32 numbers."""
-
-WALKS_A_THREAD = 1 << 16
-"""Fewer walks from a root to a leaf than this are not worth a thread."""
+MIN_WALKS_PER_THREAD = 1 << 16
+"""Walks from a root to a leaf that are worth a thread."""
 
 
 @dataclass(frozen=True)
@@ -61,17 +57,17 @@ class Rows:
         return n, d
 
 
-@attrs.frozen(eq=False, slots=False)
+@dataclass(frozen=True, eq=False)
 class PackedForest:
     """A fitted forest of classification trees, 16 bytes a node.
 
     Attributes
     ----------
     nodes : ndarray of shape (n_nodes, 4), uint32
-        Threshold, feature, place of the first child and value of every node, tree after tree and
+        Threshold, feature, position of the first child and value of each node, tree after tree and
         breadth-first in each, as ``vennforest.forest.walk_kernels`` describes.
     roots : ndarray of shape (n_trees,), uint32
-        Where each tree begins in the flattened ``nodes``.
+        Position of each tree's root in the flattened ``nodes``.
     distributions : ndarray of shape (n_distinct, k)
         The distinct class distributions of the leaves.
     classes_ : ndarray of shape (k,)
@@ -98,16 +94,9 @@ class PackedForest:
     distributions: FloatArray
     classes_: NDArray[Any]
     depth: int
-    _unfitted: Any
+    unfitted: Any
+    """The forest without its trees, which checks rows."""
     allow_nan: bool
-    _tables: dict[str, FloatArray] = attrs.field(init=False, factory=dict)
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse arrays of other shapes, and trees that begin nowhere."""
-        require(self.nodes.shape == (len(self.nodes), 4), "nodes must be of four words each")
-        shape = len(self.distributions), len(self.classes_)
-        require(self.distributions.shape == shape, f"distributions must have shape {shape}")
-        require(len(self.roots) and self.roots[-1] < self.nodes.size, "roots must be nodes")
 
     @classmethod
     def from_forest(cls, forest: Any) -> Self:
@@ -130,8 +119,8 @@ class PackedForest:
             )
         trees = [estimator.tree_ for estimator in forest.estimators_]
         first = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])])
-        if first[-1] >= NODES_END:
-            raise ValueError(f"forest must have less than {NODES_END} nodes, got {first[-1]}")
+        if first[-1] > MAX_NODES:
+            raise ValueError(f"forest must have at most {MAX_NODES} nodes, got {first[-1]}")
         nodes = np.empty((first[-1], 4), dtype=np.uint32)
         table = _Table(len(forest.classes_))
         for tree, offset in zip(trees, first[:-1], strict=True):
@@ -176,11 +165,11 @@ class PackedForest:
         votes: Votes = "soft",
         n_jobs: int | None = None,
     ) -> FloatArray:
-        """Return the mean answer of the trees, of all of them or of those an example allows.
+        """Return the mean score of each row by all trees, or by those that an example permits.
 
         For two classes the second's score, (m,), else a column per class, (m, k); in [0, 1]. Rows
-        that no tree may score are NaN. With all trees and soft votes it is the forest's
-        ``predict_proba``, to the last bit.
+        that no tree may score are NaN. With all trees and soft votes the result equals the
+        forest's ``predict_proba``, to the last bit.
 
         Parameters
         ----------
@@ -197,7 +186,7 @@ class PackedForest:
         n_jobs : int, optional
             Threads; the result does not depend on it.
         """
-        table = self._table(votes)
+        table = self._leaf_scores(votes)
         rows = self.check_rows(X).table
         chosen = self._check_examples(membership, examples, rows.shape[0])
         bits = np.zeros((len(self), 1), np.uint64) if membership is None else membership.bits
@@ -209,31 +198,19 @@ class PackedForest:
     def tree_scores(
         self, X: Any, *, votes: Votes = "soft", n_jobs: int | None = None
     ) -> FloatArray:
-        """Return each tree's answer, (m, n_trees) or (m, n_trees, k): arguments as of ``scores``.
+        """Return each tree's score, (m, n_trees) or (m, n_trees, k): arguments as of ``scores``.
 
-        The second class's score for two classes, else one value per class; in [0, 1].
+        The second class's score for two classes, else one score per class; in [0, 1].
         """
-        table = self._table(votes)
-        answers: FloatArray = table[self.nodes[self.leaves(X, n_jobs=n_jobs), 3]]
-        return answers[:, :, 0] if len(self.classes_) == 2 else answers
-
-    def leaves(
-        self, X: Any, trees: slice = slice(None), *, n_jobs: int | None = None
-    ) -> NDArray[np.uint32]:
-        """Return the leaf that each row falls into in each of some trees, (m, n_trees).
-
-        Leaves are numbers of rows of ``nodes``; X and ``n_jobs`` as of ``scores``.
-        """
+        table = self._leaf_scores(votes)
         rows = self.check_rows(X).table
-        roots = self.roots[trees]
-        places = np.empty((rows.shape[0], len(roots)), dtype=np.uint32)
-        if places.size:
-            chosen = np.full(rows.shape[0], -1)
-            bits = np.zeros((len(roots), 1), np.uint64)
-            nothing = np.empty((0, 0))
-            self._walk(rows, bits, chosen, nothing, nothing, places, n_jobs, roots)
-        places >>= np.uint32(2)  # four words a node
-        return places
+        leaves = np.empty((rows.shape[0], len(self)), dtype=np.uint32)
+        every_tree = np.full(rows.shape[0], -1)
+        bits = np.zeros((len(self), 1), np.uint64)
+        no_means = np.empty((0, 0))
+        self._walk(rows, bits, every_tree, no_means, no_means, leaves, n_jobs)
+        scores: FloatArray = table[self.nodes.reshape(-1)[leaves + np.uint32(3)]]
+        return scores[:, :, 0] if len(self.classes_) == 2 else scores
 
     def _walk(
         self,
@@ -244,23 +221,21 @@ class PackedForest:
         means: FloatArray,
         leaves: NDArray[np.uint32],
         n_jobs: int | None,
-        roots: NDArray[np.uint32] | None = None,
     ) -> None:
         """Fill ``means`` or ``leaves``, whichever has columns, block by block."""
-        size = min(ROWS, max(FEWEST_ROWS, CELLS // rows.shape[1]))
+        block = min(ROWS_PER_BLOCK, max(MIN_ROWS_PER_BLOCK, CELLS_PER_BLOCK // rows.shape[1]))
         nodes = self.nodes.reshape(-1)
-        steps = min(FIRST_STEPS, self.depth)
-        roots = self.roots if roots is None else roots
+        steps = min(STEPS_BEFORE_FIRST_CHECK, self.depth)
         sparse: bool = issparse(rows)
 
-        def work(start: int, stop: int) -> None:
-            for first in range(start, stop, size):
-                part = slice(first, min(first + size, stop))
+        def walk_part(start: int, stop: int) -> None:
+            for first in range(start, stop, block):
+                part = slice(first, min(first + block, stop))
                 dense = rows[part].toarray() if sparse else rows[part]
                 numbers = np.require(dense, np.float32, ["C", "W"]).view(np.uint32)
                 walk_kernels.score_rows(
                     nodes,
-                    roots,
+                    self.roots,
                     numbers,
                     bits,
                     examples[part],
@@ -271,31 +246,39 @@ class PackedForest:
                 )
 
         n = rows.shape[0]
-        most = max(1, n * len(roots) // WALKS_A_THREAD)
-        parts = min(joblib.effective_n_jobs(n_jobs), most) if n_jobs != 1 else 1
-        edges = [n * part // parts for part in range(parts + 1)]
-        if parts == 1:
-            work(0, n)
+        max_parts = max(1, n * len(self) // MIN_WALKS_PER_THREAD)
+        n_parts = min(joblib.effective_n_jobs(n_jobs), max_parts) if n_jobs != 1 else 1
+        if n_parts == 1:
+            walk_part(0, n)
             return
-        joblib.Parallel(n_jobs=parts, require="sharedmem")(
-            joblib.delayed(work)(start, stop) for start, stop in pairwise(edges)
+        edges = [n * part // n_parts for part in range(n_parts + 1)]
+        joblib.Parallel(n_jobs=n_parts, require="sharedmem")(
+            joblib.delayed(walk_part)(start, stop) for start, stop in pairwise(edges)
         )
 
-    def _table(self, votes: Votes) -> FloatArray:
-        """Return what each distribution answers, shape (n_distinct, 1) or (n_distinct, k)."""
+    def _leaf_scores(self, votes: Votes) -> FloatArray:
+        """Return the score of each distribution, shape (n_distinct, 1) or (n_distinct, k)."""
         check_option(votes, Votes, "votes")
-        if votes not in self._tables:
-            answers = self.distributions
-            if votes == "hard":
-                answers = np.eye(answers.shape[1])[answers.argmax(axis=1)]
-            columns = slice(1, None) if len(self.classes_) == 2 else slice(None)
-            self._tables[votes] = np.ascontiguousarray(answers[:, columns])
-        return self._tables[votes]
+        return self._soft_scores if votes == "soft" else self._hard_scores
+
+    @cached_property
+    def _soft_scores(self) -> FloatArray:
+        return self._score_columns(self.distributions)
+
+    @cached_property
+    def _hard_scores(self) -> FloatArray:
+        k = self.distributions.shape[1]
+        return self._score_columns(np.eye(k)[self.distributions.argmax(axis=1)])
+
+    def _score_columns(self, distributions: FloatArray) -> FloatArray:
+        """Return the column of the second of two classes, or all."""
+        first = 1 if len(self.classes_) == 2 else 0
+        return np.ascontiguousarray(distributions[:, first:])
 
     def check_rows(self, X: Any) -> Rows:
-        """Return rows as the trees see them, or refuse them as the forest would.
+        """Return float32 rows, or raise the forest's own error for wrong ones.
 
-        What is returned is taken instead of ``X`` everywhere here, and not checked again.
+        Checked rows are accepted as ``X`` by all methods and not checked again.
         """
         if isinstance(X, Rows):
             return X
@@ -304,7 +287,7 @@ class PackedForest:
             return Rows(plain)
         return Rows(
             validate_data(
-                self._unfitted,
+                self.unfitted,
                 X,
                 dtype=np.float32,
                 accept_sparse="csr",
@@ -314,7 +297,7 @@ class PackedForest:
         )
 
     def _plain_rows(self, X: Any) -> NDArray[np.float32] | None:
-        """Return float32 rows of an array that is sure to pass, None of anything else.
+        """Return float32 rows of a valid array of floats, None of anything else.
 
         For a single row scikit-learn's check takes twice as long as all the trees.
         """
@@ -323,8 +306,8 @@ class PackedForest:
             or X.dtype.char not in "fd"
             or X.ndim != 2
             or not len(X)
-            or X.shape[1] != self._unfitted.n_features_in_
-            or hasattr(self._unfitted, "feature_names_in_")
+            or X.shape[1] != self.unfitted.n_features_in_
+            or hasattr(self.unfitted, "feature_names_in_")
         ):
             return None
         with np.errstate(over="ignore", invalid="ignore"):
@@ -384,108 +367,3 @@ def _takes_missing(tree: Any) -> bool:
     """
     late = parse_version(sklearn.__version__) >= parse_version("1.9")
     return bool(get_tags(tree).input_tags.allow_nan and (late or tree.monotonic_cst is None))
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What the members of a fitted ensemble answer for rows: they are asked one by one.
-
-    They are in ``estimators_``, and trained on class numbers, as scikit-learn's are: the places of
-    labels in the ensemble's ``classes_``.
-    """
-
-    ensemble: Any
-    votes: Votes = "soft"
-    n_jobs: int | None = None
-
-    @property
-    def n_trees(self) -> int:
-        """Number of members."""
-        return len(self.ensemble.estimators_)
-
-    def check(self, X: Any) -> Any:
-        """Return rows as the members see them, refused as the ensemble would refuse them."""
-        return validate_data(
-            self.ensemble,
-            X,
-            accept_sparse="csr",
-            dtype=None,
-            ensure_all_finite=False,
-            reset=False,
-        )
-
-    def table(self, rows: Any) -> Any:
-        """Return checked rows as the table of numbers that draws are hashed from.
-
-        Equal numbers in float32 and float64 have the same hash.
-        """
-        return rows.astype(np.float64) if rows.dtype == np.float32 else rows
-
-    def mean(
-        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
-    ) -> FloatArray:
-        """Return scores by all members, or by those for whom the row's example is out of bag."""
-        n, k = rows.shape[0], self._k
-        total, count = np.zeros((n, k)), np.zeros(n)
-        for member in range(self.n_trees):
-            index = np.arange(n)
-            if membership is not None and examples is not None:
-                bits = Membership(membership.bits[member : member + 1], membership.n).dense()[0]
-                index = np.flatnonzero(bits[examples] | (examples < 0))
-            if len(index):
-                chosen = rows if len(index) == n else _safe_indexing(rows, index)
-                total[index] += self.answer(member, chosen)
-                count[index] += 1
-        means = total / count[:, None]
-        return np.ascontiguousarray(means[:, 1] if k == 2 else means)
-
-    def per_member(self, rows: Any) -> FloatArray:
-        """Return each member's answers, (n, n_trees) or (n, n_trees, k)."""
-        answers = np.stack([self.answer(m, rows) for m in range(self.n_trees)], axis=1)
-        return np.ascontiguousarray(answers[:, :, 1]) if self._k == 2 else answers
-
-    def answer(self, member: int, rows: Any) -> FloatArray:
-        """Return one member's class distributions or votes, (n, k)."""
-        model = self.ensemble.estimators_[member]
-        known = np.asarray(model.classes_, dtype=np.intp)
-        answer = np.zeros((rows.shape[0], self._k))
-        if hasattr(model, "predict_proba"):
-            answer[:, known] = model.predict_proba(rows)
-            if self.votes == "soft":
-                return answer
-            winner = answer.argmax(axis=1)
-        else:
-            winner = np.asarray(model.predict(rows), dtype=np.intp)
-        votes: FloatArray = np.eye(self._k)[winner]
-        return votes
-
-    @property
-    def _k(self) -> int:
-        return len(self.ensemble.classes_)
-
-
-class ForestAnswers(Answers):
-    """The trees of a forest, walked in packed form."""
-
-    @cached_property
-    def packed(self) -> PackedForest:
-        """The forest in flat arrays."""
-        return PackedForest.from_forest(self.ensemble)
-
-    def check(self, X: Any) -> Any:
-        """Return rows as float32, refused as the forest would refuse them."""
-        return self.packed.check_rows(X)
-
-    def table(self, rows: Any) -> Any:
-        """Return the float32 table of checked rows."""
-        return rows.table
-
-    def mean(
-        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
-    ) -> FloatArray:
-        """Return scores by all trees, or by those for whom the row's example is out of bag."""
-        return self.packed.scores(rows, membership, examples, votes=self.votes, n_jobs=self.n_jobs)
-
-    def per_member(self, rows: Any) -> FloatArray:
-        """Return each tree's answers, (n, n_trees) or (n, n_trees, k)."""
-        return self.packed.tree_scores(rows, votes=self.votes, n_jobs=self.n_jobs)

@@ -30,7 +30,7 @@ from vennforest._validation import (
     is_frame,
 )
 from vennforest.calibrators import Calibrator, VennAbers
-from vennforest.calibrators.likelihood_ratio import expected_scores
+from vennforest.calibrators.intervals import expected_scores
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import calibration_probabilities, predict
 from vennforest.decisions.costs import CostMatrix

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
 from vennforest._validation import check_array, check_labels, check_number, require
-from vennforest.forest.packed import FORESTS
+from vennforest.forest import FORESTS
 
 TREES = (DecisionTreeClassifier, ExtraTreeClassifier)
 TREE_ATTRIBUTES = ("tree_", "random_state")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray
-from vennforest.calibrators.confidence import ConfidenceIntervals
+from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.metrics import IntervalCurve, interval_curve
 from vennforest.multiprobability import Multiprobability
 from vennforest.plots._style import COLOURS, GREY, Display, plain, short

@@ -27,7 +27,7 @@ from vennforest._validation import (
     labels,
     require,
 )
-from vennforest.forest import kind_of
+from vennforest.forest import leaves_rows_out
 
 
 class SampledScores(NamedTuple):
@@ -452,9 +452,7 @@ def last_step(estimator: Any) -> Any:
 
 def is_bagged(estimator: Any) -> bool:
     """Tell whether examples will be out of bag for some members of the estimator's ensemble."""
-    ensemble = last_step(estimator)
-    kind = kind_of(ensemble)
-    return kind is not None and bool(kind.bagged(ensemble))
+    return leaves_rows_out(last_step(estimator))
 
 
 def feature_importances(estimator: Any) -> FloatArray:

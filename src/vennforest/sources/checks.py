@@ -117,7 +117,8 @@ def copied_rows(X: Any, groups: IntArray | None = None) -> NDArray[np.bool_]:
     if groups is not None:
         rows = np.unique(np.column_stack([number, groups]), axis=0)[:, 0]
         copied = np.bincount(rows)[number] > 1
-    if issparse(X):
+    is_sparse: bool = issparse(X)
+    if is_sparse:
         is_measured = bool((X.data != np.floor(X.data)).any())
         expected = 0.0
     else:

@@ -29,8 +29,7 @@ from vennforest._validation import (
     number,
     require,
 )
-from vennforest.forest import Answers, BagsError, Members, Membership
-from vennforest.forest.kinds import read_bags
+from vennforest.forest import BagsError, Members, Membership
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import (
     Drawn,
@@ -49,7 +48,7 @@ EXAMPLES = 512
 
 
 def member_variance(
-    answers: Answers, X: Any, membership: Membership, kept: IntArray, scores: FloatArray
+    answers: Members, X: Any, membership: Membership, kept: IntArray, scores: FloatArray
 ) -> float:
     """Return the variance between the members' answers to a row, as a share of s (1 - s).
 
@@ -104,9 +103,9 @@ class EnsembleScorer:
         require(sound, "transformer must be a pipeline")
 
     @property
-    def answers(self) -> Answers:
-        """What the members answer."""
-        return self.members.answers
+    def answers(self) -> Members:
+        """The members of the ensemble."""
+        return self.members
 
     def _rows(self, X: Any) -> Any:
         """Return the rows of X as ``answers`` takes them."""
@@ -194,13 +193,13 @@ class OutOfBag:
             model, seen = _fit_ensemble(estimator, data)
             transformer, ensemble = taken_apart(model)
         members = Members(ensemble, self.votes, given["n_jobs"])
-        answers = members.answers
+        answers = members
         rows = answers.check(seen)
         try:
             if getattr(ensemble, "_n_samples", len(data)) != len(data):
                 raise BagsError(f"it was trained on {ensemble._n_samples} examples")
-            membership = read_bags(
-                ensemble, rows, data.codes, data.weight, data.groups, self.verify
+            membership = members.read_membership(
+                rows, data.codes, data.weight, data.groups, self.verify
             )
         except BagsError as error:
             if not frozen:

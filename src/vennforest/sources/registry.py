@@ -19,7 +19,7 @@ from sklearn.model_selection import (
 
 from vennforest._messages import not_one_of
 from vennforest._validation import InputError
-from vennforest.forest import kind_of
+from vennforest.forest import bags_can_be_verified
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import Source, TrainingData, is_bagged, last_step
 from vennforest.sources.checks import steps_obstacle
@@ -137,18 +137,11 @@ def _choose_frozen(
         )
     if wanted not in ("auto", "training"):
         return wanted, "it was asked for"
-    if is_bagged(estimator.estimator) and _tells_its_rows(estimator.estimator, len(data)):
+    ensemble = last_step(estimator.estimator)
+    # Members that are trees show whether the rows are those of their training.
+    if is_bagged(ensemble) and bags_can_be_verified(ensemble, len(data)):
         return "oob", "the rows are those that the frozen ensemble was trained on"
     return "frozen", FROZEN
-
-
-def _tells_its_rows(estimator: Any, n: int) -> bool:
-    """Tell whether other rows than those of its training would be found out: members are trees."""
-    ensemble = last_step(estimator)
-    kind = kind_of(ensemble)
-    if kind is None or kind.verify is None:
-        return kind is not None
-    return kind.bag(ensemble, 0, next(iter(kind.samples(ensemble, n)))) is not None
 
 
 def _choose_auto(estimator: Any, data: TrainingData, cv: Any) -> tuple[str, str]:

@@ -22,13 +22,6 @@ from vennforest._validation import (
     check_option,
     require,
 )
-from vennforest.calibrators.confidence import (
-    ClassExamples,
-    ConfidenceIntervals,
-    Method,
-    intervals_of,
-    tables_of,
-)
 from vennforest.calibrators.core.formula import LOWEST, Terms, after
 from vennforest.calibrators.core.interface import (
     BoundedCalibrator,
@@ -42,7 +35,14 @@ from vennforest.calibrators.core.interface import (
     normalised_bounds_formulas,
 )
 from vennforest.calibrators.core.scores import FINEST, MOST_LOG_ODDS, SMALLEST
-from vennforest.calibrators.likelihood_ratio import IntervalTable
+from vennforest.calibrators.intervals import (
+    ConfidenceIntervals,
+    IntervalCurve,
+    Method,
+    check_level,
+    interval_curve,
+    read_intervals,
+)
 from vennforest.calibrators.maps.log_odds import PlattMap, fit_platt_to_counts
 from vennforest.calibrators.venn_abers import left_out_kernels, step_kernels
 from vennforest.counts import CountArray, ScoreCounts
@@ -619,13 +619,11 @@ class VennAbers(BoundedCalibrator):
         scores: ArrayLike,
         level: float = 0.95,
         method: Method = "likelihood-ratio",
-        *,
-        simultaneous: bool = False,
     ) -> ConfidenceIntervals:
         """Return confidence intervals for the share of every class among objects with new scores.
 
-        What they mean and assume, and the arguments: see `confidence_intervals`. They are widened
-        where needed to contain what ``predict_proba`` returns.
+        They assume independent examples and a share that does not decrease with the score. They
+        are widened where needed to contain what ``predict_proba`` returns.
 
         Returns
         -------
@@ -645,8 +643,10 @@ class VennAbers(BoundedCalibrator):
                 "sample_weight must be None at fit for exact confidence intervals, which count "
                 "examples: use method='likelihood-ratio'"
             )
-        columns = new[:, None] if new.ndim == 1 else new
-        found = intervals_of(self._examples(), columns, self.classes_, level, method, simultaneous)
+        check_level(level)
+        check_option(method, Method, "method")
+        curves = self._interval_curves(level, method)
+        found = read_intervals(curves, new, self.classes_, level)
         p, shift = self._predict_proba(new), self._fitted.shift
         if shift is not None:
             lower, upper = shift_intervals(found.lower, found.upper, shift.factors)
@@ -663,12 +663,13 @@ class VennAbers(BoundedCalibrator):
         shares: FloatArray = totals / totals.sum()
         return shares
 
-    def _examples(self) -> list[ClassExamples]:
-        return [ClassExamples(table.x, *table.sums.counts()) for table in self.tables_]
-
-    def _interval_tables(self, level: float) -> list[IntervalTable]:
+    def _interval_curves(
+        self, level: float, method: Method = "likelihood-ratio"
+    ) -> list[IntervalCurve]:
         """Return what ``predict_confidence`` looks up, one a class or for the second of two."""
-        return tables_of(self._examples(), level)
+        return [
+            interval_curve(table.x, *table.sums.counts(), level, method) for table in self.tables_
+        ]
 
     def _smooth(self, scores: FloatArray) -> FloatArray:
         if self.smooth_ is None:

@@ -1,0 +1,180 @@
+"""Compiled loops of the likelihood-ratio interval for a monotone probability.
+
+Examples at m distinct scores are counted in cumulative sums W (weight) and Y (weight of the
+positive class), W[0] = Y[0] = 0. For a score x and a value theta (Banerjee & Wellner 2001)
+
+    2 log lambda(theta) = 2 [max l(f) - max {l(f): f(x) = theta}],
+
+l the Bernoulli log likelihood, f not decreasing. The constrained maximum is min(., theta) of the
+isotonic regression of the examples below x, theta at x itself, and max(., theta) of the isotonic
+regression of the examples above. Reversing the order and exchanging the labels turns the examples
+above x into examples below it, so the isotonic regressions of all prefixes serve for both.
+
+The regression of the first l scores ends in some block; before it stand the blocks of a shorter
+prefix (pool adjacent violators never looks ahead). So the regressions of all prefixes form a tree:
+node l has the value of the last block, and its parent is the prefix before that block. Values
+decrease on the way to the root, node 0, the empty prefix.
+"""
+
+import math
+
+import numpy as np
+
+from vennforest._jit import kernel
+
+END_PRECISION = 1e-12
+"""Relative precision of the ends, which err outwards."""
+
+
+@kernel
+def log_likelihood(positive, weight):
+    """Return the largest Bernoulli log likelihood of so much positive weight in so much weight."""
+    negative = weight - positive
+    total = 0.0
+    if positive > 0.0:
+        total += positive * math.log(positive / weight)
+    if negative > 0.0:
+        total += negative * math.log(negative / weight)
+    return total
+
+
+@kernel
+def prefix_tree(W, Y):
+    """Return the tree of the isotonic regressions of all prefixes, four arrays (m + 1,).
+
+    Of node l: ``value`` of the last block (-1 for the root), ``parent``, ``jump``, an ancestor
+    from which any other is reached in logarithmically many steps (Myers 1983), and ``best``, the
+    log likelihood of the whole regression.
+    """
+    nodes = len(W)
+    value, best = np.empty(nodes), np.empty(nodes)
+    parent, jump = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
+    depth = np.zeros(nodes, np.int32)
+    value[0], parent[0], jump[0], best[0] = -1.0, 0, 0, 0.0
+    for node in range(1, nodes):
+        start = node - 1
+        mean = (Y[node] - Y[start]) / (W[node] - W[start])
+        # Pool with earlier blocks as long as they are not below. Each pooling removes a block for
+        # good, so all prefixes together take linear time.
+        while start > 0 and mean <= value[start]:
+            start = parent[start]
+            mean = (Y[node] - Y[start]) / (W[node] - W[start])
+        value[node], parent[node] = min(max(mean, 0.0), 1.0), start
+        best[node] = best[start] + log_likelihood(Y[node] - Y[start], W[node] - W[start])
+        depth[node] = depth[start] + 1
+        far = jump[start]
+        if depth[start] - depth[far] == depth[far] - depth[jump[far]]:
+            jump[node] = jump[far]
+        else:
+            jump[node] = start
+    return value, parent, jump, best
+
+
+@kernel
+def mirrored(W, Y):
+    """Return the cumulative sums of reversed scores with exchanged labels."""
+    reversed_W = W[-1] - W[::-1]
+    return reversed_W, reversed_W - (Y[-1] - Y[::-1])
+
+
+@kernel
+def first_not_above(node, theta, tree):
+    """Return the nearest node on the way to the root whose value is at most theta."""
+    value, parent, jump, _ = tree
+    while value[node] > theta:
+        node = jump[node] if value[jump[node]] > theta else parent[node]
+    return node
+
+
+@kernel
+def ratio(theta, i, W, Y, below, above):
+    """Return 2 log lambda(theta) and its derivative at score number i.
+
+    ``below`` is the tree of the prefixes, ``above`` that of the mirrored sums.
+    """
+    last = len(W) - 1
+    left = first_not_above(i, theta, below)
+    # Mirroring makes theta 1 - theta; the scores above x are the first last - i - 1 of them.
+    right = first_not_above(last - i - 1, 1.0 - theta, above)
+    # All blocks between the two have the value theta.
+    weight = W[last - right] - W[left]
+    positive = min(max(Y[last - right] - Y[left], 0.0), weight)
+    negative = weight - positive
+    constrained, slope = below[3][left] + above[3][right], 0.0
+    if positive > 0.0:
+        constrained += positive * math.log(theta) if theta > 0.0 else -np.inf
+        slope += positive / theta if theta > 0.0 else np.inf
+    if negative > 0.0:
+        constrained += negative * math.log1p(-theta) if theta < 1.0 else -np.inf
+        slope -= negative / (1.0 - theta) if theta < 1.0 else np.inf
+    return 2.0 * (below[3][last] - constrained), -2.0 * slope
+
+
+@kernel
+def upper_end(inside, i, W, Y, below, above, quantile):
+    """Return the largest theta with 2 log lambda(theta) <= quantile; ``inside`` is one.
+
+    2 log lambda is convex in theta, so Newton's steps from outside stay outside; each is
+    accompanied by a bisection, which makes the first ones short.
+    """
+    outside = 1.0
+    height, _ = ratio(outside, i, W, Y, below, above)
+    if height <= quantile:
+        return outside
+    while outside - inside > END_PRECISION * outside:
+        middle = 0.5 * (inside + outside)
+        if middle <= inside or middle >= outside:
+            break
+        height, slope = ratio(middle, i, W, Y, below, above)
+        if height <= quantile:
+            inside = middle
+            continue
+        outside = middle
+        for _ in range(8):
+            if slope <= 0.0:
+                break
+            step = (height - quantile) / slope
+            if outside - step <= inside or step <= 0.25 * END_PRECISION * outside:
+                break
+            outside -= step
+            height, slope = ratio(outside, i, W, Y, below, above)
+        # The root is hardly below: evaluate just there, so that the bracket closes.
+        close = outside - END_PRECISION * outside
+        if close > inside:
+            height, _ = ratio(close, i, W, Y, below, above)
+            if height <= quantile:
+                inside = close
+            else:
+                outside = close
+    return outside
+
+
+@kernel
+def upper_ends(W, Y, fit, indices, quantiles):
+    """Return the upper ends (n,) at the scores with these indices, for a quantile each.
+
+    ``fit`` (m,) is the isotonic regression of all examples, where 2 log lambda is 0.
+    """
+    below, above = prefix_tree(W, Y), prefix_tree(*mirrored(W, Y))
+    ends = np.empty(len(indices))
+    for n in range(len(indices)):
+        i = indices[n]
+        ends[n] = upper_end(fit[i], i, W, Y, below, above, quantiles[n])
+    return ends
+
+
+@kernel
+def simulated_ratios(weight, positive, indices, theta):
+    """Return 2 log lambda(theta), (draws, n), at n scores for simulated labels.
+
+    ``weight`` (m,) at each score, and ``positive`` (draws, m), the positive part of it.
+    """
+    W, Y = np.zeros(len(weight) + 1), np.zeros(len(weight) + 1)
+    W[1:] = np.cumsum(weight)
+    ratios = np.empty((len(positive), len(indices)))
+    for draw in range(len(positive)):
+        Y[1:] = np.cumsum(positive[draw])
+        below, above = prefix_tree(W, Y), prefix_tree(*mirrored(W, Y))
+        for n in range(len(indices)):
+            ratios[draw, n], _ = ratio(theta[n], indices[n], W, Y, below, above)
+    return ratios

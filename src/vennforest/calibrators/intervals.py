@@ -1,0 +1,508 @@
+"""Confidence intervals for the frequency of a class at a score, which rises with the score.
+
+Two methods, both for examples that are independent given their scores and a frequency f(s) of the
+positive class that does not decrease with the score s. Each yields the ends of the interval at
+calibration scores; between two of them the lower end is that of the score on the left and the upper
+end that of the score on the right.
+
+*Likelihood ratio*. The interval at s contains all theta with 2 log lambda(theta) <= q, where lambda
+is the ratio of the largest Bernoulli likelihood over all f that do not decrease to that over those
+of them with f(s) = theta (Banerjee & Wellner 2001, Annals of Statistics 29). Where f is flat, at
+the ends of the scores and for few examples 2 log lambda is larger than in its limit, so q is
+simulated from a smooth curve near the isotonic regression, and at least the quantile of the limit.
+
+*Exact*. The number S of positives in a stretch of m consecutive examples from score a to score b
+lies in stochastic order between Binomial(m, f(a)) and Binomial(m, f(b)). So the upper binomial
+bound of S (Clopper & Pearson 1934) with error alpha is at least f(s) for all s <= a with
+probability 1 - alpha, and the lower one at most f(s) for all s >= b. Stretches have 4, 8, 16, ...
+examples, or a few more, since examples of equal score have no order; they begin, or end, at s.
+Which stretches are used follows from the scores alone, so alpha is divided among the D lengths and
+the two sides, and the best bound of each side is taken (Yang & Barber 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+from scipy.special import betainccinv, betaincinv
+
+from vennforest._validation import FloatArray, InputError, IntArray, check_option
+from vennforest.calibrators import interval_kernels as kernels
+
+Method = Literal["likelihood-ratio", "exact"]
+"""How an interval is computed."""
+
+MIN_STRETCH = 4
+"""Examples of the shortest stretch: fewer bound nothing at the usual levels."""
+
+COUNT_ROUNDING = 0.02
+"""Exact bounds: counts are rounded outwards by this times the root of the stretch's length."""
+
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995, 0.999)
+LIMIT_QUANTILES = (
+    0.280, 0.430, 0.651, 0.984, 1.236, 1.602, 1.871, 2.269, 2.960, 3.894, 4.631, 6.380,
+)  # fmt: skip
+"""Levels, and the quantiles of the limit of 2 log lambda where f rises smoothly.
+
+Simulated, with standard errors of .002 to .09; Banerjee & Wellner (2005) have 1.604 and 2.267 for
+the levels .9 and .95.
+"""
+
+MAX_CURVE_SCORES = 2000
+"""Scores at which ends are computed; if there are more, these are spread over all ranks."""
+
+MAX_SIMULATED_SCORES = 80
+"""Scores at which the quantile is simulated; it changes slowly between them."""
+
+MAX_SIMULATION_GROUPS = 2048
+"""Groups of neighbouring scores for which labels are simulated."""
+
+N_SINGLE_SCORES = 64
+"""Scores at either end that are never grouped: single labels decide there."""
+
+N_SIMULATIONS = 200
+"""Simulated label sets of a quantile."""
+
+MAX_SIMULATED_LABELS = 1 << 20
+"""Labels that are simulated at once."""
+
+RANK_BANDWIDTH = 2.5
+"""Bandwidth, times n^(1/5) and in ranks, of the smooth curve from which labels are simulated.
+
+With less, flat curves are covered in .90 of cases at level .95, because the curve follows the
+noise; with more, intervals widen everywhere.
+"""
+
+MAX_KERNEL_SCORES = 1 << 14
+"""Scores whose kernel density is computed at once."""
+
+MIN_EXPECTED_SLOPE = 0.1
+"""Smallest slope of expected scores over the scores they are expected from."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConfidenceIntervals:
+    """Confidence intervals for the frequency of every class among objects with given scores."""
+
+    lower: FloatArray
+    """Lower ends of shape (n, k), in [0, 1]."""
+    upper: FloatArray
+    """Upper ends of shape (n, k), in [0, 1]."""
+    classes: NDArray[Any]
+    """The label of each column, of shape (k,)."""
+    level: float
+    """The probability, in (0, 1), with which each interval contains the frequency."""
+    widened: NDArray[np.bool_] | None = None
+    """Rows that were widened to contain the probability, shape (n,); None: not compared."""
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    @property
+    def width(self) -> FloatArray:
+        """Upper minus lower, shape (n, k), in [0, 1]."""
+        return self.upper - self.lower
+
+    def widen(self, p: FloatArray) -> ConfidenceIntervals:
+        """Return intervals that contain the probabilities (n, k) too."""
+        widened = np.asarray(((p < self.lower) | (p > self.upper)).any(axis=1))
+        if self.widened is not None:
+            widened |= self.widened
+        lower, upper = np.minimum(self.lower, p), np.maximum(self.upper, p)
+        return replace(self, lower=lower, upper=upper, widened=widened)
+
+
+class IntervalCurve(NamedTuple):
+    """The ends of the intervals as functions of the score."""
+
+    x: FloatArray
+    """(m,) scores, increasing."""
+    lower: FloatArray
+    """(m,) lower ends at these scores, in [0, 1]."""
+    upper: FloatArray
+    """(m,) upper ends."""
+
+    def read(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper ends (n,) at scores (n,).
+
+        Crossing ends of the exact method refute at the level that f does not decrease; there the
+        interval reaches from one to the other.
+        """
+        left = np.searchsorted(self.x, scores, "right")
+        right = np.searchsorted(self.x, scores, "left")
+        lower = np.append(0.0, self.lower)[left]
+        upper = np.append(self.upper, 1.0)[right]
+        return np.minimum(lower, upper), np.maximum(lower, upper)
+
+    def steps(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return where the ends change, (m,), and the ends below, between and above, (m + 1,)."""
+        edges = np.unique(np.concatenate([self.x, np.nextafter(self.x, np.inf)]))
+        return edges, *self.read(np.append(-np.inf, edges))
+
+
+def check_level(level: float) -> float:
+    """Return a level in (0, 1) as a float."""
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
+        raise InputError(f"level must lie between 0 and 1, got {level!r}")
+    return float(level)
+
+
+def interval_curves(
+    scores: FloatArray,
+    codes: IntArray,
+    n_classes: int,
+    level: float = 0.95,
+    method: Method = "likelihood-ratio",
+    *,
+    weight: FloatArray | None = None,
+    groups: IntArray | None = None,
+    noise: FloatArray | None = None,
+) -> list[IntervalCurve]:
+    """Return the curve of the second of two classes, or one a class, from calibration examples.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,) or (n, n_classes)
+        Finite scores of examples that the model was not trained on: of the second of two classes,
+        or a column a class.
+    codes : ndarray of shape (n,)
+        Their classes, from 0.
+    n_classes : int
+        At least 2; with more than two classes each has intervals against the rest.
+    level : float, default=0.95
+        Probability, in (0, 1), with which an interval contains the frequency.
+    method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
+        ``"likelihood-ratio"``: sharp, by a limit theorem with simulated corrections. ``"exact"``:
+        never below the level for any number of examples, and about twice as wide; it ignores
+        groups and noise.
+    weight : ndarray of shape (n,), optional
+        Above zero; a weight of 2 is the observation twice. None with ``method="exact"``.
+    groups : ndarray of shape (n,), optional
+        Numbers of groups, from 0, whose examples are not independent: see `design_effect`.
+    noise : ndarray of shape (n,), optional
+        Scores s of new objects vary less than these, by the variance ``noise * s * (1 - s)``: see
+        `expected_scores`.
+
+    Raises
+    ------
+    InputError
+        If the level does not lie in (0, 1), the method is unknown, or the exact method is used
+        with weights.
+    """
+    check_level(level)
+    check_option(method, Method, "method")
+    if method == "exact":
+        if weight is not None:
+            raise InputError(
+                "sample_weight must be None for exact confidence intervals, which count examples: "
+                "use method='likelihood-ratio'"
+            )
+        groups = noise = None
+    columns = scores[:, None] if scores.ndim == 1 else scores
+    curves = []
+    for j in range(columns.shape[1]):
+        positive = codes == (1 if n_classes == 2 else j)
+        column = np.ascontiguousarray(columns[:, j])
+        if noise is not None:
+            column = expected_scores(column, noise * column * (1 - column))
+        x, index = np.unique(column, return_inverse=True)
+        w = np.ones(len(column)) if weight is None else weight
+        counts = np.array([np.bincount(index, part, len(x)) for part in (w, w * positive)])
+        if groups is not None:
+            counts /= design_effect(column, positive, w, groups)
+        curves.append(interval_curve(x, counts[0], counts[1], level, method))
+    return curves
+
+
+def interval_curve(
+    x: FloatArray,
+    total: FloatArray,
+    positive: FloatArray,
+    level: float = 0.95,
+    method: Method = "likelihood-ratio",
+) -> IntervalCurve:
+    """Return the curve for the weight of all, and of positive, examples (m,) at scores x (m,)."""
+    if not len(x):
+        return IntervalCurve(*np.empty((3, 0)))
+    if method == "exact":
+        return _exact_curve(x, total, positive, check_level(level))
+    return _likelihood_ratio_curve(x, total, positive, check_level(level))
+
+
+def read_intervals(
+    curves: Sequence[IntervalCurve], scores: FloatArray, classes: NDArray[Any], level: float
+) -> ConfidenceIntervals:
+    """Return the intervals at new scores (n,) of the second of two classes, or (n, k)."""
+    if len(classes) == 2:
+        low, up = curves[0].read(scores)
+        ends = [(1 - up, 1 - low), (low, up)]
+    else:
+        ends = [curve.read(column) for curve, column in zip(curves, scores.T, strict=True)]
+    lower, upper = (np.column_stack([end[side] for end in ends]) for side in (0, 1))
+    return ConfidenceIntervals(lower, upper, classes, float(level))
+
+
+def mean_intervals(parts: Sequence[ConfidenceIntervals]) -> ConfidenceIntervals:
+    """Return the mean over several models of the intervals of the same rows."""
+    lower = np.mean([part.lower for part in parts], axis=0)
+    return replace(parts[0], lower=lower, upper=np.mean([part.upper for part in parts], axis=0))
+
+
+def expected_scores(scores: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return the scores (n,) that a less noisy scorer is expected to give, in the same order.
+
+    An out-of-bag score is the mean over a third of the trees, the score of a new object that over
+    all of them. The excess ``variance`` (n,) of the former is removed on average, by Tweedie's
+    formula (Efron 2011): E[S | s] = s + (v g)'(s) / g(s), with the density g of the scores
+    estimated by a Gaussian kernel.
+    """
+    n = len(scores)
+    if n < 2 or not np.ptp(scores) > 0 or not variance.any():
+        return scores
+    width = 1.2 * float(scores.std()) * n ** (-1 / 7)  # of the order that suits a derivative
+    knots = np.linspace(scores.min(), scores.max(), 256)
+    density, noise, slope = np.zeros((3, len(knots)))
+    for start in range(0, n, MAX_KERNEL_SCORES):
+        part = slice(start, start + MAX_KERNEL_SCORES)
+        distance = (knots[:, None] - scores[part]) / width
+        near = np.exp(-0.5 * distance**2)
+        density += near.sum(axis=1)
+        noise += near @ variance[part]
+        slope -= (near * distance).sum(axis=1) / width
+    noise /= density
+    expected = knots + noise * slope / density + np.gradient(noise, knots)
+    rises = np.maximum(np.diff(expected), MIN_EXPECTED_SLOPE * np.diff(knots))
+    increasing = expected[0] + np.append(0.0, np.cumsum(rises))
+    smoothed: FloatArray = np.interp(scores, knots, increasing)
+    return smoothed
+
+
+def design_effect(
+    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, groups: IntArray
+) -> float:
+    """Return how many dependent examples count as one independent one, at least 1.
+
+    The sum over groups (n,) of squared sums of residuals, divided by the sum of squared residuals
+    (Rao & Scott 1981): 1 on average if labels of one group are independent given their scores, c
+    for groups of c copies. Residuals are those of a smooth curve, which does not follow single
+    groups.
+    """
+    x, index = np.unique(scores, return_inverse=True)
+    total = np.bincount(index, weight, len(x)).astype(np.float64)
+    mean = np.bincount(index, weight * positive, len(x)) / total
+    fit = isotonic_regression(mean, weights=total).x
+    ranks = (np.cumsum(total) - total / 2) / total.sum()
+    knots, curve, _ = _smooth_curve(fit, total, ranks)
+    residual = weight * (positive - np.interp(ranks, knots, curve)[index])
+    of_examples = float((residual**2).sum())
+    of_groups = float((np.bincount(groups, residual) ** 2).sum())
+    return max(1.0, of_groups / of_examples) if of_examples > 0 else 1.0
+
+
+def seed_deviation(
+    predict_proba: Callable[[FloatArray], FloatArray], scores: FloatArray, noise: float
+) -> float:
+    """Return how far another seed of a forest would move a probability: a standard deviation.
+
+    Given the data, trees are independent draws, so scores s (n,) or (n, k), means over the trees,
+    have the covariance ``noise * (diag(s) - s s')`` between seeds. The map ``predict_proba`` from
+    scores to probabilities carries it on (the delta method): with the score of class i moved by
+    its standard deviation, at the expense of the others, to s + h_i (e_i - s), the variance of a
+    probability is the sum over i of (1 - s_i) times the squared change. The result is the root mean
+    square over rows of the deviation of the most probable class.
+    """
+    p = predict_proba(scores)
+    variance = np.zeros_like(p)
+    for j in range(1 if scores.ndim == 1 else scores.shape[1]):
+        s = scores if scores.ndim == 1 else scores[:, j]
+        step = np.sqrt(noise * s * (1 - s))
+        moved = [predict_proba(_move_score(scores, j, s + change)) for change in (step, -step)]
+        # With one column the terms of both classes are equal, and their factors add up to 1.
+        share = np.ones_like(s) if scores.ndim == 1 else 1 - s
+        variance += share[:, None] * ((moved[0] - moved[1]) / 2) ** 2
+    return float(np.sqrt(variance[np.arange(len(p)), p.argmax(axis=1)].mean()))
+
+
+def _move_score(scores: FloatArray, j: int, target: FloatArray) -> FloatArray:
+    """Return scores with another one of class j; the other classes share the rest."""
+    target = np.clip(target, 0, 1)
+    if scores.ndim == 1:
+        return target
+    rest = 1 - scores[:, j]
+    factor = np.divide(1 - target, rest, out=np.ones_like(rest), where=rest > 0)
+    moved = np.minimum(scores * factor[:, None], 1)  # rounding
+    moved[:, j] = target
+    return moved
+
+
+def _spread(ranks: FloatArray, n: int, n_single: int) -> IntArray:
+    """Return indices of at most n scores, equally spaced in rank, and all at either end."""
+    m = len(ranks)
+    if m <= n:
+        return np.arange(m)
+    inner = np.searchsorted(ranks, np.linspace(0, 1, n - 2 * n_single)).clip(0, m - 1)
+    ends = np.arange(n_single), np.arange(m - n_single, m)
+    return np.unique(np.concatenate([inner, *ends]))
+
+
+# Exact intervals
+
+
+def _exact_curve(
+    x: FloatArray, total: FloatArray, positive: FloatArray, level: float
+) -> IntervalCurve:
+    """Return the curve of the exact method."""
+    sums = []
+    for counts in (total, positive):
+        fractions = counts[counts != np.rint(counts)]
+        if len(fractions):
+            raise InputError(
+                "sample_weight must be integers for exact confidence intervals, which count "
+                f"examples, got a sum of {fractions[0]}: use method='likelihood-ratio'"
+            )
+        sums.append(np.append(0, np.cumsum(counts)).astype(np.intp))
+    ends, positives = sums
+    n = int(ends[-1])
+    indices = _spread((ends[:-1] + ends[1:]) / (2 * n), MAX_CURVE_SCORES, N_SINGLE_SCORES)
+    lower, upper = np.zeros(len(indices)), np.ones(len(indices))
+    lengths = [MIN_STRETCH << d for d in range((n // MIN_STRETCH).bit_length())]
+    error = (1 - level) / max(1, 2 * len(lengths))
+    for length in lengths:
+        # Stretches that begin with a score bound f up to it, those that end with it from it on.
+        stop = np.searchsorted(ends, ends[indices] + length)
+        fits = stop < len(ends)
+        begin, stop = indices[fits], stop[fits]
+        s, m = positives[stop] - positives[begin], ends[stop] - ends[begin]
+        upper[fits] = np.minimum(upper[fits], _binomial_bound(s, m, error, upper=True))
+        begin = np.searchsorted(ends, ends[indices + 1] - length, "right") - 1
+        fits = begin >= 0
+        begin, stop = begin[fits], indices[fits] + 1
+        s, m = positives[stop] - positives[begin], ends[stop] - ends[begin]
+        lower[fits] = np.maximum(lower[fits], _binomial_bound(s, m, error, upper=False))
+    return IntervalCurve(x[indices], lower, upper)
+
+
+def _binomial_bound(s: IntArray, m: IntArray, error: float, *, upper: bool) -> FloatArray:
+    """Return the bound of Clopper & Pearson for s of m, each with this error."""
+    if not len(m):
+        return np.empty(0)
+    step = max(1, int(COUNT_ROUNDING * np.sqrt(m.min())))
+    s = np.minimum(-(-s // step) * step, m) if upper else s // step * step
+    # as many evaluations as there are different pairs of s and m
+    pairs, index = np.unique(s * (m.max() + 1) + m, return_inverse=True)
+    s, m = (part.astype(np.float64) for part in divmod(pairs, m.max() + 1))
+    inner = s < m if upper else s > 0
+    bound = np.full(len(s), float(upper))
+    s, m = s[inner], m[inner]
+    bound[inner] = betainccinv(s + 1, m - s, error) if upper else betaincinv(s, m - s + 1, error)
+    return bound[index]
+
+
+# Likelihood-ratio intervals
+
+
+def limit_quantile(level: float) -> float:
+    """Return the quantile of 2 log lambda at smooth, rising f, in the limit of many examples.
+
+    Between tabulated levels, and beyond the last one, it is linear in -log(1 - level).
+    """
+    tail = -np.log1p(-np.array((0.0, *LEVELS)))
+    values = np.array((0.0, *LIMIT_QUANTILES))
+    position = -np.log1p(-level)
+    if position > tail[-1]:
+        slope = (values[-1] - values[-2]) / (tail[-1] - tail[-2])
+        return float(values[-1] + slope * (position - tail[-1]))
+    return float(np.interp(position, tail, values))
+
+
+def likelihood_ratio_ends(
+    total: FloatArray,
+    positive: FloatArray,
+    fit: FloatArray,
+    indices: IntArray,
+    lower_quantiles: FloatArray,
+    upper_quantiles: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper ends (n,) at scores number ``indices`` (n,), for a quantile each.
+
+    ``fit`` is the isotonic regression of the counts at m scores.
+    """
+    W, Y = np.append(0.0, np.cumsum(total)), np.append(0.0, np.cumsum(positive))
+    upper = kernels.upper_ends(W, Y, fit, indices, upper_quantiles)
+    # The lower end is the upper one of reversed scores with exchanged labels.
+    mirrored = 1 - fit[::-1], len(fit) - 1 - indices, lower_quantiles
+    return 1 - kernels.upper_ends(*kernels.mirrored(W, Y), *mirrored), upper
+
+
+def _likelihood_ratio_curve(
+    x: FloatArray, total: FloatArray, positive: FloatArray, level: float
+) -> IntervalCurve:
+    """Return the curve of the likelihood-ratio method.
+
+    The simulation has a seed of its own: equal examples give equal intervals.
+    """
+    fit = isotonic_regression(positive / total, weights=total).x
+    ranks = (np.cumsum(total) - total / 2) / total.sum()
+    middle, curve, grouped = _smooth_curve(fit, total, ranks)
+    simulated = _spread(middle, MAX_SIMULATED_SCORES, 8)
+    quantile = _simulated_quantile(grouped, curve, simulated, level)
+    # A running mean over three scores takes out some of the simulation's noise.
+    padded = np.pad(quantile, 1, mode="edge")
+    quantile = padded[:-2] / 4 + padded[1:-1] / 2 + padded[2:] / 4
+    quantile = np.maximum(quantile, limit_quantile(level))
+    indices = _spread(ranks, MAX_CURVE_SCORES, N_SINGLE_SCORES)
+    quantile = np.interp(ranks[indices], middle[simulated], quantile)
+    # Where no example at all is positive, simulated labels are none either. The upper end is then
+    # the exact one: (1 - theta)^n = 1 - level, three in n at .95; the lower likewise.
+    exact = np.maximum(quantile, -2 * np.log1p(-level))
+    lower_quantile = np.where(fit[indices] == 1, exact, quantile)
+    upper_quantile = np.where(fit[indices] == 0, exact, quantile)
+    ends = likelihood_ratio_ends(total, positive, fit, indices, lower_quantile, upper_quantile)
+    return IntervalCurve(x[indices], *ends)
+
+
+def _smooth_curve(
+    fit: FloatArray, weight: FloatArray, ranks: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return an isotonic regression (m,) smoothed over ranks, inside (0, 1).
+
+    It is given at groups of neighbouring scores: their ranks, the curve, and their weights.
+    """
+    starts = _spread(ranks, MAX_SIMULATION_GROUPS, N_SINGLE_SCORES)
+    grouped = np.add.reduceat(weight, starts)
+    fit = np.add.reduceat(weight * fit, starts) / grouped
+    middle = (np.cumsum(weight)[starts] - weight[starts] + grouped / 2) / weight.sum()
+    n = weight.sum()
+    knots = np.linspace(0, 1, 101)
+    near = grouped * np.exp(-0.5 * ((knots[:, None] - middle) / (RANK_BANDWIDTH * n**-0.2)) ** 2)
+    least = min(0.5, 0.5 / n)
+    curve = np.interp(middle, knots, near @ fit / near.sum(axis=1))
+    return middle, curve.clip(least, 1 - least), grouped
+
+
+def _simulated_quantile(
+    weight: FloatArray, curve: FloatArray, indices: IntArray, level: float
+) -> FloatArray:
+    """Return the quantile of 2 log lambda at some scores for labels simulated from a curve.
+
+    ``weight`` (m,) at each score is that of as many examples, to the next whole number.
+    """
+    rng = np.random.default_rng(0)
+    number = np.maximum(1, np.rint(weight)).astype(np.int64)
+    size = max(1, MAX_SIMULATED_LABELS // len(weight))
+    ratios = []
+    for start in range(0, N_SIMULATIONS, size):
+        shape = min(size, N_SIMULATIONS - start), len(weight)
+        if (number == 1).all():
+            positive = weight * (rng.random(shape) < curve)
+        else:
+            positive = weight / number * rng.binomial(number, curve, shape)
+        ratios.append(kernels.simulated_ratios(weight, positive, indices, curve[indices]))
+    quantiles: FloatArray = np.quantile(np.concatenate(ratios), level, axis=0)
+    return quantiles

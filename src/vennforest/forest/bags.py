@@ -1,0 +1,278 @@
+"""Which rows the members of bagged ensembles were trained on, and whether that is true."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+
+from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
+
+FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
+"""The forests of scikit-learn; classes derived from them count too."""
+
+INDICES_AT_ONCE = 1 << 23
+"""Training indices of a forest that are in memory at once, at least those of one tree."""
+
+WEIGHT_TOLERANCE = 1e-6
+"""Relative rounding error of sums of thousands of weights in one leaf."""
+
+
+def is_ensemble(estimator: Any) -> bool:
+    """Tell whether an estimator is a forest or bagging ensemble, whose members score alone."""
+    return isinstance(estimator, (*FORESTS, BaggingClassifier))
+
+
+def leaves_rows_out(estimator: Any) -> bool:
+    """Tell whether the members of an ensemble will be trained on a part of the rows each."""
+    if isinstance(estimator, BaggingClassifier):
+        return bool(estimator.bootstrap or estimator.max_samples not in (None, 1.0))
+    return is_ensemble(estimator) and bool(estimator.bootstrap or _is_balanced(estimator))
+
+
+def _is_balanced(estimator: Any) -> bool:
+    """Tell whether an estimator is a balanced forest of imbalanced-learn, without importing it."""
+    return any(
+        base.__name__ == "BalancedRandomForestClassifier" and base.__module__.startswith("imblearn")
+        for base in type(estimator).__mro__
+    )
+
+
+def training_rows(ensemble: Any, n: int) -> Iterator[IntArray]:
+    """Yield the indices in [0, n) of each member's training rows, as often as they were drawn.
+
+    ``estimators_samples_`` draws the bags of all members again and returns them in one list, 4 n
+    bytes each. A copy of the ensemble that has a few of the members returns theirs alone; where it
+    does not (bagging keeps the seeds apart) the whole list is needed.
+    """
+    if _is_balanced(ensemble):
+        yield from _balanced_rows(ensemble, n)
+        return
+    estimators = ensemble.estimators_
+    n_at_once = max(1, INDICES_AT_ONCE // max(n, 1))
+    if n_at_once < len(estimators):
+        part = copy.copy(ensemble)
+        part.estimators_ = estimators[:1]
+        if len(part.estimators_samples_) == 1:
+            for first in range(0, len(estimators), n_at_once):
+                part.estimators_ = estimators[first : first + n_at_once]
+                yield from part.estimators_samples_
+            return
+    yield from ensemble.estimators_samples_
+
+
+def _balanced_rows(forest: Any, n: int) -> Iterator[IntArray]:
+    """Yield the bags of imbalanced-learn's balanced forest: drawn again from its samplers' rows."""
+    for tree, sampler in zip(forest.estimators_, forest.samplers_, strict=True):
+        rows = np.asarray(sampler.sample_indices_)
+        if forest.bootstrap:
+            size = forest.max_samples
+            n_drawn = n if size is None else size if size >= 1 and size != 1.0 else round(n * size)
+            rows = rows[
+                check_random_state(tree.random_state).randint(
+                    0, len(rows), min(int(max(n_drawn, 1)), len(rows))
+                )
+            ]
+        yield rows
+
+
+class BagsError(InputError):
+    """Out-of-bag scores of an ensemble cannot calibrate it: ``reason`` says why, in a clause."""
+
+    def __init__(
+        self,
+        message: str,
+        reason: str = "the bags of its trees are not the rows that the ensemble names",
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Bag:
+    """A fitted tree and the examples that it is said to be trained on.
+
+    ``rows`` (n_drawn,) are indices of examples, as often as each was drawn; ``columns`` the
+    features that the tree sees, None: all. It was grown with the ``class_weight`` and
+    ``monotonic_cst`` of ``owner``, whose keys stand for ``classes`` (k,).
+    """
+
+    tree: Any
+    rows: IntArray
+    columns: IntArray | None
+    owner: Any
+    classes: NDArray[Any]
+
+
+def bag_of_member(ensemble: Any, number: int, rows: IntArray) -> Bag | None:
+    """Return the tree of a member with the rows that reach it, None where it ends in no tree.
+
+    Of a bagged pipeline that is its last step; a sampler before it drops some of the rows.
+    """
+    member = ensemble.estimators_[number]
+    if not isinstance(ensemble, BaggingClassifier):
+        if not isinstance(member, DecisionTreeClassifier):
+            return None
+        return Bag(member, rows, None, ensemble, np.asarray(ensemble.classes_))
+    while hasattr(member, "steps"):
+        for _, step in member.steps[:-1]:
+            if not hasattr(step, "sample_indices_"):
+                return None
+            rows = np.asarray(rows)[step.sample_indices_]
+        member = member.steps[-1][1]
+    if not isinstance(member, DecisionTreeClassifier):
+        return None
+    columns = np.asarray(ensemble.estimators_features_[number])
+    return Bag(member, np.asarray(rows), columns, member, np.asarray(member.classes_))
+
+
+def bags_can_be_verified(ensemble: Any, n: int) -> bool:
+    """Tell whether the members of a fitted ensemble are trees, whose leaves show their rows."""
+    if not isinstance(ensemble, BaggingClassifier):
+        return is_ensemble(ensemble)
+    return bag_of_member(ensemble, 0, next(iter(training_rows(ensemble, n)))) is not None
+
+
+def verify_member(
+    ensemble: Any,
+    number: int,
+    drawn: IntArray,
+    rows: Any,
+    codes: CodeArray,
+    weight: FloatArray | None,
+) -> None:
+    """Raise a BagsError unless a member was trained on the examples ``drawn``.
+
+    The rows (n, d), float32, class indices (n,) and weights (n,) are what the ensemble was trained
+    on. Members that are no trees pass if scikit-learn or imbalanced-learn drew their bags.
+    """
+    bag = bag_of_member(ensemble, number, drawn)
+    if bag is not None:
+        verify_bag(bag, rows, codes, weight)
+        return
+    is_bagging = isinstance(ensemble, BaggingClassifier)
+    if not is_bagging or type(ensemble).__module__.split(".")[0] not in ("sklearn", "imblearn"):
+        raise BagsError(
+            "estimator must be an ensemble whose bags can be verified, got "
+            f"{type(ensemble).__name__} over members that are not trees: "
+            'use calibrate_on="cv"',
+            "the members are not trees, so their rows cannot be verified",
+        )
+
+
+def verify_bag(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None) -> None:
+    """Raise a BagsError unless the examples of a bag fill the leaves of its tree as they are."""
+    visible = rows if bag.columns is None else rows[:, bag.columns]
+    if not _leaves_agree(bag, visible, codes, weight):
+        raise BagsError(
+            f"estimator must be trained on the bags that its estimators_samples_ gives, got "
+            f"{type(bag.owner).__name__} with a tree whose leaves contain other examples, so "
+            'no example can be known to be out of bag: use calibrate_on="cv"'
+        )
+
+
+def _leaves_agree(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None) -> bool:
+    """Tell whether the examples of a bag give every leaf its weight and class frequencies."""
+    tree = bag.tree.tree_
+    counts = np.bincount(bag.rows, minlength=len(codes))
+    examples = np.flatnonzero(counts)
+    tree_classes = np.asarray(bag.tree.classes_).astype(np.intp)
+    column = np.searchsorted(tree_classes, codes[examples]).clip(max=len(tree_classes) - 1)
+    if not len(examples) or (tree_classes[column] != codes[examples]).any():
+        return False  # an example of a class that the tree has never seen
+    leaf = tree.apply(rows[examples])
+    leaves = np.flatnonzero(tree.children_left < 0)
+    return any(
+        _leaves_have_weights(bag, leaf, leaves, column, example_weight)
+        for example_weight in _possible_weights(bag, examples, counts[examples], codes, weight)
+    )
+
+
+def _possible_weights(
+    bag: Bag,
+    examples: IntArray,
+    n_times: NDArray[np.intp],
+    codes: CodeArray,
+    weight: FloatArray | None,
+) -> Iterator[FloatArray]:
+    """Yield what each example of a bag may weigh in its tree.
+
+    Versions of scikit-learn differ: weights multiply how often an example was drawn (to 1.8), or
+    decide how often it is drawn (from 1.9).
+    """
+    counts = n_times.astype(np.float64)
+    class_weight = getattr(bag.owner, "class_weight", None)
+    if class_weight == "balanced_subsample":
+        counts = counts * compute_sample_weight("balanced", codes, indices=bag.rows)[examples]
+        class_weight = None
+    yield counts
+    if class_weight is not None:
+        by_code = class_weight
+        if isinstance(class_weight, dict):
+            code = {label: number for number, label in enumerate(bag.classes.tolist())}
+            by_code = {code[key]: value for key, value in class_weight.items() if key in code}
+        first = np.unique(bag.rows, return_index=True)[1]
+        balanced_in_bag = compute_sample_weight(by_code, codes[bag.rows])[first]
+        balanced_in_all = counts * compute_sample_weight(by_code, codes)[examples]
+        yield from (balanced_in_all, counts * balanced_in_bag)
+        counts = balanced_in_all
+    if weight is not None:
+        yield counts * weight[examples]
+
+
+def _leaves_have_weights(
+    bag: Bag, leaf: IntArray, leaves: IntArray, column: IntArray, weight: FloatArray
+) -> bool:
+    """Tell whether every leaf has the weight of each class that falls into it."""
+    tree = bag.tree.tree_
+    n, k = tree.node_count, tree.value.shape[2]
+    cells = np.bincount(leaf.astype(np.intp) * k + column, weight, n * k)
+    class_weights = cells.astype(np.float64).reshape(-1, k)[leaves]
+    total = class_weights.sum(axis=1, keepdims=True)
+    in_tree = tree.weighted_n_node_samples[leaves]
+    if not np.allclose(total[:, 0], in_tree, rtol=WEIGHT_TOLERANCE, atol=0):
+        return False
+    if not (total > 0).all():
+        return False
+    shares = class_weights / total
+    if getattr(bag.owner, "monotonic_cst", None) is not None and k == 2:
+        shares = _clip_to_monotone_bounds(bag, class_weights, leaves)
+    return bool((np.abs(shares - tree.value[leaves, 0]) <= WEIGHT_TOLERANCE).all())
+
+
+def _clip_to_monotone_bounds(bag: Bag, class_weights: FloatArray, leaves: IntArray) -> FloatArray:
+    """Return the class shares of leaves as monotone trees have them: clipped to their bounds.
+
+    A split on a constrained feature bounds what lies below it by the mean of the two sides' shares
+    of the first class (scikit-learn's ``middle_value``); the bounds of a split reach every leaf.
+    """
+    tree = bag.tree.tree_
+    n = tree.node_count
+    signs = np.asarray(bag.owner.monotonic_cst)  # of the features that the tree sees
+    node_weights = np.zeros((n, 2))
+    node_weights[leaves] = class_weights
+    left, right = tree.children_left, tree.children_right
+    inner = np.flatnonzero(left >= 0)
+    for node in inner[::-1]:  # children come after their parent
+        node_weights[node] = node_weights[left[node]] + node_weights[right[node]]
+    share = node_weights[:, 0] / node_weights.sum(axis=1)
+    low, high = np.zeros(n), np.ones(n)
+    for node in inner:
+        children = left[node], right[node]
+        low[[*children]], high[[*children]] = low[node], high[node]
+        sign = signs[tree.feature[node]]
+        if sign:
+            middle = (share[children[0]] + share[children[1]]) / 2
+            # Where the second class's share rises with the feature, the first one's falls.
+            smaller, larger = children[::-1] if sign > 0 else children
+            high[smaller] = low[larger] = middle
+    clipped = np.clip(share, low, high)[leaves]
+    return np.column_stack([clipped, 1 - clipped])

@@ -1,0 +1,201 @@
+"""Scores by all members of a bagged ensemble, or by those that did not see an example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import BaggingClassifier
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import validate_data
+
+from vennforest._state import stored
+from vennforest._validation import CodeArray, FloatArray, IntArray, check_option, require
+from vennforest.forest.bags import FORESTS, BagsError, training_rows, verify_member
+from vennforest.forest.membership import Membership
+from vennforest.forest.packed import PackedForest, Rows, Votes
+
+N_MEMBERS_TO_VERIFY = 60
+"""Members whose bags are verified. Where a tenth of the bags is wrong, none of 60 members drawn
+at random has one of these in .9 ** 60 = .2% of fits."""
+
+
+@stored("members")
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The members of a fitted ensemble, as a source of scores.
+
+    Forests are walked in packed form; the members of other ensembles predict one by one. Members
+    are in ``estimators_`` and trained on class indices, as those of scikit-learn's ensembles are.
+
+    Parameters
+    ----------
+    ensemble : classifier
+        A fitted random forest, extra trees or bagging ensemble.
+    votes : {"soft", "hard"}
+        As of `PackedForest.scores`.
+    n_jobs : int or None
+        Threads for forests.
+    """
+
+    ensemble: Any
+    votes: Votes = "soft"
+    n_jobs: int | None = None
+
+    @cached_property
+    def packed(self) -> PackedForest | None:
+        """The trees of a forest in flat arrays, None of another ensemble."""
+        is_forest = isinstance(self.ensemble, FORESTS)
+        return PackedForest.from_forest(self.ensemble) if is_forest else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the packed forest, which is made from the ensemble."""
+        return {name: value for name, value in self.__dict__.items() if name != "packed"}
+
+    def _check_state(self) -> None:
+        check_option(self.votes, Votes, "votes")
+        sound = self.n_jobs is None or (isinstance(self.n_jobs, int | np.integer) and self.n_jobs)
+        require(sound, "n_jobs must be an integer other than 0, or None")
+        sound = isinstance(self.ensemble, (*FORESTS, BaggingClassifier))
+        require(sound, "ensemble must be a forest or a bagging ensemble")
+        require(len(self.ensemble.estimators_) > 0, "ensemble must have members")
+
+    @property
+    def n_trees(self) -> int:
+        """Number of members."""
+        return len(self.ensemble.estimators_)
+
+    def check(self, X: Any) -> Any:
+        """Return rows as the members take them; raise what the ensemble raises for wrong ones."""
+        if self.packed is not None:
+            return self.packed.check_rows(X)
+        return validate_data(
+            self.ensemble,
+            X,
+            accept_sparse="csr",
+            dtype=None,
+            ensure_all_finite=False,
+            reset=False,
+        )
+
+    def table(self, rows: Any) -> Any:
+        """Return the numbers of checked rows, of which hashes are taken.
+
+        Rows of a forest are float32, others float64 if they are floats: equal numbers have equal
+        hashes.
+        """
+        if isinstance(rows, Rows):
+            return rows.table
+        return rows.astype(np.float64) if rows.dtype == np.float32 else rows
+
+    def mean(
+        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
+    ) -> FloatArray:
+        """Return the mean score of checked rows, (m,) for two classes or (m, k).
+
+        With a membership, row i is scored by the members that did not see example ``examples[i]``,
+        or by all for -1.
+        """
+        if self.packed is not None:
+            return self.packed.scores(
+                rows, membership, examples, votes=self.votes, n_jobs=self.n_jobs
+            )
+        n_rows, k = rows.shape[0], len(self.ensemble.classes_)
+        total, count = np.zeros((n_rows, k)), np.zeros(n_rows)
+        for number in range(self.n_trees):
+            index = np.arange(n_rows)
+            if membership is not None and examples is not None:
+                may_score = membership.select(number)
+                index = np.flatnonzero(may_score[examples] | (examples < 0))
+            if len(index):
+                part = rows if len(index) == n_rows else _safe_indexing(rows, index)
+                total[index] += self._member_scores(number, part)
+                count[index] += 1
+        means = total / count[:, None]
+        return np.ascontiguousarray(means[:, 1] if k == 2 else means)
+
+    def per_member(self, rows: Any) -> FloatArray:
+        """Return each member's scores of checked rows, (m, n_members) or (m, n_members, k)."""
+        if self.packed is not None:
+            return self.packed.tree_scores(rows, votes=self.votes, n_jobs=self.n_jobs)
+        scores = np.stack([self._member_scores(i, rows) for i in range(self.n_trees)], axis=1)
+        return np.ascontiguousarray(scores[:, :, 1]) if scores.shape[2] == 2 else scores
+
+    def _member_scores(self, number: int, rows: Any) -> FloatArray:
+        """Return the class probabilities or the votes of one member of a bagging ensemble."""
+        columns = self.ensemble.estimators_features_[number]
+        if len(columns) < self.ensemble.n_features_in_ or (np.diff(columns) != 1).any():
+            rows = _safe_indexing(rows, columns, axis=1)
+        member, k = self.ensemble.estimators_[number], len(self.ensemble.classes_)
+        if not hasattr(member, "predict_proba"):
+            return np.eye(k)[np.asarray(member.predict(rows), dtype=np.intp)]
+        scores = np.zeros((rows.shape[0], k))
+        scores[:, np.asarray(member.classes_, dtype=np.intp)] = member.predict_proba(rows)
+        return scores if self.votes == "soft" else np.eye(k)[scores.argmax(axis=1)]
+
+    def read_membership(
+        self,
+        rows: Any,
+        codes: CodeArray,
+        weight: FloatArray | None = None,
+        groups: IntArray | None = None,
+        verify: bool = True,
+    ) -> Membership:
+        """Return which training examples are out of bag for which member, verified.
+
+        Parameters
+        ----------
+        rows : checked rows of shape (n, d)
+            The training rows, as ``check`` returns them.
+        codes : ndarray of shape (n,)
+            Class indices of the rows.
+        weight : ndarray of shape (n,), optional
+            Weights that the ensemble was trained with.
+        groups : ndarray of shape (n,), optional
+            A member that saw an example of a group counts as having seen all.
+        verify : bool, default=True
+            Whether the leaves of some trees are compared with their bags.
+
+        Raises
+        ------
+        BagsError
+            If the ensemble does not name its members' rows, or names others.
+        """
+        ensemble, n = self.ensemble, len(codes)
+        verified = self._members_to_verify() if verify else set()
+        bags: dict[int, IntArray] = {}
+
+        def samples() -> Iterator[IntArray]:
+            for number, sample in enumerate(training_rows(ensemble, n)):
+                if number in verified:
+                    bags[number] = sample
+                yield sample
+
+        try:
+            membership = Membership.from_samples(samples(), n, self.n_trees, groups)
+        except (AttributeError, NotImplementedError, ValueError) as error:
+            raise BagsError(
+                f"estimator must tell which examples its members were trained on, and "
+                f'{type(ensemble).__name__} does not ({error}): use calibrate_on="cv"',
+                "the ensemble does not name the rows that its members were trained on",
+            ) from error
+        table = rows.table if isinstance(rows, Rows) else rows
+        for number, sample in bags.items():
+            table = table.astype(np.float32, copy=False)
+            verify_member(ensemble, number, sample, table, codes, weight)
+        return membership
+
+    def _members_to_verify(self) -> set[int]:
+        """Return all members, or some drawn by the seed of the first.
+
+        So one ``random_state`` gives one decision, and no other random draw changes.
+        """
+        if self.n_trees <= N_MEMBERS_TO_VERIFY:
+            return set(range(self.n_trees))
+        state = getattr(self.ensemble.estimators_[0], "random_state", None)
+        seed = int(state) if isinstance(state, int | np.integer) and state >= 0 else 0
+        members = np.random.default_rng(seed).permutation(self.n_trees)[:N_MEMBERS_TO_VERIFY]
+        return set(members.tolist())
