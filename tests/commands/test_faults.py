@@ -146,7 +146,7 @@ def test_a_name_that_is_no_text_is_shown(folder, tmp_path, capsys):
         pytest.skip("names are text in this file system")
     page = tmp_path / "p.html"
     assert run("report", source, "-t", "y", "-o", page, "--json", *REPORT) == 0
-    assert json.loads(capsys.readouterr().out)["data"]["name"] == name
+    assert json.loads(capsys.readouterr().out)["name"] == name
     assert "caf\\udce9.csv" in page.read_text("utf-8")
 
 

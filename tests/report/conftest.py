@@ -5,10 +5,10 @@ import pytest
 for package in ("pandas", "skrub", "matplotlib", "jinja2"):
     pytest.importorskip(package)
 
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer  # noqa: E402
 
-from support.report_data import SCRIPT, nasty_table
-from vennforest.report import evaluate
+from support.report_data import SCRIPT, nasty_table  # noqa: E402
+from vennforest.report import evaluate  # noqa: E402
 
 
 @pytest.fixture(scope="session")

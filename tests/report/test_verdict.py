@@ -108,7 +108,7 @@ def test_a_model_that_cannot_rank_is_not_to_be_used():
 def test_costs_are_compared_with_the_best_constant_decision():
     y, p, rng = calibrated(4000, 3, strength=2.0)
     evaluation = check(y, p, costs=COSTS, positive="yes")
-    decided = np.where(1 < 4 * p, "treat", "wait")
+    decided = np.where(4 * p > 1, "treat", "wait")
     paid = np.mean([COSTS[a][b] for a, b in zip(y, decided, strict=True)])
     constant, name = min((np.mean([COSTS[a][b] for a in y]), b) for b in ("wait", "treat"))
     costs = evaluation.comparison.costs
@@ -143,4 +143,6 @@ def test_the_figures_are_the_measures(cancer):
     texts = [number for number, _ in cancer.verdict.figures]
     assert texts[0] == f"{100 * m.calibration_error:.1f} points" and texts[1] == f"{m.auc:.3f}"
     assert texts[2] == f"{100 * m.brier_skill:.1f}%"
-    assert f"“operate”: {cancer.comparison.costs.of_constants[1]:.4f}" in cancer.verdict.figures[3][1]
+    assert (
+        f"“operate”: {cancer.comparison.costs.of_constants[1]:.4f}" in cancer.verdict.figures[3][1]
+    )

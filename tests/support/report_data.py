@@ -23,7 +23,9 @@ def with_bounds(n=400, seed=0):
     half_width = 0.1 * rng.random(n) ** 2
     lower, upper = np.maximum(0, p - half_width), np.minimum(1, p + half_width)
     bounds = Multiprobability(
-        np.column_stack([1 - upper, lower]), np.column_stack([1 - lower, upper]), ["a", "b"]
+        np.column_stack([1 - upper, lower]),
+        np.column_stack([1 - lower, upper]),
+        np.array(["a", "b"]),
     )
     return np.where(rng.random(n) < p, "b", "a"), (np.column_stack([1 - p, p]), bounds)
 

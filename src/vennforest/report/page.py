@@ -323,7 +323,7 @@ def _levels_table(evaluation: Evaluation) -> Table:
 
 
 def _line_table(evaluation: Evaluation) -> Table:
-    frame = evaluation.methods.drop(index=BASELINE)
+    frame = evaluation.methods.loc[shown_methods(evaluation.comparison, evaluation.source)]
     columns = [
         Column("observed_expected", "Observed / expected", "short", interval=True),
         Column("intercept", "Intercept", "short", interval=True),
@@ -375,7 +375,7 @@ def _costs_tables(evaluation: Evaluation) -> tuple[Table, Table] | None:
 
     matrix, labels = costs.matrix, evaluation.classes.index.tolist()
     frame = pd.DataFrame(matrix.costs, index=labels, columns=range(len(matrix.decisions)))
-    given = frame.map(lambda cost: f"{cost:,g}")
+    given = frame.map(lambda cost: f"{cost:,.12g}")
     titles = [Column(j, name, "text") for j, name in enumerate(matrix.decisions)]  # type: ignore[arg-type]
     always = {f"Always “{d}”": c for d, c in zip(matrix.decisions, costs.of_constants, strict=True)}
     means = {**costs.mean, **always}

@@ -195,7 +195,7 @@ def _predicted(
     model: CalibratedClassifier, methods: Sequence[str], X: Any
 ) -> dict[str, MethodEstimates]:
     """Return the estimates of every method from one fitted model."""
-    raw = np.mean([estimator.predict_proba(X) for estimator in model.estimators_], axis=0)
+    raw: FloatArray = np.mean([e.predict_proba(X) for e in model.estimators_], axis=0)
     estimates = {RAW: MethodEstimates(raw)}
     calibrated = [method for method in methods if method != RAW]
     if not calibrated:
