@@ -16,7 +16,8 @@ import vennforest
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
-from vennforest.calibrators.core.interface import METHODS, make_calibrator
+from vennforest.calibrators import METHODS, make_calibrator
+from vennforest.calibrators.base import has_bounds
 from vennforest.tables.vectorize import table_pipeline
 
 pa = pytest.importorskip("pyarrow")
@@ -132,13 +133,15 @@ def test_a_calibrator_answers_as_it_does_itself(method, k):
     schema, batches = batches_of(pd.DataFrame(scores, columns=names), 33)
     predictor = BatchPredictor(model, schema, columns=names)
     bounds = None
-    if METHODS[method].bounds:
+    if has_bounds(METHODS[method]):
         bounds = model.predict_multiprobability(scores)
     check_same(together(predictor, batches), model, model.predict_proba(scores), bounds)
     if k == 2:
         one = BatchPredictor(model, schema, columns="s1")
         p = model.predict_proba(scores[:, 1])
-        bounds = model.predict_multiprobability(scores[:, 1]) if METHODS[method].bounds else None
+        bounds = (
+            model.predict_multiprobability(scores[:, 1]) if has_bounds(METHODS[method]) else None
+        )
         check_same(together(one, batches), model, p, bounds)
 
 
@@ -199,6 +202,32 @@ def test_a_score_that_is_none_is_named_by_its_row(value, shown):
         list(predictor([good, bad], "partition 2"))
 
 
+def test_text_that_is_numbers_is_read_as_numbers():
+    model = vennforest.VennAbers().fit([0.1, 0.9], [0, 1])
+    text = pa.record_batch({"s": ["0.25", " 1e-1"]})
+    predictor = BatchPredictor(model, text.schema, columns="s", carried=["s"])
+    expected = model.predict_proba([0.25, 0.1])[:, 1]
+    assert predictor.predict(text)["p(1)"].to_pylist() == expected.tolist()
+    with pytest.raises(InputError, match=r"'s' must contain numbers, got 'x' in row 2 of the tab"):
+        predictor.predict(pa.record_batch({"s": ["0.25", "x"]}))
+
+
+def test_columns_of_one_class_and_of_the_label():
+    X, y = frame(k=3)
+    model = CalibratedClassifier(FOREST, random_state=0).fit(X, y)
+    schema, batches = batches_of(X)
+    whole = together(BatchPredictor(model, schema), batches).to_pandas()
+    predictor = BatchPredictor(model, schema, positive="yes", of_label=True)
+    table = together(predictor, batches).to_pandas()
+    of_label = ["probability", "lower", "upper", "low95", "high95"]
+    assert list(table) == ["label", *of_label, *[n for n in whole if n.endswith("(yes)")]]
+    for name, prefix in zip(of_label, ("p", "lower", "upper", "low95", "high95"), strict=True):
+        expected = [row[f"{prefix}({row['label']})"] for row in whole.to_dict("records")]
+        np.testing.assert_array_equal(table[name], expected)
+    with pytest.raises(InputError, match=r"positive must be one of .* did you mean 'yes'"):
+        BatchPredictor(model, schema, positive="yse")
+
+
 def test_what_the_model_refuses_is_named_by_rows():
     X, y = frame()
     model = CalibratedClassifier(LogisticRegression(), calibrate_on="cv", cv=2).fit(X, y)
@@ -208,17 +237,17 @@ def test_what_the_model_refuses_is_named_by_rows():
         list(predictor(batches))
 
 
-def test_columns_at_the_door():
+def test_columns_are_checked_before_batches_come():
     X, y = frame()
     model = CalibratedClassifier(FOREST, random_state=0).fit(X, y)
     schema, _ = batches_of(X, label="a", x3="b")
     short = schema.remove(schema.get_field_index("x1"))
-    with pytest.raises(InputError, match=r"no column 'x1' in the table: there are 'x0', 'x2'"):
+    with pytest.raises(InputError, match="the table lacks the column 'x1' of training"):
         BatchPredictor(model, short)
-    with pytest.raises(InputError, match=r"no column 'x1' in the table: did you mean 'x11'"):
+    with pytest.raises(InputError, match="of training: is 'x11' what 'x1' was"):
         BatchPredictor(model, short.append(pa.field("x11", pa.float64())))
-    with pytest.raises(InputError, match="column 'x1' must contain numbers, got string"):
-        BatchPredictor(model, short.append(pa.field("x1", pa.string())))
+    with pytest.raises(InputError, match="column 'x1' must contain numbers, got timestamp"):
+        BatchPredictor(model, short.append(pa.field("x1", pa.timestamp("s"))))
     with pytest.raises(InputError, match=r"carried must name columns apart .* got 'label'"):
         BatchPredictor(model, schema, carried=["label"])
     with pytest.raises(InputError, match="there is no column 'idd'"):

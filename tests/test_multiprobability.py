@@ -137,14 +137,6 @@ def test_merging_many_classes_needs_memory_for_the_result_not_for_its_square():
     assert peak < 20 * p.nbytes
 
 
-def test_smooth_is_clipped():
-    m = two([0.2, 0.2, 0.2], [0.4, 0.4, 0.4])
-    smooth = np.array([[0.9, 0.1], [0.7, 0.3], [0.1, 0.9]])
-    assert_allclose(m.merge("smooth", smooth)[:, 1], [0.2, 0.3, 0.4])
-    with pytest.raises(ValueError, match="smooth must be given"):
-        m.merge("smooth")
-
-
 def test_labels_and_their_intervals():
     m = Multiprobability(
         np.array([[0.2, 0.5, 0.1], [0.3, 0.3, 0.3]]),

@@ -25,8 +25,9 @@ from support.cases import draw_scores
 from vennforest import CalibratedClassifier, IsotonicCalibration, Venn, VennAbers, load, save
 from vennforest import prior as prior_module
 from vennforest._messages import InputError
-from vennforest.calibrators import METHODS, Calibrator
+from vennforest.calibrators import METHODS, make_calibrator
 from vennforest.classifier.fitted import predict, predict_once, predict_together
+from vennforest.export import from_json, to_json
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
     class_shares,
@@ -499,10 +500,10 @@ def test_coverage_of_the_intervals():
         y = rng.random(500) < 0.5
         x = 1 / (1 + np.exp(-rng.normal(size=500) - 1.5 * y))
         new = 1 / (1 + np.exp(-rng.normal(size=500) - 1.5 * (rng.random(500) < 0.8)))
-        model = VennAbers("smooth").fit(x, y)
+        model = make_calibrator("platt").fit(x, y)
         found = estimate_shares(
-            model.predict_smooth(new),
-            model.predict_smooth(x),
+            model.predict_proba(new),
+            model.predict_proba(x),
             y.astype(int),
             class_shares(y.astype(int), None, 2),
             np.arange(2),
@@ -582,10 +583,10 @@ def test_a_calibrator_with_prior_answers_as_its_classifier(method, k):
     back = moved.with_prior(dict(enumerate([1 / k] * k))).with_prior(known)
     assert back.predict_proba(scores) == pytest.approx(plain.predict_proba(scores), abs=1e-12)
     try:
-        written = moved.to_json()
+        written = to_json(moved)
     except ValueError:
         return
-    read = Calibrator.from_json(written)
+    read = from_json(written)
     assert np.array_equal(read.predict_proba(scores), moved.predict_proba(scores))
 
 

@@ -40,7 +40,7 @@ from vennforest import (
 
 MODELS = ("forest", "logistic", "boosting", "network")
 CALIBRATORS = {
-    "Platt": PlattScaling(),
+    "Platt": PlattScaling(on="score"),
     "Platt on log-odds": PlattScaling(on="logit"),
     "isotonic": IsotonicCalibration(),
     "beta": BetaCalibration(),

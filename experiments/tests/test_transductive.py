@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 from oracles import formulas as oracle
 from theorems.test_enumeration import POINTS, Frequencies, Sums, bags, exact, table, with_one_new
 from theorems.test_validity import LIMIT, calibration_z, draw_bag, unbiasedness_z
-from vennforest.calibrators.core.interface import normalised_bounds
+from vennforest.calibrators.base import normalised_bounds
 from vennforest_experiments.transductive import (
     TransductiveClassifier,
     isotonic_value,

@@ -18,15 +18,13 @@ if TYPE_CHECKING:
         MatrixScaling,
         PlattScaling,
         PooledCalibration,
-        QuadraticScaling,
         SplineCalibration,
         TemperatureScaling,
         Venn,
         VennAbers,
-        register_calibrator,
     )
     from vennforest.classifier import CalibratedClassifier
-    from vennforest.counts import ScoreCounts, ScoreGrid
+    from vennforest.counts import ScoreCounts
     from vennforest.explanation import explain
     from vennforest.forest import MixedForestClassifier
     from vennforest.monitoring import Monitor
@@ -46,9 +44,7 @@ __all__ = [
     "Multiprobability",
     "PlattScaling",
     "PooledCalibration",
-    "QuadraticScaling",
     "ScoreCounts",
-    "ScoreGrid",
     "SplineCalibration",
     "TemperatureScaling",
     "Venn",
@@ -58,7 +54,6 @@ __all__ = [
     "estimate_performance",
     "explain",
     "load",
-    "register_calibrator",
     "save",
 ]
 
@@ -69,7 +64,6 @@ _ELSEWHERE = {
     "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
     "ScoreCounts": "counts",
-    "ScoreGrid": "counts",
     "audit": "auditing",
     "estimate_performance": "performance",
     "explain": "explanation",

@@ -11,7 +11,7 @@ from vennforest._messages import needed
 from vennforest._shown import KINDS, columns_of
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.interface import has_bounds, merged
+from vennforest.calibrators.base import has_bounds, merged
 from vennforest.calibrators.intervals import check_level
 from vennforest.classifier.fitted import predict_once
 from vennforest.classifier.intervals import Known, predict_known

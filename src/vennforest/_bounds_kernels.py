@@ -4,7 +4,7 @@ import numpy as np
 
 from vennforest._jit import kernel
 
-LEAST = 1e-100
+SMALLEST_PROBABILITY = 1e-100
 """What a zero counts as, since it may have to grow to its lower bound."""
 
 
@@ -22,7 +22,7 @@ def scale_rows(p, lower, upper, out):
         low, up, to = lower[row], upper[row], out[row]
         total = 0.0
         for j in range(k):
-            q[j] = max(p[row, j], LEAST)
+            q[j] = max(p[row, j], SMALLEST_PROBABILITY)
             total += q[j]
         outside = False  # nor is a row of NaN
         for j in range(k):

@@ -1,4 +1,4 @@
-"""Files: outputs tried before the work and written whole, and errors in one line."""
+"""Files: which of them a command reads and writes, outputs written whole, errors in one line."""
 
 from __future__ import annotations
 
@@ -18,35 +18,17 @@ from vennforest._messages import InputError
 STREAM = "-"
 """Standard input or output in the place of a file."""
 
-PARTS = ("*.parquet", "*.pq")
-"""Which files of a folder are the parts of a table."""
+MAX_HINT = 40
+"""Letters of a file's name in the name of its temporary file."""
 
-LONGEST_HINT = 40
-"""Letters of a file's name that the temporary file beside it is called by."""
+MAX_ERROR = 200
+"""Characters of another library's error in a message."""
 
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)
-"""An address; one slash after the colon is what a path makes of two."""
+"""An address; `pathlib` leaves one slash of two."""
 
 PASSWORD = re.compile(r"(?<=://)[^?#]*:[^?#]*@")
 """A name and a password before the server's name; keys of Azure contain slashes."""
-
-
-def url_of(path: str | os.PathLike[str]) -> str | None:
-    """Return an address such as ``s3://bucket/scores.parquet``, None for a path on this machine."""
-    found = URL.fullmatch(os.fspath(path))
-    if found is None or found[1].lower() == "file" or Path(path).exists():
-        return None
-    return f"{found[1].lower()}://{found[2]}"
-
-
-def shown_path(path: str | os.PathLike[str]) -> str:
-    """Return what messages call a path: of an address without a password, key or signature."""
-    url = url_of(path)
-    if url is None:
-        return os.fspath(path)
-    if not url.startswith("abfs"):  # of which a name alone is that of a container
-        url = re.sub(r"(?<=://)(?!anonymous@)[^/?#]*@", "***@", url)
-    return re.sub(r"[?#].*", "?…", PASSWORD.sub("***@", url), flags=re.DOTALL)
 
 
 class OutputError(OSError):
@@ -88,29 +70,24 @@ def marked(options: Any, mark: type[Mark]) -> list[tuple[str, Mark]]:
 def check_files(options: Any) -> None:
     """Refuse a command's output that cannot be written, or that is an input or another output."""
     inputs = [(mark.name, str(getattr(options, field))) for field, mark in marked(options, Input)]
-    outputs = []
-    for field, output_mark in marked(options, Output):
-        path = str(getattr(options, field))
-        if path != STREAM:
-            outputs.append((output_mark.name, path))
-        elif not output_mark.stream:
-            raise InputError(f"the {output_mark.name} must be a file, got {STREAM}")
     if sum(path == STREAM for _, path in inputs) > 1:
         raise InputError("only one input can be standard input, got - twice")
-    for i, (name, output) in enumerate(outputs):
-        for other, path in [*inputs, *outputs[:i]]:
-            if is_same_file(output, path):
+    earlier = inputs
+    for field, output in marked(options, Output):
+        path = str(getattr(options, field))
+        if path == STREAM:
+            if not output.stream:
+                raise InputError(f"the {output.name} must be a file, got {STREAM}")
+            continue
+        for name, other in earlier:
+            if is_same_file(path, other) or _is_part(path, other):
                 raise InputError(
-                    f"the {name} must not be written to the {other} itself, got {shown_path(path)} "
-                    f"and {shown_path(output)}: name another file"
+                    f"the {output.name} must not be written to the {name} itself, "
+                    f"{shown_path(other)}, got {shown_path(path)}: name another file"
                 )
-            if _is_part(output, path):
-                raise InputError(
-                    f"the {name} must not be written to one of the files of the {other}, "
-                    f"{shown_path(path)}, got {shown_path(output)}: name another file"
-                )
-        if url_of(output) is None:
-            check_output(output)
+        if url_of(path) is None:
+            check_output(path)
+        earlier = [*earlier, (output.name, path)]
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
@@ -137,63 +114,26 @@ def check_output(path: str | os.PathLike[str]) -> None:
         raise InputError(f"{path} cannot be written: {one_line(error)}") from error
 
 
-def files_of(path: Path) -> list[Path] | None:
-    """Return the files that a folder or a pattern stands for, sorted; None: the path is neither.
-
-    Of a folder these are the Parquet files, without those that begin with a dot or underscore. In
-    a pattern ``*``, ``?`` and ``[…]`` stand in the name of the file.
-    """
-    found = _pattern(path)
-    if found is None:
+def url_of(path: str | os.PathLike[str]) -> str | None:
+    """Return an address such as ``s3://bucket/scores.parquet``, None for a path on this machine."""
+    match = URL.fullmatch(os.fspath(path))
+    if match is None or match[1].lower() == "file" or Path(path).exists():
         return None
-    folder, patterns = found
-    try:
-        return sorted(
-            one for one in folder.iterdir() if _matches(one, patterns) and not one.is_dir()
-        )
-    except OSError:  # no such folder, or one that cannot be read
-        return []
+    return f"{match[1].lower()}://{match[2]}"
 
 
-def _pattern(path: Path) -> tuple[Path, tuple[str, ...]] | None:
-    try:
-        if path.is_dir():
-            return path, PARTS
-        if path.exists() or not any(letter in path.name for letter in "*?["):
-            return None
-    except (OSError, ValueError):  # no path at all
-        return None
-    return path.parent, (path.name,)
-
-
-def _matches(path: Path, patterns: tuple[str, ...]) -> bool:
-    hidden = patterns is PARTS and path.name.startswith((".", "_"))
-    return not hidden and any(fnmatchcase(path.name, pattern) for pattern in patterns)
-
-
-def _is_part(output: str, table: str) -> bool:
-    """Tell whether a path is one of the files that a folder or pattern stands for."""
-    url, pattern = url_of(output), url_of(table)
-    if url is not None and pattern is not None:
-        folder = pattern.rstrip("/") + "/"
-        return fnmatchcase(url, pattern) or url.startswith(folder)
-    found = _pattern(Path(table))
-    if url is not None or found is None:
-        return False
-    target = Path(os.path.realpath(output))
-    return is_same_file(target.parent, found[0]) and _matches(target, found[1])
-
-
-def refuse_special(path: Path) -> None:
-    """Refuse to read from what is there but no file: a pipe may keep one waiting for ever."""
-    with suppress(FileNotFoundError, NotADirectoryError, ValueError):
-        path.stat()  # Path.exists keeps what it meets to itself from Python 3.14 on
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise InputError(f"{path} is a pipe or a device: write its content to a file first")
+def shown_path(path: str | os.PathLike[str]) -> str:
+    """Return a path as messages show it: an address without its password, key or signature."""
+    url = url_of(path)
+    if url is None:
+        return os.fspath(path)
+    if not url.startswith("abfs"):  # where a name without a password is that of a container
+        url = re.sub(r"(?<=://)(?!anonymous@)[^/?#]*@", "***@", url)
+    return re.sub(r"[?#].*", "?…", PASSWORD.sub("***@", url), flags=re.DOTALL)
 
 
 def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Tell whether two paths or addresses lead to one file or folder, by links of any kind too."""
+    """Return whether two paths or addresses lead to one file or folder, also by links."""
     url, other_url = url_of(path), url_of(other)
     if url is not None or other_url is not None:
         return url == other_url
@@ -205,9 +145,64 @@ def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) ->
         return False
 
 
+def files_of(path: Path) -> list[Path] | None:
+    """Return the sorted files of a folder or pattern, None if the path is neither.
+
+    Of a folder these are the Parquet files, without those that begin with a dot or underscore. In
+    a pattern ``*``, ``?`` and ``[…]`` stand in the name of the file.
+    """
+    folder = _folder_of(path)
+    if folder is None:
+        return None
+    try:
+        return sorted(
+            file for file in folder.iterdir() if _belongs(file, path) and not file.is_dir()
+        )
+    except OSError:  # no such folder, or one that cannot be read
+        return []
+
+
+def _folder_of(path: Path) -> Path | None:
+    """Return a folder, or the folder of a pattern; None for a file."""
+    try:
+        if path.is_dir():
+            return path
+        is_pattern = not path.exists() and any(letter in path.name for letter in "*?[")
+    except (OSError, ValueError):  # no path at all
+        return None
+    return path.parent if is_pattern else None
+
+
+def _belongs(file: Path, path: Path) -> bool:
+    """Return whether the name of a file in the folder of ``path`` is one that ``path`` means."""
+    if not path.is_dir():
+        return fnmatchcase(file.name, path.name)
+    return file.suffix in (".parquet", ".pq") and not file.name.startswith((".", "_"))
+
+
+def _is_part(output: str, table: str) -> bool:
+    """Return whether an output is one of the files that a folder or pattern means."""
+    url, pattern = url_of(output), url_of(table)
+    if url is not None and pattern is not None:
+        return fnmatchcase(url, pattern) or url.startswith(pattern.rstrip("/") + "/")
+    folder = _folder_of(Path(table))
+    if url is not None or folder is None:
+        return False
+    target = Path(os.path.realpath(output))
+    return is_same_file(target.parent, folder) and _belongs(target, Path(table))
+
+
+def refuse_special(path: Path) -> None:
+    """Refuse to read from a pipe or device, which may keep one waiting for ever."""
+    with suppress(FileNotFoundError, NotADirectoryError, ValueError):
+        path.stat()  # raises, such as for a name that is too long, where Path.exists may not
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path} is a pipe or a device: write its content to a file first")
+
+
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path beside the wanted one, and rename it when all went well.
+    """Give a temporary path beside a file, and rename it to the file if all went well.
 
     Whatever stops the work, no half-written file is left and an old one stays as it was.
     """
@@ -220,7 +215,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
             yield part
             if target.exists():
                 part.chmod(target.stat().st_mode & 0o777)
-            _flush(part)
+            with part.open("r+b") as file:  # a full disk is told before the renaming
+                os.fsync(file.fileno())
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
@@ -231,9 +227,9 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write text in UTF-8, whole or not at all; what is no letter becomes an escape."""
+    """Write text in UTF-8, whole or not at all; lone surrogates become escapes."""
     with written_whole(path) as part:
-        # A table may contain the name of a file, which need be no text.
+        # The name of a file may be in it, which need not be text.
         part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
 
 
@@ -251,14 +247,8 @@ def _target(path: Path) -> Path:
 
 
 def _beside(target: Path) -> Path:
-    """Return a path in the same folder that nothing has yet."""
-    return target.with_name(f".{target.name[:LONGEST_HINT]}.{secrets.token_hex(4)}.part")
-
-
-def _flush(path: Path) -> None:
-    """Have the disk take what was written, so its refusal is heard before the renaming."""
-    with path.open("r+b") as file:
-        os.fsync(file.fileno())
+    """Return a new path in the same folder."""
+    return target.with_name(f".{target.name[:MAX_HINT]}.{secrets.token_hex(4)}.part")
 
 
 @contextmanager
@@ -273,11 +263,10 @@ def refused_as(what: str = "") -> Iterator[None]:
 
 
 def one_line(error: BaseException) -> str:
-    """Return what an error says in one line of at most 200 characters."""
+    """Return the message of an error in one line of at most `MAX_ERROR` characters."""
     if isinstance(error, OSError) and error.strerror:
-        # Libraries wrap what the system says in words of their own.
+        # Libraries put the message of the system into words of their own.
         number = error.errno or 0
         return os.strerror(number) if number in errno.errorcode else error.strerror
     text = " ".join(str(error).split())
-    text = text.removeprefix("Error tokenizing data. C error: ")
-    return text if len(text) <= 200 else text[:199] + "…"
+    return text if len(text) <= MAX_ERROR else text[: MAX_ERROR - 1] + "…"

@@ -1,4 +1,4 @@
-"""The one place that decides how kernels are compiled and cached."""
+"""How kernels are compiled and cached."""
 
 import os
 from collections.abc import Callable
@@ -13,8 +13,8 @@ CACHE = os.environ.get("VENNFOREST_CACHE", "1") != "0"
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function`` at its first call; it runs without Python's global lock.
 
-    IEEE arithmetic is kept (no fastmath), so results are the same on every machine and for
-    any number of threads.
+    IEEE arithmetic is kept (no fastmath), so results do not depend on the machine or the number of
+    threads.
     """
     try:
         return numba.njit(cache=CACHE, nogil=True, error_model="numpy")(function)
@@ -23,9 +23,5 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def step(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a step of a kernel into each kernel that calls it, as if it were written there.
-
-    A long loop can so be cut into steps with names and pay for no call: numba counts references
-    to every array that is passed to a function.
-    """
+    """Compile a part of a kernel, which is inlined: numba counts references at every call."""
     return numba.njit(inline="always", nogil=True, error_model="numpy")(function)

@@ -1,6 +1,3 @@
-"""The version, and whether this process is the command line's own."""
+"""The version."""
 
 __version__ = "0.1.0"
-
-OWN_PROCESS = False
-"""Set by ``vennforest`` and ``python -m vennforest``; not where Python code calls a command."""

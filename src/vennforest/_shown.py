@@ -15,25 +15,24 @@ from vennforest._validation import FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-ROWS, CLASSES = 10, 8
-"""How much of a table notebooks show."""
-
+MAX_ROWS, MAX_CLASSES = 10, 8
+"""Size of a table in notebooks."""
 
 KINDS = ("p", "bounds", "confidence")
-"""What may be written of each class: probability, Venn–Abers bounds, confidence interval."""
+"""What can be written for each class: probability, Venn–Abers bounds, confidence interval."""
 
 
 def names_of(kind: str, level: float = 0.95) -> list[str]:
-    """Return how the columns of a kind begin, such as ``low95``, before the class."""
+    """Return the names of the columns of a kind without the class, such as ``low95``."""
     percent = f"{100 * level:.10g}"
-    of_kind = {"p": ["p"], "bounds": ["lower", "upper"]}
-    return of_kind.get(kind) or [f"low{percent}", f"high{percent}"]
+    names = {"p": ["p"], "bounds": ["lower", "upper"]}
+    return names.get(kind) or [f"low{percent}", f"high{percent}"]
 
 
 def columns_of(
     label: object, kinds: Sequence[str] = ("p", "bounds"), level: float = 0.95
 ) -> list[str]:
-    """Return what the columns of a class are called."""
+    """Return the names of the columns of a class, such as ``p(yes)``."""
     return [f"{name}({label})" for kind in kinds for name in names_of(kind, level)]
 
 
@@ -44,10 +43,8 @@ def bounds_frame(
     p: ArrayLike | None = None,
     index: Any = None,
 ) -> pd.DataFrame:
-    """Return bounds (n, k), and probabilities where they are given, as a data frame."""
-    needed("pandas", "data frames")
-    import pandas as pd
-
+    """Return bounds (n, k), after probabilities if given, as a data frame."""
+    pandas = needed("pandas", "data frames")
     values = [lower, upper]
     if p is not None:
         values.insert(0, np.asarray(p))
@@ -57,27 +54,27 @@ def bounds_frame(
         raise ValueError(f"index must name {len(lower)} rows, got {len(index)}")
     names = [name for label in classes.tolist() for name in columns_of(label)[-len(values) :]]
     table = np.stack(values, axis=2).reshape(len(lower), len(names))
-    return pd.DataFrame(table, index=index, columns=names)
+    return pandas.DataFrame(table, index=index, columns=names)
 
 
 def bounds_html(lower: FloatArray, upper: FloatArray, classes: NDArray[Any]) -> str:
-    """Return bounds (n, k) as an HTML table, of the first and last rows and the first classes."""
+    """Return bounds (n, k) as an HTML table of the first and last rows and the first classes."""
     n, k = lower.shape
-    names = [escape(str(label)) for label in classes.tolist()[:CLASSES]]
-    shown: list[int | None] = list(range(n))
-    if n > ROWS:
-        shown = [*range(ROWS // 2), None, *range(n - ROWS // 2, n)]
-    head = _line("th", ["", *names, *(["…"] if k > CLASSES else [])])
+    names = [escape(str(label)) for label in classes.tolist()[:MAX_CLASSES]]
+    rows: list[int | None] = list(range(n))
+    if n > MAX_ROWS:
+        rows = [*range(MAX_ROWS // 2), None, *range(n - MAX_ROWS // 2, n)]
+    head = _line("th", ["", *names, *(["…"] if k > MAX_CLASSES else [])])
     body = "".join(
         _line("td", ["…"] * (len(names) + 1))
         if i is None
         else _line("td", [str(i), *_cells(lower[i], upper[i], len(names))])
-        for i in shown
+        for i in rows
     )
-    some = f", of which {CLASSES} are shown" if k > CLASSES else ""
+    first = f", of which {MAX_CLASSES} are shown" if k > MAX_CLASSES else ""
     return (
         f"<table><caption>Lower and upper probabilities of {n:,} objects: "
-        f"{k} classes{some}</caption>"
+        f"{k} classes{first}</caption>"
         f"<thead>{head}</thead><tbody>{body}</tbody></table>"
     )
 
@@ -92,7 +89,7 @@ def _line(tag: str, cells: Sequence[str]) -> str:
 
 
 def digits(p: float) -> str:
-    """Return a probability with three digits, or so many that it is not 0 or 1 unless it is."""
+    """Return a probability with three digits, or as many as tell it from 0 or 1."""
     distance = min(p, 1 - p)
     if not 0 < distance < 5e-4:  # NaN too
         return f"{p:.3f}"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
+from inspect import getclosurevars
 from types import FunctionType, MethodType
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 from scipy.special import expit
 from scipy.stats import binomtest, ks_2samp
 from sklearn.base import BaseEstimator, clone
@@ -26,8 +27,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.classifier import CalibratedClassifier
-from vennforest.forest import Members
-from vennforest.sources.base import is_bagged, last_step, model_scores, parts_of, transformers_of
+from vennforest.sources.base import is_bagged, model_scores, parts_of, transformers_of
 from vennforest.sources.checks import (
     columns_of,
     copied_rows,
@@ -36,9 +36,11 @@ from vennforest.sources.checks import (
     is_supervised,
 )
 
+MIN_ROWS = 20
 MAX_ROWS = 5_000
-"""Rows that steps are fitted to and columns are judged by."""
+"""Rows that steps are fitted to and columns are judged by; below the first nothing is reported."""
 
+MIN_ROWS_OF_MODEL = 40
 MAX_ROWS_OF_MODEL = 1_000
 """Rows at which a fitted model is examined."""
 
@@ -48,31 +50,26 @@ MAX_SAMPLED_ROWS = 500
 MAX_SEARCHED_CELLS = 200_000_000
 """Cells that the search for neighbours may visit; in larger tables fewer rows are sampled."""
 
-MIN_ROWS = 20
-"""Rows below which nothing is reported."""
-
-MIN_ROWS_OF_MODEL = 40
-
 N_NEIGHBORS = 20
 """Neighbours of each sampled row, among which its copies are."""
 
-NEAR = 0.1
+RELATIVE_DISTANCE_OF_COPIES = 0.1
 """Largest distance of a copy, relative to that of the nearest row that is none."""
 
-NEAR_IN_FEW_COLUMNS = 0.01
+RELATIVE_DISTANCE_IN_FEW_COLUMNS = 0.01
 """The same with one or two measured columns, in which chance brings rows as near as that."""
 
 MIN_COLUMNS = 3
-"""Measured columns from which ``NEAR`` applies."""
+"""Measured columns from which the larger relative distance applies."""
 
 MIN_SHARE_OF_COPIES = 0.02
 MIN_SHARE_OF_SYNTHETIC = 0.05
 """Shares of the sampled rows up to which nothing is reported."""
 
-MAX_P_VALUE = 1e-5
+MAX_P_VALUE_OF_COPIES = 1e-5
 """Probability of as clear copies in a table without any (one-sided binomial test)."""
 
-STRAIGHT = 1e-9
+COSINE_TOLERANCE = 1e-9
 """Difference of a cosine from -1 up to which a row lies on the line between two others."""
 
 MIN_ERRORS_REMOVED = 0.98
@@ -81,14 +78,14 @@ MIN_ERRORS_REMOVED = 0.98
 MIN_AGREEMENT_OF_IDS = 0.98
 """Share of pairs of rows with one ID that have the same label."""
 
-DISTANCES = (1.0, 3.0)
+MOVE_DISTANCES = (1.0, 3.0)
 """How far rows are moved from a training row, in distances to its nearest neighbour."""
 
 N_MOVES = 4
 MIN_STANDARD_ERRORS = 4.0
 """Standard errors by which a model is more certain at rows than beside them."""
 
-MAX_DIFFERENCE_OF_COPIES = 0.1
+MAX_DIFFERENCE_OF_RETRAINED = 0.1
 """Root mean square difference between a model and one trained again, relative to that between
 models of other rows."""
 
@@ -122,7 +119,7 @@ class Finding:
     severity : {"error", "warning"}
         Whether probabilities are wrong, or may be.
     message : str
-        What was found and what to do, in one sentence or two.
+        A description of the fault and its remedy, in one sentence or two.
     rows : ndarray of shape (n_rows,) or None
         Indices of the rows concerned, of large tables among those examined; None: not of rows.
     """
@@ -164,7 +161,7 @@ def audit(
     Returns
     -------
     list of Finding
-        Empty where nothing was found.
+        Empty without a fault.
 
     Examples
     --------
@@ -178,35 +175,36 @@ def audit(
     >>> [finding.kind for finding in findings]
     ['copies']
     """
-    X, labels, sample_weight, groups = indexable(X, column_or_1d(y), sample_weight, groups)
-    y_array: NDArray[Any] = np.asarray(labels)
+    X, y, sample_weight, groups = indexable(X, column_or_1d(y), sample_weight, groups)
+    labels: NDArray[Any] = np.asarray(y)
     group_codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
-    if sample_weight is not None and (np.asarray(sample_weight) == 0).any():
-        rows = np.flatnonzero(np.asarray(sample_weight))
-        kept = audit(
-            model,
-            _safe_indexing(X, rows),
-            y_array[rows],
-            groups=None if group_codes is None else group_codes[rows],
-        )
-        return [
-            Finding(f.kind, f.severity, f.message, None if f.rows is None else rows[f.rows])
-            for f in kept
-        ]
-    estimator = model.estimator if isinstance(model, CalibratedClassifier) else model
-    if isinstance(model, CalibratedClassifier) and hasattr(model, "classes_"):
-        if len(model.oob_probability_) != len(y_array):
-            return _training_rows(model.estimator_, X, y_array)
-        findings = _changed(model, X)
-    else:
-        findings = []
+    if sample_weight is None or (np.asarray(sample_weight) != 0).all():
+        return _findings(model, X, labels, group_codes)
+    rows = np.flatnonzero(np.asarray(sample_weight))
+    group_codes = None if group_codes is None else group_codes[rows]
+    return [
+        finding if finding.rows is None else replace(finding, rows=rows[finding.rows])
+        for finding in _findings(model, _safe_indexing(X, rows), labels[rows], group_codes)
+    ]
+
+
+def _findings(model: Any, X: Any, y: NDArray[Any], groups: IntArray | None) -> list[Finding]:
+    """Return the findings of rows that all count."""
+    findings: list[Finding] = []
+    estimator = model
+    if isinstance(model, CalibratedClassifier):
+        estimator = model.estimator
+        if hasattr(model, "classes_"):
+            if len(model.oob_probability_) != len(y):
+                return _training_rows(model.estimator_, X, y)
+            findings += _changed(model, X)
     if isinstance(estimator, FrozenEstimator):
-        return findings + _frozen(estimator, X, y_array)
-    codes = np.unique(y_array, return_inverse=True)[1]
-    findings += _copies(X, codes, group_codes)
-    findings += _columns(X, codes, group_codes)
+        return findings + _frozen(estimator, X, y)
+    codes = np.unique(y, return_inverse=True)[1]
+    findings += _copies(X, codes, groups)
+    findings += _columns(X, codes, groups)
     if isinstance(estimator, Pipeline):
-        findings += _steps(estimator, X, y_array, group_codes)
+        findings += _steps(estimator, X, y)
     return findings
 
 
@@ -243,7 +241,11 @@ def _copies(X: Any, codes: IntArray, groups: IntArray | None) -> list[Finding]:
         )
         return [Finding("synthetic rows", "warning", message, sampled[synthetic])]
     n_measured = int(is_measured.sum())
-    near = NEAR if n_measured >= MIN_COLUMNS or not n_measured else NEAR_IN_FEW_COLUMNS
+    near = (
+        RELATIVE_DISTANCE_OF_COPIES
+        if n_measured >= MIN_COLUMNS or not n_measured
+        else RELATIVE_DISTANCE_IN_FEW_COLUMNS
+    )
     is_next = distance * near > distance[:, :1]
     if not n_measured:
         # Cells of few categories have many equal rows: the next neighbour differs in three.
@@ -256,7 +258,7 @@ def _copies(X: Any, codes: IntArray, groups: IntArray | None) -> list[Finding]:
     better, worse = int((copy_agrees & ~next_agrees).sum()), int((next_agrees & ~copy_agrees).sum())
     if better - worse <= MIN_SHARE_OF_COPIES * len(sampled):
         return []
-    if binomtest(better, better + worse, alternative="greater").pvalue >= MAX_P_VALUE:
+    if binomtest(better, better + worse, alternative="greater").pvalue >= MAX_P_VALUE_OF_COPIES:
         return []
     message = (
         f"about {len(rows) / len(sampled):.0%} of the examples have a near-copy with their label: "
@@ -302,9 +304,9 @@ def _between_two(
     usable = (codes[neighbors] == codes[sampled, None]) & (length > 0) & ~np.isnan(distance)
     step /= np.where(length > 0, length, 1)[..., None]
     # Rows that differ in fewer columns lie on lines by chance.
-    usable &= (np.abs(step) > STRAIGHT).sum(axis=2) >= MIN_COLUMNS
+    usable &= (np.abs(step) > COSINE_TOLERANCE).sum(axis=2) >= MIN_COLUMNS
     cosine = step @ step.transpose(0, 2, 1)
-    is_straight = usable[:, :, None] & usable[:, None, :] & (cosine < STRAIGHT - 1)
+    is_straight = usable[:, :, None] & usable[:, None, :] & (cosine < COSINE_TOLERANCE - 1)
     return np.asarray(is_straight.any(axis=(1, 2)))
 
 
@@ -494,7 +496,7 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
             seen = np.flatnonzero(half)
             copy = clone(model).fit(_safe_indexing(examined, seen), labels[seen])
             if not issparse(X) and len(getattr(X, "shape", ())) == 2:
-                for distance in DISTANCES:
+                for distance in MOVE_DISTANCES:
                     if _has_peaks_at_rows(model, copy, examined, labels, half, distance):
                         return True
             again = clone(model).fit(X, y)
@@ -505,7 +507,7 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
     by_chance = np.sqrt(np.mean((p - fewer) ** 2) * len(seen) / len(y))
     difference = np.sqrt(np.mean((p - same) ** 2))
     has_values = len(np.unique(p[:, 0])) >= 5  # fewer could be equal by chance
-    return bool(has_values and difference < MAX_DIFFERENCE_OF_COPIES * by_chance)
+    return bool(has_values and difference < MAX_DIFFERENCE_OF_RETRAINED * by_chance)
 
 
 def _has_peaks_at_rows(
@@ -589,46 +591,46 @@ def _moved(X: Any, distance: float) -> Iterator[Any]:
 # --- steps before the last -----------------------------------------------------------------------
 
 
-def _steps(estimator: Pipeline, X: Any, y: NDArray[Any], groups: IntArray | None) -> list[Finding]:
+def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> list[Finding]:
     """Return a finding where steps of a pipeline learn from labels, or fit the rows they are given.
 
     Steps of scikit-learn declare whether they learn from labels, and ``fit`` reads that.
     """
     steps = transformers_of(estimator)
     names = ", ".join(type(step).__name__ for step in steps)
-    unfrozen = "leave the step unfrozen, or fit the whole estimator and calibrate FrozenEstimator("
-    unfrozen += "estimator) on rows that no part of it has seen"
+    remedy = "leave the step unfrozen, or fit the whole estimator and calibrate FrozenEstimator("
+    remedy += "estimator) on rows that no part of it has seen"
     for step in parts_of(steps):
-        model = _model_behind(step) if isinstance(step, FunctionTransformer) else None
+        model = _model_in_function(step) if isinstance(step, FunctionTransformer) else None
         if model is not None:
             message = (
                 f"a FunctionTransformer calls a fitted {type(model).__name__}, which may have seen "
-                f"the labels of these rows: {unfrozen}"
+                f"the labels of these rows: {remedy}"
             )
             return [Finding("frozen step", "error", message)]
     rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MAX_ROWS])
     X, y = _safe_indexing(X, rows), y[rows]
-    groups = None if groups is None else groups[rows]
     frozen = {
         name: part.estimator
         for name, part in estimator.get_params(deep=True).items()
         if isinstance(part, FrozenEstimator)
     }
-    if all(_is_declared(step) for step in parts_of([*steps, *frozen.values()])):
-        reason = None
-    else:
+    reason = None
+    if not all(_is_declared(step) for step in parts_of([*steps, *frozen.values()])):
         reason = _quietly(sees_labels, estimator[:-1], X, y)
         thawed = clone(estimator).set_params(**{name: clone(frozen[name]) for name in frozen})
         if frozen and not reason and _quietly(sees_labels, thawed[:-1], X, y):
-            message = f"a frozen step of {names} learns from labels: {unfrozen}"
+            message = f"a frozen step of {names} learns from labels: {remedy}"
             return [Finding("frozen step", "error", message)]
-    if reason and is_bagged(estimator):
+    if not is_bagged(estimator):
+        return []
+    if reason:
         message = (
             f"{reason} ({names}), which their tags do not say: scores out of bag have seen their "
             'own labels. Set target_tags.required in __sklearn_tags__, or use calibrate_on="cv"'
         )
         return [Finding("steps that see labels", "error", message)]
-    if is_bagged(estimator) and _quietly(fits_its_rows, estimator, X, y, groups):
+    if _quietly(fits_its_rows, estimator, X, y):
         message = (
             f"the steps before the ensemble ({names}) fit the rows that they are given: scores of "
             'these rows differ from those of new ones. Use calibrate_on="cv"'
@@ -638,7 +640,7 @@ def _steps(estimator: Pipeline, X: Any, y: NDArray[Any], groups: IntArray | None
 
 
 def _quietly(test: Callable[..., Any], *args: Any) -> Any:
-    """Return the result of a test, None where steps cannot be fitted as it needs them."""
+    """Return the result of a test without warnings, None where the model cannot be tested."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -648,6 +650,7 @@ def _quietly(test: Callable[..., Any], *args: Any) -> Any:
 
 
 def _is_declared(step: Any) -> bool:
+    """Tell whether a step comes from a package whose tags can be relied on."""
     module = type(step).__module__.split(".")[0]
     return module in ("sklearn", "imblearn", "skrub", "vennforest")
 
@@ -657,22 +660,22 @@ def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
 
     The transformers are fitted with the labels and without them: equal features reveal no label.
     """
-    first, second = clone(transformers), clone(transformers)
-    features = first.fit_transform(X, y)
+    with_labels, without = clone(transformers), clone(transformers)
+    features = with_labels.fit_transform(X, y)
     if _num_samples(features) != _num_samples(X):
         return "the steps before the ensemble change which rows there are"
     try:
-        without = second.fit_transform(X, None)
+        blind_features = without.fit_transform(X, None)
     except Exception:
         return "the steps before the ensemble cannot be fitted without labels"
-    for step, other in zip(first.steps, second.steps, strict=True):
-        if step[1] in (None, "passthrough"):
-            continue
-        X_first, X_second = step[1].transform(X), other[1].transform(X)
-        if not _equal(X_first, X_second):
-            return "the steps before the ensemble make other features with labels than without them"
-        X = X_first
-    if not _equal(features, without):
+    is_equal = _equal(features, blind_features)
+    for step, blind_step in zip(
+        transformers_of(with_labels), transformers_of(without), strict=True
+    ):
+        features = step.transform(X)
+        is_equal = is_equal and _equal(features, blind_step.transform(X))
+        X = features
+    if not is_equal:
         return "the steps before the ensemble make other features with labels than without them"
     return None
 
@@ -681,19 +684,16 @@ def _equal(a: Any, b: Any) -> bool:
     """Tell whether two tables contain the same, numbers to a relative difference of 1e-6."""
     if type(a) is not type(b) or getattr(a, "shape", None) != getattr(b, "shape", None):
         return False
-    is_sparse: bool = issparse(a)
-    if is_sparse:
-        difference: Any = csr_array(a) - csr_array(b)
-        return not difference.nnz or bool(abs(difference).max() <= 1e-6 * abs(csr_array(a)).max())
     if hasattr(a, "columns") and list(a.columns) != list(b.columns):
         return False
-    left, right = np.asarray(a), np.asarray(b)
+    is_sparse: bool = issparse(a)
+    left, right = (np.asarray(t.toarray() if is_sparse else t) for t in (a, b))
     if left.dtype.kind in "fiub" and right.dtype.kind in "fiub":
         return bool(np.allclose(left, right, rtol=1e-6, atol=0, equal_nan=True))
     return bool(np.all((left == right) | ((left != left) & (right != right))))
 
 
-def fits_its_rows(estimator: Pipeline, X: Any, y: NDArray[Any], groups: IntArray | None) -> bool:
+def fits_its_rows(estimator: Pipeline, X: Any, y: NDArray[Any]) -> bool:
     """Tell whether out-of-bag scores of rows that steps were fitted to differ from those of others.
 
     Encoders of nearly unique texts tell rows that they saw from new ones. Steps and a small
@@ -701,55 +701,42 @@ def fits_its_rows(estimator: Pipeline, X: Any, y: NDArray[Any], groups: IntArray
     Scores and not features, since components of more columns than rows differ at no cost.
     """
     steps = transformers_of(estimator)
-    if all(type(step).__name__ in SIMPLE_STEPS and _is_declared(step) for step in steps):
+    if len(y) < 100 or all(
+        type(step).__name__ in SIMPLE_STEPS and _is_declared(step) for step in steps
+    ):
         return False
-    if len(y) < 100:
-        return False
-    rng = np.random.default_rng(0)
-    unit = np.arange(len(y)) if groups is None else groups
-    is_new = rng.integers(0, 2, int(unit.max()) + 1)[unit] == 1
-    seen, new = np.flatnonzero(~is_new), np.flatnonzero(is_new)
-    transformers = clone(estimator[:-1])
-    features = transformers.fit_transform(_safe_indexing(X, seen), y[seen])
-    features_of_new = _safe_indexing(X, new)
-    for step in transformers_of(Pipeline([*transformers.steps, ("last", estimator[-1])])):
-        features_of_new = step.transform(features_of_new)
-    ensemble = clone(last_step(estimator))
-    ensemble.set_params(n_estimators=min(N_TREES_TO_COMPARE, ensemble.n_estimators))
-    answers = Members(ensemble.fit(features, y[seen]))
-    rows = answers.check(features)
-    codes = np.unique(y[seen], return_inverse=True)[1]
-    groups_of_seen = None if groups is None else groups[seen]
-    bags = answers.read_membership(rows, codes, groups=groups_of_seen, verify=False)
-    kept = np.flatnonzero(bags.counts() > 0)
-    of_seen = answers.mean(answers.check(_safe_indexing(features, kept)), bags, kept)
-    of_new = answers.mean(answers.check(features_of_new), bags, rng.choice(kept, len(new)))
-    pairs = zip(np.atleast_2d(of_seen.T), np.atleast_2d(of_new.T), strict=True)
-    p_values = [ks_2samp(scores, others).pvalue for scores, others in pairs]
+    in_training = np.random.default_rng(0).integers(0, 2, len(y)) == 0
+    rows, new_rows = np.flatnonzero(in_training), np.flatnonzero(~in_training)
+    small = clone(estimator)
+    small[-1].set_params(n_estimators=min(N_TREES_TO_COMPARE, small[-1].n_estimators))
+    model = CalibratedClassifier(
+        small, method="none", calibrate_on="oob", subforest="exchangeable", random_state=0
+    ).fit(_safe_indexing(X, rows), y[rows])
+    scores = model.calibration_scores_
+    new_scores = model.predict_proba(_safe_indexing(X, new_rows))
+    if scores.ndim == 1:
+        scores, new_scores = scores[:, None], new_scores[:, 1:]
+    p_values = [ks_2samp(a, b).pvalue for a, b in zip(scores.T, new_scores.T, strict=True)]
     return bool(min(p_values) * len(p_values) < MAX_P_VALUE_OF_SCORES)
 
 
-def _model_behind(step: FunctionTransformer) -> Any:
+def _model_in_function(step: FunctionTransformer) -> Any:
     """Return a fitted supervised model that a function calls, None where there is none.
 
-    It may be the owner of a method, an argument, or a variable of the scope of the definition.
+    It may be the owner of a method, an argument of a partial, or a variable of an outer scope.
     """
-    todo = [step.func, step.inverse_func, step.kw_args]
-    while todo:
-        value = todo.pop()
+    values = [step.func, step.inverse_func, *(step.kw_args or {}).values()]
+    while values:
+        value = values.pop()
         if isinstance(value, BaseEstimator):
             if is_supervised(value) and any(name.endswith("_") for name in vars(value)):
                 return value
-        elif isinstance(value, Mapping):
-            todo.extend(value.values())
         elif isinstance(value, partial):
-            todo += [value.func, *value.args, value.keywords]
+            values += [value.func, *value.args, *value.keywords.values()]
         elif isinstance(value, MethodType):
-            todo.append(value.__self__)
+            values.append(value.__self__)
         elif isinstance(value, FunctionType):
-            names = value.__code__.co_freevars
-            scope = dict(zip(names, value.__closure__ or (), strict=True))
-            todo += [cell.cell_contents for cell in scope.values()]
-            outer = [value.__globals__.get(name) for name in value.__code__.co_names]
-            todo += [variable for variable in outer if isinstance(variable, BaseEstimator)]
+            scope = getclosurevars(value)
+            values += scope.nonlocals.values()
+            values += [v for v in scope.globals.values() if isinstance(v, BaseEstimator)]
     return None

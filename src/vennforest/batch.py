@@ -7,19 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from vennforest._answers import Answers, first_refused
 from vennforest._files import one_line
-from vennforest._messages import needed
+from vennforest._messages import listed, nearest, needed
+from vennforest._shown import columns_of, names_of
 from vennforest._validation import InputError, check_count
 from vennforest.calibrators import Calibrator
 from vennforest.classifier.intervals import Known
 from vennforest.forest import is_ensemble
+from vennforest.tables.cells import as_floats, is_text, plain_type, row_name
+from vennforest.tables.columns import TableColumns, unknown_names
 from vennforest.tables.read import find_name
-from vennforest.tables.refusals import bad_score, row_of
+from vennforest.tables.scores import bad_score
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from vennforest.tables.files import TableFile
 else:
     pa = needed("pyarrow", "record batches")
 
@@ -30,19 +36,22 @@ ROWS_AT_ONCE = 1 << 16
 
 
 class BatchPredictor:
-    """A fitted model that takes Arrow record batches of features, or of scores.
+    """Predict Arrow record batches of features, or of scores, with a fitted model.
 
-    What comes out are record batches of as many rows in the same order, with the columns that
-    ``schema`` names: those copied, ``label`` (the most probable one), and for each class c
+    The output are record batches of as many rows in the same order, with the columns that
+    ``schema`` names: those carried along, ``label`` (the most probable one), and for each class c
     ``p(c)``, where the model has bounds ``lower(c)`` and ``upper(c)``, and where it has confidence
-    intervals their ends ``low95(c)`` and ``high95(c)``. They are what
-    ``predict_proba``, ``predict_multiprobability`` and ``predict_confidence`` return, however the
-    rows are cut into batches: to the last bit for calibrators and forests, and for other models as
-    far as their own scores do not depend on which rows come together, as those of matrix products
-    do in the last bits. Memory is bounded by ``rows_at_once`` rows.
+    intervals their ends ``low95(c)`` and ``high95(c)``. The numbers are those of
+    ``predict_proba``, ``predict_multiprobability`` and ``predict_confidence`` and do not depend on
+    how the rows are cut into batches (but in the last bits for models whose own scores do, such as
+    matrix products). Memory is bounded by ``rows_at_once`` rows.
 
-    Numbers go from Arrow to the model as one array. Pipelines and models of other packages that
-    were fitted to a data frame are given one, made of the rows at hand.
+    Every command, Dask and Spark predict by it. A command that predicts a file is::
+
+        table = TableFile(path)
+        predictor = BatchPredictor(model, table.schema, carried=["id"])
+        for batch in predictor.over(table):
+            writer.write_batch(batch)
 
     Parameters
     ----------
@@ -56,11 +65,16 @@ class BatchPredictor:
     carried : sequence of str
         Columns that the output begins with.
     answers : str or sequence of str, optional
-        What is written of each class, of ``"p"``, ``"bounds"`` and ``"confidence"``; None: all that
-        the model gives.
+        Which columns of each class are written, of ``"p"``, ``"bounds"`` and ``"confidence"``;
+        None: all that the model has.
     level : float, default=0.95
         Of the confidence intervals, in (0, 1); with .9 the columns are ``low90(c)`` and
         ``high90(c)``.
+    positive : str, optional
+        The only class whose columns are written. None: all classes.
+    of_label : bool, default=False
+        Whether ``probability``, ``lower``, ``upper``, ``low95`` and ``high95`` of the most probable
+        label come before the columns of the classes.
     rows_at_once : int
         Above zero; makes no difference to the output.
 
@@ -70,6 +84,10 @@ class BatchPredictor:
         Of the output.
     columns : list of str
         The columns that are read.
+    numbers : list of str
+        Those of them that are numbers: in a text file, other cells are refused.
+    missing : list of str
+        Cells that stand for missing values, besides NA, NaN, null and nothing.
 
     Raises
     ------
@@ -99,13 +117,18 @@ class BatchPredictor:
         carried: Sequence[str] = (),
         answers: str | Sequence[str] | None = None,
         level: float = 0.95,
+        positive: str | None = None,
+        of_label: bool = False,
         rows_at_once: int = ROWS_AT_ONCE,
     ) -> None:
         check_count(rows_at_once, "rows_at_once")
         self.model, self.carried, self.rows_at_once = model, list(carried), int(rows_at_once)
         self.columns = _columns_of(model, schema, columns, self.carried)
         for name in [*self.columns, *self.carried]:
-            find_column(name, schema.names)
+            find_name(schema.names, name, where=" in the table")
+        table = table_columns(model)
+        self.numbers = self.columns if table is None else table.numbers
+        self.missing = [] if table is None else list(table.missing or [])
         self._frame = _takes_frame(model)
         self._named = getattr(model, "feature_names_in_", None) is not None
         if not self._frame:
@@ -113,28 +136,32 @@ class BatchPredictor:
                 check_number(name, schema.field(name).type)
         self._types = {name: schema.field(name).type for name in [*self.columns, *self.carried]}
         self._answers = Answers(model, answers, level=level)
-        names = {field.name for field in self._answers.fields}
+        self._shown, self._of_label = self._classes_shown(positive), of_label
+        fields = self._fields(level)
         for name in self.carried:
-            if name in names or self.carried.count(name) > 1:
+            if name in fields or self.carried.count(name) > 1:
                 raise InputError(
                     f"carried must name columns apart from those of the output, got {name!r}: "
-                    "rename it"
+                    "rename it, or name the columns to copy"
                 )
-        self.schema = pa.schema(
-            [
-                *(pa.field(name, self._types[name]) for name in self.carried),
-                *self._answers.fields,
-            ]
-        )
+        carried_types = [(name, plain_type(self._types[name])) for name in self.carried]
+        numbers = [(name, pa.float64()) for name in fields[1:]]
+        self.schema = pa.schema([*carried_types, self._answers.fields[0], *numbers])
+
+    def over(self, table: TableFile) -> Iterator[pa.RecordBatch]:
+        """Yield the predictions for the rows of a table in a file."""
+        names = [*self.columns, *self.carried]
+        batches = table.batches(names, numbers=self.numbers, missing=self.missing)
+        return self(batches, str(table.path))
 
     def __call__(
         self, batches: Iterable[pa.RecordBatch], where: str = "the table"
     ) -> Iterator[pa.RecordBatch]:
         """Yield the predictions for one batch after another.
 
-        They have the columns that ``schema`` named, of these types or of others that can be cast to
-        them without loss; empty ones are fine. ``where`` is what an error message calls the rows,
-        such as ``"partition 3"``.
+        The batches have the columns that ``schema`` named, of these types or of others that can be
+        cast to them without loss; they may be empty. ``where`` is what error messages call the
+        rows, such as ``"partition 3"``.
 
         Raises
         ------
@@ -142,72 +169,113 @@ class BatchPredictor:
             If a column is missing or of another kind, a score is not finite, or the model refuses
             rows; with the number of the row, from 1, and ``where``.
         """
-        done = 0
+        n_rows = 0
         for batch in batches:
-            yield from self._parts(batch, where, done)
-            done += batch.num_rows
+            yield from self._parts(batch, where, n_rows)
+            n_rows += batch.num_rows
 
     def predict(self, batch: pa.RecordBatch, where: str = "the table") -> pa.RecordBatch:
-        """Return the predictions for one batch, whole."""
+        """Return the predictions for one batch."""
         table = pa.Table.from_batches(list(self._parts(batch, where, 0)), self.schema)
-        whole = table.combine_chunks().to_batches()
-        return whole[0] if whole else pa.RecordBatch.from_pylist([], self.schema)
+        batches = table.combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], self.schema)
 
-    def _parts(self, batch: pa.RecordBatch, where: str, done: int) -> Iterator[pa.RecordBatch]:
-        for name in self._types:
-            find_column(name, batch.schema.names, where)
-        for start in range(0, batch.num_rows, self.rows_at_once):
-            some = batch.slice(start, self.rows_at_once)
-            read = {name: self._column(some, name, where) for name in self._types}
-            answers = self._answers.arrays(
-                self._predict({name: read[name] for name in self.columns}, where, done + start)
+    def _classes_shown(self, positive: str | None) -> list[int]:
+        labels = [str(label) for label in self.model.classes_.tolist()]
+        if positive is None:
+            return list(range(len(labels)))
+        if positive not in labels:
+            raise InputError(
+                f"positive must be one of {listed(labels, 10)}, got {positive!r}"
+                f"{nearest(positive, labels)}"
             )
-            carried = [read[name] for name in self.carried]
-            yield pa.RecordBatch.from_arrays([*carried, *answers], schema=self.schema)
+        return [labels.index(positive)]
+
+    def _fields(self, level: float) -> list[str]:
+        """Return the names of the columns of the output that are not carried along."""
+        kinds = self._answers.kinds
+        names = [name for kind in kinds for name in names_of(kind, level)] if self._of_label else []
+        of_label = ["probability" if name == "p" else name for name in names]
+        labels = [self.model.classes_.tolist()[j] for j in self._shown]
+        of_classes = [name for label in labels for name in columns_of(label, kinds, level)]
+        return ["label", *of_label, *of_classes]
+
+    def _parts(self, batch: pa.RecordBatch, where: str, n_before: int) -> Iterator[pa.RecordBatch]:
+        for name in self._types:
+            find_name(batch.schema.names, name, where=f" in {where}")
+        for start in range(0, batch.num_rows, self.rows_at_once):
+            part = batch.slice(start, self.rows_at_once)
+            cells = {name: self._column(part, name, where) for name in self._types}
+            features = {name: cells[name] for name in self.columns}
+            prediction = self._predict(features, where, n_before + start)
+            carried = [cells[name] for name in self.carried]
+            arrays = [
+                array.cast(field.type) for array, field in zip(carried, self.schema, strict=False)
+            ]
+            yield pa.RecordBatch.from_arrays(
+                [*arrays, *self._output(prediction)], schema=self.schema
+            )
 
     def _column(self, batch: pa.RecordBatch, name: str, where: str) -> pa.Array:
-        column, wanted = batch.column(name), self._types[name]
-        if column.type == wanted:
+        column, expected = batch.column(name), self._types[name]
+        if column.type == expected or (is_text(expected) and name in self.numbers):
             return column
         try:
-            return column.cast(wanted)
+            return column.cast(expected)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(
-                f"column {name!r} must be of type {wanted}, got {column.type} in {where} "
+                f"column {name!r} must be of type {expected}, got {column.type} in {where} "
                 f"({one_line(error)})"
             ) from error
 
-    def _predict(self, read: dict[str, pa.Array], where: str, first: int) -> Known:
-        n = len(next(iter(read.values())))
+    def _output(self, prediction: Known) -> list[pa.Array]:
+        parts, p = self._answers.parts(prediction), prediction[0][1]
+        label = p.argmax(axis=1)
+        columns = [part[np.arange(len(p)), label] for part in parts if self._of_label]
+        columns += [part[:, j] for j in self._shown for part in parts]
+        return [self._answers.label(p), *map(pa.array, columns)]
+
+    def _predict(self, columns: dict[str, pa.Array], where: str, first_row: int) -> Known:
+        n = len(next(iter(columns.values())))
         if isinstance(self.model, Calibrator):
-            scores = matrix_of(read)
-            _check_finite(scores, read, where, first)
-            given = scores[:, 0] if len(read) == 1 else scores
+            scores = matrix_of(columns, where, first_row)
+            _check_finite(scores, columns, where, first_row)
+            scores = scores[:, 0] if len(columns) == 1 else scores
             try:
-                return self._answers.predict(given)
-            except ValueError as error:  # scores of another kind than it was fitted to
-                row = first + first_refused(self.model, given) + 1
+                return self._answers.predict(scores)
+            except ValueError as error:  # scores out of the range of the calibrator
+                row = first_row + first_refused(self.model, scores) + 1
                 raise InputError(
-                    f"{' and '.join(map(repr, read))} in row {row:,} of {where}: {one_line(error)}"
+                    f"{' and '.join(map(repr, columns))} in row {row:,} of {where}: "
+                    f"{one_line(error)}"
                 ) from error
         try:
-            return self._answers.predict(self._rows(read))
+            return self._answers.predict(self._rows(columns, where, first_row))
         except InputError as error:
             raise InputError(f"{one_line(error)} (in {where})") from error
-        except ValueError as error:  # what the model's own checks say of the rows
+        except ValueError as error:
             raise InputError(
-                f"the model refuses rows {first + 1:,} to {first + n:,} of {where}: "
+                f"the model refuses rows {first_row + 1:,} to {first_row + n:,} of {where}: "
                 f"{one_line(error)}"
             ) from error
 
-    def _rows(self, read: dict[str, pa.Array]) -> Any:
+    def _rows(self, columns: dict[str, pa.Array], where: str, first_row: int) -> Any:
         if self._frame:
-            return pa.Table.from_pydict(read).to_pandas(ignore_metadata=True)
-        matrix = matrix_of(read)
+            return pa.Table.from_pydict(columns).to_pandas(ignore_metadata=True)
+        matrix = matrix_of(columns, where, first_row)
         if not self._named:
             return matrix
-        # scikit-learn reads the names of an Arrow table, and compares them with those of training.
-        return pa.Table.from_arrays([pa.array(column) for column in matrix.T], names=list(read))
+        # scikit-learn compares the names of an Arrow table with those of training.
+        return pa.Table.from_arrays([pa.array(column) for column in matrix.T], names=list(columns))
+
+
+def table_columns(model: Any) -> TableColumns | None:
+    """Return the first step of a model's pipeline if it reads the columns of a table."""
+    fitted = getattr(model, "estimators_", None) or [getattr(model, "estimator_", None)]
+    first = fitted[0]
+    if isinstance(first, Pipeline) and isinstance(first[0], TableColumns):
+        return first[0]
+    return None
 
 
 def _columns_of(
@@ -215,32 +283,35 @@ def _columns_of(
 ) -> list[str]:
     """Return the columns that a model reads, as many as it takes."""
     names = getattr(model, "feature_names_in_", None)
-    given = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
+    chosen = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
     if isinstance(model, Calibrator):
         k = len(model.classes_)
-        if given is None:
+        if chosen is None:
             raise InputError(
                 f"columns must name the scores that a {type(model).__name__} takes, got None"
             )
-        if len(given) != k and (k > 2 or len(given) != 1):
-            raise InputError(f"columns must name a column for each of {k} classes, got {given}")
-        return given
+        if len(chosen) != k and (k > 2 or len(chosen) != 1):
+            raise InputError(f"columns must name a column for each of {k} classes, got {chosen}")
+        return chosen
+    table = table_columns(model)
+    names = names if table is None else table.feature_names_in_
     if names is not None:
-        known = [str(name) for name in names]
-        if given is not None and given != known:
+        trained = [str(name) for name in names]
+        if chosen is not None and chosen != trained:
             raise InputError(
-                f"columns must be those of training in their order, {known}, got {given}: leave "
+                f"columns must be those of training in their order, {trained}, got {chosen}: leave "
                 "them out"
             )
-        return known
-    if given is None:
-        given = [name for name in schema.names if name not in carried]
-    n = getattr(model, "n_features_in_", len(given))
-    if len(given) != n:
+        unknown_names(schema.names, trained)
+        return trained
+    if chosen is None:
+        chosen = [name for name in schema.names if name not in carried]
+    n = getattr(model, "n_features_in_", len(chosen))
+    if len(chosen) != n:
         raise InputError(
-            f"columns must name the {n} features of training, which had no names, got {len(given)}"
+            f"columns must name the {n} features of training, which had no names, got {len(chosen)}"
         )
-    return given
+    return chosen
 
 
 def _takes_frame(model: Any) -> bool:
@@ -251,38 +322,28 @@ def _takes_frame(model: Any) -> bool:
     return not is_ensemble(fitted[0])
 
 
-def find_column(name: str, names: Sequence[str], where: str = "the table") -> None:
-    """Refuse a name that is none of a table's columns, with the closest ones."""
-    find_name(list(names), name, where=f" in {where}")
-
-
 def check_number(name: str, kind: pa.DataType, where: str = "the table") -> None:
-    """Refuse a type that is none of numbers or booleans."""
+    """Refuse a type that is none of numbers, booleans or text (which may be numbers)."""
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-    if not (number or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
+    number = number or pa.types.is_decimal(kind) or pa.types.is_null(kind)
+    if not number and not is_text(plain_type(kind)):
         raise InputError(f"column {name!r} must contain numbers, got {kind} in {where}")
 
 
-def matrix_of(read: dict[str, pa.Array]) -> NDArray[Any]:
+def matrix_of(
+    columns: dict[str, pa.Array], where: str = "the table", first_row: int = 0
+) -> NDArray[Any]:
     """Return columns of numbers as one array (n, d), missing ones as NaN, in their common type."""
-    columns = [_numbers(column) for column in read.values()]
-    matrix: NDArray[Any] = np.column_stack(columns)
+    arrays = [as_floats(column, name, where, first_row) for name, column in columns.items()]
+    matrix: NDArray[Any] = np.column_stack(arrays)
     return matrix
 
 
-def _numbers(column: pa.Array) -> NDArray[Any]:
-    kind = column.type
-    if pa.types.is_decimal(kind) or pa.types.is_null(kind):
-        column = column.cast(pa.float64())
-    elif pa.types.is_boolean(kind):
-        column = column.cast(pa.uint8())
-    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    return values
-
-
-def _check_finite(scores: NDArray[Any], read: dict[str, pa.Array], where: str, first: int) -> None:
+def _check_finite(
+    scores: NDArray[Any], columns: dict[str, pa.Array], where: str, first_row: int
+) -> None:
     finite = np.isfinite(scores)
     if not finite.all():
         row, column = (int(i) for i in np.argwhere(~finite)[0])
-        name = list(read)[column]
-        raise bad_score(name, read[name][row].as_py(), row_of(first + row, where))
+        name = list(columns)[column]
+        raise bad_score(name, columns[name][row].as_py(), row_name(first_row + row, where))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import sys
 import tempfile
 import traceback
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 
 import typer
 
@@ -38,80 +34,56 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_app(commands: typer.Typer, arguments: list[str]) -> int:
     """Run a command of an application and return its exit code; errors are one sentence."""
     run = Run()
-    _spare_the_home()
+    # skrub makes a folder for data sets when it is imported, by default in the user's home.
+    os.environ.setdefault("SKB_DATA_DIRECTORY", tempfile.gettempdir())
     with warnings.catch_warnings():
-        warnings.showwarning = _warned  # type: ignore[assignment]
+        warnings.showwarning = _print_warning  # type: ignore[assignment]
         try:
-            code = commands(args=arguments, standalone_mode=False, obj=run)
+            code = int(commands(args=arguments, standalone_mode=False, obj=run) or 0)
             sys.stdout.flush()
         except (KeyboardInterrupt, typer.Abort):
             code = STOPPED
-        except Stopped as kept:
-            say(str(kept))
+        except Stopped as stopped:
+            say(str(stopped))
             return STOPPED
-        except BrokenPipeError:
-            sys.stderr.close()  # whoever read our output has gone
+        except BrokenPipeError:  # the reader of our output has gone
+            sys.stderr.close()
             return OUR_ERROR
         except Exception as error:
-            message = _sentence(error)
-            if message is None:
-                return _failed(_unexpected(error, run), OUR_ERROR, run)
-            return _failed(message, USERS_ERROR, run)
-    if code == STOPPED:  # what typer makes of an interrupt
+            if run.debug:
+                say(traceback.format_exc().rstrip())
+            sentence = _users_error(error)
+            code = OUR_ERROR if sentence is None else USERS_ERROR
+            say(f"Error: {' '.join((sentence or _our_error(error, run)).split())}")
+            return code
+    if code == STOPPED:  # typer returns it for an interrupt
         say("Stopped: nothing was written.")
-    return int(code or 0)
+    return code
 
 
-def _spare_the_home() -> None:
-    """Have what is imported later make its folders elsewhere, for this process only.
-
-    skrub makes one for data sets, of which commands fetch none. matplotlib keeps a list of fonts
-    and works without one, so its folders are used where they are, and else not made.
-    """
-    os.environ.setdefault("SKB_DATA_DIRECTORY", tempfile.gettempdir())
-    if "matplotlib" in sys.modules or "MPLCONFIGDIR" in os.environ:
-        return
-    with suppress(RuntimeError):  # there may be no home
-        home = Path.home()
-        settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-        if (settings / "matplotlib").is_dir() or (home / ".matplotlib").is_dir():
-            return
-    folder = tempfile.mkdtemp(prefix="vennforest-")
-    os.environ["MPLCONFIGDIR"] = folder
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-
-
-def _warned(message: Warning | str, *_: object) -> None:
+def _print_warning(message: Warning | str, *_: object) -> None:
     say(f"Warning: {' '.join(str(message).split())}")
 
 
-def _sentence(error: Exception) -> str | None:
-    """Return what to tell the user; None: it is no error of theirs, nor of their machine."""
+def _users_error(error: Exception) -> str | None:
+    """Return the message for an error of the user or their machine, None for a defect."""
     if isinstance(error, InputError | ImportError | OutputError):
         return str(error)
-    if hasattr(error, "format_message"):  # an argument that is none
+    if hasattr(error, "format_message"):  # of typer, about the arguments
         return str(error.format_message())
     if isinstance(error, MemoryError):
         reason = one_line(error) or "take fewer rows, columns or trees"
         return f"there is not enough memory: {reason}"
-    if type(error).__name__ == "TerminatedWorkerError":
+    if type(error).__name__ == "TerminatedWorkerError":  # of joblib
         return "a worker process was killed, as happens without enough memory: take fewer --jobs"
     if isinstance(error, OSError):
         return f"{error.filename}: {one_line(error)}" if error.filename else one_line(error)
     return None
 
 
-def _failed(message: str, code: int, run: Run) -> int:
-    if run.debug:
-        say(traceback.format_exc().rstrip())
-    say(f"Error: {' '.join(message.split())}")
-    return code
-
-
-def _unexpected(error: Exception, run: Run) -> str:
+def _our_error(error: Exception, run: Run) -> str:
     hint = "" if run.debug else " (with --debug it shows where)"
-    what = " ".join(str(error).split())[:300]
     return (
-        f"vennforest failed in a way it should not, with {type(error).__name__}: {what}; "
-        f"please report this to its developers{hint}"
+        f"vennforest failed in a way it should not, with {type(error).__name__}: "
+        f"{one_line(error)}; please report this to its developers{hint}"
     )

@@ -1,328 +1,56 @@
-"""How many examples of each class there are at each score: the form in which parts add up."""
+"""Weights of the classes at each distinct score: the one form of labelled scores that adds up."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
     check_count,
-    check_option,
     check_scores,
     check_weights,
     columns,
     encode_labels,
 )
 
-__all__ = ["ScoreCounts", "ScoreGrid", "ScoreTable"]
+__all__ = ["ScoreCounts"]
 
-On = Literal["score", "logit"]
-"""What is cut into cells."""
+MAX_WEIGHT_RATIO = 1e9
+"""Largest weight divided by the smallest one above zero: sums keep 7 digits of the smallest."""
 
-REACH = 20.0
-"""Log-odds beyond which scores share the outermost cells; up to here every cell has its floats."""
+MAX_SCORES = 1 << 20
+"""Distinct scores from which on `ScoreCounts.from_batches` coarsens."""
 
-MOST_CELLS = 1 << 24
-"""Of so many cells each one's middle still lies in it after rounding, also on log-odds."""
-
-
-@stored("score-grid")
-@attrs.frozen
-class ScoreGrid:
-    """A fixed grid: every score becomes the middle of its cell.
-
-    The grid is chosen before the data are seen, so the rounded score is a score function like any
-    other, and what is proved of scores is proved of it. A calibrator fitted to counts on a grid
-    puts new scores on the same grid.
-
-    Parameters
-    ----------
-    cells : int, default=1,048,576
-        How many, from 1 to 2**24.
-    on : {"score", "logit"}, default="score"
-        ``"score"``: cells of equal width from ``low`` to ``high``; the cell of s is
-        ``floor((s - low) / (high - low) * cells)``, that of ``high`` the last one. ``"logit"``:
-        of scores in [0, 1], cells of equal width of ``ln s - ln(1 - s)`` from -20 to 20; beyond
-        these two count the outermost cells. Rare events need this one.
-    low, high : float, default=0.0 and 1.0
-        The range of the scores; 0 and 1 with ``on="logit"``.
-
-    Notes
-    -----
-    From 0 to 1 with a power of two of cells every step of the formula is exact, so all
-    systems agree on every cell. Logarithms of two systems may differ in the last bit: there a
-    score within 1e-15 of the edge of a cell of log-odds may fall in its neighbour.
-
-    Examples
-    --------
-    >>> ScoreGrid(cells=4)([0.0, 0.3, 1.0])
-    array([0.125, 0.375, 0.875])
-    """
-
-    cells: int = 1 << 20
-    on: On = "score"
-    low: float = 0.0
-    high: float = 1.0
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse anything but a grid."""
-        check_count(self.cells, "cells")
-        if self.cells > MOST_CELLS:
-            raise InputError(f"cells must be at most {MOST_CELLS}, got {self.cells}")
-        check_option(self.on, On, "on")
-        for name in ("low", "high"):
-            value: Any = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-                raise InputError(f"{name} must be a finite number, got {value!r}")
-            object.__setattr__(self, name, float(value))
-        object.__setattr__(self, "cells", int(self.cells))
-        with np.errstate(over="ignore"):
-            width = np.float64(self.high) - np.float64(self.low)
-        if not 0 < width < np.inf:
-            raise InputError(
-                f"high must lie above low={self.low}, by less than 1.8e308, got {self.high}"
-            )
-        # Narrower, and floats between low and high are fewer than cells.
-        largest = np.float64(max(abs(self.low), abs(self.high)))
-        if width / self.cells < 4 * np.spacing(largest):
-            raise InputError(
-                f"cells must be fewer than floats between {self.low} and {self.high}, "
-                f"got {self.cells}"
-            )
-        if self.on == "logit" and (self.low, self.high) != (0.0, 1.0):
-            raise InputError(
-                f'low and high must be 0 and 1 with on="logit", got {self.low} and {self.high}'
-            )
-
-    def cell_of(self, scores: ArrayLike) -> NDArray[np.int64]:
-        """Return the number of each score's cell, from 0, in the shape of the scores.
-
-        Raises
-        ------
-        ValueError
-            If a score is NaN or outside the range of the grid; the message names the row.
-        """
-        s = check_scores(scores)
-        outside = (s < self.low) | (s > self.high)
-        if outside.any():
-            at = tuple(int(i) for i in np.argwhere(outside)[0])
-            way_out = "" if self.on == "logit" else ": give ScoreGrid another low or high"
-            raise ValueError(
-                f"scores must be in [{self.low:g}, {self.high:g}], the range of the grid, "
-                f"got {s[at]} at position {at[0]}{way_out}"
-            )
-        if self.on == "score":
-            place = (s - self.low) / (self.high - self.low) * self.cells
-        else:
-            with np.errstate(divide="ignore"):
-                z = np.clip(np.log(s) - np.log(1 - s), -REACH, REACH)
-            place = (z + REACH) / (2 * REACH) * self.cells
-        cells: NDArray[np.int64] = np.minimum(place.astype(np.int64), self.cells - 1)
-        return cells
-
-    def score_of(self, cells: ArrayLike) -> FloatArray:
-        """Return the score that stands for each cell, numbered as by ``cell_of``: its middle."""
-        number = np.asarray(cells)
-        if number.dtype.kind not in "iu" and number.size:
-            raise ValueError(f"cells must contain integers, got {number.dtype}")
-        wrong = (number < 0) | (number >= self.cells)
-        if wrong.any():
-            raise ValueError(f"cells must be in [0, {self.cells - 1}], got {number[wrong].flat[0]}")
-        share = (number.astype(np.float64) + 0.5) / self.cells
-        if self.on == "logit":
-            middle: FloatArray = expit(share * (2 * REACH) - REACH)
-        else:
-            middle = self.low + share * (self.high - self.low)
-        return middle
-
-    def __call__(self, scores: ArrayLike) -> FloatArray:
-        """Return scores (n,) or (n, k), each replaced by the middle of its cell."""
-        return self.score_of(self.cell_of(scores))
-
-    def to_sql(self, score: str) -> str:
-        """Return the expression of a cell's number in SQL (DuckDB, Spark, PostgreSQL).
-
-        ``score`` is a column or an expression, quoted as the system wants it, of values in the
-        range of the grid, which is not checked.
-        """
-        cells, reach = sql_number(self.cells), sql_number(REACH)
-        if self.on == "score":
-            width = sql_number(self.high - self.low)
-            place = f"({score} - {sql_number(self.low)}) / {width} * {cells}"
-        else:
-            z = (
-                f"CASE WHEN {score} <= 0 THEN -{reach} WHEN {score} >= 1 THEN {reach} "
-                f"ELSE GREATEST(LEAST(LN({score}) - LN(1 - {score}), {reach}), -{reach}) END"
-            )
-            place = f"(({z}) + {reach}) / {sql_number(2 * REACH)} * {cells}"
-        return f"CAST(LEAST(FLOOR({place}), {sql_number(self.cells - 1)}) AS BIGINT)"
-
-
-def sql_number(value: float) -> str:
-    """Return a finite number as SQL reads it, as a double and to the last bit."""
-    text = repr(float(value))
-    return text if "e" in text else f"{text}e0"
-
-
-CountArray = NDArray[np.int64] | FloatArray
-"""How many, as integers, or sums of weights."""
-
-MOST = (1 << 63) - 1
-"""The largest sum of counts: that of a 64-bit integer."""
-
-
-class ScoreTable(NamedTuple):
-    """Distinct scores, ascending, and how many examples of each class have them.
-
-    ``scores`` has shape (m,) and ``counts`` (m, 2): all other classes, then the class whose score
-    it is. Or, of score vectors: shapes (m, k), in lexicographic order, and (m, k).
-    """
-
-    scores: FloatArray
-    counts: CountArray
-
-
-def whole(
-    weight: ArrayLike | None, n: int, name: str = "sample_weight", zeros: bool = False
-) -> Any:
-    """Return weights as int64 if they are integers, else as float64; None where there are none."""
-    if weight is None:
-        return None
-    given = np.asarray(weight)
-    if given.dtype.kind not in "biu":
-        floats = np.asarray(given, np.float64)
-        if not zeros or floats.any() or floats.shape != (n,):
-            checked = check_weights(floats, n, name)
-            return np.ones(n) if checked is None else checked
-        return floats
-    if given.ndim == 0 and not zeros:
-        given = np.full(n, given)
-    if given.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), got {given.shape}")
-    wrong = (given < 0) | (given > MOST)
-    if wrong.any():
-        rule = "not be negative" if (given < 0).any() else "be at most 2**63 - 1"
-        raise ValueError(f"{name} must {rule}, got {given[wrong][0]}")
-    whole = given.astype(np.int64)
-    if (total := column_sums(whole[:, None])[0]) > MOST:
-        raise ValueError(f"{name} must sum to at most 2**63 - 1, got {total}: use floats")
-    return whole
-
-
-def column_sums(counts: NDArray[Any]) -> list[int] | list[float]:
-    """Return the exact sums of columns of integers, or the sums of floats."""
-    if counts.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            return [float(one) for one in counts.sum(axis=0)]
-    low = 32  # halves of so many bits add up without overflow
-    high = (counts >> low).sum(axis=0, dtype=np.int64).tolist()
-    rest = (counts & ((1 << low) - 1)).sum(axis=0, dtype=np.int64).tolist()
-    return [(int(a) << low) + int(b) for a, b in zip(high, rest, strict=True)]
-
-
-def check_sum(total: float) -> None:
-    """Refuse a sum of counts that no 64-bit integer contains, or that is infinite."""
-    if isinstance(total, int) and total > MOST:
-        raise ValueError(
-            f"counts must sum to at most 2**63 - 1, got {total}: compute with weights (floats)"
-        )
-    if not total < math.inf:
-        raise ValueError("counts must have a finite sum, got inf")
-
-
-def tabulate(x: FloatArray, codes: IntArray, k: int, weight: CountArray | None) -> ScoreTable:
-    """Add up examples by score, or score vector, and class."""
-    distinct, row = _distinct(x + 0.0)  # one zero
-    cell = row * k + codes
-    size = len(distinct) * k
-    counts: CountArray
-    if weight is None:
-        counts = np.bincount(cell, minlength=size).astype(np.int64)
-    elif weight.dtype.kind == "f":
-        counts = np.bincount(cell, weight, size).astype(np.float64)
-    else:  # bincount would add integers as floats
-        counts = np.zeros(size, np.int64)
-        np.add.at(counts, cell, weight)
-    return ScoreTable(distinct, counts.reshape(-1, k))
-
-
-def _distinct(x: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return the distinct scores, or score vectors, and which each one is."""
-    distinct, row = np.unique(x, axis=0 if x.ndim == 2 else None, return_inverse=True)
-    return distinct, row.reshape(-1)
-
-
-def merge(one: ScoreTable, two: ScoreTable) -> ScoreTable:
-    """Return the counts of both tables at every score of either."""
-    scores, row = _distinct(np.concatenate([one.scores, two.scores]))
-    counts = np.zeros((len(scores), one.counts.shape[1]), np.result_type(one.counts, two.counts))
-    counts[row[: len(one.scores)]] += one.counts
-    counts[row[len(one.scores) :]] += two.counts
-    return ScoreTable(scores, counts)
-
-
-def compress(table: ScoreTable, size: int) -> tuple[ScoreTable, int | float]:
-    """Return the table at no more than ``size`` scores, and the largest weight that moved."""
-    x, counts = table
-    if len(x) <= size:
-        return table, 0
-    weight = counts.sum(axis=1)
-    ends = np.cumsum(weight)
-    before, total = ends - weight, ends[-1]
-    if counts.dtype.kind == "f":
-        group = np.minimum((before / total * size).astype(np.int64), size - 1)
-    elif int(total) <= MOST // size:
-        group = before * size // total
-    else:  # the product would overflow; the step is at least total / size
-        group = np.minimum(before // -(-int(total) // size), size - 1)
-    start = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
-    last = np.append(start[1:], len(x)) - 1
-    moved = (before[last] - before[start]).max()
-    return ScoreTable(x[last], np.add.reduceat(counts, start, axis=0)), moved.item()
+MIN_ROWS_TO_MERGE = 1 << 16
+"""Rows that batches must have together before their counts are added up."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreCounts:
-    """How many examples of each class have each score: what fits of parts of the data add up to.
+    """Labelled scores as the weight of each class at each distinct score.
 
-    `from_scores`, `from_counts` and `one_vs_rest` make them, ``+`` adds them, and ``fit_counts``
-    of every calibrator takes them in place of scores and labels.
+    `from_scores` and `from_batches` make them, ``+`` and ``sum`` add the counts of parts of a data
+    set, and ``fit_counts`` of every calibrator takes them in the place of scores and labels.
 
     Parameters
     ----------
     classes : ndarray of shape (k,)
         The labels, sorted.
-    tables : tuple of ScoreTable
-        Two classes: one table, of the second class's score. More: one a class against the rest,
-        or, where score vectors are kept, a single one.
-    grid : ScoreGrid, optional
-        The grid on which scores were put before they were counted.
-    displaced : int or float, default=0
-        Of what weight, at most, `compress` has moved examples past any one score.
-
-    Notes
-    -----
-    *Exactness.* Numbers of examples are 64-bit integers: sums are exact, in whatever order parts
-    are added, and a sum beyond 2**63 - 1 is refused. Sums of weights (a ``sample_weight`` of
-    floats) are floats: the order of two parts makes no difference, that of more than two makes
-    one of rounding, at most 1.2e-16 of the sum for each part.
-
-    *More than two classes.* Venn–Abers, Platt, isotonic, beta, quadratic and spline calibration
-    need counts of each class against the rest; the others the distinct score vectors
-    (``vectors=True``), of which there may be as many as there are examples.
+    scores : ndarray of shape (m,) or (m, k)
+        Two classes: distinct scores of the second class, increasing. More: score vectors, one
+        column a class.
+    weights : ndarray of shape (m, k)
+        Sum of the weights of each class's examples at each score; without weights their number.
+    error : float, default=0.0
+        Share of the examples that `coarsen` moved past any one score, at most; in [0, 1].
 
     Examples
     --------
@@ -330,55 +58,17 @@ class ScoreCounts:
     >>> tuesday = ScoreCounts.from_scores([0.4, 0.8], ["yes", "yes"], classes=["no", "yes"])
     >>> both = monday + tuesday
     >>> len(both), both.total
-    (3, 5)
-    >>> both.tables[0].counts
-    array([[1, 0],
-           [1, 2],
-           [0, 1]])
+    (3, 5.0)
+    >>> both.weights
+    array([[1., 0.],
+           [1., 2.],
+           [0., 1.]])
     """
 
     classes: NDArray[Any]
-    tables: tuple[ScoreTable, ...]
-    grid: ScoreGrid | None = None
-    displaced: float = 0
-
-    def __post_init__(self) -> None:
-        """Refuse tables that do not fit together."""
-        k = len(self.classes)
-        if self.classes.ndim != 1 or k < 2 or not (self.classes[1:] > self.classes[:-1]).all():
-            raise ValueError(
-                f"classes must be two labels or more in sorted order, got {self.classes.tolist()}"
-            )
-        if len(self.tables) != (1 if k == 2 or self.vectors else k):
-            raise ValueError(f"tables must be one a class of {k}, got {len(self.tables)}")
-        sums = []
-        for x, counts in self.tables:
-            width = k if x.ndim == 2 else 2
-            if counts.shape != (len(x), width) or x.shape not in ((len(x),), (len(x), k)):
-                raise ValueError(
-                    f"counts must have shape {(len(x), width)}, got {counts.shape} for scores of "
-                    f"shape {x.shape}"
-                )
-            if not np.isfinite(x).all():
-                raise ValueError("scores must be finite, got NaN or inf")
-            if x.ndim == 1 and not (x[1:] > x[:-1]).all():
-                raise ValueError("scores must increase")
-            if counts.dtype not in (np.int64, np.float64):
-                raise ValueError(f"counts must be of int64 or float64, got {counts.dtype}")
-            if not (counts >= 0).all() or (counts == 0).all(axis=1).any():
-                raise ValueError("counts must not be negative, and above zero at every score")
-            sums.append(column_sums(counts))
-        total = sum(sums[0])
-        check_sum(total)
-        of_classes = sums[0] if len(sums) == 1 else [positive for _, positive in sums]
-        of_tables = [sum(of_table) for of_table in sums]
-        slack = 0 if isinstance(total, int) else 1e-9 * total
-        if any(abs(one - total) > slack for one in [*of_tables, sum(of_classes)]):
-            raise ValueError(
-                "tables must be of the same examples, each of one class, "
-                f"got sums {of_tables} and classes of {list(of_classes)}"
-            )
-        object.__setattr__(self, "_class_totals", of_classes)
+    scores: FloatArray
+    weights: FloatArray
+    error: float = 0.0
 
     @classmethod
     def from_scores(
@@ -388,8 +78,6 @@ class ScoreCounts:
         *,
         sample_weight: ArrayLike | None = None,
         classes: ArrayLike | None = None,
-        grid: ScoreGrid | None = None,
-        vectors: bool = False,
     ) -> ScoreCounts:
         """Count examples.
 
@@ -397,145 +85,113 @@ class ScoreCounts:
         ----------
         scores : array-like of shape (n,) or (n, k)
             Of the second class (two classes; from two columns the second is taken), or one column
-            a class in sorted order of the labels. There may be none, if classes are named.
+            a class in sorted order of the labels. There may be no rows if classes are named.
         y : array-like of shape (n,)
             Their labels, of any dtype.
         sample_weight : array-like of shape (n,), optional
-            Non-negative. Integers count so many examples; floats make the counts sums of
-            weights.
+            Non-negative; of the positive ones the largest is at most 1e9 times the smallest. A
+            weight of 2 is the example twice, of 0 its absence.
         classes : array-like of shape (k,), optional
-            Every class. All parts of one data set must know the same classes.
-        grid : ScoreGrid, optional
-            Scores are put on it first.
-        vectors : bool, default=False
-            Of more than two classes, keep the distinct score vectors. Not on a grid.
+            Every class. All parts of one data set must name the same classes.
+
+        Raises
+        ------
+        ValueError
+            If scores are NaN or infinite, shapes do not fit, a weight is refused, or there are
+            fewer than two classes.
         """
         x = check_scores(scores)
-        check_consistent_length(x, y)
-        if not len(x) and classes is None:
-            raise ValueError("classes must be named where there is no example, got None")
-        codes, labels = encode_labels(y if len(x) else np.asarray(classes)[:0], classes)
-        if len(labels) < 2:
-            raise ValueError(
-                "y must contain at least two classes (or name them with classes=), "
-                f"got one class: {labels.tolist()[0]!r}"
-            )
+        codes, labels, weight = read_examples(x, y, sample_weight, classes)
         k = len(labels)
         x = columns(x, k) if x.size else np.empty((0,) if k == 2 else (0, k))
-        if vectors and grid is not None:
-            raise ValueError("grid must be None with vectors=True: it is one of single scores")
-        if grid is not None:
-            x = grid(x)
-        weight = whole(sample_weight, len(x))
-        if weight is not None and (weight == 0).any():
-            kept = weight > 0
-            x, codes, weight = x[kept], codes[kept], weight[kept]
-        if k == 2 or vectors:
-            tables = [tabulate(x, codes, k, weight)]
-        else:
-            tables = [tabulate(x[:, j], (codes == j).astype(np.intp), 2, weight) for j in range(k)]
-        return cls(labels, tuple(tables), grid)
+        if weight is not None:
+            positive = weight > 0
+            x, codes, weight = x[positive], codes[positive], weight[positive]
+        return cls(labels, *tabulate(x, codes, weight, k))
 
     @classmethod
-    def from_counts(
+    def from_batches(
         cls,
-        scores: ArrayLike,
-        negatives: ArrayLike,
-        positives: ArrayLike,
+        batches: Iterable[Any],
         *,
-        classes: ArrayLike = (0, 1),
-        grid: ScoreGrid | None = None,
+        score: str | Sequence[str],
+        target: str,
+        weight: str | None = None,
+        classes: Sequence[Any] | None = None,
+        max_scores: int = MAX_SCORES,
     ) -> ScoreCounts:
-        """Take counts of two classes at scores, such as a GROUP BY gives them.
+        """Count the rows of Arrow record batches, in bounded memory.
 
         Parameters
         ----------
-        scores : array-like of shape (m,)
-            Scores of the second class, in any order; counts at equal ones are added.
-        negatives, positives : array-like of shape (m,)
-            How many examples of the first and of the second class have that score: integers, or
-            floats for sums of weights; not below zero.
-        classes : array-like of shape (2,), default=(0, 1)
-            The two labels, the negative one first; like everywhere they are sorted.
-        grid : ScoreGrid, optional
-            As of `from_scores`.
-        """
-        x = check_scores(scores)
-        if x.ndim != 1:
-            raise ValueError(f"scores must have shape (m,), got {x.shape}")
-        labels = np.asarray(classes)
-        if labels.shape != (2,) or not labels[0] < labels[1]:
-            raise ValueError(f"classes must be two labels in sorted order, got {labels.tolist()}")
-        if grid is not None:
-            x = grid(x)
-        both = [
-            whole(one, len(x), name, zeros=True)
-            for one, name in ((negatives, "negatives"), (positives, "positives"))
-        ]
-        weight = np.concatenate(both)  # floats, if either are
-        there = weight > 0
-        codes = np.repeat(np.arange(2), len(x))[there]
-        return cls(labels, (tabulate(np.tile(x, 2)[there], codes, 2, weight[there]),), grid)
+        batches : iterable of pyarrow.RecordBatch or pyarrow.Table
+            Read once, one after the other.
+        score : str or sequence of str
+            The column of the second class's scores; with more than two classes their columns, in
+            sorted order of the labels.
+        target : str
+            The column of labels.
+        weight : str, optional
+            The column of weights, as ``sample_weight`` of `from_scores`.
+        classes : sequence, optional
+            Every class, when some may be missing from the rows.
+        max_scores : int, default=1,048,576
+            Distinct scores from which on they are coarsened (see `coarsen`) to half as many;
+            ``error`` says what that did.
 
-    @classmethod
-    def one_vs_rest(cls, parts: Sequence[ScoreCounts], classes: ArrayLike) -> ScoreCounts:
-        """Put together counts of each of more than two classes against the rest.
-
-        There is one a class, in the order of the sorted labels: each of two classes, the rest
-        first, of that class's score.
+        Raises
+        ------
+        ValueError
+            If a score or weight is missing or not finite, a label is missing or not one of the
+            classes, or there are fewer than two classes or another number of columns. The message
+            has the number of the row, from 0.
         """
-        wrong = [one for one in parts if len(one.classes) != 2 or one.grid != parts[0].grid]
-        if wrong or len(parts) < 3:
-            raise ValueError("parts must be three or more counts of two classes on one grid")
-        tables = tuple(one.tables[0] for one in parts)
-        displaced = max(one.displaced for one in parts)
-        return cls(np.asarray(classes), tables, parts[0].grid, displaced)
+        check_count(max_scores, "max_scores", 2)
+        names = [score] if isinstance(score, str) else list(score)
+        codes_of: dict[Any, int] = {} if classes is None else {c: j for j, c in enumerate(classes)}
+        counts, waiting = _empty(len(names)), list[ScoreCounts]()
+        n_rows, smallest, largest = 0, np.inf, 0.0
+        for batch in batches:
+            x = np.column_stack([_floats(batch, name, n_rows) for name in names])
+            codes = _codes(batch, target, n_rows, codes_of, classes is not None)
+            w = None if weight is None else _floats(batch, weight, n_rows)
+            n_rows += len(x)
+            if w is not None:
+                if (w < 0).any():
+                    raise InputError(f"{weight!r} must not be negative, got {w[w < 0][0]}")
+                positive = w > 0
+                x, codes, w = x[positive], codes[positive], w[positive]
+                smallest, largest = w.min(initial=smallest), w.max(initial=largest)
+                _check_ratio(float(smallest), float(largest), repr(weight))
+            x = x[:, 0] if len(names) == 1 else x
+            waiting.append(cls(np.empty(0), *tabulate(x, codes, w, len(codes_of))))
+            if sum(map(len, waiting)) > max(len(counts), MIN_ROWS_TO_MERGE):
+                counts, waiting = _sum([counts, *waiting], max_scores), []
+        counts = _sum([counts, *waiting], max_scores)
+        labels, order = np.unique(np.asarray(list(codes_of)), return_index=True)
+        wanted = 2 if len(names) == 1 else len(names)
+        if len(labels) != wanted:
+            raise InputError(
+                f"{target!r} must have {wanted} classes for {len(names)} column(s) of scores, got "
+                f"{len(labels)}: {labels.tolist()[:10]} (classes= names those without a row)"
+            )
+        weights = _padded(counts.weights, len(labels))[:, order]
+        return cls(labels, counts.scores, weights, counts.error)
 
     @property
-    def vectors(self) -> bool:
-        """Whether distinct score vectors are kept."""
-        return self.tables[0].scores.ndim == 2
-
-    @property
-    def class_totals(self) -> list[int] | list[float]:
-        """How many examples, or what weight, each class has: k numbers."""
-        totals: list[int] | list[float] = self.__dict__["_class_totals"]
+    def class_totals(self) -> FloatArray:
+        """Weight of each class, (k,); without weights the number of its examples."""
+        totals: FloatArray = self.weights.sum(axis=0)
         return totals
 
     @property
-    def total(self) -> int | float:
-        """How many examples, or what weight, there is in all."""
-        return sum(self.class_totals)
-
-    @property
-    def error(self) -> float:
-        """What share of the examples `compress` has moved past any one score, at most; in [0, 1].
-
-        0 where nothing was compressed.
-        """
-        return min(self.displaced / self.total, 1.0) if self.displaced else 0.0
+    def total(self) -> float:
+        """Weight of all examples; without weights their number."""
+        return float(self.weights.sum())
 
     def __len__(self) -> int:
-        """Return how many distinct scores are held, in all tables together."""
-        return sum(len(table.scores) for table in self.tables)
-
-    def __eq__(self, other: object) -> bool:
-        """Tell whether two counts are the same to the last bit."""
-        if not isinstance(other, ScoreCounts):
-            return NotImplemented
-        return (
-            np.array_equal(self.classes, other.classes)
-            and (self.grid, self.displaced) == (other.grid, other.displaced)
-            and len(self.tables) == len(other.tables)
-            and all(
-                one.counts.dtype == two.counts.dtype
-                and np.array_equal(one.scores, two.scores)
-                and np.array_equal(one.counts, two.counts)
-                for one, two in zip(self.tables, other.tables, strict=True)
-            )
-        )
-
-    __hash__ = None  # type: ignore[assignment]
+        """Return the number of distinct scores."""
+        return len(self.scores)
 
     def __add__(self, other: ScoreCounts) -> ScoreCounts:
         """Return the counts of both parts together.
@@ -543,8 +199,7 @@ class ScoreCounts:
         Raises
         ------
         ValueError
-            If they are of other classes, on another grid, one with and one without score vectors,
-            or sum to more than 2**63 - 1.
+            If they are of other classes.
         """
         if not isinstance(other, ScoreCounts):
             return NotImplemented
@@ -554,16 +209,7 @@ class ScoreCounts:
                 f"{self.classes.tolist()} and {other.classes.tolist()}: name all of them with "
                 "classes= in every part"
             )
-        if self.grid != other.grid:
-            raise ValueError(
-                f"counts must be on the same grid to be added, got {self.grid} and {other.grid}"
-            )
-        if self.vectors != other.vectors:
-            raise ValueError("counts must all keep score vectors to be added, or none of them")
-        check_sum(self.total + other.total)
-        tables = tuple(merge(a, b) for a, b in zip(self.tables, other.tables, strict=True))
-        displaced = self.displaced + other.displaced
-        return ScoreCounts(self.classes, tables, self.grid, displaced)
+        return _sum([self, other])
 
     def __radd__(self, other: object) -> ScoreCounts:
         """Let ``sum`` begin with its 0."""
@@ -571,41 +217,209 @@ class ScoreCounts:
             return self
         return NotImplemented
 
-    def compress(self, size: int) -> ScoreCounts:
-        """Return counts at no more than ``size`` scores a table.
+    def coarsen(self, n_scores: int) -> ScoreCounts:
+        """Return counts at no more than ``n_scores`` scores, and add what that changes to `error`.
 
-        Neighbouring scores are put together at the largest of them, so the cumulative number
-        of examples at or below any score (of all, and of each class) falls by at most
-        ``total / size``. `error` gives the share that it may have fallen by, over this and all
-        earlier compressions of what was added: at most ``1 / size`` each time.
+        Two classes: neighbouring scores are put together at the largest of them, so the share of
+        examples at or below any score falls by at most ``1 / n_scores``. More: score vectors in
+        one cell of a lattice are put together at their mean; the lattice is the finest whose
+        spacing is the range of the scores divided by a power of two.
 
         Raises
         ------
         ValueError
-            If ``size`` is not such an integer, or score vectors are kept, which have no neighbours.
-
-        Notes
-        -----
-        A score goes to the group number ``floor(size * b / total)``, with the weight b of all
-        scores below it. So all scores of a group but the largest have a weight of at most
-        ``total / size`` together, and these are the ones that move. Which scores are put together
-        depends on the calibration scores: unlike a fixed grid, it is not a score function that was
-        known beforehand.
+            If ``n_scores`` is not an integer of at least 1.
         """
-        check_count(size, "size")
-        if self.vectors:
-            raise ValueError("counts must not keep score vectors to be compressed")
-        done = [compress(table, int(size)) for table in self.tables]
-        moved = max(weight for _, weight in done)
-        tables = tuple(table for table, _ in done)
-        return ScoreCounts(self.classes, tables, self.grid, self.displaced + moved)
+        check_count(n_scores, "n_scores")
+        if len(self) <= n_scores:
+            return self
+        total = self.weights.sum(axis=1)
+        if self.scores.ndim == 1:
+            # All scores of a group but the largest have at most total / n_scores together.
+            before = np.cumsum(total) - total
+            group = (before / (before[-1] + total[-1]) * n_scores).astype(np.intp)
+            start = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
+            last = np.append(start[1:], len(self)) - 1
+            moved = float((before[last] - before[start]).max())
+            scores, weights = self.scores[last], np.add.reduceat(self.weights, start, axis=0)
+        else:
+            cells, group = _lattice(self.scores, n_scores)
+            weights = np.column_stack([np.bincount(group, w) for w in self.weights.T])
+            scores = np.column_stack([np.bincount(group, total * s) for s in self.scores.T])
+            scores /= weights.sum(axis=1, keepdims=True)
+            # An example passes scores within its own slab of the lattice only.
+            moved = max(float(np.bincount(column, total).max()) for column in cells.T)
+        error = min(self.error + moved / float(total.sum()), 1.0)
+        return ScoreCounts(self.classes, scores, weights, error)
 
-    def examples(self, table: int = 0) -> tuple[FloatArray, IntArray, FloatArray | None]:
-        """Return one of the tables as weighted examples: scores, codes of the columns, and weights.
+    def columns(self) -> list[ScoreCounts]:
+        """Return counts of two classes: these, or with more classes one a class against the rest.
 
-        Weights are None where all are 1.
+        Those of class j have its score, and the weights of the rest and of class j.
         """
-        x, counts = self.tables[table]
-        row, code = np.nonzero(counts)
-        weight = counts[row, code].astype(np.float64)
-        return x[row], code, None if (weight == 1).all() else weight
+        if self.scores.ndim == 1:
+            return [self]
+        total = self.weights.sum(axis=1)
+        parts = []
+        for column, weight in zip(self.scores.T, self.weights.T, strict=True):
+            scores, weights = _add_up(column, np.column_stack([total - weight, weight]))
+            parts.append(ScoreCounts(np.arange(2), scores, weights, self.error))
+        return parts
+
+    def reversed_at(self, center: float) -> ScoreCounts:
+        """Return counts of two classes with ``center - s`` in the place of each score s."""
+        return ScoreCounts(
+            self.classes, center - self.scores[::-1] + 0.0, self.weights[::-1].copy(), self.error
+        )
+
+
+def read_examples(
+    scores: FloatArray, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
+) -> tuple[IntArray, NDArray[Any], FloatArray | None]:
+    """Return the codes (n,) of labels, the classes (k,), and weights (n,); None where all are 1."""
+    check_consistent_length(scores, y)
+    if not len(scores) and classes is None:
+        raise ValueError("classes must be named where there is no example, got None")
+    codes, labels = encode_labels(y if len(scores) else np.asarray(classes)[:0], classes)
+    if len(labels) < 2:
+        raise ValueError(
+            "y must contain at least two classes (or name them with classes=), "
+            f"got one class: {labels.tolist()[0]!r}"
+        )
+    weight = check_weights(sample_weight, len(scores))
+    if weight is not None and (positive := weight[weight > 0]).size:
+        _check_ratio(float(positive.min()), float(positive.max()), "sample_weight")
+    return codes, labels, weight
+
+
+def _check_ratio(smallest: float, largest: float, name: str) -> None:
+    if largest > MAX_WEIGHT_RATIO * smallest:
+        raise InputError(
+            f"{name} must differ by a factor of at most {MAX_WEIGHT_RATIO:g}, got {smallest:g} and "
+            f"{largest:g}: set the smallest to 0, or cap the largest"
+        )
+
+
+def tabulate(
+    scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the distinct scores (m,) or (m, k), and the weights (m, k) of the classes at each."""
+    scores = scores + 0.0  # -0.0 becomes 0.0
+    if weight is None and k == 2 and scores.ndim == 1:
+        # Sorting each class by itself and merging is twice as fast as an argsort of all.
+        parts = [np.sort(scores[codes == j]) for j in range(2)]
+        ordered = np.concatenate(parts)
+        order = np.argsort(ordered, kind="stable")
+        ordered, second = ordered[order], order >= len(parts[0])
+        if not len(ordered):
+            return ordered, np.empty((0, 2))
+        last = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
+        ones = np.diff(np.cumsum(second)[last], prepend=0)
+        total = np.diff(last, prepend=-1)
+        return ordered[last], np.column_stack([total - ones, ones]).astype(np.float64)
+    return _add_up(scores, one_hot(codes, weight, k))
+
+
+def one_hot(codes: IntArray, weight: FloatArray | None, k: int) -> FloatArray:
+    """Return weights (n, k): those of the examples (n,) in the columns of their classes."""
+    weights = np.zeros((len(codes), k))
+    weights[np.arange(len(codes)), codes] = 1.0 if weight is None else weight
+    return weights
+
+
+def _add_up(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return distinct scores in order, and the sums of the weights (n, k) at each."""
+    if not len(scores):
+        return scores, weights
+    if scores.ndim == 1:
+        order = np.argsort(scores, kind="stable")
+        ordered = scores[order]
+        is_new = ordered[1:] != ordered[:-1]
+    else:
+        order = np.lexsort(scores.T[::-1])
+        ordered = scores[order]
+        is_new = (ordered[1:] != ordered[:-1]).any(axis=1)
+    start = np.append(0, np.flatnonzero(is_new) + 1)
+    return ordered[start], np.add.reduceat(weights[order], start, axis=0)
+
+
+def _sum(parts: Sequence[ScoreCounts], max_scores: int | None = None) -> ScoreCounts:
+    """Return the counts of all parts, at no more than so many scores."""
+    k = max(part.weights.shape[1] for part in parts)
+    scores, weights = _add_up(
+        np.concatenate([part.scores for part in parts]),
+        np.concatenate([_padded(part.weights, k) for part in parts]),
+    )
+    total = float(weights.sum())
+    error = sum(part.error * part.total for part in parts) / total if total else 0.0
+    counts = ScoreCounts(parts[0].classes, scores, weights, error)
+    if max_scores is None or len(counts) <= max_scores:
+        return counts
+    return counts.coarsen(max_scores // 2)
+
+
+def _padded(weights: FloatArray, k: int) -> FloatArray:
+    """Return weights with columns of zeros for classes that were not met yet."""
+    return np.pad(weights, ((0, 0), (0, k - weights.shape[1])))
+
+
+def _empty(n_columns: int) -> ScoreCounts:
+    shape = (0,) if n_columns == 1 else (0, n_columns)
+    return ScoreCounts(np.empty(0), np.empty(shape), np.empty((0, 0)))
+
+
+def _lattice(scores: FloatArray, n_cells: int) -> tuple[IntArray, IntArray]:
+    """Return the cells (m, k) of the finest lattice with so many non-empty ones, and their numbers.
+
+    The lattice has one cell at least, so the search ends.
+    """
+    low, high = scores.min(), scores.max()
+    for bits in range(30, -1, -1):
+        cells = ((scores - low) / (high - low) * (1 << bits)).astype(np.intp)
+        cells = np.minimum(cells, (1 << bits) - 1)
+        order = np.lexsort(cells.T)
+        is_new = np.append(True, (np.diff(cells[order], axis=0) != 0).any(axis=1))
+        if is_new.sum() <= n_cells:
+            break
+    group = np.empty(len(scores), np.intp)
+    group[order] = np.cumsum(is_new) - 1
+    return cells, group
+
+
+def _floats(batch: Any, name: str, first_row: int) -> FloatArray:
+    """Return a column of numbers as finite float64."""
+    values = np.asarray(batch.column(name).cast("float64").to_numpy(zero_copy_only=False))
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite)[0])
+        value = batch.column(name)[row].as_py()
+        raise InputError(
+            f"{name!r} must be finite, got {value!r} in row {first_row + row}: leave such rows out"
+        )
+    return values
+
+
+def _codes(
+    batch: Any, name: str, first_row: int, codes_of: dict[Any, int], is_complete: bool
+) -> IntArray:
+    """Return the codes of a column of labels; new labels are added to ``codes_of``."""
+    values = batch.column(name)
+    values = values.combine_chunks() if hasattr(values, "combine_chunks") else values
+    if values.null_count:
+        row = int(np.flatnonzero(np.asarray(values.is_null()))[0])
+        raise InputError(
+            f"{name!r} must have a label in every row, got none in row {first_row + row}: leave "
+            "such rows out"
+        )
+    encoded = values.dictionary_encode()
+    numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
+    labels = encoded.dictionary.to_pylist()
+    if is_complete and (unknown := [label for label in labels if label not in codes_of]):
+        row = first_row + int(np.flatnonzero(numbers == labels.index(unknown[0]))[0])
+        raise InputError(
+            f"{name!r} must contain labels of classes {list(codes_of)}, got {unknown[0]!r} in row "
+            f"{row}"
+        )
+    for label in labels:
+        codes_of.setdefault(label, len(codes_of))
+    return np.array([codes_of[label] for label in labels], np.intp)[numbers]

@@ -29,9 +29,10 @@ from vennforest._validation import (
     same_labels,
 )
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.formula import Terms
-from vennforest.calibrators.core.interface import Learnt, has_bounds
-from vennforest.calibrators.maps.softmax import MatrixScaling
+from vennforest.calibrators.base import has_bounds
+from vennforest.calibrators.formula import Terms
+from vennforest.calibrators.matrix import SoftmaxMap
+from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Multiprobability
 from vennforest.sources import CalibrationExamples, Fold, SampledScores
 
@@ -247,7 +248,8 @@ class Cell:
             require(isinstance(one, Calibrator), "calibrators must be Calibrators")
         require(len(self.rows) and (np.diff(self.rows) > 0).all(), "rows must increase")
         require(
-            self.calibrator.n_given == len(self.rows), "calibrator must be of the cell's examples"
+            self.calibrator.n_examples_ == len(self.rows),
+            "calibrator must be of the cell's examples",
         )
 
 
@@ -474,9 +476,9 @@ FOLDS = 4
 MANY = 10_000
 
 
-def correction(ridge: float) -> MatrixScaling:
+def correction(ridge: float) -> SoftmaxMap:
     """Return the unfitted map from the overall map's probabilities to a group's."""
-    return MatrixScaling("shared", ridge=ridge, shrinkage=0, on="probabilities")
+    return SoftmaxMap("shared", ridge=ridge, shrinkage=1e-12)
 
 
 def choose_ridge(
@@ -505,18 +507,6 @@ def choose_ridge(
     return RIDGES[int(best[-1])]
 
 
-@stored("corrected-map")
-@attrs.frozen(eq=False)
-class CorrectedMap(Learnt):
-    """What a group's labels add to the overall map."""
-
-    correction: MatrixScaling = attrs.field(validator=instance_of(MatrixScaling))
-
-    def check_classes(self, k: int) -> None:
-        """Refuse a correction of other classes."""
-        require(len(self.correction.classes_) == k, f"correction must be of {k} classes")
-
-
 @stored("group-correction")
 class GroupCorrection(Calibrator):
     """The overall map ``base``, corrected by a slope and intercepts that a group's labels ask for.
@@ -526,27 +516,26 @@ class GroupCorrection(Calibrator):
     of many has its own.
     """
 
-    _learns = CorrectedMap
+    correction_: SoftmaxMap
 
     def __init__(self, base: Calibrator, ridge: float = 10.0) -> None:
         self.base = base
         self.ridge = ridge
 
-    def _fit(
-        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
-    ) -> CorrectedMap:
-        p = self.base.predict_proba(scores)
-        fitted = correction(self.ridge).fit(p, codes, sample_weight=weight, classes=range(k))
-        return CorrectedMap(fitted)
+    def _fit(self, counts: ScoreCounts) -> None:
+        p = self.base.predict_proba(counts.scores)
+        p = p[:, 1] if p.shape[1] == 2 else p
+        corrected = ScoreCounts(np.arange(len(counts.classes)), p, counts.weights)
+        self.correction_ = correction(self.ridge)._fit_checked(corrected)
 
     def _formula(self, scores: Terms) -> Terms:
-        fitted: CorrectedMap = self._learnt
-        return fitted.correction._formula(self.base._formula(scores))
+        return self.correction_._formula(self.base._formula(scores))
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        fitted: CorrectedMap = self._learnt
-        return fitted.correction.predict_proba(self.base.predict_proba(scores))
+        return self.correction_.predict_proba(self.base.predict_proba(scores))
 
-    def _check_parameters(self) -> None:
+    def _check_state(self) -> None:
+        super()._check_state()
         require(isinstance(self.base, Calibrator), "base must be a calibrator")
-        require(len(self.base.classes_) == len(self.classes_), "base must be of the same classes")
+        for calibrator in (self.base, self.correction_):
+            require(len(calibrator.classes_) == len(self.classes_), "must be of the same classes")

@@ -15,7 +15,7 @@ from vennforest._validation import FloatArray, check_option
 if TYPE_CHECKING:
     import pandas as pd
 
-Merge = Literal["log", "brier", "midpoint", "smooth"]
+Merge = Literal["log", "brier", "midpoint"]
 """How a multiprobability becomes one probability."""
 
 
@@ -158,51 +158,43 @@ class Multiprobability:
             np.take_along_axis(self.upper, best, axis=1)[:, 0],
         )
 
-    def merge(self, how: Merge = "log", smooth: FloatArray | None = None) -> FloatArray:
+    def merge(self, how: Merge = "log") -> FloatArray:
         """Return one probability per class, shape (n, k): rows sum to 1 and stay in the bounds.
 
         Parameters
         ----------
-        how : {"log", "brier", "midpoint", "smooth"}
+        how : {"log", "brier", "midpoint"}
             ``"log"`` is ``u / (1 - l + u)``, minimax for log loss (Vovk & Petej 2014, eq. 10);
             ``"brier"`` is ``u + l**2 / 2 - u**2 / 2``, minimax for square loss (eq. 11);
-            ``"midpoint"`` is ``(l + u) / 2`` (Johansson et al. 2018, section 4);
-            ``"smooth"`` is the given estimate, clipped into the bounds.
-        smooth : ndarray of shape (n, k), optional
-            The estimates that ``"smooth"`` clips.
+            ``"midpoint"`` is ``(l + u) / 2`` (Johansson et al. 2018, section 4).
 
         Raises
         ------
         ValueError
-            If ``how`` is none of these, or ``"smooth"`` comes without estimates.
+            If ``how`` is none of these.
 
         Notes
         -----
         For two classes every formula gives rows that sum to 1. For more, the formula's values
         are multiplied by the factor for which the row sums to 1 once clipped into the bounds.
         """
-        low, up = self.lower, self.upper
-        two = len(self.classes) == 2
-        if two:
-            # Every formula gives 1 - p for the first class; one subtraction makes sums exact.
-            low, up = low[:, 1], up[:, 1]
-            smooth = None if smooth is None else smooth[:, 1]
         check_option(how, Merge, "merge")
-        if how == "smooth" and smooth is None:
-            raise ValueError('smooth must be given for merge="smooth", got None')
-        p = merge_formula(how, low, up, smooth)
-        if two:
-            return np.column_stack([1 - p, p])
-        return scale_into_bounds(p, low, up)
+        if len(self.classes) > 2:
+            return scale_into_bounds(
+                merge_formula(how, self.lower, self.upper), self.lower, self.upper
+            )
+        # Every formula gives 1 - p for the first class; one subtraction makes sums exact.
+        p = merge_formula(how, self.lower[:, 1], self.upper[:, 1])
+        return np.column_stack([1 - p, p])
 
 
-def merge_formula(how: Merge, low: Any, up: Any, smooth: Any) -> Any:
+def merge_formula(how: Merge, low: Any, up: Any) -> Any:
     """Return what `Multiprobability.merge` makes of bounds, arrays or formulas, class by class."""
     if how == "log":
         return up / (1.0 - low + up)
     if how == "brier":
         return up + (low * low - up * up) / 2.0
-    return (low + up) / 2.0 if how == "midpoint" else smooth.clip(low, up)
+    return (low + up) / 2.0
 
 
 def merge_folds(folds: list[Multiprobability], how: Merge, merged: list[FloatArray]) -> FloatArray:

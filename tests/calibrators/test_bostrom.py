@@ -9,7 +9,7 @@ from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from oracles import formulas as oracle
-from vennforest.calibrators.maps.bostrom import BostromScaling, brier_scores, onto_grid
+from vennforest.calibrators.bostrom import BostromScaling, brier_scores, onto_grid
 
 
 def drawn(rng, k, n):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from oracles import formulas as oracle
-from vennforest.calibrators.maps.isotonic import IsotonicCalibration, last_nearest
+from vennforest.calibrators.isotonic import IsotonicCalibration, last_nearest
 
 READINGS = ["step", "nearest", "linear"]
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from oracles import formulas as oracle
 from support.cases import draw_weights
-from vennforest.calibrators.core.interface import LeftOut
+from vennforest.calibrators.base import LeftOut
 from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn_abers import calibrator
 from vennforest.calibrators.venn_abers.calibrator import StepTable, VennAbers

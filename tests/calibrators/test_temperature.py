@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, log_softmax, logit, softmax
 
 from oracles import formulas as oracle
-from vennforest.calibrators.maps.softmax import TemperatureScaling
+from vennforest.calibrators import TemperatureScaling
 
 
 def drawn(rng, n, k):

@@ -10,7 +10,6 @@ from oracles import formulas as oracle
 from support.cases import draw_categorised, draw_weights
 from vennforest.calibrators.venn import taxonomies as tx
 from vennforest.calibrators.venn.calibrator import Venn
-from vennforest.calibrators.venn_abers.calibrator import VennAbers
 
 TAXONOMIES = [*tx.NAMED, lambda s: np.floor(4 * s.reshape(len(s), -1)[:, 0].clip(-1, 1))]
 
@@ -142,20 +141,6 @@ def test_two_columns_are_the_second_one():
     both, y = np.column_stack([1 - p, p]), np.arange(20) % 2
     one, two = Venn("margin").fit(p, y), Venn("margin").fit(both, y)
     np.testing.assert_array_equal(one.predict_proba(p), two.predict_proba(both))
-
-
-def test_smooth_probabilities_are_the_clipped_smooth_estimates_of_venn_abers():
-    rng = np.random.default_rng(8)
-    for k in (2, 3):
-        scores = rng.random(60) if k == 2 else rng.dirichlet(np.ones(k), 60)
-        y, weight = rng.integers(0, k, 60), rng.choice([0.0, 1.0, 2.5], 60)
-        venn = Venn("confidence-bins", merge="smooth").fit(scores, y, sample_weight=weight)
-        estimates = VennAbers("smooth").fit(scores, y, sample_weight=weight).predict_smooth(scores)
-        m = venn.predict_multiprobability(scores)
-        np.testing.assert_array_equal(venn.predict_smooth(scores), estimates)
-        np.testing.assert_array_equal(venn.predict_proba(scores), m.merge("smooth", estimates))
-    with pytest.raises(ValueError, match='merge must be "smooth"'):
-        Venn().fit(scores, y).predict_smooth(scores)
 
 
 @pytest.mark.parametrize("merge", ["midpoint", "log", "brier"])

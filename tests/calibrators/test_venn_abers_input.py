@@ -24,7 +24,7 @@ def many(seed, n=150, k=4, decimals=1):
 
 
 @pytest.mark.parametrize("k", [3, 7])
-@pytest.mark.parametrize("merge", ["log", "brier", "midpoint", "smooth"])
+@pytest.mark.parametrize("merge", ["log", "brier", "midpoint"])
 def test_bounds_of_many_classes_contain_what_they_are_merged_to(merge, k):
     scores, y = many(k, k=k)
     model = VennAbers(merge).fit(scores, y)
@@ -149,8 +149,6 @@ def test_what_is_wrong_is_named_with_the_rule_and_the_value():
             model.predict_multiprobability([0.5, wrong])
     with pytest.raises(ValueError, match="merge must be one of"):
         VennAbers("mean").fit([0.1, 0.9], [0, 1])
-    with pytest.raises(ValueError, match='merge must be "smooth" for smooth estimates, got'):
-        VennAbers("log").fit([0.1, 0.9], [0, 1]).predict_smooth([0.5])
 
 
 def test_counts_know_no_single_examples():

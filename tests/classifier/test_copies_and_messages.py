@@ -84,10 +84,8 @@ def test_the_merge_of_an_instance_holds_unless_another_is_asked_for():
     for method, merge, expected in (
         (VennAbers("log"), "auto", "log"),
         (VennAbers("log"), "brier", "brier"),
-        ("venn-abers", "smooth", "smooth"),
         ("venn", "auto", "midpoint"),
         (Venn(merge="brier"), "auto", "brier"),
-        ("venn", "smooth", "smooth"),
     ):
         model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=2).fit(X, y)
         assert [one.merge for one in model.calibrators_] == [expected] * 2

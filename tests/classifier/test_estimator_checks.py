@@ -26,15 +26,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vennforest import CalibratedClassifier, Venn, VennAbers
 from vennforest._validation import check_weights
-from vennforest.calibrators.maps.bostrom import BostromScaling
-from vennforest.calibrators.maps.isotonic import IsotonicCalibration
-from vennforest.calibrators.maps.log_odds import (
+from vennforest.calibrators import (
     BetaCalibration,
+    MatrixScaling,
     PlattScaling,
-    QuadraticScaling,
     SplineCalibration,
+    TemperatureScaling,
 )
-from vennforest.calibrators.maps.softmax import MatrixScaling, TemperatureScaling
+from vennforest.calibrators.bostrom import BostromScaling
+from vennforest.calibrators.isotonic import IsotonicCalibration
 from vennforest.calibrators.pooled import PooledCalibration
 
 CALIBRATORS = [
@@ -47,13 +47,12 @@ CALIBRATORS = [
     BetaCalibration(),
     TemperatureScaling(),
     MatrixScaling(),
-    QuadraticScaling(),
     SplineCalibration(),
     PooledCalibration(),
     VennAbers(),
     VennAbers("log"),
     Venn(),
-    Venn("margin", merge="smooth"),
+    Venn("margin"),
 ]
 
 # Solved to the last digits, so that a weight of 2 and an example twice give the same.

@@ -30,7 +30,7 @@ from vennforest import (
     IsotonicCalibration,
     VennAbers,
 )
-from vennforest.calibrators.core.interface import make_calibrator
+from vennforest.calibrators import make_calibrator
 from vennforest.calibrators.intervals import interval_curves, mean_intervals, read_intervals
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.classifier.fitted import predict_once, predict_together
@@ -179,7 +179,7 @@ def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
 def test_pooled_folds_calibrate_one_model_trained_on_everybody(method, k):
     X, y, new = data(k)
     splitter = KFold(5, shuffle=True, random_state=1)
-    merge = "smooth" if method == "venn-abers" else "auto"
+    merge = "log" if method == "venn-abers" else "auto"
     model = CalibratedClassifier(
         GaussianNB(), method=method, merge=merge, cv=splitter, ensemble=False
     ).fit(X, y)
@@ -338,7 +338,7 @@ def test_a_fitted_model_is_only_calibrated_and_never_touched(method, k):
     ):
         base.fit(X[:60], y[:60])
         before = pickle.dumps(base)
-        merge = "smooth" if method == "venn-abers" else "auto"
+        merge = "log" if method == "venn-abers" else "auto"
         model = CalibratedClassifier(FrozenEstimator(base), method=method, merge=merge)
         model.fit(X[60:], y[60:])
         p = model.predict_proba(new)
@@ -496,7 +496,7 @@ def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
     model.fit(X, y, sample_weight=weight)
     order = np.concatenate([part.weight for part in model._state.folds])
     assert_array_equal(np.sort(order), weight)
-    pool = PooledCalibration(on="probabilities").fit(
+    pool = PooledCalibration().fit(
         model.calibration_scores_, model.calibration_y_, sample_weight=order
     )
     assert model.point_calibrator_.weights_ == pool.weights_

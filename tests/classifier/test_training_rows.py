@@ -71,7 +71,7 @@ def test_no_row_is_predicted_with_its_own_label(method, k):
             assert (before.oob_probability_ != after.oob_probability_).any()
 
 
-@pytest.mark.parametrize("merge", ["auto", "smooth", "log"])
+@pytest.mark.parametrize("merge", ["auto", "midpoint", "log"])
 def test_bounds_are_those_of_a_calibrator_without_the_row(merge):
     X, y = data()
     model = CalibratedClassifier(forest(), merge=merge, random_state=0).fit(X, y)
@@ -125,7 +125,7 @@ def test_out_of_bag_rows_agree_with_the_forest():
     "options",
     [
         {"calibrate_on": "holdout", "merge": "brier"},
-        {"subforest": "exchangeable", "merge": "smooth"},
+        {"subforest": "exchangeable", "merge": "log"},
         {"calibrate_on": "cv", "cv": 3, "method": "venn"},
         {"calibrate_on": "cv", "cv": 3, "ensemble": False, "method": "venn"},
         {"estimator": BaggingClassifier(GaussianNB(), 20, random_state=0)},  # the pool

@@ -11,7 +11,7 @@ for extra in ("typer", "skops", "pyarrow", "skrub"):
     pytest.importorskip(extra)
 
 from vennforest import load  # noqa: E402
-from vennforest.calibrators.core.interface import METHODS  # noqa: E402
+from vennforest.calibrators import METHODS  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.commands import options  # noqa: E402
 from vennforest.persistence import read_header  # noqa: E402

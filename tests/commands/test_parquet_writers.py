@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from vennforest._validation import InputError
-from vennforest.calibrators import Calibrator
 from vennforest.commands.calibrate import calibrate_file
 from vennforest.commands.options import Calibrate
+from vennforest.export import from_json
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -49,7 +49,7 @@ WRITERS = [by_pandas, by_pyarrow, by_polars]
 def calibrate(path, **options):
     output = path.with_suffix(".json")
     calibrate_file(Calibrate(path, ["s"], "y", output, **options))
-    return Calibrator.from_json(output.read_bytes())
+    return from_json(output.read_bytes())
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.decimal128(10, 4)], ids=str)

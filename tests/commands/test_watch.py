@@ -12,6 +12,7 @@ from vennforest.cli import main
 from vennforest.commands.calibrator_file import CalibratorFile
 from vennforest.commands.fit import fit_file
 from vennforest.commands.options import Fit
+from vennforest.export import to_json
 from vennforest.monitoring import Monitor
 
 ARGUMENTS = ("-t", "sold", "--time", "day")
@@ -295,7 +296,7 @@ def test_a_calibrator_without_scores_to_compare_with_is_refused(watch, tmp_path)
     rng = np.random.default_rng(11)
     scores = rng.random(200)
     made = vennforest.PlattScaling().fit(scores, rng.random(200) < scores)
-    (tmp_path / "c.json").write_text(made.to_json())
+    (tmp_path / "c.json").write_text(to_json(made))
     pd.DataFrame({"s": scores}).to_csv(tmp_path / "s.csv", index=False)
     code, _, err = watch(tmp_path / "c.json", tmp_path / "s.csv", "--score", "s")
     assert code == 2 and "keeps no scores" in err

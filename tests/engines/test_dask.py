@@ -13,11 +13,11 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 import vennforest
-from support.engine_data import CELLS, check_same, draw_scores, fit_rows, score_names
+from support.engine_data import check_same, draw_scores, fit_rows, score_names
 from support.partitions import Partitions
-from vennforest import CalibratedClassifier, ScoreGrid
+from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
-from vennforest.calibrators.core.interface import METHODS
+from vennforest.calibrators import METHODS
 from vennforest.engines import _forest
 from vennforest.engines import dask as engine
 
@@ -63,23 +63,19 @@ def test_partitions_add_up_to_the_fit_to_all_rows(here, method, k):
     frame = draw_scores(900, k)
     parts = cut(frame, 1, 500, 0)  # skewed, and an empty one
     got = engine.calibrate(parts, score=score_names(k), target="y", method=method)
-    vectors = k == 3 and method in ("none", "temperature", "matrix", "bostrom", "pooled", "venn")
-    grid = None if vectors else CELLS
-    tolerance = 1e-6 if method in ("matrix", "pooled") else 1e-9
-    check_same(got, fit_rows(frame, method, k, grid), k, grid, tolerance)
+    check_same(got, fit_rows(frame, method, k), k, 1e-6 if method == "matrix" else 1e-9)
 
 
-@pytest.mark.parametrize("grid", [None, ScoreGrid(64)])
 @pytest.mark.parametrize("weight", [None, "w", "half"])
 @pytest.mark.parametrize("classes", [None, ["no", "yes"]])
-def test_weights_grids_and_named_classes(here, grid, weight, classes):
+def test_weights_and_named_classes(here, weight, classes):
     frame = draw_scores(900, seed=3070)
     frame["half"] = frame["w"] / 2
     frame.loc[:9, ["w", "half"]] = 0  # a partition of no weight
     got = engine.calibrate(
-        cut(frame, 10, 300), score="s", target="y", grid=grid, weight=weight, classes=classes
+        cut(frame, 10, 300), score="s", target="y", weight=weight, classes=classes
     )
-    check_same(got, fit_rows(frame, "venn-abers", 2, grid, weight), 2, grid, 1e-9)
+    check_same(got, fit_rows(frame, "venn-abers", 2, weight), 2, 1e-9)
 
 
 def test_a_class_in_one_partition_only(here):
@@ -87,18 +83,13 @@ def test_a_class_in_one_partition_only(here):
     frame = pd.concat([frame[frame["y"] == "no"], frame[frame["y"] == "yes"]])
     n = int((frame["y"] == "no").sum())
     got = engine.calibrate(cut(frame, n // 2, n - n // 2), score="s", target="y")
-    check_same(got, fit_rows(frame, "venn-abers", 2, CELLS), 2, CELLS)
+    check_same(got, fit_rows(frame, "venn-abers"))
 
 
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
         ("s", np.nan, "column 's' must contain finite scores, got NaN or nothing in row 5 of"),
-        (
-            "s",
-            -0.5,
-            r"must contain scores in \[0, 1\], the range of the grid, got -0.5 in row 5 of",
-        ),
         ("y", None, "column 'y' must contain a label in every row, got none in row 5 of"),
         ("y", "maybe", r"must contain labels of classes \['no', 'yes'\], got 'maybe' in row 5 of"),
         (
@@ -213,7 +204,7 @@ def test_counts_and_drawn_examples_say_what_all_rows_say(here, subforest, method
         there = np.flatnonzero(same & (home == part.scorer.homes[left]))
         assert len(there)
         keep = np.arange(300) != there[0]
-        one = METHODS[method].make().fit(scores[keep], y[keep])
+        one = METHODS[method]().fit(scores[keep], y[keep])
         wanted = one.predict_multiprobability(draw.scores[i : i + 1])
         assert np.allclose(bounds.lower[i], wanted.lower[0], rtol=0, atol=1e-9)
         assert np.allclose(bounds.upper[i], wanted.upper[0], rtol=0, atol=1e-9)
@@ -304,7 +295,7 @@ def test_on_processes_of_their_own(cluster):
     assert np.array_equal(out["p(yes)"], alone.predict_proba(X)[:, 1])
     scores = draw_scores(500)
     calibrated = engine.calibrate(cut(scores, 100, 300), score="s", target="y")
-    check_same(calibrated, fit_rows(scores, "venn-abers", 2, CELLS), 2, CELLS)
+    check_same(calibrated, fit_rows(scores, "venn-abers", 2), 2)
     bad = scores.assign(s=np.where(np.arange(500) == 420, np.nan, scores["s"]))
     with pytest.raises(InputError, match="got NaN or nothing in row 21 of partition 2"):
         engine.calibrate(cut(bad, 100, 300), score="s", target="y")

@@ -55,7 +55,7 @@ def forest(**options):
     [
         (RandomForestClassifier(100, max_depth=6, random_state=0), {}),
         (forest(max_depth=5), {"merge": "log"}),
-        (forest(max_depth=5), {"merge": "smooth"}),
+        (forest(max_depth=5), {"merge": "log"}),
         (forest(max_depth=5), {"method": "isotonic"}),
         (forest(), {"calibrate_on": "holdout", "method": "beta"}),
         (ExtraTreesClassifier(40, bootstrap=True, random_state=0), {"method": "venn"}),

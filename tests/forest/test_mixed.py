@@ -8,7 +8,6 @@ import pytest
 import sklearn
 from packaging.version import Version
 from scipy import stats
-from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -175,17 +174,3 @@ def test_bags_that_it_did_not_use_are_found_out():
 
     model = CalibratedClassifier(Reordered(30), random_state=0).fit(X, Y)
     assert model.calibrate_on_ == "cv"
-
-
-def test_a_file_whose_trees_are_of_other_data_is_refused():
-    state = dict(MixedForestClassifier(8, random_state=0).fit(X, Y).to_state())
-    other = RandomForestClassifier(4, random_state=0).fit(*load_iris(return_X_y=True))
-    for changed in (
-        {"forests": [*state["forests"][:1], other]},
-        {"forests": []},
-        {"places": state["places"][:-1]},
-        {"places": state["places"] + 5},
-        {"forests": [clone(other)]},
-    ):
-        with pytest.raises((ValueError, AttributeError)):
-            MixedForestClassifier.from_state(**{**state, **changed})

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from vennforest import CalibratedClassifier
-from vennforest.calibrators.core.interface import METHODS, make_calibrator
+from vennforest.calibrators import METHODS, make_calibrator
 
 VALUES = Path(__file__).parent / "values.json"
 

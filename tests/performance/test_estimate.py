@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from vennforest import CalibratedClassifier, PlattScaling, VennAbers, estimate_performance
 from vennforest._messages import InputError
+from vennforest.export import from_json, to_json
 from vennforest.performance import estimate
 
 
@@ -156,7 +157,7 @@ def test_calibrators_take_scores():
     scores = rng.normal(size=3000)
     y = (rng.random(3000) < 1 / (1 + np.exp(-2 * scores))).astype(int)
     own = VennAbers().fit(scores[:1000], y[:1000])
-    again = VennAbers.from_json(own.to_json())
+    again = from_json(to_json(own))
     found = estimate_performance(own, scores[1000:], level=0.999)
     truth = (own.predict(scores[1000:]) == y[1000:]).mean()
     assert found["accuracy"][1] <= truth <= found["accuracy"][2]

@@ -6,25 +6,32 @@ import os
 import pickle
 import sys
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 skops = pytest.importorskip("skops.io")
 
 import vennforest  # noqa: E402
-from support.forging import parts_of, rewritten, save_spoilt  # noqa: E402
-from vennforest import CalibratedClassifier, IsotonicCalibration, Venn, VennAbers  # noqa: E402
+from support.forging import rewritten, save_spoilt  # noqa: E402
+from vennforest import (  # noqa: E402
+    CalibratedClassifier,
+    IsotonicCalibration,
+    PlattScaling,
+    Venn,
+    VennAbers,
+)
 from vennforest._messages import InputError  # noqa: E402
 from vennforest.persistence import read_header  # noqa: E402
 from vennforest.persistence.archive import FORMAT  # noqa: E402
-from vennforest.persistence.forests import pack_forest, unpack_forest  # noqa: E402
+from vennforest.persistence.forests import pack_forest  # noqa: E402
 
 X, Y = load_breast_cancer(return_X_y=True)
-X, Y = X[::3], Y[::3]
+X, Y = X[::5], Y[::5]
 
 
 @pytest.fixture
@@ -104,7 +111,7 @@ def test_other_types_are_named_and_not_imported(name, path, tmp_path, monkeypatc
     (tmp_path / "evil_module.py").write_text("open('trap', 'w')\nclass Evil: pass\n")
 
     def forge(schema, header, parts):
-        schema["content"]["content"]["fields"]["content"]["extra"] = FORGERIES[name]
+        schema["content"]["content"]["extra"] = FORGERIES[name]
 
     rewritten(path, forge)
     with pytest.raises(InputError, match=name) as refused:
@@ -147,7 +154,7 @@ def test_flipped_and_missing_bytes_are_seen_or_harmless(path):
     expected, content = vennforest.load(path).predict_proba(scores), path.read_bytes()
     rng = np.random.default_rng(0)
     n_refused = 0
-    for at in rng.integers(0, len(content), 100):
+    for at in rng.integers(0, len(content), 60):
         path.write_bytes(content[:at] + bytes([content[at] ^ 0x15]) + content[at + 1 :])
         try:
             loaded = vennforest.load(path)
@@ -155,7 +162,7 @@ def test_flipped_and_missing_bytes_are_seen_or_harmless(path):
             n_refused += 1
         else:
             np.testing.assert_array_equal(loaded.predict_proba(scores), expected)
-    assert n_refused > 30
+    assert n_refused > 20
     for end in rng.integers(0, len(content), 20):
         path.write_bytes(content[:end])
         with pytest.raises(InputError):
@@ -207,10 +214,10 @@ def forest():
 )
 def test_trees_that_point_outside_themselves_are_refused(forest, name, value):
     packed = pack_forest(forest)
-    assert packed["nodes"]["left_child"][0] != -1
-    packed["nodes"][name][0] = value
+    assert packed.nodes["left_child"][0] != -1
+    packed.nodes[name][0] = value
     with pytest.raises(ValueError, match=r"must|leaves"):
-        unpack_forest(**packed)
+        packed.forest()
 
 
 @pytest.mark.parametrize(
@@ -220,6 +227,9 @@ def test_trees_that_point_outside_themselves_are_refused(forest, name, value):
         ("counts", lambda counts: counts[::-1]),
         ("counts", lambda counts: counts * 0),
         ("depths", lambda depths: -depths),
+        ("kinds", lambda kinds: kinds + 1),
+        ("bare_forest", lambda forest: RandomForestClassifier(2).fit(*load_iris(return_X_y=True))),
+        ("bare_trees", lambda trees: []),
         ("seeds", lambda seeds: seeds[:-1]),
         ("values", lambda values: values * np.nan),
         ("values", lambda values: values[:, :1]),
@@ -230,55 +240,31 @@ def test_trees_that_point_outside_themselves_are_refused(forest, name, value):
 def test_arrays_that_are_no_forest_are_refused(forest, name, change):
     packed = pack_forest(forest)
     with pytest.raises(ValueError):
-        unpack_forest(**{**packed, name: change(packed[name])})
+        replace(packed, **{name: change(getattr(packed, name))}).forest()
 
 
-def arrays_of(thing, seen=None):
-    """Yield every float and integer array of a fitted state, with where it stands."""
-    seen = set() if seen is None else seen
-    if id(thing) in seen:
-        return
-    seen.add(id(thing))
-    for name in getattr(type(thing), "__slots__", ()) or getattr(thing, "__dict__", ()):
-        value = getattr(thing, name, None)
-        if isinstance(value, np.ndarray) and value.dtype.kind in "fi" and value.size > 1:
-            yield thing, name, value
-        for part in value if isinstance(value, list | tuple) else [value]:
-            if type(part).__module__.startswith("vennforest."):
-                yield from arrays_of(part, seen)
-
-
-@pytest.mark.parametrize("make", [VennAbers, Venn, IsotonicCalibration])
+@pytest.mark.parametrize("make", [VennAbers, Venn, IsotonicCalibration, PlattScaling])
 def test_fitted_arrays_out_of_range_are_refused(make, tmp_path):
-    """Kernels follow these arrays: not a number, a wrong order or length is found when read."""
+    """Kernels follow these arrays: a NaN, a wrong order or length is found when they are read."""
     rng = np.random.default_rng(3)
     scores = rng.random(60)
     y = (scores > rng.random(60)).astype(int)
+    fitted = vars(make().fit(scores, y))
+    arrays = [n for n, value in fitted.items() if isinstance(value, np.ndarray) and value.size > 1]
     n_refused = 0
-    for spoil in (
-        lambda a: np.where(np.arange(a.size).reshape(a.shape) == 1, np.nan, a.astype(float)),
-        lambda a: a[:-1],
-    ):
-        for number in range(len(list(arrays_of(make().fit(scores, y)._fitted)))):
+    for name in arrays:
+        for spoil in (
+            lambda a: np.where(np.arange(a.size).reshape(a.shape) == 1, np.nan, a.astype(float)),
+            lambda a: a[:-1],
+        ):
             model = make().fit(scores, y)
-            holder, name, value = list(arrays_of(model._fitted))[number]
-            object.__setattr__(holder, name, spoil(value))
+            setattr(model, name, spoil(fitted[name]))
+            save_spoilt(model, tmp_path / "m.skops")
             try:
-                save_spoilt(model, tmp_path / "m.skops")
                 loaded = vennforest.load(tmp_path / "m.skops")
-            except (InputError, TypeError, AttributeError, ValueError, IndexError):
+            except InputError:
                 n_refused += 1
             else:
                 p = loaded.predict_proba(scores)
-                assert np.isfinite(p).all() and (p >= 0).all() and (p <= 1).all(), (holder, name)
+                assert np.isfinite(p).all() and (p >= 0).all() and (p <= 1).all(), name
     assert n_refused
-
-
-def test_a_type_that_vennforest_does_not_have(path):
-    def forge(schema, header, parts):
-        schema["content"]["content"]["name"]["content"] = json.dumps("no-such-type")
-
-    assert "fields" in parts_of(path)[0]["content"]["content"]
-    rewritten(path, forge)
-    with pytest.raises(InputError, match="has no type 'no-such-type'"):
-        vennforest.load(path)

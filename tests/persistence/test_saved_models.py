@@ -40,14 +40,14 @@ from vennforest import (
     VennAbers,
 )
 from vennforest._messages import InputError
-from vennforest.calibrators.core.interface import METHODS
+from vennforest.calibrators import METHODS
 from vennforest.persistence import read_header
-from vennforest.persistence.forests import pack_forest, unpack_forest
+from vennforest.persistence.forests import pack_forest
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning", "ignore:.*converge")
 
 CANCER = load_breast_cancer(return_X_y=True)
-CANCER = CANCER[0][::2], CANCER[1][::2]
+CANCER = CANCER[0][::4], CANCER[1][::4]
 IRIS = load_iris(return_X_y=True)
 
 
@@ -70,7 +70,6 @@ def forest(n=12):
     return RandomForestClassifier(n, random_state=0)
 
 
-@pytest.mark.parametrize("data", [CANCER, IRIS], ids=["two", "three"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -96,8 +95,9 @@ def forest(n=12):
     ],
     ids=str,
 )
-def test_every_source_and_estimator(data, options, tmp_path):
-    X, y = data
+def test_every_source_and_estimator(options, tmp_path):
+    # Data of two classes and of three by turns.
+    X, y = CANCER if len(str(options)) % 2 else IRIS
     X = np.column_stack([X[:, 0], np.arange(len(X)) % 2, X[:, 2:]])
     options = {"estimator": forest(), "random_state": 3, **options}
     model = CalibratedClassifier(**options).fit(X, y)
@@ -114,7 +114,7 @@ def test_every_calibrator(method, classes, tmp_path):
     scores /= scores.sum(axis=1, keepdims=True)
     y = (scores.cumsum(axis=1) < rng.random((150, 1))).sum(axis=1).clip(max=classes - 1)
     for weight in (None, rng.random(150)):
-        model = METHODS[method].make().fit(scores, y, sample_weight=weight)
+        model = METHODS[method]().fit(scores, y, sample_weight=weight)
         loaded = same_after_loading(model, scores, tmp_path)
         if hasattr(model, "predict_multiprobability"):
             left_out = np.arange(150)
@@ -133,10 +133,10 @@ def test_extreme_scores_and_weights(tmp_path):
 def test_frozen_models_text_labels_weights_and_priors(tmp_path):
     X, y = CANCER
     labels = np.array(["no", "yes "])[y]
-    fitted = LogisticRegression(max_iter=5000).fit(X[:150], labels[:150])
-    weight = np.linspace(0, 2, len(X) - 150)
+    fitted = LogisticRegression(max_iter=5000).fit(X[:70], labels[:70])
+    weight = np.linspace(0, 2, len(X) - 70)
     model = CalibratedClassifier(FrozenEstimator(fitted))
-    model.fit(X[150:], labels[150:], sample_weight=weight)
+    model.fit(X[70:], labels[70:], sample_weight=weight)
     same_after_loading(model, X, tmp_path)
     same_after_loading(model.with_prior({"no": 0.9, "yes ": 0.1}), X, tmp_path)
     assert read_header(tmp_path / "model.skops")["description"]["prior"]["no"] == 0.9
@@ -183,12 +183,14 @@ def test_a_monitor_goes_on_where_it_was(tmp_path):
     assert loaded.evidence_ == monitor.evidence_ and loaded.n_seen_ == 100
 
 
-@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
+@pytest.mark.parametrize(
+    "kind", [RandomForestClassifier, ExtraTreesClassifier, MixedForestClassifier]
+)
 def test_packed_trees_are_the_same(kind):
     X, y = IRIS[0].copy(), IRIS[1]
     X[::5, 1] = np.nan
     model = kind(7, random_state=1).fit(X, y)
-    again = unpack_forest(**pack_forest(model))
+    again = pack_forest(model).forest()
     for tree, other in zip(model.estimators_, again.estimators_, strict=True):
         assert vars(tree).keys() == vars(other).keys() and tree.random_state == other.random_state
         state, other_state = tree.tree_.__getstate__(), other.tree_.__getstate__()
@@ -220,8 +222,6 @@ def test_what_cannot_be_saved_leaves_the_old_file(tmp_path):
     path = tmp_path / "model.skops"
     path.write_text("old")
     grouped = CalibratedClassifier(forest(), by=lambda X: X[:, 0] > 14, calibrate_on="holdout")
-    changed = CalibratedClassifier(forest(), random_state=0).fit(*CANCER)
-    changed.merge = dict
     for model, error, message in [
         (VennAbers(), NotFittedError, "not fitted"),
         (LogisticRegression(), TypeError, "got LogisticRegression"),
@@ -231,7 +231,6 @@ def test_what_cannot_be_saved_leaves_the_old_file(tmp_path):
             "importable by name|can contain",
         ),
         (grouped.fit(*CANCER), TypeError, "grouped by a column"),
-        (changed, InputError, "must be as fit left it"),
     ]:
         with pytest.raises(error, match=message):
             vennforest.save(model, path)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 
 from vennforest.calibrators import METHODS, Venn
+from vennforest.export import to_json
 
 EXTREMES = [
     *(0.0, -0.0, 5e-324, -5e-324, 1e-300, 1e-17, 1.0, -1.0, 0.5, 2.0, 37.0, 700.0),
@@ -23,14 +24,14 @@ def documents():
     three = np.append(np.arange(3), rng.integers(0, 3, 57))
     two = (rng.random(60) < s).astype(int)
     rows = np.vstack([np.eye(3), np.full((1, 3), 1 / 3)])
-    calibrators = {name: method.calibrator for name, method in METHODS.items()}
+    calibrators = dict(METHODS)
     for taxonomy in ("confidence-bins", "nearest", "margin"):
-        calibrators[f"venn {taxonomy}"] = lambda one=taxonomy: Venn(one, merge="smooth")
+        calibrators[f"venn {taxonomy}"] = lambda one=taxonomy: Venn(one)
     for name, make in calibrators.items():
-        yield f"{name} of two", (make().fit(s, two).to_json(), NEW)
-        yield f"{name} of three", (make().fit(vectors, three).to_json(), rows)
+        yield f"{name} of two", (to_json(make().fit(s, two)), NEW)
+        yield f"{name} of three", (to_json(make().fit(vectors, three)), rows)
         if name not in ("none", "beta", "bostrom"):
-            yield f"{name} of logits", (make().fit(logits, two).to_json(), (NEW - 0.5) * 1e308)
+            yield f"{name} of logits", (to_json(make().fit(logits, two)), (NEW - 0.5) * 1e308)
 
 
 def places(part, path=()):

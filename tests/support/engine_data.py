@@ -1,11 +1,9 @@
 """Scores and labels for every engine, and what a fit to all rows at once makes of them."""
 
-import attrs
 import numpy as np
 import pandas as pd
 
-from vennforest import ScoreCounts, ScoreGrid
-from vennforest.calibrators.core.interface import make_calibrator
+from vennforest.calibrators import make_calibrator
 
 LABELS = {2: np.array(["no", "yes"]), 3: np.array(["a", "b", "c"])}
 
@@ -29,40 +27,28 @@ def score_names(k):
     return "s" if k == 2 else [f"s{j}" for j in range(k)]
 
 
-def fit_rows(frame, method, k=2, grid=None, weight=None):
-    """Return a calibrator fitted to all rows, their scores put on a grid first."""
-    scores = frame[score_names(k)].to_numpy(np.float64)
-    if grid is not None and k > 2 and method in ("quadratic", "spline"):
-        # Middles of cells do not make 1, which a fit to rows would see and put right.
-        counts = ScoreCounts.from_scores(scores, frame["y"].to_numpy(), grid=grid)
-        fitted = make_calibrator(method).fit_counts(counts)
-        fitted._fitted = attrs.evolve(fitted._fitted, grid=None)
-        return fitted
-    if grid is not None:
-        scores = grid(scores)
+def fit_rows(frame, method, k=2, weight=None):
+    """Return a calibrator fitted to all rows."""
     return make_calibrator(method).fit(
-        scores, frame["y"].to_numpy(), sample_weight=None if weight is None else frame[weight]
+        frame[score_names(k)].to_numpy(np.float64),
+        frame["y"].to_numpy(),
+        sample_weight=None if weight is None else frame[weight],
     )
 
 
-def new_scores(k=2, grid=None, seed=5):
+def new_scores(k=2, seed=5):
     rng = np.random.default_rng(seed)
     new = rng.dirichlet(np.ones(k), 300)
     new[:k] = np.eye(k)
-    new = new[:, 1] if k == 2 else new
-    return new, new if grid is None else grid(new)
+    return new[:, 1] if k == 2 else new
 
 
-def check_same(got, rows, k=2, grid=None, tolerance=1e-12):
+def check_same(got, rows, k=2, tolerance=1e-12):
     """Compare a calibrator fitted by an engine with one fitted to all rows."""
-    new, on_grid = new_scores(k, grid)
+    new = new_scores(k)
     assert np.array_equal(got.classes_, rows.classes_)
-    p, wanted = got.predict_proba(new), rows.predict_proba(on_grid)
-    assert np.abs(p - wanted).max() <= tolerance
+    assert np.abs(got.predict_proba(new) - rows.predict_proba(new)).max() <= tolerance
     if hasattr(rows, "predict_multiprobability"):
-        m, wanted = got.predict_multiprobability(new), rows.predict_multiprobability(on_grid)
+        m, wanted = got.predict_multiprobability(new), rows.predict_multiprobability(new)
         assert np.abs(m.lower - wanted.lower).max() <= tolerance
         assert np.abs(m.upper - wanted.upper).max() <= tolerance
-
-
-CELLS = ScoreGrid()

@@ -45,7 +45,6 @@ TEST_FILES = (
     "sources/test_*.py",
     "forest/test_*.py",
     "calibrators/test_[ceijlv]*.py",  # of the changed calibrators, and of all calibrators
-    "calibrators/test_smooth.py",
     "monitoring/test_*.py",
     "calibrators/test_fit_counts.py",
     "export/test_to_json.py",

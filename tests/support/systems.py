@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vennforest.export import to_json, to_sql
+
 READERS = Path(__file__).parents[2] / "examples" / "readers"
 
 
@@ -28,7 +30,7 @@ def score_columns(model):
 def statement(model, dialect, table, confidence):
     names = score_columns(model)
     one = names[0] if len(names) == 1 else names
-    return model.to_sql(dialect, table=table, score=one, confidence=confidence)
+    return to_sql(model, dialect, table=table, score=one, confidence=confidence)
 
 
 def columns_of(model, table):
@@ -144,7 +146,7 @@ def by_reader(command, program, ending, written, cases, confidence):
         paths = [folder / f"run{ending}", READERS / f"calibrator{ending}"]
         for i, (model, new) in enumerate(cases):
             paths += [folder / f"{i}.json", folder / f"{i}.scores"]
-            paths[-2].write_text(model.to_json(confidence=confidence), encoding="utf-8")
+            paths[-2].write_text(to_json(model, confidence=confidence), encoding="utf-8")
             rows = [" ".join(map(written, row)) for row in new.reshape(len(new), -1).tolist()]
             text = "\n".join(rows) + "\n"
             paths[-1].write_text(text.replace("inf", "Infinity").replace("nan", "NaN"))

@@ -39,7 +39,7 @@ def test_a_million_letters_take_milliseconds(what):
         lambda: screening.LIKE_NUMBER.match(cell),
         lambda: screening.LIKE_DATE.match(cell),
         lambda: screening.DAY_AND_MONTH.match(cell),
-        lambda: Column(pd.Series([cell, "1"], dtype=object), "x").learn(),
+        lambda: Column(pd.Series([cell, "1"], dtype=object), "x").infer(),
     ]
     # A pattern of degree two would take hours.
     assert max(seconds(one) for one in work) < 2

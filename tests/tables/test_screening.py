@@ -140,7 +140,7 @@ def test_what_became_text_is_named():
     wanted = ["income", "rate", "lab", "comma", "either"]
     assert [name for name in named if name != "left"] == wanted
     assert "'<0.5'" in said[2] and "day and month could be either" in said[-1]
-    assert screening.alike(["Yes", "yes ", "no", "No  way", "no way"]) == [
+    assert screening.similar_labels(["Yes", "yes ", "no", "No  way", "no way"]) == [
         "The labels 'Yes', 'yes ' differ by case or spaces alone, and are taken for different "
         "classes.",
         "The labels 'No  way', 'no way' differ by case or spaces alone, and are taken for "

@@ -109,7 +109,7 @@ def test_calibrations_are_the_librarys_and_stand_one_class():
     found = calibrations(s, y, (-1.0, 4.0))
     assert list(found) == list(METHODS)
     np.testing.assert_allclose(found["raw"](new), np.clip((new + 1) / 4, 0, 1))
-    for method, model in (("Platt", PlattScaling()), ("isotonic", IsotonicCalibration())):
+    for method, model in (("Platt", PlattScaling(on="score")), ("isotonic", IsotonicCalibration())):
         expected = model.fit(s, y).predict_proba(new)[:, 1]
         np.testing.assert_allclose(found[method](new), expected)
     m = VennAbers().fit(s, y).predict_multiprobability(new)
@@ -146,7 +146,7 @@ def test_a_record_by_hand(data_dir):
     assert record["shown"] == "C 1"
     assert set(record["settings"].values()) == {"C 1"}
     assert record["losses"]["raw"]["squared error"] == pytest.approx(squared_error(y[40:], s[40:]))
-    platt = PlattScaling().fit(s[:40], y[:40])
+    platt = PlattScaling(on="score").fit(s[:40], y[:40])
     p = platt.predict_proba(s[40:])[:, 1]
     assert record["losses"]["Platt"]["log loss"] == pytest.approx(log_loss(y[40:], p))
     assert record["losses"]["Platt"]["infinite"] is False

@@ -188,7 +188,7 @@ def test_methods_are_what_they_are_called(data_dir):
     raw = model.predict_proba(X[test])[:, 0]
     assert record["W (NB)"] == pytest.approx(losses(y[test], new, new, raw))
     svm = classifier("SVM", n_values, "kernel").fit(X[train], y[train])
-    platt = PlattScaling(targets="hard").fit(svm.decision_function(X[train]), y[train])
+    platt = PlattScaling(targets="hard", on="score").fit(svm.decision_function(X[train]), y[train])
     p = platt.predict_proba(svm.decision_function(X[test]))[:, 1]
     assert record["W (SVM)"] == pytest.approx(losses(y[test], p, p), rel=1e-6)
     direct = IsotonicCalibration(between="nearest").fit(s, y[train]).predict_proba(new)[:, 1]

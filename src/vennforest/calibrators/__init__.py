@@ -1,23 +1,20 @@
-"""From scores and labels to probabilities: what turns the one into the other."""
+"""Calibrators: from scores and labels to probabilities of the classes."""
 
-from vennforest.calibrators.core.interface import (
-    METHODS,
-    BoundedCalibrator,
-    Calibrator,
-    Method,
-    register_calibrator,
-)
-from vennforest.calibrators.maps.bostrom import BostromScaling
-from vennforest.calibrators.maps.isotonic import IsotonicCalibration
-from vennforest.calibrators.maps.log_odds import (
-    BetaCalibration,
-    PlattScaling,
-    QuadraticScaling,
-    SplineCalibration,
-)
-from vennforest.calibrators.maps.softmax import MatrixScaling, TemperatureScaling
-from vennforest.calibrators.maps.uncalibrated import Uncalibrated
+from typing import Any
+
+from sklearn.base import clone
+
+from vennforest._messages import not_one_of
+from vennforest.calibrators.base import BoundedCalibrator, Calibrator
+from vennforest.calibrators.beta import BetaCalibration
+from vennforest.calibrators.bostrom import BostromScaling
+from vennforest.calibrators.isotonic import IsotonicCalibration
+from vennforest.calibrators.matrix import MatrixScaling
+from vennforest.calibrators.platt import PlattScaling
 from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.calibrators.spline import SplineCalibration
+from vennforest.calibrators.temperature import TemperatureScaling
+from vennforest.calibrators.uncalibrated import Uncalibrated
 from vennforest.calibrators.venn import Venn
 from vennforest.calibrators.venn_abers import VennAbers
 
@@ -29,27 +26,43 @@ __all__ = [
     "Calibrator",
     "IsotonicCalibration",
     "MatrixScaling",
-    "Method",
     "PlattScaling",
     "PooledCalibration",
-    "QuadraticScaling",
     "SplineCalibration",
     "TemperatureScaling",
     "Uncalibrated",
     "Venn",
     "VennAbers",
-    "register_calibrator",
+    "check_method",
+    "make_calibrator",
 ]
 
-register_calibrator("none", "Uncalibrated", Uncalibrated)
-register_calibrator("platt", "Platt scaling", PlattScaling, on="auto")
-register_calibrator("isotonic", "Isotonic", IsotonicCalibration)
-register_calibrator("beta", "Beta", BetaCalibration)
-register_calibrator("temperature", "Temperature", TemperatureScaling)
-register_calibrator("bostrom", "Boström", BostromScaling)
-register_calibrator("matrix", "Matrix scaling", MatrixScaling)
-register_calibrator("quadratic", "Quadratic", QuadraticScaling)
-register_calibrator("spline", "Spline", SplineCalibration)
-register_calibrator("pooled", "Pooled", PooledCalibration)
-register_calibrator("venn", "Venn", Venn)
-register_calibrator("venn-abers", "Venn–Abers", VennAbers)
+METHODS: dict[str, type[Calibrator]] = {
+    "none": Uncalibrated,
+    "platt": PlattScaling,
+    "isotonic": IsotonicCalibration,
+    "beta": BetaCalibration,
+    "temperature": TemperatureScaling,
+    "bostrom": BostromScaling,
+    "matrix": MatrixScaling,
+    "spline": SplineCalibration,
+    "venn": Venn,
+    "venn-abers": VennAbers,
+}
+"""The calibrators by name, in the order in which reports list them."""
+
+
+def check_method(method: object, name: str = "method") -> type[Calibrator]:
+    """Return the class of the calibrator of a name."""
+    if not isinstance(method, str) or method not in METHODS:
+        instance = " or a calibrator instance" if name == "method" else ""
+        raise not_one_of(name, METHODS, method, instance)
+    return METHODS[method]
+
+
+def make_calibrator(method: str | Calibrator) -> Calibrator:
+    """Return an unfitted calibrator for a name, or a clone of an instance."""
+    if isinstance(method, Calibrator):
+        calibrator: Any = clone(method)
+        return calibrator
+    return check_method(method)()

@@ -31,7 +31,7 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators import Calibrator, PooledCalibration
-from vennforest.calibrators.core.interface import has_bounds, no_bounds
+from vennforest.calibrators.base import has_bounds, no_bounds
 from vennforest.calibrators.intervals import ConfidenceIntervals, Method
 from vennforest.classifier.fitted import (
     FittedClassifier,

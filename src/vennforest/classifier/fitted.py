@@ -28,10 +28,7 @@ from vennforest._validation import (
     same_labels,
 )
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.interface import (
-    has_bounds,
-    merged,
-)
+from vennforest.calibrators.base import has_bounds, merged
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.classifier.settings import Settings
 from vennforest.groups import (
@@ -92,7 +89,7 @@ class FittedClassifier:
             self._check_same(calibrator.classes_)
             fold.check_classes(len(self.classes))
             n = len(fold.codes)
-            require(calibrator.n_given == n, f"a calibrator must be of {n} examples")
+            require(calibrator.n_examples_ == n, f"a calibrator must be of {n} examples")
             drawn = getattr(fold.scorer, "n_examples", n)
             require(drawn == n, f"a scorer must leave out one of {n} examples")
             self._check_same(getattr(fold.scorer, "classes", self.classes))
@@ -132,9 +129,11 @@ class FittedClassifier:
         """
 
         def calibrator_of(fold: Fold) -> Calibrator:
-            return settings.calibrator_for(fold.estimator).fit(
+            calibrator = settings.calibrator_for(fold.estimator).fit(
                 fold.scores, classes[fold.codes], sample_weight=fold.weight, classes=classes
             )
+            calibrator.score_range_ = None  # new scores are by the same model
+            return calibrator
 
         calibrators = [calibrator_of(fold) for fold in folds]
         examples = CalibrationExamples.of(folds)
@@ -143,12 +142,15 @@ class FittedClassifier:
         point = None
         if settings.pooled:
             # One pool for the scores of all folds is better than one per fold (docs/measured.md).
-            point = PooledCalibration(on="probabilities" if proba else "logits").fit(
+            point = PooledCalibration()
+            point.on = "probabilities" if proba else "logits"
+            point.fit(
                 examples.scores,
                 classes[examples.codes],
                 sample_weight=examples.weight,
                 classes=classes,
             )
+            point.score_range_ = None
         groups = None
         if grouping is not None:
             groups = calibrate_groups(grouping, folds, classes, calibrator_of, point)
@@ -558,7 +560,7 @@ class _Examples:
 
     def proba(self, calibrator: Any, bounds: Multiprobability | None) -> FloatArray:
         """Return the probabilities (n, k) without each example."""
-        if bounds is not None and calibrator.merge != "smooth":
+        if bounds is not None:
             return merged(calibrator, bounds, self.scores)
         p = np.full((len(self.codes), len(self.classes)), np.nan)
         for fitted, held in self._refits(calibrator):

@@ -12,13 +12,8 @@ from sklearn.frozen import FrozenEstimator
 
 from vennforest._messages import warn
 from vennforest._validation import check_option
-from vennforest.calibrators import Calibrator, Venn
-from vennforest.calibrators.core.interface import (
-    METHODS,
-    check_method,
-    has_bounds,
-    make_calibrator,
-)
+from vennforest.calibrators import METHODS, Calibrator, Venn, check_method, make_calibrator
+from vennforest.calibrators.base import has_bounds
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest import BagsError, MixedForestClassifier
 from vennforest.forest.packed import Votes
@@ -36,7 +31,7 @@ from vennforest.sources.base import last_step, transformers_of
 from vennforest.sources.checks import check_frozen, check_training_data
 from vennforest.sources.registry import FROZEN, check_source, choose
 
-ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
+ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint"]
 """How bounds, or the scores that they are of, become one probability."""
 
 OUT_OF_BAG: dict[str, Any] = {"subforest": "all", "votes": "soft"}
@@ -46,7 +41,7 @@ OUT_OF_BAG: dict[str, Any] = {"subforest": "all", "votes": "soft"}
 def method_has_bounds(method: Any) -> bool:
     """Return whether a method, by name or as a calibrator, gives bounds."""
     known = METHODS.get(method) if isinstance(method, str) else None
-    return has_bounds(method) or (known is not None and known.bounds)
+    return has_bounds(method) or (known is not None and has_bounds(known))
 
 
 def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:

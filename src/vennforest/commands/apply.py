@@ -11,7 +11,7 @@ import pyarrow as pa
 from vennforest._answers import Answers, answers_for, first_refused
 from vennforest._files import one_line
 from vennforest._validation import FloatArray, InputError
-from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators import Calibrator
 from vennforest.classifier.intervals import Known
 from vennforest.commands.calibrator_file import read_calibrator
 from vennforest.commands.options import Apply

@@ -10,22 +10,19 @@ from typing import Any, Literal, cast
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._remote import sent_whole
 from vennforest._validation import InputError, check_option, warn_of_small_weights
-from vennforest.calibrators import VennAbers
-from vennforest.calibrators.core.interface import OneVsRestCalibrator, check_method
-from vennforest.calibrators.core.scores import ranking
+from vennforest.calibrators import check_method
+from vennforest.calibrators.base import ranking
 from vennforest.commands.calibrator_file import kept_examples, kept_rows
 from vennforest.commands.files import check_suffix
 from vennforest.commands.options import Calibrate
 from vennforest.commands.terminal import print_json, progress_bar, say, say_notes, shares_of
-from vennforest.counts import ScoreCounts, ScoreGrid
+from vennforest.counts import ScoreCounts
+from vennforest.export import to_json
 from vennforest.tables.scores import MOST_SCORES, ScoreColumns, check_names
 from vennforest.tables.stream import TableFile
 
 MANY = 2_000_000
 """Rows up to which some of more than two classes are read once more, to be kept."""
-
-GridOf = Literal["auto", "none", "score", "logit"]
-"""On what grid scores are put."""
 
 
 def run(options: Calibrate) -> None:
@@ -52,19 +49,18 @@ def calibrate_file(
 ) -> dict[str, Any]:
     """Fit a calibrator to scores of any system, and write it as JSON, whole or not at all.
 
-    With more than ``most_scores`` distinct scores ``--grid auto`` puts probabilities on a grid of
-    log-odds. ``note`` takes sentences for the user, and ``progress`` the rows done and, where
-    known, all of them. Returned are numbers of rows with a label, the rows or the weight of each
-    class, of two classes the one whose score it is, how many scores were told apart and on what
-    grid, and the largest share of the rows that compression moved past any score.
+    More than ``most_scores`` distinct scores are coarsened. ``note`` takes sentences for the
+    user, and ``progress`` the rows done and, where known, all of them. Returned are numbers of
+    rows with a label, the rows or the weight of each class, of two classes the one whose score
+    it is, how many scores were told apart, and the largest share of the rows that coarsening
+    moved past any score.
     """
     start = time.perf_counter()
-    data, target, grid = options.data, options.target, options.grid
+    data, target = options.data, options.target
     weight = options.weight
-    check_option(grid, GridOf, "grid")
     if options.increasing is not None:
         check_option(options.increasing, Literal["yes", "no", "auto"], "--increasing")
-    calibrator = check_method(options.method, "--method").make()
+    calibrator = check_method(options.method, "--method")()
     check_suffix(options.output, ".json", "calibrator")
     table = TableFile(data, options.decimal)
     check_names(table, [*options.scores, target, *([weight] if weight else [])])
@@ -73,7 +69,7 @@ def calibrate_file(
             table, options.scores, target, weight, options.rows_at_once, progress
         )
         classes, missing = columns.labels()
-        counts, n_rows = _count(columns, classes, calibrator, options, most_scores)
+        counts, n_rows = _count(columns, classes, most_scores)
         if options.increasing is None and len(classes) == 2:
             _check_direction(counts, classes, columns.scores[0])
         warn_of_small_weights(float(counts.total), len(counts))
@@ -81,8 +77,12 @@ def calibrate_file(
         calibrator.fit_counts(counts, increasing=cast("Any", direction))
     if missing:
         note(f"{missing:,} rows have no {target!r} and are left out.")
-    _note_bounds(counts, grid, note)
-    if calibrator._fitted.reversed_at is not None:
+    if counts.error:
+        note(
+            "There are too many distinct scores to keep them all: neighbouring ones are put "
+            f"together, which moves at most {counts.error:.2g} of the rows past any score."
+        )
+    if calibrator.reversed_at_ is not None:
         note(f"High scores mean that {str(classes[1])!r} is less likely: they are reversed.")
     some: dict[str, Any] = {}
     if len(classes) > 2 and weight is None and n_rows <= MANY:
@@ -96,26 +96,23 @@ def calibrate_file(
         **(kept_examples(counts, calibrator) if len(classes) == 2 else some),
     }
     # A million scores are written once, and not read and written again.
-    document = calibrator.to_json().removesuffix("}")
+    document = to_json(calibrator).removesuffix("}")
     document += f', "about": {json.dumps(about, ensure_ascii=False)}}}'
     with sent_whole(options.output) as file:
         write_text(file, document)
     return {
         "n_rows": n_rows,
-        "classes": dict(zip(map(str, classes), counts.class_totals, strict=True)),
+        "classes": dict(zip(map(str, classes), map(_count_of, counts.class_totals), strict=True)),
         "positive": str(classes[1]) if len(classes) == 2 else None,
-        "distinct": max(len(table.scores) for table in counts.tables),
-        "grid": None if counts.grid is None else counts.grid.on,
+        "distinct": len(counts),
         "error": counts.error,
         "seconds": time.perf_counter() - start,
     }
 
 
-def _count(
-    columns: ScoreColumns, classes: Sequence[Any], calibrator: Any, options: Calibrate, most: int
-) -> tuple[ScoreCounts, int]:
+def _count(columns: ScoreColumns, classes: Sequence[Any], most: int) -> tuple[ScoreCounts, int]:
     """Return the counts of a table, and of how many rows; of two scores the second is taken."""
-    k, scores, grid = len(classes), columns.scores, options.grid
+    k, scores = len(classes), columns.scores
     if len(scores) not in ({1, 2} if k == 2 else {k}):
         raise InputError(
             f"--score must name {'one column' if k == 2 else f'{k} columns'} for the {k} classes "
@@ -124,13 +121,12 @@ def _count(
         )
     if len(scores) == 2:
         columns.scores = [scores[1]]
-    whole = k > 2 and not isinstance(calibrator, OneVsRestCalibrator | VennAbers)
-    chosen = None if grid in ("auto", "none") else ScoreGrid(on=cast("Any", grid))
-    if whole and chosen is not None:
-        raise InputError(
-            f"--grid must be none or auto for {options.method} of {k} classes, got {grid}"
-        )
-    return columns.count(classes, chosen, whole, most if grid == "auto" or whole else 1 << 62)
+    return columns.count(classes, most)
+
+
+def _count_of(total: float) -> int | float:
+    """Return a sum of weights, as an integer where it is one."""
+    return int(total) if float(total).is_integer() else float(total)
 
 
 def _check_direction(counts: ScoreCounts, classes: Sequence[Any], score: str) -> None:
@@ -142,17 +138,4 @@ def _check_direction(counts: ScoreCounts, classes: Sequence[Any], score: str) ->
             f"the scores {score!r} are lower for {str(second)!r} than for "
             f"{str(first)!r} (area under the ROC curve {area:.3f}): give --increasing no if high "
             f"scores mean that {str(second)!r} is less likely, or --increasing yes to keep them"
-        )
-
-
-def _note_bounds(counts: ScoreCounts, grid: str, note: Callable[[str], None]) -> None:
-    if counts.grid is not None and grid == "auto":
-        note(
-            f"There are more than {MOST_SCORES:,} distinct scores: they are put on "
-            f"{counts.grid.cells:,} cells of their log-odds, as new scores will be."
-        )
-    if counts.error:
-        note(
-            "There are too many distinct scores to keep them all: neighbouring ones are put "
-            f"together, which moves at most {counts.error:.2g} of the rows past any score."
         )

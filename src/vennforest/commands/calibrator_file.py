@@ -15,6 +15,7 @@ from vennforest._files import one_line, refuse_special
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.counts import ScoreCounts
+from vennforest.export import from_json
 from vennforest.monitoring.stream import score_columns
 from vennforest.tables.scores import ScoreColumns
 
@@ -33,7 +34,7 @@ class CalibratorFile:
     @property
     def reversed(self) -> bool:
         """Whether high scores mean that the second class is less likely."""
-        return self.calibrator._fitted.reversed_at is not None
+        return self.calibrator.reversed_at_ is not None
 
     def class_counts(self) -> FloatArray | None:
         """Return how many examples, or what weight, each class has, None where it is not kept."""
@@ -63,7 +64,7 @@ class CalibratorFile:
         if isinstance(made, VennAbers) and len(made.tables_) == 1:
             table = made.tables_[0]
             total, positive = table.sums.counts()
-            at = made._fitted.reversed_at
+            at = made.reversed_at_
             scores = table.x if at is None else at - table.x
             return scores, np.column_stack([total - positive, positive])
         return _kept(self.about, "counts", 2)
@@ -81,7 +82,7 @@ class CalibratorFile:
                     f"--prior must be LABEL=SHARE with a label of {', '.join(known)}, got {one!r}"
                 ) from None
         made, counts, instead_of = self.calibrator, self.class_counts(), None
-        if counts is not None and made._fitted.shift is None:
+        if counts is not None and made.shift_ is None:
             instead_of = dict(zip(known.values(), (counts / counts.sum()).tolist(), strict=True))
         return replace(self, calibrator=made.with_prior(shares, instead_of=instead_of))
 
@@ -107,10 +108,10 @@ def _kept(about: dict[str, Any], name: str, k: int) -> tuple[FloatArray, NDArray
 
 def kept_examples(counts: ScoreCounts, calibrator: Calibrator) -> dict[str, Any]:
     """Return what a file keeps of counted examples where the calibrator itself keeps none."""
-    if len(counts.tables) != 1 or isinstance(calibrator, VennAbers):
+    if len(counts.classes) > 2 or isinstance(calibrator, VennAbers):
         return {}
-    table = (counts if len(counts) <= MOST_EXAMPLES else counts.compress(MOST_EXAMPLES)).tables[0]
-    return {"examples": {"scores": table.scores.tolist(), "counts": table.counts.tolist()}}
+    counts = counts.coarsen(MOST_EXAMPLES)
+    return {"examples": {"scores": counts.scores.tolist(), "counts": counts.weights.tolist()}}
 
 
 def kept_rows(rows: ScoreColumns, n_rows: int) -> dict[str, Any]:
@@ -163,7 +164,7 @@ def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
             f"{path} contains no calibrator, which vennforest calibrate writes as JSON"
         ) from None
     try:
-        return Calibrator.from_json(text), document
+        return from_json(text), document
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

@@ -118,7 +118,7 @@ def _check_columns(options: Check, names: Sequence[str]) -> tuple[Evaluation, Ch
 def _numbers(cells: pd.Series[Any], name: str) -> FloatArray:
     """Return a column as numbers, NaN where a cell is empty."""
     values, text_of_row = score_numbers(cells, name)
-    wrong = np.flatnonzero(np.isnan(values) & Column(cells, name).there)
+    wrong = np.flatnonzero(np.isnan(values) & Column(cells, name).is_present)
     if len(wrong):
         raise InputError(
             f"the column {name!r} must contain numbers, got {str(text_of_row(int(wrong[0])))!r}: "

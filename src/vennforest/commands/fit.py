@@ -17,7 +17,7 @@ from vennforest._files import refused_as, shown_path
 from vennforest._messages import CalibrationWarning
 from vennforest._remote import sent_whole
 from vennforest._validation import InputError, check_option
-from vennforest.calibrators.core.interface import check_method
+from vennforest.calibrators import check_method
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.intervals import forest_spread
 from vennforest.commands.files import check_suffix

@@ -292,9 +292,6 @@ class Calibrate(Options):
     ] = Path("calibrator.json")
     method: Method = "venn-abers"
     weight: Annotated[str | None, option("How often each row counts.", metavar="COLUMN")] = None
-    grid: Annotated[
-        str, option("Put scores in [0, 1] on a grid of 1,048,576 cells: auto, none, score, logit.")
-    ] = "auto"
     increasing: Annotated[
         str | None,
         option("A higher score means the second class: yes, no, auto.", default="yes"),

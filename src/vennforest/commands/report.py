@@ -13,7 +13,7 @@ from vennforest.report.estimators import DEFAULT_ESTIMATOR, named_estimator
 from vennforest.report.splits import times
 from vennforest.tables.read import find_column, read_table
 from vennforest.tables.target import load_example, split_target
-from vennforest.tables.types import DROP, declared_read, read_types
+from vennforest.tables.types import DROP, read_declared, read_types
 
 
 def run(options: Report) -> None:
@@ -49,7 +49,7 @@ def run(options: Report) -> None:
         )
         wanted = [*split_by, *(options.by or ())]
         declared = {name: kind for name, kind in types.items() if name in wanted and kind != DROP}
-        values = values_of_columns(declared_read(frame, declared), table, wanted)
+        values = values_of_columns(read_declared(frame, declared), table, wanted)
     kept = options.keep or ()
     with progress_bar("Folds") as progress:
         evaluation = evaluate(

@@ -24,7 +24,7 @@ def values_of_columns(
     frame: pd.DataFrame, table: LabelledTable, names: Iterable[str | None]
 ) -> dict[str, Any]:
     """Return the values of columns in the rows with a label, by name."""
-    has_label = Column(frame[table.target], table.target).there
+    has_label = Column(frame[table.target], table.target).is_present
     columns = [find_column(frame, name) for name in dict.fromkeys(names) if name is not None]
     return {name: frame[name][has_label].to_numpy(object) for name in columns}
 

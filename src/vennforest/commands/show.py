@@ -12,8 +12,8 @@ from typing import Any
 
 from vennforest._messages import InputError, listed
 from vennforest._program import __version__
-from vennforest.calibrators import VennAbers
-from vennforest.calibrators.core.interface import METHODS, has_bounds
+from vennforest.calibrators import METHODS, VennAbers
+from vennforest.calibrators.base import has_bounds
 from vennforest.commands.calibrator_file import CalibratorFile, is_calibrator_file, read_document
 from vennforest.commands.options import Show
 from vennforest.commands.terminal import measures_sentence, print_json
@@ -60,8 +60,8 @@ def about_calibrator(path: Path) -> dict[str, Any]:
     counts, classes = read.class_counts(), [str(label) for label in calibrator.classes_]
     fitted = None if counts is None else dict(zip(classes, counts.tolist(), strict=True))
     rows, made = about.text("rows"), type(calibrator)
-    names = [name for name, method in METHODS.items() if method.calibrator is made]
-    grid, shift = calibrator._fitted.grid, calibrator._fitted.shift
+    names = [name for name, calibrator_class in METHODS.items() if calibrator_class is made]
+    shift = calibrator.shift_
     tables = calibrator.tables_ if isinstance(calibrator, VennAbers) else ()
     return {
         "format": document["format"],
@@ -78,7 +78,6 @@ def about_calibrator(path: Path) -> dict[str, Any]:
         "class_counts": fitted,
         "prior": None if shift is None else dict(zip(classes, shift.shares.tolist(), strict=True)),
         "increasing": None if len(classes) > 2 else not read.reversed,
-        "grid": None if grid is None else {"on": grid.on, "cells": grid.cells},
         "distinct_scores": max((len(table.x) for table in tables), default=None),
         "formulas": document["reading"] is not None,
     }
@@ -102,9 +101,6 @@ def calibrator_lines(about: Mapping[str, Any], name: str, size: int) -> Iterator
     rows, data, distinct = about["rows"], about["data"], about["distinct_scores"]
     yield "Fitted to", (f"{rows:,} rows" if rows else "") + (f" of {data}" if data else "")
     yield "", "" if distinct is None else f"{distinct:,} distinct scores"
-    if about["grid"]:
-        of = "log-odds" if about["grid"]["on"] == "logit" else "the scores"
-        yield "", f"scores are put on {about['grid']['cells']:,} cells of {of}, new ones too"
     yield "Target", about["target"] or ""
     yield "Classes", _classes(_Part(about))
     prior = about["prior"] or {}

@@ -19,7 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from vennforest._messages import STEERING, harmless, listed
+from vennforest._messages import CONTROL, harmless, listed
 
 
 class Stopped(Exception):  # noqa: N818
@@ -43,7 +43,7 @@ def print_json(summary: Any) -> None:
     """Print a summary for machines on stdout."""
     encoding = (sys.stdout.encoding or "utf-8").lower().replace("-", "")
     text = json.dumps(summary, indent=2, ensure_ascii=encoding != "utf8")
-    show(STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
+    show(CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
 def say_notes(notes: Iterable[str]) -> None:

@@ -149,7 +149,7 @@ def _monitor_of_scores(read: CalibratorFile, options: Watch) -> Monitor:
             f"{options.model} keeps no scores to compare with: calibrate again with this version, "
             "without --weight, or watch them in Python (vennforest.Monitor.fit_scores)"
         )
-    if read.calibrator._fitted.shift is not None:
+    if read.calibrator.shift_ is not None:
         raise InputError(
             f"{options.model} is for other shares of the classes than its examples have "
             "(with_prior): watch the calibrator that it was made from"

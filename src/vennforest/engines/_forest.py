@@ -250,10 +250,9 @@ def _examples(
         drawn = ScoreCounts.from_scores(scores, codes, classes=[0, 1])
         counts = _without(counts, drawn)
     if len(counts) > MOST_SCORES:
-        counts = counts.compress(MOST_SCORES)
-    x, code, weight = counts.examples()
-    if weight is None:
-        weight = np.ones(len(x))
+        counts = counts.coarsen(MOST_SCORES)
+    row, code = np.nonzero(counts.weights)
+    x, weight = counts.scores[row], counts.weights[row, code]
     return (
         np.concatenate([scores, x]),
         np.concatenate([codes, code]),
@@ -272,8 +271,7 @@ def _summed(parts: list[ScoreCounts]) -> ScoreCounts:
 
 def _without(counts: ScoreCounts, drawn: ScoreCounts) -> ScoreCounts:
     """Return counts less those of some of the examples counted."""
-    (x, every), (y, some) = counts.tables[0], drawn.tables[0]
-    rest = every.copy()
-    rest[np.searchsorted(x, y)] -= some
-    there = rest.any(axis=1)
-    return ScoreCounts.from_counts(x[there], *rest[there].T, classes=[0, 1])
+    rest = counts.weights.copy()
+    rest[np.searchsorted(counts.scores, drawn.scores)] -= drawn.weights
+    rows = rest.any(axis=1)
+    return ScoreCounts(counts.classes, counts.scores[rows], rest[rows])

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from vennforest._program import __version__
 from vennforest._validation import InputError
-from vennforest.batch import BatchPredictor, check_number, find_column, matrix_of
+from vennforest.batch import BatchPredictor, check_number, matrix_of
 from vennforest.sources.row_hashes import HashArray, hash_rows
-from vennforest.tables.refusals import no_label, row_of
+from vennforest.tables.read import find_name
+from vennforest.tables.scores import no_label, row_of
 
 KEPT = 4
 """Models that a worker keeps open."""
@@ -135,7 +136,7 @@ def with_rows(
     done = 0
     for batch in batches:
         for name in [*numbers, target]:
-            find_column(name, batch.schema.names, where)
+            find_name(batch.schema.names, name, where=f" in {where}")
         for name in numbers:
             check_number(name, batch.schema.field(name).type, where)
         if batch.num_rows:

@@ -15,12 +15,11 @@ import pyarrow as pa
 
 from vennforest._messages import needed
 from vennforest._validation import InputError
-from vennforest.batch import find_column
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.scores import Increasing
+from vennforest.calibrators.base import Increasing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
-from vennforest.engines._counting import Counting, Grid, fitted_to
+from vennforest.engines._counting import Counting, fitted_to
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
 from vennforest.engines._workers import (
     Shipment,
@@ -31,6 +30,7 @@ from vennforest.engines._workers import (
 
 if TYPE_CHECKING:
     import pandas as pd
+from vennforest.tables.read import find_name
 
 __all__ = ["calibrate", "fit", "predict"]
 
@@ -43,7 +43,6 @@ def calibrate(
     method: str | Calibrator = "venn-abers",
     weight: str | None = None,
     classes: Sequence[Any] | None = None,
-    grid: Grid = "auto",
     increasing: Increasing = True,
 ) -> Calibrator:
     """Fit a calibrator to scores and labels, of which only counts leave the partitions.
@@ -62,25 +61,22 @@ def calibrate(
         A column of weights, not below zero; integers count so many examples.
     classes : sequence, optional
         Every class, when some may be missing from the data.
-    grid : ScoreGrid, "auto" or None, default="auto"
-        On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
-        methods that need all scores of an example together. None: every distinct score, of which
-        there may be as many as rows.
-    higher_is : {"likelier", "safer", "auto"}, default="likelier"
-        What a higher score says of the second of two classes; "auto": what the data show.
+    increasing : bool or "auto", default=True
+        As of ``fit`` of every calibrator.
 
     Returns
     -------
     Calibrator
-        Fitted, equal to a fit to all rows.
+        Fitted, equal to a fit to all rows; more than 1,048,576 distinct scores are coarsened first:
+        see `ScoreCounts.coarsen`.
 
     Raises
     ------
     InputError
-        If a column is missing or contains no numbers, a score is not finite or outside the grid,
-        or a label is missing; with the partition and the row in it, from 1.
+        If a column is missing or contains no numbers, a score is not finite, or a label
+        is missing; with the partition and the row in it, from 1.
     """
-    counting = Counting.of(score, target, weight, method, grid, classes)
+    counting = Counting.of(score, target, weight, classes)
     parts = _delayed_parts(frame, counting.columns)
     with _names_what_is_missing(frame, counting.columns):
         if counting.classes is None:
@@ -249,7 +245,7 @@ def _delayed_parts(frame: Any, columns: Sequence[str]) -> list[tuple[Any, int]]:
     if not hasattr(frame, "to_delayed") or not hasattr(frame, "columns"):
         raise InputError(f"frame must be a Dask DataFrame, got {type(frame).__name__}")
     for name in columns:
-        find_column(name, [str(one) for one in frame.columns], "the data frame")
+        find_name([str(one) for one in frame.columns], name, where=" in the data frame")
     some = frame[list(dict.fromkeys(columns))]
     return [(part, number) for number, part in enumerate(some.to_delayed())]
 
@@ -263,7 +259,7 @@ def _names_what_is_missing(frame: Any, columns: Sequence[str]) -> Iterator[None]
         named = [_dask().delayed(_names)(part) for part in frame.to_delayed()]
         for number, names in enumerate(_computed(named)):
             for name in columns:
-                find_column(name, names, f"partition {number}")
+                find_name(names, name, where=f" in partition {number}")
         raise
 
 

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from vennforest._messages import needed
 from vennforest._validation import InputError
-from vennforest.batch import find_column
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.scores import Increasing
+from vennforest.calibrators.base import Increasing
 from vennforest.classifier import CalibratedClassifier
-from vennforest.engines._counting import Counting, Grid, Statement, fitted_to, quoted
+from vennforest.engines._counting import Counting, Statement, fitted_to, quoted
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
 from vennforest.engines._workers import open_predictor, shipped_predictor
+from vennforest.tables.read import find_name
 
 __all__ = ["calibrate", "fit", "predict"]
 
@@ -37,7 +37,6 @@ def calibrate(
     method: str | Calibrator = "venn-abers",
     weight: str | None = None,
     classes: Sequence[Any] | None = None,
-    grid: Grid = "auto",
     increasing: Increasing = True,
 ) -> Calibrator:
     """Fit a calibrator to scores and labels, by a GROUP BY of which only the result is collected.
@@ -45,7 +44,7 @@ def calibrate(
     Arguments, result and errors are those of `vennforest.engines.dask.calibrate`; ``frame`` is a
     ``pyspark.sql.DataFrame``.
     """
-    counting = Counting.of(score, target, weight, method, grid, classes)
+    counting = Counting.of(score, target, weight, classes)
     statement = Statement.of(counting, _arrow_schema(frame), "`", "the data frame")
     spark = frame.sparkSession
 
@@ -54,9 +53,7 @@ def calibrate(
         _Backend(some).each(counting.check)
 
     with said_in_a_sentence():
-        groups = [
-            spark.sql(query, source=frame).toArrow() for query in statement.groups("{source}")
-        ]
+        groups = spark.sql(statement.groups("{source}"), source=frame).toArrow()
         counts = counting.of_groups(groups, "the data frame", check)
     return fitted_to(method, counts, increasing)
 
@@ -102,7 +99,7 @@ def fit(
     if features is None:
         features = [name for name in schema.names if name != target]
     for name in [*features, target]:
-        find_column(name, schema.names, "the data frame")
+        find_name(schema.names, name, where=" in the data frame")
     some = frame.select(*[quoted(name, "`") for name in [*features, target]])
     with said_in_a_sentence():
         return fit_partitions(model, _Backend(some), features, target)

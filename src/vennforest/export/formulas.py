@@ -7,25 +7,34 @@ from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Venn
-from vennforest.calibrators.core.formula import (
-    LOWEST,
-    Column,
-    Score,
-    Term,
-    Terms,
-    on_grid,
-    summed,
-)
-from vennforest.calibrators.core.interface import CalibrationTable, Calibrator
-from vennforest.calibrators.core.scores import SUM_TOLERANCE
+from vennforest.calibrators.base import SUM_TOLERANCE, Calibrator
+from vennforest.calibrators.formula import LOWEST, Column, Score, Term, Terms, summed
 from vennforest.calibrators.intervals import IntervalCurve
 from vennforest.prior import shift_probabilities
 
 LEVEL = 0.95
 """Of the intervals that are exported."""
+
+
+class CalibrationTable(NamedTuple):
+    """Intervals of the score, ascending, and what a calibrator of two classes says in each.
+
+    Row i applies to scores s with ``start[i] <= s < start[i + 1]``, the last one for all from
+    ``start[-1]`` on. All arrays have shape (m,).
+    """
+
+    start: FloatArray
+    """The first score of each interval; ``start[0]`` is the smallest score that is accepted."""
+    p0: FloatArray | None
+    """Lower probability of the second class, in [0, 1]; None without bounds."""
+    p1: FloatArray | None
+    """Upper probability of the second class, in [0, 1]; None without bounds."""
+    p: FloatArray | None
+    """Probability of the second class, in [0, 1]."""
 
 
 class Taken(NamedTuple):
@@ -44,17 +53,9 @@ class Taken(NamedTuple):
 
 def taken(calibrator: Calibrator) -> Taken:
     """Return the scores that a calibrator takes."""
-    grid = calibrator._fitted.grid
-    if grid is not None:
-        return Taken(grid.low, grid.high, False)
     if not calibrator._takes_probabilities:
         return Taken(LOWEST, -LOWEST, False)
-    return Taken(0.0, 1.0, len(calibrator.classes_) > 2 and not _one_a_class(calibrator))
-
-
-def _one_a_class(calibrator: Calibrator) -> bool:
-    """Tell whether each class has a map of its own score, whatever the others."""
-    return hasattr(calibrator, "maps_") and not hasattr(calibrator, "on_")
+    return Taken(0.0, 1.0, len(calibrator.classes_) > 2 and calibrator._rows_sum_to_one)
 
 
 def answers(calibrator: Calibrator, confidence: bool = False) -> dict[str, Terms]:
@@ -67,7 +68,7 @@ def answers(calibrator: Calibrator, confidence: bool = False) -> dict[str, Terms
     found = calibrator._formulas(scores)
     if confidence:
         found |= intervals(_tables(calibrator), scores)
-    shift = calibrator._fitted.shift
+    shift = calibrator.shift_
     if shift is not None:
         factors = shift.factors.tolist()
         found["p"] = _shifted(found["p"], factors)
@@ -81,10 +82,9 @@ def answers(calibrator: Calibrator, confidence: bool = False) -> dict[str, Terms
 
 def _scores(calibrator: Calibrator) -> Terms:
     """Return the columns of scores as the calibrator's formulas take them."""
-    k, grid = len(calibrator.classes_), calibrator._fitted.grid
-    columns = [Score(j) for j in range(1 if k == 2 else k)]
-    scores: Terms = tuple(columns if grid is None else [on_grid(one, grid) for one in columns])
-    if (at := calibrator._fitted.reversed_at) is not None:
+    k = len(calibrator.classes_)
+    scores: Terms = tuple(Score(j) for j in range(1 if k == 2 else k))
+    if (at := calibrator.reversed_at_) is not None:
         scores = (at - scores[0],)
     return scores
 
@@ -158,12 +158,23 @@ def _tables(calibrator: Calibrator) -> Sequence[IntervalCurve]:
 
 
 def table_of(calibrator: Calibrator) -> CalibrationTable:
-    """Return the table of a fitted calibrator of two classes: see `Calibrator.to_table`."""
+    """Return the map of two classes as a table, where it is constant on intervals.
+
+    Venn–Abers, isotonic calibration (``"step"`` and ``"nearest"``), and Venn with a taxonomy
+    that has a name. The table is equal to what the calibrator answers to the last bit;
+    ``pandas.DataFrame(table._asdict())`` is a data frame.
+
+    Raises
+    ------
+    ValueError
+        If there are more than two classes, or nothing is constant on intervals.
+    """
+    check_is_fitted(calibrator, "classes_")
     if len(calibrator.classes_) != 2:
         raise ValueError(
             f"classes must be two for a table of scores, got {len(calibrator.classes_)}"
         )
-    if calibrator._fitted.reversed_at is not None:
+    if calibrator.reversed_at_ is not None:
         raise ValueError(
             "a table must be of scores that rise with the second class, got reversed ones "
             "(increasing=False): use to_sql, or reverse the scores before fitting"
@@ -187,7 +198,7 @@ def table_of(calibrator: Calibrator) -> CalibrationTable:
     kept = np.append(table.start[1:] > low, True)
     start = np.maximum(table.start[kept], low)
 
-    shift = calibrator._fitted.shift
+    shift = calibrator.shift_
 
     def column(name: str) -> FloatArray | None:
         one = columns.get(name)

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from vennforest._program import __version__
 from vennforest._state import STORED, from_state, state_of, stored_name
 from vennforest._validation import InputError, check_array, require
-from vennforest.calibrators.core.formula import Operation, Steps, written
-from vennforest.calibrators.core.interface import Calibrator, Fitted
+from vennforest.calibrators import Calibrator
+from vennforest.calibrators.formula import Operation, Steps, written
 from vennforest.export.formulas import answers, taken
 
 FORMAT, VERSION = "vennforest-calibrator", 1
@@ -34,8 +35,26 @@ LABELS: dict[str, Callable[[list[Any]], NDArray[Any]]] = {
 KINDS = {"text": str, "integer": int, "number": float, "boolean": bool}
 
 
-def to_json(calibrator: Calibrator, confidence: bool = False) -> str:
-    """Return the document: see `Calibrator.to_json`."""
+def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
+    """Return a fitted calibrator as JSON, which any program can read.
+
+    The schema is in ``docs/calibrator-json.md``. Single calibration examples are not written,
+    as after ``fit_counts``.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        Fitted.
+    confidence : bool, default=False
+        Whether to add the ends of the confidence intervals of level .95 for other programs,
+        ``low95`` and ``high95``.
+
+    Raises
+    ------
+    ValueError
+        If the calibrator contains something else than numbers and text, such as a user's function.
+    """
+    check_is_fitted(calibrator, "classes_")
     kind, labels = _labels(calibrator.classes_)
     document: dict[str, Any] = {
         "format": FORMAT,
@@ -43,14 +62,23 @@ def to_json(calibrator: Calibrator, confidence: bool = False) -> str:
         "vennforest": __version__,
         "classes": labels,
         "labels": kind,
-        "calibrator": _encode(calibrator),
+        "calibrator": _encode(calibrator._without_examples()),
         "reading": _reading(calibrator, confidence),
     }
     return json.dumps(document, allow_nan=False, ensure_ascii=False)
 
 
 def from_json(text: str | bytes) -> Calibrator:
-    """Return the calibrator that a document describes: see `Calibrator.from_json`."""
+    """Return the calibrator that `to_json` has written.
+
+    It answers what the written one answered, to the last bit on a machine with the same library.
+    Nothing in the document is executed, and every part is checked.
+
+    Raises
+    ------
+    InputError
+        If `to_json` could not have written it.
+    """
     try:
         document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -210,14 +238,8 @@ def _encode(value: Any) -> Any:
             f"got {value!r}: use vennforest.save"
         )
     state = dict(state_of(value))
-    if isinstance(value, Fitted):
-        state = {
-            "learnt": value.learnt.written(),
-            "grid": value.grid,
-            "reversed_at": value.reversed_at,
-        }
-        if value.shift is not None:
-            state["shift"] = value.shift
+    if isinstance(value, Calibrator):  # the document has the classes
+        state["fitted"] = {k: part for k, part in state["fitted"].items() if k != "classes_"}
     return {"kind": kind, **{key: _encode(one) for key, one in state.items()}}
 
 
@@ -245,10 +267,8 @@ def _decode(value: Any, classes: NDArray[Any], depth: int = 0) -> Any:
     # Parts of a calibrator know classes by number.
     inner = np.arange(len(classes)) if issubclass(own, Calibrator) and depth else classes
     parts = {key: _decode(one, inner, depth + 1) for key, one in rest.items()}
-    if own is Fitted:
-        own_parts = {"learnt", "grid", "reversed_at"}
-        require(parts.keys() - {"shift"} == own_parts, f"a {kind} has other parts")
-        return Fitted(inner, **parts)
+    if issubclass(own, Calibrator):
+        parts["fitted"] = {**parts["fitted"], "classes_": inner}
     return from_state(own, parts)
 
 

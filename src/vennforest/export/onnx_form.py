@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._files import one_line
 from vennforest._messages import needed
 from vennforest._validation import InputError
-from vennforest.calibrators.core.formula import Operation, Score, Steps, written
-from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.formula import Operation, Score, Steps, written
 from vennforest.calibrators.intervals import IntervalCurve
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.intervals import interval_tables

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
+
+from sklearn.utils.validation import check_is_fitted
 
 from vennforest._validation import FloatArray, InputError, check_option
-from vennforest.calibrators.core.formula import Operation, Steps, Terms, written
-from vennforest.calibrators.core.interface import Calibrator, Dialect
-from vennforest.counts import sql_number as number
+from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.formula import Operation, Steps, Terms, written
 from vennforest.export.formulas import answers, taken
+
+Dialect = Literal["duckdb", "spark", "postgres"]
+"""The systems whose SQL is written."""
 
 OPERATIONS: dict[Operation, str] = {
     "add": "({} + {})",
@@ -25,15 +29,60 @@ OPERATIONS: dict[Operation, str] = {
 }
 
 
+def number(value: float) -> str:
+    """Return a finite number as SQL reads it, as a double and to the last bit."""
+    text = repr(float(value))
+    return text if "e" in text else f"{text}e0"
+
+
 def to_sql(
     calibrator: Calibrator,
-    dialect: Dialect,
-    table: str,
-    score: str | Sequence[str],
-    steps: str | None,
+    dialect: Dialect = "duckdb",
+    *,
+    table: str = "scores",
+    score: str | Sequence[str] = "score",
+    steps: str | None = None,
     confidence: bool = False,
 ) -> str:
-    """Return the query: see `Calibrator.to_sql`."""
+    """Return a query that adds a calibrator's answers to the columns of a table.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        Fitted.
+    dialect : {"duckdb", "spark", "postgres"}, default="duckdb"
+        Whose SQL. Spark from 3.4, PostgreSQL from 9.5 on.
+    table : str, default="scores"
+        What stands after FROM, as the system wants it: a name, or such as
+        ``read_parquet('scores.parquet')``.
+    score : str or sequence of str, default="score"
+        The name of the column of scores of the second class; of more than two classes the
+        names of their columns, in sorted order of the labels.
+    steps : str, optional
+        A table that contains what `table_of` gives, for large ones; None: it is written into
+        the query.
+    confidence : bool, default=False
+        Whether to add the ends of the confidence intervals of level .95.
+
+    Returns
+    -------
+    str
+        A SELECT of all columns and ``p0``, ``p1`` (with bounds), ``p``, and if asked for
+        ``low95`` and ``high95``, which are NULL where the score is NULL, NaN, infinite, or
+        refused by ``predict_proba``; of more than two classes each with ``_`` and a label.
+
+    Raises
+    ------
+    ValueError
+        If the dialect is none of these, or the calibrator contains a function of the user's.
+
+    Notes
+    -----
+    What `table_of` has is looked up, and equal to the last bit. Everything else is a formula, for
+    which the system's own LN and EXP differ from Python's in the last digits: by 1e-13 at most in
+    ``p``.
+    """
+    check_is_fitted(calibrator, "classes_")
     check_option(dialect, Dialect, "dialect")
     classes = calibrator.classes_.tolist()
     names = [score] if isinstance(score, str) else list(score)

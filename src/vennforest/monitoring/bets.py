@@ -12,7 +12,8 @@ from scipy.special import expit, log_expit, logit
 
 from vennforest._state import stored
 from vennforest._validation import FloatArray, array, check_array, check_increasing, require
-from vennforest.calibrators.maps.log_odds import SigmoidOf, fit_platt
+from vennforest.calibrators import PlattScaling
+from vennforest.counts import ScoreCounts
 
 Kind = Literal["scores", "share", "labels given scores"]
 """What bets are on: objects alone, the share of a class, or labels among equal scores."""
@@ -161,11 +162,11 @@ def thought_shares(
     does not fit its presence ``hits`` (n,) significantly better; else that sigmoid.
     """
     n, found = len(hits), int(hits.sum())
-    positive = hits.astype(np.float64)
-    on: SigmoidOf = "logit" if probabilities else "score"
     inside = scores.clip(LEAST_SHARE, 1 - LEAST_SHARE) if probabilities else scores
     if 0 < found < n:
-        fitted = fit_platt(scores, positive, on=on)(scores)
+        counts = ScoreCounts.from_scores(scores, hits)
+        sigmoid = PlattScaling(on="logit" if probabilities else "score")._fit_checked(counts)
+        fitted = sigmoid._predict_proba(scores)[:, 1]
     else:
         fitted = np.full(n, (found + 0.5) / (n + 1))
     fitted = fitted.clip(LEAST_SHARE, 1 - LEAST_SHARE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import zlib
-from collections.abc import Mapping
 from typing import Any, Self, get_args
 
 import attrs
@@ -34,7 +33,6 @@ NO_ROWS: HashArray = np.empty(0, np.uint64)
 NO_BATCHES = np.empty((0, 2), np.int64)
 
 
-@stored("recent-rows")
 class RecentRows:
     """The rows that a stream had last, and its last batches, by their hashes, the oldest first.
 
@@ -93,13 +91,20 @@ class RecentRows:
             order[value] = None
         return new
 
-    def to_state(self) -> Mapping[str, Any]:
-        """Return what a file contains."""
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the arguments of the constructor, which checks them."""
         return {
             "window": self.window,
             "hashes": np.array(list(self._order), np.uint64),
             "batches": np.array(self._batches, np.int64).reshape(-1, 2),
         }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Call the constructor."""
+        type(self).__init__(self, **state)
+
+    def _check_state(self) -> None:
+        """Pass: the constructor has checked the state."""
 
 
 def _batch(hashes: HashArray, codes: NDArray[Any]) -> list[int]:

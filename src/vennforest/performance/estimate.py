@@ -383,7 +383,7 @@ def _predicted(model: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, A
         shift: ShiftedPrior | None = fitted.shift
         return predict(attrs.evolve(fitted, shift=None), X, bounds=False)[1], shift
     if isinstance(model, Calibrator):
-        return model._predict_proba(model._check_new(X)), model._fitted.shift
+        return model._predict_proba(model._check_new(X)), model.shift_
     p = check_scores(model.predict_proba(X), "what predict_proba returns")
     if p.ndim != 2 or p.shape[1] != len(classes):
         raise InputError(f"predict_proba must return {len(classes)} columns, got shape {p.shape}")

@@ -1,11 +1,8 @@
-"""Forests as a few arrays instead of two files and twenty attributes for each tree.
-
-The trees of a fitted forest differ in their nodes, class distributions and seeds. These are stored
-one tree after another, and everything else once.
-"""
+"""Forests as a few arrays instead of two files and twenty attributes for each tree."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +11,11 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
 from vennforest._validation import check_array, check_labels, check_number, require
-from vennforest.forest import FORESTS
+from vennforest.forest import FORESTS, MixedForestClassifier
 
 TREES = (DecisionTreeClassifier, ExtraTreeClassifier)
 TREE_ATTRIBUTES = ("tree_", "random_state")
-"""Attributes in which the trees of a forest differ."""
+"""Attributes in which all trees of a forest differ."""
 
 FIELD_TYPES = {
     name: np.dtype(np.int32) if NODE_DTYPE[name].kind == "i" else NODE_DTYPE[name]
@@ -27,142 +24,193 @@ FIELD_TYPES = {
 """Types of the fields of nodes in a file."""
 
 MAX_NODES = 1 << 30
-LEAF = -1
+NO_CHILD = -1
 
 
-def pack_forest(forest: Any) -> dict[str, Any] | None:
+@dataclass(frozen=True, eq=False)
+class PackedTrees:
+    """A fitted forest of scikit-learn as arrays, one tree after another.
+
+    The trees of a forest differ in their nodes, class distributions and seeds, and those of a
+    mixed forest in some parameters; everything else is stored once.
+
+    Attributes
+    ----------
+    bare_forest : classifier
+        The forest without its trees.
+    bare_trees : list of tree
+        Trees of each combination of parameters, without nodes and seeds.
+    kinds : ndarray of shape (n_trees,), int64
+        Which of ``bare_trees`` each tree is like.
+    nodes : dict of ndarray of shape (n_nodes,)
+        The fields of scikit-learn's nodes.
+    values : ndarray of shape (n_nodes, k)
+        Class distributions.
+    counts, depths, seeds : ndarray of shape (n_trees,), int64
+        Of each tree the number of nodes, the depth and the seed.
+    """
+
+    bare_forest: Any
+    bare_trees: list[Any]
+    kinds: NDArray[np.int64]
+    nodes: dict[str, NDArray[Any]]
+    values: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    depths: NDArray[np.int64]
+    seeds: NDArray[np.int64]
+
+    def _check_state(self) -> None:
+        forest, trees = self.bare_forest, self.bare_trees
+        require(type(forest) in (*FORESTS, MixedForestClassifier), "bare_forest must be a forest")
+        require(isinstance(trees, list) and trees, "bare_trees must be a list of trees")
+        check_labels(forest.classes_)
+        n_features, k = forest.n_features_in_, len(forest.classes_)
+        check_number(n_features, "n_features_in_", 1, 2**31 - 1, integer=True)
+        require(forest.n_outputs_ == 1 and forest.n_classes_ == k, f"n_classes_ must be {k}")
+        for tree in trees:
+            require(type(tree) in TREES, "bare_trees must be trees")
+            require(tree.n_features_in_ == n_features, "trees must have the forest's features")
+            # Trees of a forest are fitted to class indices.
+            require(np.array_equal(tree.classes_, np.arange(k)), "trees must have its classes")
+        check_array(self.counts, "counts", (None,), "i", 1, MAX_NODES)
+        n_trees, n_nodes = len(self.counts), int(self.counts.sum())
+        require(n_trees > 0 and n_nodes < MAX_NODES, f"nodes must be fewer than {MAX_NODES}")
+        check_array(self.kinds, "kinds", (n_trees,), "i", 0, len(trees) - 1)
+        check_array(self.depths, "depths", (n_trees,), "i", 0, n_nodes)
+        check_array(self.seeds, "seeds", (n_trees,), "i", 0, 2**32 - 1)
+        check_array(self.values, "values", (n_nodes, k), low=0, high=1 + 1e-9)
+        self._check_nodes(n_nodes, n_features)
+
+    def _check_nodes(self, n_nodes: int, n_features: int) -> None:
+        """Raise an error for nodes that are no trees: kernels do not check indices."""
+        for name, dtype in FIELD_TYPES.items():
+            column = self.nodes[name]
+            has_form = type(column) is np.ndarray and column.shape == (n_nodes,)
+            require(
+                has_form and column.dtype == dtype,
+                f"{name} must have {n_nodes} elements of type {dtype}",
+            )
+        require(not np.isnan(self.nodes["threshold"]).any(), "thresholds must be numbers")
+        left, right = self.nodes["left_child"], self.nodes["right_child"]
+        feature = self.nodes["feature"]
+        is_inner = left != NO_CHILD
+        require((right[~is_inner] == NO_CHILD).all(), "leaves have no child")
+        counts = self.counts.astype(np.int32)
+        index = np.arange(n_nodes, dtype=np.int32)
+        index -= np.repeat((np.cumsum(counts) - counts).astype(np.int32), counts)
+        size, index = np.repeat(counts, counts)[is_inner], index[is_inner]
+        for child in (left[is_inner], right[is_inner]):
+            follows = (child > index) & (child < size)
+            require(follows.all(), "children must come after their parent, in its tree")
+        inner_feature = feature[is_inner]
+        has_feature = (inner_feature >= 0) & (inner_feature < n_features)
+        require(has_feature.all(), f"features must be in [0, {n_features})")
+
+    def forest(self) -> Any:
+        """Return the forest, after a check of the arrays."""
+        self._check_state()
+        nodes = np.empty(len(self.values), NODE_DTYPE)
+        for name in FIELD_TYPES:
+            nodes[name] = self.nodes[name]
+        values = np.ascontiguousarray(self.values)[:, None]
+        n_features, k = int(self.bare_forest.n_features_in_), values.shape[2]
+        n_classes = np.array([k], dtype=np.intp)
+        trees = []
+        stops = np.cumsum(self.counts)
+        for start, stop, depth, seed, kind in zip(
+            (stops - self.counts).tolist(),
+            stops.tolist(),
+            self.depths.tolist(),
+            self.seeds.tolist(),
+            self.kinds.tolist(),
+            strict=True,
+        ):
+            tree = _copy_with(self.bare_trees[kind], random_state=seed)
+            tree.tree_ = Tree(n_features, n_classes, 1)
+            tree.tree_.__setstate__(
+                {
+                    "max_depth": depth,
+                    "node_count": stop - start,
+                    "nodes": nodes[start:stop],
+                    "values": values[start:stop],
+                }
+            )
+            trees.append(tree)
+        return _copy_with(self.bare_forest, estimators_=trees)
+
+
+def pack_forest(forest: Any) -> PackedTrees | None:
     """Return a fitted forest of scikit-learn as arrays.
 
-    Returns
-    -------
-    dict or None
-        ``forest`` without its trees, ``tree``: the first tree without its nodes, ``nodes``: an
-        array (n,) for each field of scikit-learn's nodes, ``values`` (n, k), and for each tree
-        ``counts`` (its number of nodes), ``depths`` and ``seeds``. None for any other object, and
-        for a forest whose trees differ in more than that.
+    None for any other object, for a forest of one class or several outputs, and for one whose trees
+    were changed after their fit.
     """
+    if type(forest) not in (*FORESTS, MixedForestClassifier):
+        return None
     trees = getattr(forest, "estimators_", None)
-    if type(forest) not in FORESTS or not isinstance(trees, list) or not trees:
+    if not isinstance(trees, list) or not trees or not all(map(_is_plain_tree, trees)):
         return None
-    first = trees[0]
-    if not all(_differ_in_nodes_only(tree, first) for tree in trees):
+    if forest.n_outputs_ != 1 or len(forest.classes_) < 2:
         return None
-    if len(first.classes_) < 2 or first.n_outputs_ != 1:
-        return None
+    bare_trees: list[Any] = []
+    kinds = []
+    for tree in trees:
+        kind = next((i for i, bare in enumerate(bare_trees) if _is_alike(tree, bare)), None)
+        if kind is None:
+            kind = len(bare_trees)
+            bare_trees.append(_copy_with(tree, *TREE_ATTRIBUTES))
+        kinds.append(kind)
     states = [tree.tree_.__getstate__() for tree in trees]
-    return {
-        "forest": copy_without(forest, "estimators_"),
-        "tree": copy_without(first, *TREE_ATTRIBUTES),
-        "nodes": {
+    return PackedTrees(
+        _copy_with(forest, "estimators_"),
+        bare_trees,
+        np.array(kinds, dtype=np.int64),
+        {
             name: np.concatenate([state["nodes"][name] for state in states]).astype(dtype)
             for name, dtype in FIELD_TYPES.items()
         },
-        "values": np.concatenate([state["values"][:, 0] for state in states]),
-        "counts": np.array([state["node_count"] for state in states], dtype=np.int64),
-        "depths": np.array([state["max_depth"] for state in states], dtype=np.int64),
-        "seeds": np.array([tree.random_state for tree in trees], dtype=np.int64),
-    }
-
-
-def unpack_forest(
-    forest: Any,
-    tree: Any,
-    nodes: dict[str, NDArray[Any]],
-    values: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    depths: NDArray[np.int64],
-    seeds: NDArray[np.int64],
-) -> Any:
-    """Return the forest that `pack_forest` took apart, after a check of its arrays."""
-    require(type(forest) in FORESTS and type(tree) in TREES, "forest must be a forest of trees")
-    check_labels(tree.classes_)
-    n_features, k = tree.n_features_in_, len(tree.classes_)
-    check_number(n_features, "n_features_in_", 1, 2**31 - 1, integer=True)
-    require(forest.n_features_in_ == n_features, "trees must have the features of the forest")
-    require(len(forest.classes_) == k, "trees must have the classes of the forest")
-    check_array(counts, "counts", (None,), "i", 1, MAX_NODES)
-    n_trees, total = len(counts), int(counts.sum())
-    require(n_trees > 0 and total < MAX_NODES, f"nodes must be fewer than {MAX_NODES}")
-    check_array(depths, "depths", (n_trees,), "i", 0, total)
-    check_array(seeds, "seeds", (n_trees,), "i", 0, 2**32 - 1)
-    check_array(values, "values", (total, k), low=0, high=1 + 1e-9)
-    _check_nodes(nodes, counts, n_features)
-    records, values = np.zeros(total, NODE_DTYPE), np.ascontiguousarray(values)
-    for name in FIELD_TYPES:
-        records[name] = nodes[name]
-    n_classes = np.array([k], dtype=np.intp)
-    trees = []
-    start = 0
-    for count, depth, seed in zip(counts.tolist(), depths.tolist(), seeds.tolist(), strict=True):
-        rows = slice(start, start + count)
-        start += count
-        structure = Tree(int(n_features), n_classes, 1)
-        structure.__setstate__(
-            {
-                "max_depth": depth,
-                "node_count": count,
-                "nodes": records[rows],
-                "values": values[rows, None],
-            }
-        )
-        member = copy_without(tree)
-        member.random_state, member.tree_ = seed, structure
-        trees.append(member)
-    forest.estimators_ = trees
-    return forest
-
-
-def _check_nodes(
-    nodes: dict[str, NDArray[Any]], counts: NDArray[np.int64], n_features: int
-) -> None:
-    """Refuse nodes that are no trees: kernels follow their indices without looking."""
-    total = int(counts.sum())
-    for name, dtype in FIELD_TYPES.items():
-        column = nodes[name]
-        sound = type(column) is np.ndarray and column.shape == (total,) and column.dtype == dtype
-        require(sound, f"{name} must have {total} elements of type {dtype}")
-    require(not np.isnan(nodes["threshold"]).any(), "thresholds must be numbers")
-    left, right, feature = nodes["left_child"], nodes["right_child"], nodes["feature"]
-    first = np.cumsum(counts) - counts
-    index = np.arange(total, dtype=np.int32) - np.repeat(first.astype(np.int32), counts)
-    size = np.repeat(counts.astype(np.int32), counts)
-    is_leaf = left == LEAF
-    after_parent = (left > index) & (left < size) & (right > index) & (right < size)
-    require((after_parent | is_leaf).all(), "children must come after their parent, in its tree")
-    require((right[is_leaf] == LEAF).all(), "leaves have no child")
-    known = (feature >= 0) & (feature < n_features)
-    require((known | is_leaf).all(), f"features must be in [0, {n_features})")
-
-
-def copy_without(thing: Any, *names: str) -> Any:
-    """Return a shallow copy of an object without some of its attributes."""
-    copy = object.__new__(type(thing))
-    copy.__dict__.update({key: value for key, value in vars(thing).items() if key not in names})
-    return copy
-
-
-def _differ_in_nodes_only(tree: Any, first: Any) -> bool:
-    attributes, others = vars(tree), vars(first)
-    return (
-        type(tree) is type(first)
-        and type(tree) in TREES
-        and type(tree.random_state) is int
-        and 0 <= tree.random_state < 2**32
-        and type(attributes.get("tree_")) is Tree
-        and list(attributes) == list(others)
-        and all(
-            _equal(attributes[name], others[name])
-            for name in attributes
-            if name not in TREE_ATTRIBUTES
-        )
+        np.concatenate([state["values"][:, 0] for state in states]),
+        np.array([state["node_count"] for state in states], dtype=np.int64),
+        np.array([state["max_depth"] for state in states], dtype=np.int64),
+        np.array([tree.random_state for tree in trees], dtype=np.int64),
     )
 
 
-def _equal(value: Any, other: Any) -> bool:
+def _copy_with(estimator: Any, *dropped: str, **attributes: Any) -> Any:
+    """Return a shallow copy of an estimator without some attributes and with others."""
+    copy = object.__new__(type(estimator))
+    state = {name: value for name, value in vars(estimator).items() if name not in dropped}
+    vars(copy).update(state | attributes)
+    return copy
+
+
+def _is_plain_tree(tree: Any) -> bool:
+    """Tell whether a tree has the attributes that a fit leaves, and a seed."""
+    seed = getattr(tree, "random_state", None)
+    return (
+        type(tree) in TREES
+        and type(getattr(tree, "tree_", None)) is Tree
+        and type(seed) is int
+        and 0 <= seed < 2**32
+        and all(name.endswith("_") or name in tree.get_params() for name in vars(tree))
+    )
+
+
+def _is_alike(tree: Any, bare: Any) -> bool:
+    """Tell whether a tree differs from a bare one in its nodes and seed alone."""
+    state, bare_state = vars(tree), vars(bare)
+    return (
+        type(tree) is type(bare)
+        and state.keys() - set(TREE_ATTRIBUTES) == bare_state.keys()
+        and all(_is_equal(state[name], value) for name, value in bare_state.items())
+    )
+
+
+def _is_equal(value: Any, reference: Any) -> bool:
     if isinstance(value, np.ndarray):
         return (
-            type(other) is np.ndarray
-            and value.dtype == other.dtype
-            and np.array_equal(value, other)
+            type(reference) is np.ndarray
+            and value.dtype == reference.dtype
+            and np.array_equal(value, reference)
         )
-    return type(value) is type(other) and bool(value == other)
+    return type(value) is type(reference) and bool(value == reference)

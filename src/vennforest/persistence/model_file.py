@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._files import one_line, written_whole
 from vennforest._messages import InputError, listed, needed, warn
 from vennforest._program import __version__
-from vennforest._state import stored_name
 from vennforest.persistence.archive import (
     FORMAT,
     HEADER,
@@ -27,7 +26,7 @@ from vennforest.persistence.archive import (
     header_of,
     open_archive,
 )
-from vennforest.persistence.plain import from_plain, is_trusted, to_plain
+from vennforest.persistence.parts import from_stored, is_own_type, is_trusted, to_stored
 
 LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")
 """Libraries whose versions are in every header, with those that a model's types come from."""
@@ -74,7 +73,7 @@ def write_model(
     model: Any, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None
 ) -> None:
     """Write a model with more entries in the header, such as the columns that it was fitted to."""
-    if stored_name(type(model)) is None:
+    if not is_own_type(type(model)):
         raise TypeError(
             "model must be a fitted CalibratedClassifier, calibrator or Monitor, got "
             f"{type(model).__name__}"
@@ -89,8 +88,7 @@ def write_model(
     skops = needed("skops.io", "model files")
     with written_whole(path) as part:
         try:
-            plain = to_plain(model, {})
-            skops.dump(plain, part, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
+            skops.dump(to_stored(model), part, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
         except (OSError, MemoryError):
             raise
         except Exception as error:
@@ -106,9 +104,9 @@ def write_model(
 
 
 def check_readable(path: Path, types: Sequence[str]) -> None:
-    """Refuse a file that ``load`` would refuse, by reading it."""
+    """Read a file, and raise an error where ``load`` would."""
     try:
-        from_plain(needed("skops.io", "model files").load(path, trusted=types), {})
+        from_stored(needed("skops.io", "model files").load(path, trusted=types))
     except MemoryError:
         raise
     except Exception as error:  # a parameter of another type, a function without a name
@@ -153,15 +151,16 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     """
     skops = needed("skops.io", "model files")
     name = os.fspath(path)
-    extra = [t if isinstance(t, str) else f"{t.__module__}.{t.__qualname__}" for t in trusted]
+    trusted_names = {
+        t if isinstance(t, str) else f"{t.__module__}.{t.__qualname__}" for t in trusted
+    }
     with open_archive(path) as archive:
         header = header_of(archive, name)
         types = set(_types_in(json.loads(archive.read(SCHEMA))))
         _check_versions(header, name)
-        known = [*extra, *filter(is_trusted, types)]
+        known = sorted(trusted_names | set(filter(is_trusted, types)))
         try:
-            plain = skops.load(archive.fp, trusted=known)
-            model = from_plain(plain, {})
+            model = from_stored(skops.load(archive.fp, trusted=known))
         except (MemoryError, ImportError):
             raise
         except Exception as error:
@@ -176,7 +175,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
             raise InputError(
                 f"{name} is damaged: {one_line(error)}{_other_versions(header)}"
             ) from error
-    if stored_name(type(model)) is None:
+    if not is_own_type(type(model)):
         raise InputError(f"{name} must contain a model, got {type(model).__name__}")
     return model
 
@@ -218,7 +217,7 @@ def describe(model: Any) -> dict[str, Any]:
     if hasattr(model, "model"):  # a monitor, which may watch scores without a model
         return entries if model.model is None else {**entries, **describe(model.model)}
     if not hasattr(model, "calibrate_on_"):
-        n_examples = getattr(model, "n_given", None) or None  # unknown of counts alone
+        n_examples = getattr(model, "n_examples_", None) or None  # unknown of counts alone
         return {**entries, "method": _text(model), "calibration_examples": n_examples}
     estimators = model.estimators_
     entries |= {

@@ -27,8 +27,7 @@ from vennforest.report.words import Source
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
 
-# "pooled" gives the probability that "venn-abers" gives with bounds.
-COMPARED_METHODS = tuple(name for name in METHODS if name != "pooled")
+COMPARED_METHODS = tuple(METHODS)
 
 
 def evaluate(

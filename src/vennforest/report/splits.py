@@ -112,13 +112,13 @@ def moments(column: Any, name: str) -> NDArray[Any]:
     import pandas as pd
 
     cells = Column(pd.Series(column), name)
-    kind, written = cells.learn()
-    if kind not in ("number", "date", "duration"):
+    kind, written = cells.infer()
+    if kind not in ("number", "date"):
         raise InputError(
             f"the times {name!r} must be numbers or dates in one format, got {kind}: write dates "
             "as 2021-01-25, or declare their format with --types"
         )
-    read: NDArray[Any] = cells.read(kind, written).to_numpy()
+    read = cells.read(kind, written)
     return read.astype("datetime64[us]" if read.dtype.kind == "M" else np.float64)
 
 

@@ -18,6 +18,7 @@ from sklearn.utils import _safe_indexing
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.auditing import audit
 from vennforest.calibrators import METHODS
+from vennforest.calibrators.base import has_bounds
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import predict_together
 from vennforest.multiprobability import Multiprobability
@@ -69,7 +70,7 @@ class Training:
                 missing=None if self.missing is None else list(self.missing),
             )
         calibrated = [method for method in self.methods if method != RAW]
-        bounded = [method for method in calibrated if METHODS[method].bounds]
+        bounded = [method for method in calibrated if has_bounds(METHODS[method])]
         method = next(iter([*bounded, *calibrated]), RAW)
         return CalibratedClassifier(
             estimator, method=method, n_jobs=self.n_jobs, random_state=self.seed

@@ -1,11 +1,17 @@
-"""Cells of a column: inferring what they contain, and reading each of them as that."""
+"""Cells of a column: infer what they contain, and convert them to it.
+
+All readers of tables convert cells here, so CSV, Parquet, Arrow and data frames with the same rows
+give the same values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vennforest._validation import InputError
@@ -14,311 +20,37 @@ from vennforest.tables.formats import date_format
 if TYPE_CHECKING:
     import pandas as pd
 
-Kind = Literal["number", "boolean", "date", "duration", "text", "category", "empty"]
-"""What the cells of a column contain; a category is text that was declared, of whatever cells."""
+Kind = Literal["number", "boolean", "date", "text", "category", "empty"]
+"""What a column contains; a category is text that was declared, whatever its cells are."""
 
 PLURAL: dict[str, str] = {
     "number": "numbers",
     "boolean": "booleans",
     "date": "dates",
-    "duration": "durations",
     "text": "text",
     "category": "text",
     "empty": "no values",
 }
 
-LARGEST = float(np.finfo(np.float32).max)
+MAX_NUMBER = float(np.finfo(np.float32).max)
 """Forests compare numbers in 32 bits."""
 
-# pandas's own list without "None", which is a category more often than a missing cell.
+# pandas's list without "None", which is more often a category than a missing cell.
 MISSING = ["", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "-NaN", "-nan"]
 """Text that stands for a missing cell, with or without white space around it."""
 
 WORDS = {"true": 1.0, "false": 0.0}
-"""What every cell of a text column of booleans says."""
+"""Text that is recognised as booleans."""
 
 BOOLEANS = {
     **WORDS,
     **dict.fromkeys(("1", "1.0", "yes", "y", "t"), 1.0),
     **dict.fromkeys(("0", "0.0", "no", "n", "f"), 0.0),
 }
-"""What is read as a boolean once per column is known to contain booleans."""
+"""Text that is read as a boolean in a column that is known to contain booleans."""
 
-FIRST = 1000
-"""Cells that are tried one by one before all are converted at once."""
-
-
-def without_markers(X: pd.DataFrame, markers: Sequence[str]) -> pd.DataFrame:
-    """Return a table in which cells that stand for missing values are missing.
-
-    Markers are text, compared without spaces around it; in columns of numbers those count that are
-    numbers.
-    """
-    if not len(markers):
-        return X
-    texts = {marker.strip() for marker in markers}
-    values = [value for value in map(number, texts) if value is not None]
-    columns: dict[Any, Any] = {}
-    for place in range(X.shape[1]):
-        cells = X.iloc[:, place]
-        if _kind_letter(cells) in "iuf":
-            found = cells.isin(values).to_numpy()
-        elif _kind_letter(cells) == "O":
-            found = np.array(
-                [isinstance(cell, str) and cell.strip() in texts for cell in cells.tolist()], bool
-            )
-        else:
-            continue
-        if found.any():
-            columns[place] = cells.where(~found)
-    if not columns:
-        return X
-    import pandas as pd
-
-    parts = [columns.get(place, X.iloc[:, place]) for place in range(X.shape[1])]
-    table: pd.DataFrame = pd.concat(parts, axis=1)
-    return table
-
-
-class Column:
-    """The cells of a column; bytes are taken for text in UTF-8.
-
-    Those that are not missing are ``present``, where they are is ``there``, and ``declared`` is
-    what the user says that it contains, while that is compared with it.
-    """
-
-    def __init__(self, cells: pd.Series[Any], name: str) -> None:
-        import pandas as pd
-
-        self.categorical = isinstance(cells.dtype, pd.CategoricalDtype)
-        self.cells = cells.astype(object) if self.categorical else cells
-        self.name = name
-        self.declared: str | None = None
-        self.there: NDArray[np.bool_] = cells.notna().to_numpy(dtype=bool)
-        if _kind_letter(self.cells) == "O":
-            self._clean()
-        self.present = self.cells[self.there]
-
-    def _clean(self) -> None:
-        """Turn bytes into text, and text that says so into missing cells."""
-        values = self.cells.tolist()
-        if any(isinstance(value, bytes) for value in values):
-            values = [self._decoded(i, value) for i, value in enumerate(values)]
-            self.cells = self.cells.astype(object)
-            self.cells[:] = values
-        missing = set(MISSING)
-        self.there = self.there & np.fromiter(
-            (not (isinstance(value, str) and value.strip() in missing) for value in values),
-            dtype=bool,
-            count=len(values),
-        )
-
-    def _decoded(self, place: int, value: Any) -> Any:
-        try:
-            return value.decode("utf-8") if isinstance(value, bytes) else value
-        except UnicodeDecodeError:
-            raise InputError(
-                f"column {self.name!r} must contain numbers, dates or text, got bytes that are not "
-                f"UTF-8 in {self._row(place)}: leave it out, or write it as text"
-            ) from None
-
-    def learn(self) -> tuple[Kind, str | None]:
-        """Return what the cells contain, and the format of dates written as text (else None)."""
-        kind = self._learn_kind()
-        if kind != "text" or self.categorical or not self._is_text():
-            return kind, None
-        kind = self.learn_from_text()
-        if kind != "text":
-            return kind, None
-        written = date_format(self.present.astype(str))
-        return ("text", None) if written is None else ("date", written)
-
-    def learn_from_text(self) -> Literal["number", "boolean", "text", "empty"]:
-        """Return what a column of text contains; dates are text here."""
-        cells = self.present.tolist()
-        if not cells:
-            return "empty"
-        if all(cell.strip().lower() in WORDS for cell in cells):
-            return "boolean"
-        if any(number(cell) is None for cell in cells[:FIRST]) or numbers(cells) is None:
-            return "text"
-        return "number"
-
-    def learn_dates(self, written: str | None) -> str | None:
-        """Return the format of a column declared as dates: as declared, else that of all cells."""
-        if written is not None or not self._is_text():
-            return written
-        dates = self.present.astype(str)
-        written = date_format(dates)
-        if written is None:
-            raise InputError(
-                f"column {self.name!r} is declared as date and its cells share no format "
-                f"({_shown(dates.iloc[0])} in {self._row(self._place(0))}): declare it with "
-                'one, such as "date %d.%m.%Y", and leave cells empty that are not dates'
-            )
-        return written
-
-    def _is_text(self) -> bool:
-        import pandas as pd
-
-        return bool(pd.api.types.infer_dtype(self.present, skipna=True) == "string")
-
-    def _learn_kind(self) -> Kind:
-        """Return the kind that the dtype, or the type of the objects, implies."""
-        import pandas as pd
-
-        if not self.there.any():
-            return "empty"
-        if self.categorical:
-            return "text"
-        found = pd.api.types.infer_dtype(self.present, skipna=True)
-        if found == "complex":
-            raise InputError(f"column {self.name!r} must contain real numbers, got complex ones")
-        inferred: dict[str, Kind] = {
-            "boolean": "boolean",
-            "decimal": "number",
-            "integer": "number",
-            "floating": "number",
-            "mixed-integer-float": "number",
-            "date": "date",
-            "datetime": "date",
-            "datetime64": "date",
-            "timedelta": "duration",
-            "timedelta64": "duration",
-        }
-        return inferred.get(found, "text")
-
-    def read(self, kind: Kind, written: str | None = None) -> pd.Series[Any]:
-        """Return the cells as float64, datetime64[us] or objects of str and None.
-
-        ``written`` is the format of dates that are text; None: ISO 8601.
-        """
-        import pandas as pd
-
-        assert kind in get_args(Kind)
-        if kind == "empty":
-            values: Any = np.full(len(self.cells), np.nan)
-        elif kind in ("text", "category"):
-            values = self._text(kind)
-        elif kind == "date":
-            values = self._dates(written)
-        else:
-            values = self._numbers(kind)
-        read: pd.Series[Any] = pd.Series(values, index=self.cells.index, dtype=values.dtype)
-        return read
-
-    def _text(self, kind: Kind) -> NDArray[Any]:
-        values = np.full(len(self.cells), None, dtype=object)
-        if kind == "text" and self.there.any() and _kind_letter(self.cells) in "biufMm":
-            self._refuse(kind, 0)
-        written = str if kind == "text" else _as_written
-        values[self.there] = [written(cell) for cell in self.present.tolist()]
-        return values
-
-    def _dates(self, written: str | None) -> NDArray[Any]:
-        import pandas as pd
-
-        values = np.full(len(self.cells), np.datetime64("NaT", "us"), dtype="datetime64[us]")
-        present = self.present
-        if not len(present):
-            return values
-        if _kind_letter(present) in "iuf" and written is not None:  # 20211231
-            present = present.map(_as_written)
-        if _kind_letter(present) in "biufm":
-            self._refuse("date", 0)
-        text = np.array([isinstance(cell, str) for cell in present.tolist()])
-        if text.any() and _kind_letter(present) != "M":
-            how = "ISO8601" if written is None else written
-            dates = pd.to_datetime(present.astype(str), format=how, errors="coerce", utc=True)
-        else:
-            dates = pd.to_datetime(present, errors="coerce", utc=True)
-        wrong = dates.isna().to_numpy()
-        if wrong.any():
-            self._refuse("date", int(wrong.argmax()), written)
-        values[self.there] = dates.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
-        return values
-
-    def _numbers(self, kind: Kind) -> NDArray[np.float64]:
-        values = np.full(len(self.cells), np.nan)
-        present = self.present
-        if not len(present):
-            return values
-        letter = _kind_letter(present)
-        if kind == "duration" and letter == "m":
-            values[self.there] = present.dt.total_seconds().to_numpy(dtype=np.float64)
-        elif letter in "biuf" and kind != "duration":
-            values[self.there] = present.to_numpy(dtype=np.float64)
-        elif letter in "Mm":
-            self._refuse(kind, 0)
-        else:
-            values[self.there] = self._from_cells(present.tolist(), kind)
-        if kind == "boolean":
-            wrong = ~np.isin(values, (0, 1)) & self.there
-            if wrong.any():
-                self._refuse(kind, int(wrong[self.there].argmax()))
-        wrong = (np.abs(values) > LARGEST) & self.there
-        if wrong.any():
-            at = int(wrong.argmax())
-            size = "an infinite number" if np.isinf(values[at]) else f"{values[at]:.3g}"
-            raise InputError(
-                f"column {self.name!r} must contain numbers up to {LARGEST:.2g}, got {size} in "
-                f"{self._row(at)}: leave such cells empty, or drop the column"
-            )
-        return values
-
-    def _from_cells(self, cells: list[Any], kind: Kind) -> Any:
-        if kind == "number" and (fast := numbers(cells)) is not None:
-            return fast
-        read = []
-        for at, cell in enumerate(cells):
-            if kind == "duration":
-                value = cell.total_seconds() if hasattr(cell, "total_seconds") else None
-            elif kind == "boolean" and isinstance(cell, str):
-                value = BOOLEANS.get(cell.strip().lower())
-            else:
-                value = number(cell)
-            if value is None:
-                self._refuse(kind, at)
-            else:
-                read.append(value)
-        return read
-
-    def _refuse(self, kind: Kind, at: int, written: str | None = None) -> None:
-        """Raise the error that names the cell, counted among those that are there."""
-        place = self._place(at)
-        cell = _shown(self.cells.iloc[place])
-        if self.declared is not None:
-            first = _shown(self.present.iloc[0])
-            other = f", which is none or written otherwise than {first}" if first != cell else ""
-            raise InputError(
-                f"column {self.name!r} is declared as {self.declared} and contains {cell} in "
-                f"{self._row(place)}{other}: correct such cells or leave them empty, or declare "
-                "the column as category"
-            )
-        how = f" written like {written}" if written else ""
-        raise InputError(
-            f"column {self.name!r} held {PLURAL[kind]}{how} in training and now contains {cell} in "
-            f"{self._row(place)}"
-        )
-
-    def _place(self, at: int) -> int:
-        return int(np.flatnonzero(self.there)[at])
-
-    def _row(self, place: int) -> str:
-        label = self.cells.index[place]
-        return f"row {label + 1:,}" if isinstance(label, int | np.integer) else f"row {label!r}"
-
-
-def _shown(value: Any) -> str:
-    cell = repr(value) if isinstance(value, str) else str(value)
-    return cell if len(cell) <= 60 else cell[:59] + "…"
-
-
-def _as_written(cell: Any) -> str:
-    """Return a cell as text; whole numbers have no fraction, as a gap among them would give."""
-    if isinstance(cell, float) and cell.is_integer():
-        return str(int(cell))
-    return str(cell)
+N_CELLS_TRIED_FIRST = 1000
+"""Cells of a column of text that are parsed as numbers before all are."""
 
 
 def number(cell: Any) -> float | None:
@@ -331,37 +63,372 @@ def number(cell: Any) -> float | None:
         return None
 
 
-def numbers(cells: list[Any]) -> NDArray[np.float64] | None:
-    """Return cells as the nearest floats, shape (n,); None where one is not a number."""
-    fast = _arrow_numbers(cells)
-    if fast is not None:
-        return fast
-    values = []
-    for cell in cells:
-        value = number(cell)
-        if value is None:
-            return None
-        values.append(value)
-    return np.array(values, dtype=np.float64)
+def row_name(row: int, table: str) -> str:
+    """Return what error messages call a row, which is numbered from 0 and shown from 1."""
+    return f"row {row + 1:,} of {table}"
 
 
-def _arrow_numbers(cells: list[Any]) -> NDArray[np.float64] | None:
-    """Return what pyarrow converts at once, ten times as fast; None if it refuses a cell."""
+def shown_cell(value: Any) -> str:
+    """Return a cell as error messages show it, shortened to 60 characters."""
+    if value is None or value != value:
+        return "NaN or nothing"
+    text = f"{value:g}" if isinstance(value, float) else repr(value)
+    text = str(value) if not isinstance(value, str | float) else text
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a type is text of any layout."""
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of a dictionary's values, text for views of text, other types unchanged."""
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    return pa.string() if pa.types.is_string_view(kind) else kind
+
+
+def plain_array(cells: Any, name: str) -> pa.Array:
+    """Return cells as numbers, booleans, timestamps in universal time, or text.
+
+    ``cells`` is an Arrow array or a pandas series. Decimals become floats, durations seconds, bytes
+    text in UTF-8, and cells of several types text. Missing cells are null.
+    """
+    if isinstance(cells, pa.ChunkedArray):
+        cells = cells.combine_chunks()
+    if not isinstance(cells, pa.Array):
+        cells = _from_pandas(cells)
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    kind = cells.type
+    if pa.types.is_null(kind):
+        return cells.cast(pa.float64())
+    if pa.types.is_string_view(kind):
+        return cells.cast(pa.large_string())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return _decoded(cells, name)
+    if pa.types.is_fixed_size_binary(kind):
+        return _decoded(cells.cast(pa.binary()), name)
+    if pa.types.is_decimal(kind) or pa.types.is_float16(kind):
+        return cells.cast(pa.float64())
+    if pa.types.is_duration(kind):
+        microseconds = cells.cast(pa.duration("us"), safe=False).cast(pa.int64())
+        return pc.divide(microseconds.cast(pa.float64()), 1e6)
+    if pa.types.is_date(kind):
+        return cells.cast(pa.timestamp("us"))
+    if pa.types.is_timestamp(kind):  # in universal time
+        return cells.cast(pa.timestamp("us"), safe=False)
+    if pa.types.is_time(kind):
+        return cells.cast(pa.string())
+    if pa.types.is_floating(kind):
+        return pc.if_else(pc.is_nan(cells), pa.scalar(None, kind), cells)
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or is_text(kind):
+        return cells
+    raise InputError(f"column {name!r} must contain numbers, dates or text, got {kind}")
+
+
+def _from_pandas(cells: pd.Series[Any]) -> pa.Array:
+    """Return a pandas series as an Arrow array; cells of several types become text."""
     try:
-        import pyarrow as pa
-        from pyarrow import compute
-    except ImportError:
-        return None
+        array = pa.array(cells, from_pandas=True)
+    except (pa.ArrowException, OverflowError, TypeError):
+        if getattr(cells.dtype, "kind", "O") == "c":
+            raise InputError(
+                f"column {str(cells.name)!r} must contain real numbers, got complex ones"
+            ) from None
+        missing = cells.isna().to_numpy()
+        array = pa.array(
+            [None if m else _as_text(c) for c, m in zip(cells.tolist(), missing, strict=True)]
+        )
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _as_text(cell: Any) -> str:
+    """Return a cell as text; a float that is a whole number has no fraction."""
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "replace")
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell)
+
+
+def _decoded(cells: pa.Array, name: str) -> pa.Array:
     try:
-        text = compute.utf8_trim_whitespace(pa.array(cells, pa.string()))
-        read = compute.cast(text, pa.float64())
-    except (pa.ArrowException, TypeError, UnicodeError):
+        return cells.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"column {name!r} must contain numbers, dates or text, got bytes that are not UTF-8: "
+            "leave it out, or write it as text"
+        ) from None
+
+
+def _is_missing(cells: pa.Array, markers: Sequence[str]) -> pa.Array:
+    """Return a mask of the cells that stand for missing values.
+
+    Markers that are numbers are compared as numbers, so "-999" is the marker of -999.0 too.
+    """
+    markers = [marker.strip() for marker in markers]
+    values = [value for value in map(number, markers) if value is not None]
+    if not is_text(cells.type):
+        if not values or not (pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)):
+            return cells.is_null()
+        is_marker = pc.is_in(cells.cast(pa.float64(), safe=False), pa.array(values))
+        return pc.or_(cells.is_null(), is_marker)
+    trimmed = pc.utf8_trim_whitespace(cells)
+    texts = [*MISSING, *markers]
+    if values:
+        texts += [text for text in pc.unique(trimmed).to_pylist() if number(text) in values]
+    is_marker = pc.is_in(trimmed, pa.array(texts, trimmed.type))
+    return pc.or_(cells.is_null(), is_marker)
+
+
+def text_as_floats(cells: pa.Array) -> pa.Array | None:
+    """Return text as the nearest floats, None where a cell is not a number."""
+    try:
+        return pc.cast(pc.utf8_trim_whitespace(cells), pa.float64())
+    except pa.ArrowInvalid:
         return None
-    values: NDArray[np.float64] = read.to_numpy(zero_copy_only=False)
-    return values
 
 
-def _kind_letter(column: pd.Series[Any]) -> str:
-    """Return numpy's letter for the type of a column, O for text and objects."""
-    letter: str = getattr(column.dtype, "kind", "O")
-    return letter
+def first_without_number(cells: pa.Array) -> int:
+    """Return the first row of text that is not a number."""
+    return next(i for i in range(len(cells)) if text_as_floats(cells.slice(i, 1)) is None)
+
+
+def as_floats(
+    cells: pa.Array, name: str, table: str, first_row: int = 0, markers: Sequence[str] = ()
+) -> NDArray[Any]:
+    """Return cells as floating-point numbers, NaN where missing, shape (n,); "5.1%" as 0.051.
+
+    Raises
+    ------
+    InputError
+        If a cell is not a number; with its row in ``table``, of which ``first_row`` is the first.
+    """
+    kind = cells.type
+    if not markers and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        values: NDArray[Any] = cells.to_numpy(zero_copy_only=False)
+        return values
+    array = Column(cells, name, markers).array
+    if pa.types.is_timestamp(array.type) and array.null_count < len(array):
+        raise InputError(f"column {name!r} must contain numbers, got {kind} in {table}")
+    floats = text_as_floats(array) if is_text(array.type) else array.cast(pa.float64(), safe=False)
+    if floats is None and pc.all(pc.ends_with(array, "%")).as_py():
+        percent = text_as_floats(pc.replace_substring(array, "%", ""))
+        floats = None if percent is None else pc.divide(percent, 100)
+    if floats is None:
+        row = first_without_number(array)
+        raise InputError(
+            f"column {name!r} must contain numbers, got {shown_cell(array[row].as_py())} in "
+            f"{row_name(first_row + row, table)}"
+        )
+    return np.asarray(floats.to_numpy(zero_copy_only=False))
+
+
+class Column:
+    """The cells of a column, as numbers, booleans, timestamps or text.
+
+    Parameters
+    ----------
+    cells : pandas.Series or pyarrow.Array
+    name : str
+        What error messages call the column.
+    markers : sequence of str
+        Cells that stand for missing values besides `MISSING`.
+    declared : str, optional
+        The type that the user declared, for error messages.
+
+    Attributes
+    ----------
+    array : pyarrow.Array
+        Missing cells are null.
+    is_present : ndarray of bool
+        The cells that are not missing.
+    is_categorical : bool
+        Whether the cells came as categories.
+    """
+
+    def __init__(
+        self, cells: Any, name: str, markers: Sequence[str] = (), declared: str | None = None
+    ) -> None:
+        self.name, self.declared = name, declared
+        self._index = getattr(cells, "index", None)
+        self.is_categorical = "dictionary" in str(getattr(cells, "type", "")) or (
+            str(getattr(cells, "dtype", "")) == "category"
+        )
+        array = plain_array(cells, name)
+        missing = _is_missing(array, markers)
+        self.array = pc.if_else(missing, pa.scalar(None, array.type), array)
+        self.is_present: NDArray[np.bool_] = ~missing.to_numpy(zero_copy_only=False)
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """The cells that are not missing."""
+        return self.is_present
+
+    @property
+    def present(self) -> pd.Series[Any]:
+        """The cells that are not missing, with their index."""
+        import pandas as pd
+
+        index = None if self._index is None else self._index[self.is_present]
+        cells = self.array.drop_null()
+        values = cells.to_pylist() if is_text(cells.type) else cells.to_numpy(zero_copy_only=False)
+        return pd.Series(values, index=index, dtype=object if is_text(cells.type) else None)
+
+    def infer(self) -> tuple[Kind, str | None]:
+        """Return what the cells contain, and the format of dates written as text (else None)."""
+        kind = self.array.type
+        if not self.is_present.any():
+            return "empty", None
+        if is_text(kind):
+            text_kind = "text" if self.is_categorical else self.infer_text()
+            written = None
+            if text_kind == "text" and not self.is_categorical:
+                written = date_format(self.array.drop_null().to_pandas().astype(object))
+            return (text_kind, None) if written is None else ("date", written)
+        if self.is_categorical:
+            return "text", None
+        if pa.types.is_boolean(kind):
+            return "boolean", None
+        return ("date" if pa.types.is_timestamp(kind) else "number"), None
+
+    def infer_text(self) -> Kind:
+        """Return what cells of text contain: numbers, booleans or text (dates are text here)."""
+        cells = self.array.drop_null()
+        if not len(cells):
+            return "empty"
+        first = cells.slice(0, N_CELLS_TRIED_FIRST)
+        for some in (first, cells):
+            words = pc.utf8_lower(pc.utf8_trim_whitespace(some))
+            if not pc.all(pc.is_in(words, pa.array(list(WORDS), words.type))).as_py():
+                break
+        else:
+            return "boolean"
+        is_number = text_as_floats(first) is not None and text_as_floats(cells) is not None
+        return "number" if is_number else "text"
+
+    def infer_dates(self, written: str | None) -> str | None:
+        """Return the format of a column declared as dates: as declared, else that of all cells."""
+        if written is not None or not is_text(self.array.type):
+            return written
+        written = date_format(self.array.drop_null().to_pandas().astype(object))
+        if written is None:
+            row = int(self.is_present.argmax())
+            raise InputError(
+                f"column {self.name!r} is declared as date and its cells share no format "
+                f"({shown_cell(self.array[row].as_py())} in {self._row_name(row)}): declare it "
+                'with one, such as "date %d.%m.%Y", and leave cells empty that are not dates'
+            )
+        return written
+
+    def read(self, kind: Kind, written: str | None = None) -> NDArray[Any]:
+        """Return the cells as float64, datetime64[us], or objects of str and None, shape (n,).
+
+        ``written`` is the format of dates that are text; None: ISO 8601.
+
+        Raises
+        ------
+        InputError
+            If a cell is of another kind, with its row.
+        """
+        if kind == "empty":
+            return np.full(len(self.array), np.nan)
+        if kind in ("text", "category"):
+            return self._read_text(kind)
+        if kind == "date":
+            return self._read_dates(written)
+        return self._read_numbers(kind)
+
+    def _read_text(self, kind: Kind) -> NDArray[Any]:
+        if not is_text(self.array.type):
+            if kind == "text" and self.is_present.any() and not self.is_categorical:
+                self._refuse(kind, int(self.is_present.argmax()))
+            cells = [None if c is None else _as_text(c) for c in self.array.to_pylist()]
+            return np.array(cells, dtype=object)
+        text: NDArray[Any] = self.array.to_numpy(zero_copy_only=False)
+        return text
+
+    def _read_dates(self, written: str | None) -> NDArray[Any]:
+        import pandas as pd
+
+        if pa.types.is_timestamp(self.array.type):
+            dates: NDArray[Any] = self.array.to_numpy(zero_copy_only=False)
+            return dates.astype("datetime64[us]")
+        values = np.full(len(self.array), np.datetime64("NaT", "us"), dtype="datetime64[us]")
+        present = self.array.drop_null()
+        if not len(present):
+            return values
+        if not is_text(present.type):
+            if written is None or pa.types.is_boolean(present.type):
+                self._refuse("date", int(self.is_present.argmax()))
+            present = pa.array([_as_text(cell) for cell in present.to_pylist()])  # 20211231
+        how = "ISO8601" if written is None else written
+        parsed = pd.to_datetime(
+            present.to_pandas().astype(object), format=how, errors="coerce", utc=True
+        )
+        wrong = parsed.isna().to_numpy()
+        if wrong.any():
+            self._refuse("date", int(np.flatnonzero(self.is_present)[wrong.argmax()]), written)
+        values[self.is_present] = parsed.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
+        return values
+
+    def _read_numbers(self, kind: Kind) -> NDArray[np.float64]:
+        array = self.array
+        if pa.types.is_timestamp(array.type):
+            if self.is_present.any():
+                self._refuse(kind, int(self.is_present.argmax()))
+            return np.full(len(array), np.nan)
+        if kind == "boolean" and is_text(array.type):
+            cells = pc.utf8_lower(pc.utf8_trim_whitespace(array)).to_pylist()
+            values = np.array([BOOLEANS.get(cell, np.nan) for cell in cells], dtype=np.float64)
+        else:
+            values = self._as_floats(array, kind)
+        if kind == "boolean":
+            wrong = ~np.isin(values, (0, 1)) & self.is_present
+            if wrong.any():
+                self._refuse(kind, int(wrong.argmax()))
+        wrong = (np.abs(values) > MAX_NUMBER) & self.is_present
+        if wrong.any():
+            row = int(wrong.argmax())
+            size = "an infinite number" if np.isinf(values[row]) else f"{values[row]:.3g}"
+            raise InputError(
+                f"column {self.name!r} must contain numbers up to {MAX_NUMBER:.2g}, got {size} in "
+                f"{self._row_name(row)}: leave such cells empty, or drop the column"
+            )
+        return values
+
+    def _as_floats(self, array: pa.Array, kind: Kind) -> NDArray[np.float64]:
+        if is_text(array.type):
+            floats: Any = text_as_floats(array)
+            if floats is None:
+                self._refuse(kind, first_without_number(array))
+        else:
+            floats = array.cast(pa.uint8()) if pa.types.is_boolean(array.type) else array
+            floats = floats.cast(pa.float64(), safe=False)
+        values: NDArray[np.float64] = floats.to_numpy(zero_copy_only=False)
+        return values
+
+    def _refuse(self, kind: Kind, row: int, written: str | None = None) -> None:
+        """Raise the error that names the cell of a row."""
+        cell = shown_cell(self.array[row].as_py())
+        if self.declared is not None:
+            first = shown_cell(self.array[int(self.is_present.argmax())].as_py())
+            other = f", which is none or written otherwise than {first}" if first != cell else ""
+            raise InputError(
+                f"column {self.name!r} is declared as {self.declared} and contains {cell} in "
+                f"{self._row_name(row)}{other}: correct such cells or leave them empty, or declare "
+                "the column as category"
+            )
+        how = f" written like {written}" if written else ""
+        raise InputError(
+            f"column {self.name!r} held {PLURAL[kind]}{how} in training and now contains {cell} in "
+            f"{self._row_name(row)}"
+        )
+
+    def _row_name(self, row: int) -> str:
+        label = row if self._index is None else self._index[row]
+        return f"row {label + 1:,}" if isinstance(label, int | np.integer) else f"row {label!r}"

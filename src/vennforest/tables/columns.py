@@ -1,13 +1,13 @@
-"""The columns a model was trained on, and new tables read as those were."""
+"""The columns that a model was trained on, and new tables read as those were."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self, get_args
 
-import attrs
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
@@ -16,67 +16,58 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._messages import listed, nearest
 from vennforest._state import stored
 from vennforest._validation import InputError, is_frame, require
-from vennforest.tables.cells import LARGEST, Column, Kind, without_markers
-from vennforest.tables.types import DROP, check_types, learn_declared
+from vennforest.tables.cells import MAX_NUMBER, Column, Kind
+from vennforest.tables.types import DROP, check_types, infer_declared
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-def _each(*types: type) -> Any:
-    return attrs.validators.deep_iterable(
-        attrs.validators.instance_of(types), attrs.validators.instance_of(tuple)
-    )
-
-
-@stored("column-formats")
-@attrs.frozen
-class ColumnFormats:
-    """What columns contain and how it is written: their names, and a kind and a format of each."""
-
-    names: tuple[str, ...] = attrs.field(validator=_each(str))
-    kinds: tuple[Kind, ...] = attrs.field(validator=_each(str))
-    formats: tuple[str | None, ...] = attrs.field(validator=_each(str, type(None)))
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse kinds and formats of other columns."""
-        require(len(set(self.names)) == len(self.names), "columns must have different names")
-        same = len(self.names) == len(self.kinds) == len(self.formats)
-        require(same, "kinds and formats must be of the columns")
-        require(all(kind in get_args(Kind) for kind in self.kinds), "kinds must be known")
-
-    def each(self) -> Iterator[tuple[str, Kind, str | None]]:
-        """Return the name, kind and format of one column after another."""
-        return zip(self.names, self.kinds, self.formats, strict=True)
+ARROW_TYPES: dict[str, pa.DataType] = {
+    "number": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.timestamp("us"),
+    "empty": pa.null(),
+}
+"""Arrow types of the kinds of columns; others are text."""
 
 
 @stored("table-columns")
 class TableColumns(TransformerMixin, BaseEstimator):
-    """Reads every cell as what its column held in training.
+    """Read every cell as what its column contained in training.
 
-    A cell is read the same way whatever else the table contains, so a file can be read in parts:
-    nothing is inferred from the rows at hand. Columns that were not in training are left out.
+    A cell is read the same way whatever else the table contains, so a table can be read in parts.
+    Columns that were not in training are left out.
 
-    A column of text contains numbers, booleans, or dates if every cell is a number, is true or
+    A column of text contains numbers, booleans or dates if every cell is a number, is true or
     false, or is a date in one common format; cells that are blank or say NA, N/A, NaN, n/a, nan,
-    null or NULL are missing. A column of categories is text.
+    null or NULL are missing. A column of categories is text, and durations are numbers of seconds.
 
     Parameters
     ----------
     types : dict of str to str, optional
         What columns contain where that is not to be guessed, by name:
 
-        - ``"number"``: a cell that is none is refused.
+        - ``"number"``: other cells are refused.
         - ``"date"``, or with a format ``"date %d.%m.%Y"``.
         - ``"category"`` or ``"text"``: cells as they are, also numbers.
-        - ``"boolean"``: true, false, yes, no, 1, 0. ``"duration"``: of that type already.
+        - ``"boolean"``: true, false, yes, no, 1, 0.
         - ``"drop"``: the column is left out.
     missing : list of str, optional
         Cells that stand for missing values, in all columns: text such as ``"n.d."``, with or
-        without spaces around it, and numbers such as ``"-999"``.
+        without spaces around it, and numbers such as ``"-999"``, which are compared as numbers.
+
+    Attributes
+    ----------
+    feature_names_in_ : ndarray of str, shape (d,)
+    kinds_ : list of str
+        For each column: number, boolean, date, text, category or empty.
+    formats_ : list of str or None
+        How the dates of each column were written as text, None elsewhere.
     """
 
-    _formats: ColumnFormats
+    kinds_: list[Kind]
+    formats_: list[str | None]
+    feature_names_in_: NDArray[Any]
 
     def __init__(
         self, types: dict[str, str] | None = None, missing: list[str] | None = None
@@ -85,7 +76,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         self.missing = missing
 
     def fit(self, X: pd.DataFrame, y: object = None) -> Self:
-        """Learn what each column of a pandas or polars data frame (n, d) contains.
+        """Infer what each column of a pandas or polars data frame (n, d) contains.
 
         Raises
         ------
@@ -93,112 +84,128 @@ class TableColumns(TransformerMixin, BaseEstimator):
             If it is not a data frame, has no columns, two of one name, or only empty ones; if
             ``types`` name another column, or a cell is not what they declare.
         """
-        X = without_markers(as_pandas(X), self.missing or ())
+        X = as_pandas(X)
         types = {} if self.types is None else check_types(self.types)
         X = _without_dropped(X, types)
         names = [str(name) for name in X.columns]
         if not names:
             raise InputError("X must have at least one column, got none")
-        _refuse_twice(names, names)
-        block = _Numbers(X)
-        learnt: list[tuple[Kind, str | None]] = []
+        _refuse_duplicates(names, names)
+        markers = self.missing or ()
+        numbers = {} if markers else _plain_numbers(X)
+        kinds: list[Kind] = []
+        formats: list[str | None] = []
         for i, name in enumerate(names):
+            kind: Kind = "number"
+            written = None
             if name in types:
-                learnt.append(learn_declared(Column(X.iloc[:, i], name), types[name]))
-            elif i in block.places:
-                learnt.append(("number", None))
-            else:
-                learnt.append(Column(X.iloc[:, i], name).learn())
-        if all(kind == "empty" for kind, _ in learnt):
+                column = Column(X.iloc[:, i], name, markers, types[name])
+                kind, written = infer_declared(column, types[name])
+            elif i not in numbers:
+                kind, written = Column(X.iloc[:, i], name, markers).infer()
+            kinds.append(kind)
+            formats.append(written)
+        if all(kind == "empty" for kind in kinds):
             raise InputError("X must have a column with values, got empty ones only")
-        kinds, formats = zip(*learnt, strict=True)
-        self._formats = ColumnFormats(tuple(names), kinds, formats)
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.kinds_, self.formats_ = kinds, formats
         return self
-
-    @property
-    def kinds_(self) -> list[Kind]:
-        """For each column: number, boolean, date, duration, text, category or empty."""
-        return list(self._formats.kinds)
-
-    @property
-    def formats_(self) -> list[str | None]:
-        """How the dates of each column were written as text, None elsewhere."""
-        return list(self._formats.formats)
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """The names of the columns, of shape (d,)."""
-        return np.array(self._formats.names, dtype=object)
 
     @property
     def n_features_in_(self) -> int:
         """Number of columns."""
-        return len(self._formats.names)
+        return len(self.feature_names_in_)
+
+    @property
+    def schema_(self) -> pa.Schema:
+        """The columns as an Arrow schema, with the format of dates as metadata."""
+        check_is_fitted(self, "kinds_")
+        fields = zip(self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True)
+        return pa.schema(
+            pa.field(
+                name,
+                ARROW_TYPES.get(kind, pa.string()),
+                metadata={} if written is None else {"format": written},
+            )
+            for name, kind, written in fields
+        )
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the columns of training, in their order, as a pandas data frame (m, d).
 
-        They are of float64 (booleans are 0 and 1, durations seconds), of datetime64[us] in
-        universal time, or of objects: str and None.
+        They are of float64 (booleans are 0 and 1), of datetime64[us] in universal time, or of
+        objects: str and None.
 
         Raises
         ------
         InputError
             If a column is missing, or a cell is not of the kind its column was in training.
         """
+        import pandas as pd
+
         check_is_fitted(self, "kinds_")
-        X = without_markers(as_pandas(X), self.missing or ())
+        X = as_pandas(X)
         names = [str(name) for name in X.columns]
         self.check_names(names)
-        _refuse_twice(names, self.feature_names_in_.tolist())
-        given = {name: i for i, name in enumerate(names)}
-        block = _Numbers(X)
+        _refuse_duplicates(names, self.feature_names_in_.tolist())
+        places = {name: i for i, name in enumerate(names)}
+        markers = self.missing or ()
+        numbers = {} if markers else _plain_numbers(X)
         columns: dict[str, Any] = {}
-        for name, kind, written in self._formats.each():
-            place = given[name]
-            if kind == "number" and place in block.places:
-                columns[name] = block.values[:, block.places[place]]
+        learnt = zip(self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True)
+        for name, kind, written in learnt:
+            place = places[name]
+            if kind == "number" and place in numbers:
+                columns[name] = numbers[place]
             else:
-                columns[name] = Column(X.iloc[:, place], name).read(kind, written)
-        return type(X)(columns, index=X.index)
+                cells = Column(X.iloc[:, place], name, markers).read(kind, written)
+                columns[name] = pd.Series(cells, index=X.index, dtype=cells.dtype)
+        return pd.DataFrame(columns, index=X.index)
 
     def as_types(self) -> dict[str, str]:
         """Return what each column contains, in the form of ``types``."""
         check_is_fitted(self, "kinds_")
-        found = {}
-        for name, kind, written in self._formats.each():
-            declared = DROP if kind == "empty" else kind
-            found[name] = declared if written is None else f"{declared} {written}"
-        return found
+        learnt = zip(self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True)
+        return {
+            name: (DROP if kind == "empty" else kind) + (f" {written}" if written else "")
+            for name, kind, written in learnt
+        }
 
     @property
     def numbers(self) -> list[str]:
         """The columns of numbers."""
-        return [name for name, kind, _ in self._formats.each() if kind == "number"]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether ``fit`` has been called."""
-        return "_formats" in self.__dict__
+        learnt = zip(self.feature_names_in_.tolist(), self.kinds_, strict=True)
+        return [name for name, kind in learnt if kind == "number"]
 
     def to_state(self) -> Mapping[str, Any]:
         """Return what a file contains: the parameters, and what was learnt."""
-        return {
-            "parameters": self.get_params(deep=False),
-            "formats": self.__dict__.get("_formats"),
-        }
+        learnt = None
+        if hasattr(self, "kinds_"):
+            learnt = {
+                "names": self.feature_names_in_.tolist(),
+                "kinds": self.kinds_,
+                "formats": self.formats_,
+            }
+        return {"parameters": self.get_params(deep=False), "learnt": learnt}
 
     @classmethod
-    def from_state(cls, parameters: Mapping[str, Any], formats: ColumnFormats | None) -> Self:
-        """Return the reader of tables; a ``ValueError`` refuses ``types`` that are none."""
-        made = cls(**parameters)
-        if made.types is not None:
-            check_types(made.types)
-        if made.missing is not None:
-            _each(str)(made, attrs.fields(ColumnFormats).names, tuple(made.missing))
-        if formats is not None:
-            require(isinstance(formats, ColumnFormats), "formats must be of columns")
-            made._formats = formats
-        return made
+    def from_state(cls, parameters: Mapping[str, Any], learnt: Mapping[str, Any] | None) -> Self:
+        """Return the reader of tables; a ``ValueError`` refuses what ``fit`` cannot learn."""
+        columns = cls(**parameters)
+        if columns.types is not None:
+            check_types(columns.types)
+        markers = columns.missing or []
+        require(all(isinstance(one, str) for one in markers), "missing must contain text")
+        if learnt is not None:
+            names, kinds, formats = (list(learnt[key]) for key in ("names", "kinds", "formats"))
+            require(len(names) == len(kinds) == len(formats), "kinds must be of the columns")
+            require(all(isinstance(name, str) for name in names), "names must be text")
+            require(len(set(names)) == len(names), "columns must have different names")
+            require(set(kinds) <= set(get_args(Kind)), "kinds must be known")
+            require(all(isinstance(f, str | None) for f in formats), "formats must be text")
+            columns.feature_names_in_ = np.array(names, dtype=object)
+            columns.kinds_, columns.formats_ = kinds, formats
+        return columns
 
     def check_names(self, names: Iterable[str]) -> list[str]:
         """Return the names that were not in training; an `InputError` says which is missing."""
@@ -210,7 +217,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return self.feature_names_in_
 
     def __sklearn_tags__(self) -> Tags:
-        """Take text and missing cells."""
+        """Accept text and missing cells."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
@@ -218,18 +225,17 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _refuse_twice(names: list[str], known: list[str]) -> None:
-    """Refuse columns of one name that are among the known ones: any of them would be taken."""
-    if sum(map(set(known).__contains__, names)) > len(set(known)):
+def _refuse_duplicates(names: list[str], expected: list[str]) -> None:
+    """Refuse two columns with the name of an expected one."""
+    if sum(map(set(expected).__contains__, names)) > len(set(expected)):
         raise InputError("X must have columns of different names, got two of the same name")
 
 
-def unknown_names(names: Iterable[str], known: list[str]) -> list[str]:
-    """Return the names of a table's columns that are not among the known ones."""
-    given = dict.fromkeys(names)
-    expected = dict.fromkeys(known)
-    missing = [name for name in expected if name not in given]
-    extra = [name for name in given if name not in expected]
+def unknown_names(names: Iterable[str], expected: list[str]) -> list[str]:
+    """Return the names of a table's columns that are not expected; refuse a missing column."""
+    names = list(dict.fromkeys(names))
+    missing = [name for name in expected if name not in set(names)]
+    extra = [name for name in names if name not in set(expected)]
     if missing:
         close = get_close_matches(missing[0], extra, n=1, cutoff=0.6)
         hint = f": is {close[0]!r} what {missing[0]!r} was?" if close else ""
@@ -239,15 +245,14 @@ def unknown_names(names: Iterable[str], known: list[str]) -> list[str]:
 
 
 def _without_dropped(X: pd.DataFrame, types: dict[str, str]) -> pd.DataFrame:
-    """Return a table without the columns to drop, once all that are named are there."""
+    """Return a table without the columns to drop; refuse types of columns that it lacks."""
     names = [str(name) for name in X.columns]
     for name in types:
         if name not in names:
             near = nearest(name, names)
             raise InputError(f"types must name columns of the table, got {name!r}{near}")
-    unwanted = [name for name, declared in types.items() if declared == DROP]
-    kept = [i for i, name in enumerate(names) if name not in unwanted]
-    return X.iloc[:, kept] if unwanted else X
+    places = [i for i, name in enumerate(names) if types.get(name) != DROP]
+    return X.iloc[:, places] if DROP in types.values() else X
 
 
 def as_pandas(X: Any) -> pd.DataFrame:
@@ -260,20 +265,14 @@ def as_pandas(X: Any) -> pd.DataFrame:
     return frame
 
 
-class _Numbers:
-    """The columns of numbers in which nothing needs a closer look, read together.
+def _plain_numbers(X: pd.DataFrame) -> dict[int, NDArray[np.float64]]:
+    """Return the columns of numpy numbers that are in range and not all missing, by place.
 
-    One by one they take a millisecond each, and a table may have tens of thousands. ``places`` says
-    which column of ``values`` contains each: float64, up to what 32 bits contain, not all NaN.
+    They are read together, because a table may have tens of thousands of them.
     """
-
-    def __init__(self, X: pd.DataFrame) -> None:
-        plain = np.array(
-            [isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in X.dtypes], dtype=bool
-        )
-        places = np.flatnonzero(plain)
-        values = X.iloc[:, places].to_numpy(dtype=np.float64)
-        missing = np.isnan(values)
-        sound = ~missing.all(axis=0) & (missing | (np.abs(values) <= LARGEST)).all(axis=0)
-        self.values: NDArray[np.float64] = values[:, sound]
-        self.places = {int(place): i for i, place in enumerate(places[sound])}
+    is_plain = [isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in X.dtypes]
+    places = np.flatnonzero(is_plain)
+    values = X.iloc[:, places].to_numpy(dtype=np.float64)
+    missing = np.isnan(values)
+    sound = ~missing.all(axis=0) & (missing | (np.abs(values) <= MAX_NUMBER)).all(axis=0)
+    return {int(places[i]): values[:, i] for i in np.flatnonzero(sound)}

@@ -1,4 +1,4 @@
-"""Tables in files, read into data frames whatever their format."""
+"""A table read whole, and columns found by name."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def read_table(
 ) -> pd.DataFrame:
     """Return a table from a file, see `TableFile`; its index is 0, 1, …, and it has rows.
 
-    Columns ``as_text`` stay as they are written, of a text file: those whose types are declared.
+    Columns ``as_text`` of a text file stay as they are written: those whose types are declared.
     Others become numbers or booleans where every cell is one. ``missing`` names cells that stand
-    for missing values, beside those that always do (NA, NaN, null or nothing).
+    for missing values, besides NA, NaN, null and nothing.
     """
     need_pandas()
-    from vennforest.tables.stream import TableFile
+    from vennforest.tables.files import TableFile
 
     table = TableFile(Path(path), decimal).read(as_text, missing)
     if not len(table):
@@ -44,12 +44,12 @@ def need_pandas() -> None:
 
 
 def find_column(table: pd.DataFrame, name: str, what: str = "column") -> str:
-    """Return the name of a column, refused with close names where there is none."""
+    """Return the name of a column; refuse a name that is none, with the closest one."""
     return find_name(list(table.columns), name, what)
 
 
-def find_name(names: list[str], name: str, what: str = "column", where: str = "") -> str:
-    """Return a name that is among some, refused with close ones where it is not."""
+def find_name(names: Sequence[str], name: str, what: str = "column", where: str = "") -> str:
+    """Return a name that is among some; refuse another one, with the closest of them."""
     if name in names:
         return name
     hint = nearest(name, names) or f": there are {listed(names, 8)}"

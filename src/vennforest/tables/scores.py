@@ -11,12 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, InputError
-from vennforest.counts import ScoreCounts, ScoreGrid
-from vennforest.tables.cells import Column, number, numbers
+from vennforest.counts import ScoreCounts
+from vennforest.tables.cells import Column, as_floats, number, row_name, shown_cell
 from vennforest.tables.read import find_name
-from vennforest.tables.refusals import bad_score, bad_weight
 from vennforest.tables.stream import TableFile
-from vennforest.tables.target import MOST_CLASSES, large_floats
+from vennforest.tables.target import MAX_CLASSES
 
 MOST_SCORES = 1 << 20
 """Distinct scores that are kept as they are."""
@@ -36,18 +35,16 @@ def read_scores(
     cells: pd.Series[Any],
     name: str,
     place: Callable[[int], str],
-    grid: ScoreGrid | None = None,
 ) -> FloatArray:
     """Return a column's cells as finite scores, shape (n,).
 
     ``place`` says what to call a row by its number in the index of the cells.
     """
     values, given = score_numbers(cells, name)
-    low, high = (-np.inf, np.inf) if grid is None else (grid.low, grid.high)
-    wrong = ~np.isfinite(values) | (values < low) | (values > high)
+    wrong = ~np.isfinite(values)
     if wrong.any():
         at = int(wrong.argmax())
-        raise bad_score(name, given(at), place(int(cells.index[at])), grid)
+        raise bad_score(name, given(at), place(int(cells.index[at])))
     return values
 
 
@@ -61,29 +58,40 @@ def read_weights(cells: pd.Series[Any], name: str, place: Callable[[int], str]) 
     return values
 
 
-def _score(cell: Any) -> float | None:
-    """Return a cell as a number, "12.5%" as 0.125, None where it is none."""
-    if isinstance(cell, str) and cell.rstrip().endswith("%"):
-        percent = number(cell.rstrip()[:-1])
-        return None if percent is None else percent / 100
-    return number(cell)
-
-
 def score_numbers(cells: pd.Series[Any], name: str) -> tuple[FloatArray, Callable[[int], Any]]:
     """Return numbers, NaN where a cell is none, and what gives the cell at a place."""
-    column = Column(cells, name)
-    values = np.full(len(cells), np.nan)
-    if column.there.any():
-        present = column.present
-        if getattr(present.dtype, "kind", "O") in "iufb":
-            found: Any = present.to_numpy(dtype=np.float64)
-        else:
-            found = numbers(present.tolist())
-            if found is None:
-                every = [_score(cell) for cell in present.tolist()]
-                found = np.array([np.nan if one is None else one for one in every])
-        values[column.there] = found
-    return values, lambda at: column.cells.iloc[at] if column.there[at] else None
+    array = Column(cells, name).array
+    try:
+        values = np.asarray(as_floats(array, name, ""), np.float64)
+    except InputError:
+        numbers = [number(cell) for cell in array.to_pylist()]
+        values = np.array([np.nan if one is None else one for one in numbers], dtype=np.float64)
+    return values, lambda at: array[at].as_py()
+
+
+def bad_score(name: str, value: Any, place: str, grid: Any = None) -> InputError:
+    """Return the error for a score that is no finite number."""
+    value = value if number(value) is None else number(value)
+    return InputError(
+        f"column {name!r} must contain finite scores, got {shown_cell(value)} in {place}"
+    )
+
+
+def bad_weight(name: str, value: Any, place: str) -> InputError:
+    """Return the error for a weight that is no finite number, or negative."""
+    value = value if number(value) is None else number(value)
+    return InputError(
+        f"column {name!r} must contain finite weights that are not negative, got "
+        f"{shown_cell(value)} in {place}"
+    )
+
+
+def no_label(name: str, place: str) -> InputError:
+    """Return the error for a row without a label."""
+    return InputError(f"column {name!r} must contain a label in every row, got none in {place}")
+
+
+row_of = row_name
 
 
 class ScoreColumns:
@@ -120,9 +128,9 @@ class ScoreColumns:
             missing += int((which < 0).sum())
             done += len(batch.rows)
             seen.update(dict.fromkeys(cells))
-            if len(seen) > MOST_CLASSES:
+            if len(seen) > MAX_CLASSES:
                 raise InputError(
-                    f"the target {self.target!r} contains more than {MOST_CLASSES:,} distinct "
+                    f"the target {self.target!r} contains more than {MAX_CLASSES:,} distinct "
                     "values, a quantity or names rather than classes"
                 )
             if self._progress is not None:
@@ -130,21 +138,19 @@ class ScoreColumns:
         classes, self._code = _classes_of(list(seen), self.target)
         return classes, missing
 
-    def count(
-        self, classes: Sequence[Any], grid: ScoreGrid | None, vectors: bool, most: int
-    ) -> tuple[ScoreCounts, int]:
+    def count(self, classes: Sequence[Any], most: int = MOST_SCORES) -> tuple[ScoreCounts, int]:
         """Return the counts of rows with a label, and how many rows these are; see `Counter`.
 
         ``classes`` is what ``labels`` returned.
         """
-        counter, n_rows = Counter(classes, grid, vectors, most), 0
-        for scores, codes, weight in self.parts(grid):
+        counter, n_rows = Counter(classes, most), 0
+        for scores, codes, weight in self.parts():
             counter.add(scores, codes, weight)
             n_rows += len(codes)
         return counter.total(), n_rows
 
     def parts(
-        self, grid: ScoreGrid | None = None
+        self,
     ) -> Iterator[tuple[FloatArray, NDArray[np.int64], FloatArray | None]]:
         """Yield scores (n,) or (n, k), numbers of labels (n,), and weights of rows with a label."""
         others = [*self.scores, *([self.weight] if self.weight else [])]
@@ -157,7 +163,7 @@ class ScoreColumns:
                 numbers_of = np.array([self._code[cell] for cell in cells], np.int64)
                 codes = numbers_of[which[which >= 0]]
                 place, weight = self.table.place, None
-                columns = [read_scores(rows[name], name, place, grid) for name in self.scores]
+                columns = [read_scores(rows[name], name, place) for name in self.scores]
                 scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
                 if self.weight is not None:
                     weight = read_weights(rows[self.weight], self.weight, place)
@@ -204,7 +210,7 @@ def _plain(cells: list[Any], target: str) -> list[Any]:
         values = [cell if isinstance(cell, int | Decimal) else number(cell) for cell in cells]
         if all(one is not None and one == one // 1 for one in values):
             if any(isinstance(one, float) and abs(one) >= 2**53 for one in values):
-                raise large_floats(target)
+                raise InputError(f"the target {target!r} must contain numbers below 2**53")
             return [int(one) for one in values if one is not None]
         if all(one is not None for one in values):
             raise InputError(
@@ -225,19 +231,11 @@ def _plain(cells: list[Any], target: str) -> list[Any]:
 class Counter:
     """Adds up counts of parts in bounded memory.
 
-    Scores are counted as they are, up to ``most`` distinct ones. Beyond that they go on a fixed
-    grid: of log-odds, if they are probabilities. Other scores are compressed. A ``grid`` has them
-    put there from the start; ``vectors`` keeps the scores of an example together.
+    Scores are counted as they are, up to ``most`` distinct ones, and beyond that coarsened.
     """
 
-    def __init__(
-        self,
-        classes: Sequence[Any],
-        grid: ScoreGrid | None = None,
-        vectors: bool = False,
-        most: int = MOST_SCORES,
-    ) -> None:
-        self.classes, self.grid, self.vectors, self.most = classes, grid, vectors, most
+    def __init__(self, classes: Sequence[Any], most: int = MOST_SCORES) -> None:
+        self.classes, self.most = classes, most
         self.counts = self._count(np.empty((0,) if len(classes) == 2 else (0, len(classes))), [])
         self._waiting: list[ScoreCounts] = []
 
@@ -245,14 +243,8 @@ class Counter:
         self, scores: FloatArray, codes: Any, weight: FloatArray | None = None
     ) -> ScoreCounts:
         names = np.asarray(self.classes)
-        return ScoreCounts.from_scores(
-            scores,
-            names[np.asarray(codes, np.int64)],
-            sample_weight=weight,
-            classes=names,
-            grid=self.grid,
-            vectors=self.vectors,
-        )
+        labels = names[np.asarray(codes, np.int64)]
+        return ScoreCounts.from_scores(scores, labels, sample_weight=weight, classes=names)
 
     def add(self, scores: FloatArray, codes: NDArray[np.int64], weight: FloatArray | None) -> None:
         """Add a part."""
@@ -269,24 +261,5 @@ class Counter:
     def _settle(self) -> None:
         self.counts = sum(self._waiting, start=self.counts)
         self._waiting = []
-        most = self.most * len(self.counts.tables)
-        if len(self.counts) <= most or self.grid is not None:
-            return
-        if self.vectors:
-            raise InputError(
-                f"there are more than {self.most:,} different score vectors, which this method "
-                "keeps all: choose venn-abers, platt, isotonic, beta, quadratic or spline"
-            )
-        tables = self.counts.tables
-        if all(one.scores[0] >= 0 and one.scores[-1] <= 1 for one in tables):
-            self.grid = grid = ScoreGrid(on="logit")
-            every = [
-                ScoreCounts.from_counts(one.scores, *one.counts.T, grid=grid) for one in tables
-            ]
-            self.counts = (
-                ScoreCounts.one_vs_rest(every, self.counts.classes)
-                if len(every) > 1
-                else ScoreCounts(self.counts.classes, every[0].tables, grid, self.counts.displaced)
-            )
-        else:
-            self.counts = self.counts.compress(self.most // 2)
+        if len(self.counts) > self.most:
+            self.counts = self.counts.coarsen(self.most // 2)

@@ -1,4 +1,4 @@
-"""Types of columns that are declared and not guessed."""
+"""Types of columns that the user declares."""
 
 from __future__ import annotations
 
@@ -19,52 +19,49 @@ if TYPE_CHECKING:
 
 DROP = "drop"
 ALIASES = {"text": "category"}
-"""Text that is declared takes numbers too; what is guessed to be text refuses them."""
+"""Declared text accepts numbers too; inferred text refuses them."""
 
-KINDS = ("number", "date", "category", "boolean", "duration", DROP)
+DECLARABLE = ("number", "date", "category", "boolean", DROP)
 FORM = (
     'columns and what they contain, such as {"seen": "date %d.%m.%Y", "ward": "category", '
     '"remark": "drop"}'
 )
 
 
-def read_types(given: Path | str) -> dict[str, str]:
-    """Return what a user says that columns contain: JSON, or a file of it; see `TableColumns`."""
-    if str(given).lstrip().startswith("{"):
-        return check_types(_parsed(str(given), "--types"), "--types")
-    path = Path(given)
+def read_types(source: Path | str) -> dict[str, str]:
+    """Return declared types from JSON, or a file of it; see `TableColumns`."""
+    text, what = str(source), "--types"
+    if not text.lstrip().startswith("{"):
+        path = Path(source)
+        what = str(path)
+        try:
+            refuse_special(path)
+            text = path.read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            raise InputError(f"there is no file of types {path}") from None
+        except UnicodeDecodeError:
+            raise InputError(f"{path} must contain {FORM}, got no text") from None
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {one_line(error)}") from None
     try:
-        refuse_special(path)
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"there is no file of types {path}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} must contain {FORM}, got no text") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {one_line(error)}") from None
-    return check_types(_parsed(text, str(path)), str(path))
-
-
-def _parsed(text: str, what: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_once)
+        types = json.loads(text, object_pairs_hook=_unique_names)
     except ValueError as error:
         raise InputError(f"{what} must contain {FORM}, got text with a fault: {error}") from None
     except RecursionError:
         raise InputError(f"{what} must contain {FORM}, got lists within lists") from None
+    return check_types(types, what)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"the column {name!r} stands there twice")
-        found[name] = value
-    return found
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    types = dict(pairs)
+    if len(types) < len(pairs):
+        name = next(name for name, _ in pairs if [n for n, _ in pairs].count(name) > 1)
+        raise ValueError(f"the column {name!r} stands there twice")
+    return types
 
 
 def check_types(types: Any, what: str = "types") -> dict[str, str]:
-    """Return declared types as a dictionary, once each of them is seen to be one."""
+    """Return declared types as a dictionary; refuse anything else."""
     if not isinstance(types, Mapping):
         raise InputError(f"{what} must contain {FORM}, got {str(types)[:60]}")
     for name, declared in types.items():
@@ -78,10 +75,10 @@ def parse_type(declared: str, name: str) -> tuple[str, str | None]:
     """Return the kind that a column is declared as (or drop), and the format of its dates."""
     kind, _, written = declared.partition(" ")
     kind, written = ALIASES.get(kind, kind), written.strip()
-    if kind not in KINDS:
+    if kind not in DECLARABLE:
         raise InputError(
-            f"the type of column {name!r} must be number, date, category, text, boolean, duration "
-            f"or drop, got {declared!r}"
+            f"the type of column {name!r} must be number, date, category, text, boolean or drop, "
+            f"got {declared!r}"
         )
     if not written:
         return kind, None
@@ -91,45 +88,37 @@ def parse_type(declared: str, name: str) -> tuple[str, str | None]:
             "have a format"
         )
     try:
-        return kind, _checked_date(written)
-    except InputError as error:
-        raise InputError(f"the type of column {name!r} cannot be read: {error}") from None
-
-
-def _checked_date(written: str) -> str:
-    try:
         day = datetime(2021, 12, 31, 10, 11, 12)
         with warnings.catch_warnings():  # of a day without a year, which is refused below
             warnings.simplefilter("ignore", DeprecationWarning)
-            read = datetime.strptime(day.strftime(written), written)
+            parsed = datetime.strptime(day.strftime(written), written)
     except (ValueError, re.error):  # a part that stands twice is a fault of a pattern
-        read = None
-    if read is None or read.year != 2021:
+        parsed = None
+    if parsed is None or parsed.year != 2021:
         raise InputError(
-            "a format of dates must say where day, month and year stand, such as %d.%m.%Y, "
-            f"%m/%d/%y or %Y-%m-%d %H:%M, got {written!r}"
+            f"the type of column {name!r} cannot be read: a format of dates must say where day, "
+            f"month and year stand, such as %d.%m.%Y, %m/%d/%y or %Y-%m-%d %H:%M, got {written!r}"
         )
-    return written
-
-
-def learn_declared(column: Column, declared: str) -> tuple[Kind, str | None]:
-    """Return the kind of a column that is declared, and the format of its dates."""
-    parsed, written = parse_type(declared, column.name)
-    kind = cast(Kind, parsed)
-    column.declared = declared
-    if not column.there.any():
-        return "empty", None
-    if kind == "date":
-        written = column.learn_dates(written)
-    column.read(kind, written)
     return kind, written
 
 
-def declared_read(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
-    """Return a table with the columns that are declared read as such."""
-    read = {}
+def infer_declared(column: Column, declared: str) -> tuple[Kind, str | None]:
+    """Return the kind of a declared column and the format of its dates; refuse other cells."""
+    kind, written = parse_type(declared, column.name)
+    if not column.is_present.any():
+        return "empty", None
+    if kind == "date":
+        written = column.infer_dates(written)
+    column.read(cast(Kind, kind), written)
+    return cast(Kind, kind), written
+
+
+def read_declared(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
+    """Return a table in which the declared columns are read as such."""
+    import pandas as pd
+
+    columns = {}
     for name, declared in types.items():
-        column = Column(X[name], name)
-        kind, written = learn_declared(column, declared)
-        read[name] = column.read(kind, written)
-    return X.assign(**read) if read else X
+        column = Column(X[name], name, declared=declared)
+        columns[name] = pd.Series(column.read(*infer_declared(column, declared)), index=X.index)
+    return X.assign(**columns) if columns else X

@@ -1,4 +1,4 @@
-"""Tables with text, dates and missing cells become the numbers that a forest takes."""
+"""Encode tables with text, dates and missing cells as the numbers that a forest takes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -36,8 +35,8 @@ def table_pipeline(
 ) -> Pipeline:
     """Return a classifier that takes tables with text, dates and missing cells.
 
-    It is what ``vennforest fit`` and ``vennforest report`` train: `TableColumns` learns what each
-    column contains, `TableEncoder` turns that into numbers, and the classifier takes these.
+    ``vennforest fit`` and ``vennforest report`` train it: `TableColumns` infers what each column
+    contains, `TableEncoder` encodes that as numbers, and the classifier is trained on these.
 
     Parameters
     ----------
@@ -69,69 +68,13 @@ def table_pipeline(
     )
 
 
-@stored("column-encoders")
-@attrs.frozen(eq=False)
-class ColumnEncoders:
-    """How columns become numbers: the encoding of each, and encoders.
-
-    Those of text and dates are skrub's, and one is of all categories together; ``outputs`` names
-    what each column becomes.
-    """
-
-    encodings: dict[str, Encoding]
-    one_hot: OneHotEncoder | None
-    encoders: dict[str, Any]
-    outputs: dict[str, list[str]] = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse outputs that come from no column, or that no encoder fills."""
-        require(all(isinstance(name, str) for name in self.encodings), "columns must have names")
-        known = get_args(Encoding)
-        require(all(how in known for how in self.encodings.values()), "encodings must be known")
-        encoded = [name for name, how in self.encodings.items() if how in ("text", "date")]
-        require(list(self.encoders) == encoded, "encoders must be of columns of text and dates")
-        categories = self.columns("category")
-        require((self.one_hot is None) == (not categories), "one_hot must be of the categories")
-        if self.one_hot is not None:
-            n = self.one_hot.n_features_in_
-            require(n == len(categories), "one_hot must be of the categories")
-        object.__setattr__(self, "outputs", self._outputs())
-        if not any(self.outputs.values()):
-            raise InputError("X must have a column with values, got empty ones only")
-
-    def columns(self, encoding: Encoding) -> list[str]:
-        """Return the names of the columns that become numbers so."""
-        return [name for name, how in self.encodings.items() if how == encoding]
-
-    def _outputs(self) -> dict[str, list[str]]:
-        """Return the names of what each column becomes, by column."""
-        names: dict[str, list[str]] = {name: [] for name in self.encodings}
-        if self.one_hot is not None:
-            categories = self.columns("category")
-            for name, kept, dropped in zip(
-                categories,
-                self.one_hot.categories_,
-                self.one_hot.drop_idx_
-                if self.one_hot.drop_idx_ is not None
-                else [None] * len(categories),
-                strict=True,
-            ):
-                names[name] = [f"{name}_{value}" for i, value in enumerate(kept) if i != dropped]
-        for name in self.encodings:
-            if self.encodings[name] == "number":
-                names[name] = [name]
-            elif name in self.encoders:
-                names[name] = [str(output) for output in self.encoders[name].all_outputs_]
-        return names
-
-
 @stored("table-encoder")
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Turns the columns that `TableColumns` returns into numbers.
+    """Encode the columns that `TableColumns` returns as numbers.
 
-    Does what skrub's ``TableVectorizer`` does by default, with the same encoders, for columns whose
-    kinds are known: nothing is inferred a second time, and all numbers are passed on as one block,
-    so a table may have tens of thousands of them.
+    The result is that of skrub's ``TableVectorizer`` with its default encoders, but the kinds of
+    the columns are not inferred a second time, and all numbers are passed on as one block, so a
+    table may have tens of thousands of them.
 
     - Numbers stay as they are.
     - Dates become year, month, day, hour and seconds since 1970.
@@ -148,14 +91,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Of the analysis of text.
     """
 
-    _learnt: ColumnEncoders
+    encodings_: dict[str, Encoding]
+    one_hot_: OneHotEncoder | None
+    encoders_: dict[str, Any]
 
     def __init__(self, *, cardinality_threshold: int = 40, random_state: Any = None) -> None:
         self.cardinality_threshold = cardinality_threshold
         self.random_state = random_state
 
     def fit(self, X: pd.DataFrame, y: object = None) -> Self:
-        """Learn the categories and the encoders of text and dates, of a data frame (n, d).
+        """Fit the encoders of categories, text and dates to a data frame (n, d).
 
         Raises
         ------
@@ -166,81 +111,108 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         X = as_pandas(X)
         filled = np.asarray(X.notna().any(axis=0))
-        encodings: dict[str, Encoding] = {
+        if not filled.any():
+            raise InputError("X must have a column with values, got empty ones only")
+        self.encodings_ = {
             str(name): self._encoding(X[name]) if filled[i] else "empty"
             for i, name in enumerate(X.columns)
         }
-        encoders = {
-            name: self._encoder(X[name], how)
-            for name, how in encodings.items()
-            if how in ("text", "date")
+        self.encoders_ = {
+            name: self._encoder(X[name], encoding)
+            for name, encoding in self.encodings_.items()
+            if encoding in ("text", "date")
         }
-        self._learnt = ColumnEncoders(encodings, _one_hot(X, encodings), encoders)
+        categories, self.one_hot_ = self._columns("category"), None
+        if categories:
+            encoder = OneHotEncoder(
+                drop="if_binary", dtype=np.float32, handle_unknown="ignore", sparse_output=False
+            )
+            self.one_hot_ = encoder.fit(_categories(X, categories))
         return self
 
+    def _columns(self, encoding: Encoding) -> list[str]:
+        return [name for name, how in self.encodings_.items() if how == encoding]
+
     @property
-    def encodings_(self) -> dict[str, Encoding]:
-        """How each column becomes numbers: number, category, text, date, or empty (not at all)."""
-        return self._learnt.encodings
+    def outputs_(self) -> dict[str, list[str]]:
+        """The names of the outputs of each column."""
+        check_is_fitted(self, "encodings_")
+        names: dict[str, list[str]] = {name: [] for name in self.encodings_}
+        names.update({name: [name] for name in self._columns("number")})
+        for name, encoder in self.encoders_.items():
+            names[name] = [str(output) for output in encoder.all_outputs_]
+        if self.one_hot_ is not None:
+            dropped = self.one_hot_.drop_idx_
+            for i, name in enumerate(self._columns("category")):
+                without = None if dropped is None else dropped[i]
+                values = enumerate(self.one_hot_.categories_[i])
+                names[name] = [f"{name}_{value}" for j, value in values if j != without]
+        return names
 
     @property
     def sources_(self) -> NDArray[Any]:
-        """The column that each output comes from, of shape (n_outputs,)."""
-        outputs = self._learnt.outputs
-        return np.repeat(self.feature_names_in_, [len(names) for names in outputs.values()])
+        """The column that each output comes from, shape (n_outputs,)."""
+        return np.repeat(self.feature_names_in_, [len(names) for names in self.outputs_.values()])
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """The names of the columns."""
-        return np.array(list(self._learnt.encodings), dtype=object)
+        return np.array(list(self.encodings_), dtype=object)
 
     @property
     def n_features_in_(self) -> int:
         """Number of columns."""
-        return len(self._learnt.encodings)
+        return len(self.encodings_)
 
     def transform(self, X: pd.DataFrame) -> NDArray[np.float32]:
         """Return the numbers, shape (m, n_outputs), in the order of the columns, as float32."""
-        check_is_fitted(self, "sources_")
-        X = as_pandas(X)
         sources = self.sources_
+        X = as_pandas(X)
         table = np.empty((len(X), len(sources)), dtype=np.float32)
         if not len(X):
             return table
         by_encoding = np.array([self.encodings_[name] for name in sources], dtype=object)
-        plain = self._learnt.columns("number")
-        if plain:
-            table[:, by_encoding == "number"] = X[plain].to_numpy(dtype=np.float32)
-        if self._learnt.one_hot is not None:
+        numbers = self._columns("number")
+        if numbers:
+            table[:, by_encoding == "number"] = X[numbers].to_numpy(dtype=np.float32)
+        if self.one_hot_ is not None:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # categories not met before are none of them
-                table[:, by_encoding == "category"] = self._learnt.one_hot.transform(
-                    _categories(X, self._learnt.columns("category"))
+                warnings.simplefilter("ignore")  # categories that are not in training
+                table[:, by_encoding == "category"] = self.one_hot_.transform(
+                    _categories(X, self._columns("category"))
                 )
-        for name, encoder in self._learnt.encoders.items():
+        for name, encoder in self.encoders_.items():
             encoded = encoder.transform(_for_skrub(X[name]))
             table[:, sources == name] = encoded.to_numpy(dtype=np.float32)
         return table
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether ``fit`` has been called."""
-        return "_learnt" in self.__dict__
-
     def to_state(self) -> Mapping[str, Any]:
         """Return what a file contains: the parameters, and what was learnt."""
-        return {
-            "parameters": self.get_params(deep=False),
-            "learnt": self.__dict__.get("_learnt"),
-        }
+        learnt = None
+        if hasattr(self, "encodings_"):
+            learnt = {
+                "encodings": self.encodings_,
+                "one_hot": self.one_hot_,
+                "encoders": self.encoders_,
+            }
+        return {"parameters": self.get_params(deep=False), "learnt": learnt}
 
     @classmethod
-    def from_state(cls, parameters: Mapping[str, Any], learnt: ColumnEncoders | None) -> Self:
-        """Return the encoder."""
-        made = cls(**parameters)
+    def from_state(cls, parameters: Mapping[str, Any], learnt: Mapping[str, Any] | None) -> Self:
+        """Return the encoder; a ``ValueError`` refuses encoders of other columns."""
+        encoder = cls(**parameters)
         if learnt is not None:
-            require(isinstance(learnt, ColumnEncoders), "learnt must be encoders of columns")
-            made._learnt = learnt
-        return made
+            encoder.encodings_ = dict(learnt["encodings"])
+            encoder.one_hot_ = learnt["one_hot"]
+            encoder.encoders_ = dict(learnt["encoders"])
+            encodings = set(encoder.encodings_.values())
+            require(encodings <= set(get_args(Encoding)), "encodings must be known")
+            encoded = [n for n, how in encoder.encodings_.items() if how in ("text", "date")]
+            require(list(encoder.encoders_) == encoded, "encoders must be of text and dates")
+            n_categories = len(encoder._columns("category"))
+            n_encoded = 0 if encoder.one_hot_ is None else encoder.one_hot_.n_features_in_
+            require(n_encoded == n_categories, "one_hot must be of the categories")
+        return encoder
 
     def _encoding(self, column: pd.Series[Any]) -> Encoding:
         if column.dtype.kind == "f":
@@ -257,17 +229,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             else skrub.DatetimeEncoder()
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that a small table has fewer pieces of text than 30
+            warnings.simplefilter("ignore")  # of small tables with fewer n-grams than 30
             encoder.fit_transform(_for_skrub(column))
         return encoder
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the outputs, shape (n_outputs,)."""
-        check_is_fitted(self, "sources_")
-        return np.array([name for names in self._learnt.outputs.values() for name in names], object)
+        return np.array([name for names in self.outputs_.values() for name in names], dtype=object)
 
     def __sklearn_tags__(self) -> Tags:
-        """Take text and missing cells."""
+        """Accept text and missing cells."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
@@ -281,16 +252,6 @@ def _categories(X: pd.DataFrame, names: list[str]) -> NDArray[Any]:
     return np.where(cells.isna().to_numpy(), np.nan, values)
 
 
-def _one_hot(X: pd.DataFrame, encodings: Mapping[str, Encoding]) -> OneHotEncoder | None:
-    names = [name for name, how in encodings.items() if how == "category"]
-    if not names:
-        return None
-    encoder = OneHotEncoder(
-        drop="if_binary", dtype=np.float32, handle_unknown="ignore", sparse_output=False
-    )
-    return encoder.fit(_categories(X, names))
-
-
 def _for_skrub(column: pd.Series[Any]) -> Any:
-    """Return a column that skrub's encoders take, also where all cells of a part are missing."""
+    """Return a column that skrub's encoders accept, also where all cells of a part are missing."""
     return column if column.dtype.kind == "M" else column.astype(object).fillna("")

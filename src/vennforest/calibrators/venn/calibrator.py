@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
 
-import attrs
 import numpy as np
-from attrs.validators import instance_of, optional
+from numpy.typing import NDArray
 
 from vennforest._state import stored
-from vennforest._validation import FloatArray, IntArray, array, check_array, check_option, require
-from vennforest.calibrators.core.formula import Terms
-from vennforest.calibrators.core.interface import BoundedCalibrator, Learnt, LeftOut
-from vennforest.calibrators.core.scores import SMALLEST
+from vennforest._validation import FloatArray, IntArray, check_array, check_option, require
+from vennforest.calibrators.base import BoundedCalibrator, LeftOut
+from vennforest.calibrators.formula import Terms
 from vennforest.calibrators.venn.taxonomies import Taxonomy, resolve
-from vennforest.calibrators.venn_abers.calibrator import VennAbers
+from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
 
 LARGEST_COUNT = 1e300
@@ -25,69 +22,6 @@ LARGEST_COUNT = 1e300
 
 MOST_EMPTY = 100_000
 """Categories that a taxonomy may have, however few examples there are."""
-
-
-@stored("venn")
-@attrs.frozen(eq=False, slots=False)
-class Categories(Learnt):
-    """The taxonomy, and the weight of each label in each of its categories."""
-
-    taxonomy: Taxonomy = attrs.field(validator=instance_of(Taxonomy))  # type: ignore[type-abstract]
-    counts: FloatArray = attrs.field(validator=array(None, None, low=0, high=LARGEST_COUNT))
-    cell: IntArray | None = None
-    """The category and label, as one number, of each example (n,); None: no examples are known."""
-    weight: FloatArray | None = attrs.field(
-        default=None, validator=optional(array(None, low=SMALLEST))
-    )
-    smoother: VennAbers | None = attrs.field(
-        default=None, validator=optional(instance_of(VennAbers))
-    )
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse counts that are not those of the examples or of the taxonomy."""
-        m, k = self.counts.shape
-        require(self.taxonomy.n_categories_ == m, f"counts must be of {m} categories")
-        if self.cell is None:
-            require(self.weight is None, "weight must be None without cell")
-            return
-        n = len(self.cell)
-        require(m <= max(MOST_EMPTY, n * k), f"n_categories_ must not be above {n * k}")
-        check_array(self.cell, "cell", (n,), "i", 0, m * k - 1)
-        require(self.weight is None or len(self.weight) == n, f"weight must have shape ({n},)")
-        counts = np.bincount(self.cell, weights=self.weight, minlength=m * k).reshape(-1, k)
-        require(np.array_equal(counts, self.counts), "counts must be those of the examples")
-
-    def check_classes(self, k: int) -> None:
-        """Refuse a taxonomy, counts or smooth estimates of other classes."""
-        self.taxonomy.check_classes(k)
-        require(self.counts.shape[1] == k, f"counts must be of {k} classes")
-        smoother = self.smoother
-        require(smoother is None or len(smoother.classes_) == k, f"smoother must be of {k} classes")
-
-    @property
-    def n_examples(self) -> int:
-        """How many calibration examples are known."""
-        return 0 if self.cell is None else len(self.cell)
-
-    @cached_property
-    def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """L and U of every category, and of one that no example is in (number -1)."""
-        k = self.counts.shape[1]
-        lower, upper = _bounds(self.counts)
-        return np.vstack([lower, np.zeros(k)]), np.vstack([upper, np.ones(k)])
-
-    @cached_property
-    def others(self) -> FloatArray:
-        """The weight of the others in each example's cell, (n,)."""
-        assert self.cell is not None and self.weight is not None
-        order = np.argsort(self.cell, kind="stable")
-        others = np.empty(len(self.weight))
-        others[order] = _sums_of_others(self.cell[order], self.weight[order])
-        return others
-
-    def written(self) -> Self:
-        """Return the same without examples."""
-        return attrs.evolve(self, cell=None, weight=None)
 
 
 @stored("venn-predictor")
@@ -104,9 +38,8 @@ class Venn(BoundedCalibrator):
         What puts examples into categories: ``"label"`` (the class with the largest score),
         ``"confidence-bins"``, ``"margin"``, ``"nearest"``; a `Taxonomy` with parameters of its own;
         or a function ``scores -> categories`` of any hashable values.
-    merge : {"midpoint", "log", "brier", "smooth"}, default="midpoint"
+    merge : {"midpoint", "log", "brier"}, default="midpoint"
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
-        ``"smooth"`` clips the smooth estimates of `VennAbers` on the same scores into them.
 
     Notes
     -----
@@ -131,8 +64,15 @@ class Venn(BoundedCalibrator):
            [0.33333333, 1.        ]])
     """
 
-    _learns = Categories
-    _learnt: Categories
+    title = "Venn"
+    taxonomy_: Taxonomy
+    """The taxonomy fitted to the calibration scores."""
+    counts_: FloatArray
+    """Weight of the calibration examples of each label in each category, (n_categories, k)."""
+    cells_: IntArray | None
+    """Category times k plus class number of each example, (n,); None where none are known."""
+    example_weight_: FloatArray | None
+    """Weight of each example, (n,); None: each counts once."""
 
     def __init__(
         self,
@@ -142,51 +82,65 @@ class Venn(BoundedCalibrator):
         self.taxonomy = taxonomy
         self.merge = merge
 
-    def _fit(
-        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
-    ) -> Categories:
+    def _fit(self, counts: ScoreCounts) -> None:
         check_option(self.merge, Merge, "merge")
-        taxonomy = resolve(self.taxonomy).fit(scores, k, weight)
-        cell = taxonomy(scores) * k + codes
-        n_cells = taxonomy.n_categories_ * k
-        counts = np.bincount(cell, weights=weight, minlength=n_cells)
-        smoother = None
-        if self.merge == "smooth":
-            smoother = VennAbers("smooth")._fit_checked(scores, codes, weight, k)
-        return Categories(
-            taxonomy, counts.astype(np.float64).reshape(-1, k), cell, weight, smoother
+        k = len(counts.classes)
+        self.taxonomy_ = resolve(self.taxonomy).fit(counts.scores, k, counts.weights.sum(axis=1))
+        category = self.taxonomy_(counts.scores)
+        self.counts_ = np.column_stack(
+            [
+                np.bincount(category, weight, self.taxonomy_.n_categories_).astype(np.float64)
+                for weight in counts.weights.T
+            ]
         )
+        self.cells_ = self.example_weight_ = None
 
-    @property
-    def taxonomy_(self) -> Taxonomy:
-        """The taxonomy fitted to the calibration scores."""
-        return self._learnt.taxonomy
+    def _remember(
+        self,
+        scores: FloatArray,
+        codes: IntArray,
+        weight: FloatArray | None,
+        positive: NDArray[np.bool_] | None,
+    ) -> None:
+        super()._remember(scores, codes, weight, positive)
+        self.cells_ = self.taxonomy_(scores) * len(self.classes_) + codes
+        self.example_weight_ = weight
 
-    @property
-    def counts_(self) -> FloatArray:
-        """Weight of the calibration examples of each label in each category, (n_categories, k)."""
-        return self._learnt.counts
+    def _without_examples(self) -> Self:
+        calibrator = super()._without_examples()
+        calibrator.cells_ = calibrator.example_weight_ = None
+        return calibrator
 
-    @property
-    def cell_of_examples(self) -> Any:
-        """Category times k plus class number of each example, (n,); None where none are known."""
-        return self._learnt.cell
+    def _bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return L and U of every category, and of one that no example is in (number -1)."""
+        k = self.counts_.shape[1]
+        lower, upper = _bounds(self.counts_)
+        return np.vstack([lower, np.zeros(k)]), np.vstack([upper, np.ones(k)])
 
-    @property
-    def weight_of_examples(self) -> FloatArray | None:
-        """Weight of each example that reached ``_fit``, (n,); None: each counts once."""
-        return self._learnt.weight
+    def _others(self) -> FloatArray:
+        """Return the weight of the others in each example's cell, (n,)."""
+        assert self.cells_ is not None and self.example_weight_ is not None
+        order = np.argsort(self.cells_, kind="stable")
+        others = np.empty(len(self.example_weight_))
+        others[order] = _sums_of_others(self.cells_[order], self.example_weight_[order])
+        return others
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        require(
-            self.merge != "smooth" or self._learnt.smoother is not None,
-            "smoother must not be None",
-        )
+    def _check_state(self) -> None:
+        super()._check_state()
+        m, k = self.taxonomy_.n_categories_, len(self.classes_)
+        require(isinstance(self.taxonomy_, Taxonomy), "taxonomy_ must be a Taxonomy")
+        self.taxonomy_.check_classes(k)
+        check_array(self.counts_, "counts_", (m, k), low=0, high=LARGEST_COUNT)
+        if self.cells_ is not None:
+            n = len(self.cells_)
+            require(m <= max(MOST_EMPTY, n * k), f"n_categories_ must not be above {n * k}")
+            check_array(self.cells_, "cells_", (n,), "i", 0, m * k - 1)
+            if self.example_weight_ is not None:
+                check_array(self.example_weight_, "example_weight_", (n,), low=0)
 
     def _multiprobability(self, new: FloatArray, absent: LeftOut | None = None) -> Multiprobability:
         category = self.taxonomy_(new)
-        lower, upper = (one[category] for one in self._learnt.bounds)
+        lower, upper = (bounds[category] for bounds in self._bounds())
         if absent is not None:
             affected, counts = self._counts_without(absent, category)
             lower[affected], upper[affected] = _bounds(counts)
@@ -197,23 +151,21 @@ class Venn(BoundedCalibrator):
         rows, k = absent.rows, len(self.classes_)
         known = (rows >= 0) & (category >= 0)
         if absent.groups is None:
-            affected = np.flatnonzero(known & (category == self.cell_of_examples[rows] // k))
+            affected = np.flatnonzero(known & (category == self.cells_[rows] // k))
             counts = self.counts_[category[affected]]
             gone = rows[affected]
-            cell = self.cell_of_examples[gone]
+            cell = self.cells_[gone]
             left = (
                 self.counts_.ravel()[cell] - 1
-                if self.weight_of_examples is None
-                else self._learnt.others[gone]
+                if self.example_weight_ is None
+                else self._others()[gone]
             )
             counts[np.arange(len(gone)), cell % k] = left
             return affected, counts
         # Every pair of a cell and a group that has somebody in it, and the cell without the group.
         n_groups = 1 + max(int(absent.groups.max()), int(rows.max(initial=0)))
-        pairs, pair_of = np.unique(
-            self.cell_of_examples * n_groups + absent.groups, return_inverse=True
-        )
-        weight = np.bincount(pair_of, self.weight_of_examples).astype(np.float64)
+        pairs, pair_of = np.unique(self.cells_ * n_groups + absent.groups, return_inverse=True)
+        weight = np.bincount(pair_of, self.example_weight_).astype(np.float64)
         without = _sums_of_others(pairs // n_groups, weight)
         affected = np.flatnonzero(known)
         cells = category[affected, None] * k + np.arange(k)
@@ -222,30 +174,19 @@ class Venn(BoundedCalibrator):
         counts = np.where(pairs[at] == wanted, without[at], self.counts_[category[affected]])
         return affected, counts
 
-    def _smooth(self, scores: FloatArray) -> FloatArray:
-        smoother = self._learnt.smoother
-        if smoother is None:
-            raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
-        return smoother._smooth(scores)
-
     def _starts(self) -> FloatArray:
         return self.taxonomy_.starts()
 
     def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
         category, k = self.taxonomy_.formula(scores), len(scores)
-        lower, upper = (one[:-1] for one in self._learnt.bounds)
-        columns = {"p0": lower, "p1": upper}
-        if self.merge != "smooth":
-            columns["p"] = Multiprobability(lower, upper, self.classes_).merge(self.merge)
+        lower, upper = (bounds[:-1] for bounds in self._bounds())
+        p = Multiprobability(lower, upper, self.classes_).merge(self.merge)
+        columns = {"p0": lower, "p1": upper, "p": p}
         found = category.look_up(
             np.arange(1.0, len(lower)),
             {f"{name}_{j}": column[:, j] for name, column in columns.items() for j in range(k)},
         )
         return {name: tuple(found[f"{name}_{j}"] for j in range(k)) for name in columns}
-
-    def _smooth_formulas(self, scores: Terms) -> Terms:
-        assert self._learnt.smoother is not None
-        return self._learnt.smoother._smooth_formulas(scores)
 
 
 def _bounds(counts: FloatArray) -> tuple[FloatArray, FloatArray]:

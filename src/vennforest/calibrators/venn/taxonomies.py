@@ -35,7 +35,7 @@ from vennforest._validation import (
     check_number,
     require,
 )
-from vennforest.calibrators.core.formula import LOWEST, Term, Terms, after, first_where, no_formula
+from vennforest.calibrators.formula import LOWEST, Term, Terms, after, first_where, no_formula
 
 
 class Taxonomy(BaseEstimator, ABC):

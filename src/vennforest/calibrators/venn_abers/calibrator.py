@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import attrs
 import numpy as np
-from attrs.validators import instance_of, optional
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from vennforest._state import stored
 from vennforest._validation import (
@@ -22,19 +19,13 @@ from vennforest._validation import (
     check_option,
     require,
 )
-from vennforest.calibrators.core.formula import LOWEST, Terms, after
-from vennforest.calibrators.core.interface import (
+from vennforest.calibrators.base import (
     BoundedCalibrator,
-    Learnt,
     LeftOut,
-    Maps,
-    as_tuple,
-    blocks,
-    normalise,
     normalised_bounds,
     normalised_bounds_formulas,
 )
-from vennforest.calibrators.core.scores import FINEST, MOST_LOG_ODDS, SMALLEST
+from vennforest.calibrators.formula import LOWEST, Terms, after
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
     IntervalCurve,
@@ -43,9 +34,8 @@ from vennforest.calibrators.intervals import (
     interval_curve,
     read_intervals,
 )
-from vennforest.calibrators.maps.log_odds import PlattMap, fit_platt_to_counts
 from vennforest.calibrators.venn_abers import left_out_kernels, step_kernels
-from vennforest.counts import CountArray, ScoreCounts
+from vennforest.counts import ScoreCounts, tabulate
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.prior import shift_intervals, shift_probabilities
 
@@ -123,9 +113,6 @@ class Sums(NamedTuple):
         return type(self)(W, Y, *low)
 
 
-SMALLEST_RADIX_SORT = 2_000
-"""From here on the radix sort beats numpy's."""
-
 LARGE_TABLE = 1 << 16
 """Steps that no fast cache contains, and new scores that are worth sorting for them."""
 
@@ -166,7 +153,7 @@ class Examples:
         """Refuse examples that are not those of a fit."""
         n, m, scores, numbers = len(self.labels), len(x), self.scores, self.numbers
         check_array(self.labels, "labels", (n,), "i", 0, 1)
-        check_array(self.weight, "weight", (n if len(self.weight) else 0,), low=SMALLEST)
+        check_array(self.weight, "weight", (n if len(self.weight) else 0,), low=0)
         if numbers is None:
             check_array(scores, "scores", (n,))
             assert scores is not None
@@ -218,24 +205,11 @@ class StepTable:
     @classmethod
     def from_examples(
         cls, scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None
-    ) -> Self:
-        """Fit to scores (n,), whether each is of the positive class, and weights above zero.
-
-        The arrays are kept.
-        """
+    ) -> StepTable:
+        """Fit to scores (n,), whether each is of the positive class, and weights above zero."""
+        table = _table_of(*tabulate(scores, positive.astype(np.intp), weight, 2))
         labels = positive.view(np.int8)
-        if weight is None:
-            n = len(scores)
-            parted = np.empty(n)
-            cut = step_kernels.split(scores, labels, parted)
-            x, (W, Y) = np.empty(n), np.empty((2, n + 1))
-            m = step_kernels.merge_sorted(_sort(parted[:cut]), _sort(parted[cut:]), x, W, Y)
-            x, W, Y = x[:m], W[: m + 1], Y[: m + 1]
-            if m < n:
-                x, W, Y = x.copy(), W.copy(), Y.copy()
-            return cls(x, Sums(W, Y), Examples(labels, np.empty(0), scores))
-        table = cls.from_counts(scores, weight, labels)
-        table.examples = Examples(labels, weight, scores)
+        table.examples = Examples(labels, np.empty(0) if weight is None else weight, scores)
         return table
 
     @classmethod
@@ -412,101 +386,6 @@ class StepTable:
                 p0[these], p1[these] = table.read(scores[these])
 
 
-def _sort(scores: FloatArray) -> FloatArray:
-    """Sort a fresh array of scores; by radix where that is several times faster."""
-    if len(scores) < SMALLEST_RADIX_SORT:
-        scores.sort()
-        return scores
-    bits = scores.view(np.uint64)
-    ordered: FloatArray = step_kernels.radix_sort(bits, np.empty_like(bits)).view(np.float64)
-    return ordered
-
-
-def _fit_map(x: FloatArray, sums: Sums) -> PlattMap:
-    """Fit Platt's sigmoid of log-odds, or of scores that are no probabilities, to sums at them."""
-    probabilities = bool(x[0] >= 0 and x[-1] <= 1)
-    weight, positive = sums.counts() if len(x) <= FINEST else (None, None)
-    if weight is None or positive is None:
-        x, weight, positive = _group(x, sums, probabilities)
-    return fit_platt_to_counts(x, weight, positive, on="logit" if probabilities else "score")
-
-
-def _group(
-    x: FloatArray, sums: Sums, probabilities: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Do what `vennforest.calibrators.core.scores.group` does for scores that increase.
-
-    Each cell is a stretch of them, so no score's log-odds are needed.
-    """
-    low, high = x[0], x[-1]
-    if probabilities:
-        with np.errstate(divide="ignore"):
-            low, high = np.clip(
-                np.log([low, high]) - np.log1p([-low, -high]), -MOST_LOG_ODDS, MOST_LOG_ODDS
-            )
-    with np.errstate(over="ignore"):
-        width = high - low
-    if not 0 < width < np.inf:
-        return x, *sums.counts()
-    edges = np.linspace(low, high, FINEST + 1)[1:-1]
-    made = np.empty((3, FINEST))
-    groups = step_kernels.group(x, *sums, expit(edges) if probabilities else edges, *made)
-    mean, weight, positive = made[:, :groups]
-    return mean, weight, positive
-
-
-@stored("venn-abers")
-@attrs.frozen(eq=False, slots=False)
-class StepTables(Learnt):
-    """The step functions of each column of scores, and the smooth estimates beside them.
-
-    These are found at the first use, since bounds do not need them, unless they are ``known``.
-    """
-
-    tables: tuple[StepTable, ...] = attrs.field(converter=as_tuple)
-    smoothed: bool = attrs.field(validator=instance_of(bool))
-    known: Maps | None = attrs.field(default=None, validator=optional(instance_of(Maps)))
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse tables of different examples, and estimates of other columns."""
-        require(all(isinstance(one, StepTable) for one in self.tables), "tables must be StepTables")
-        known = {None if one.examples is None else len(one.examples.labels) for one in self.tables}
-        require(len(known) == 1, "tables must all contain the same examples, or none")
-        maps = self.tables if self.known is None else self.known.maps
-        require(len(maps) == len(self.tables), "known must be of as many columns")
-        require(
-            self.known is None or all(isinstance(one, PlattMap) for one in maps),
-            "maps must be PlattMaps",
-        )
-
-    def check_classes(self, k: int) -> None:
-        """Refuse another number of tables than there are columns of scores."""
-        columns = 1 if k == 2 else k
-        require(len(self.tables) == columns, f"tables must be {columns} StepTables")
-
-    @property
-    def n_examples(self) -> int:
-        """How many calibration examples the tables know."""
-        examples = self.tables[0].examples
-        return 0 if examples is None else len(examples.labels)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be made again."""
-        return {name: value for name, value in vars(self).items() if name != "smooth"}
-
-    @cached_property
-    def smooth(self) -> Maps | None:
-        """The smooth estimates; that threads may both fit them changes nothing."""
-        if not self.smoothed or self.known is not None:
-            return self.known
-        return Maps(_fit_map(table.x, table.sums) for table in self.tables)
-
-    def written(self) -> Self:
-        """Return the same without examples, with the smooth estimates."""
-        tables = tuple(table.without_examples() for table in self.tables)
-        return type(self)(tables, self.smoothed, self.smooth)
-
-
 @stored("venn-abers-predictor")
 class VennAbers(BoundedCalibrator):
     """Inductive Venn–Abers predictor: probabilities with bounds that carry a validity guarantee.
@@ -517,10 +396,8 @@ class VennAbers(BoundedCalibrator):
 
     Parameters
     ----------
-    merge : {"smooth", "log", "brier", "midpoint"}, default="smooth"
+    merge : {"log", "brier", "midpoint"}, default="log"
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
-        ``"smooth"`` clips into the bounds what Platt scaling gives on the log-odds of the
-        calibration scores, or on the scores themselves where these are not probabilities.
 
     Notes
     -----
@@ -535,9 +412,6 @@ class VennAbers(BoundedCalibrator):
     *Weights* count as so many observations, the new object as one. They may be of any size beside
     each other; a sum above 1e18, in which the new object is lost, is refused.
 
-    *The smooth estimate* is fitted to counts at distinct scores; from 16,384 of them on to groups
-    of near-equal ones, which moves it by less than 1e-5.
-
     Examples
     --------
     >>> import numpy as np
@@ -547,48 +421,41 @@ class VennAbers(BoundedCalibrator):
     (array([0.   , 0.333]), array([0.5, 1. ]))
     """
 
-    _learns = StepTables
-    _learnt: StepTables
+    title = "Venn–Abers"
+    tables_: list[StepTable]
+    """The step functions of the second class's score (two classes), else one a class."""
 
-    def __init__(self, merge: Merge = "smooth") -> None:
+    def __init__(self, merge: Merge = "log") -> None:
         self.merge = merge
 
-    def _fit(
-        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
-    ) -> StepTables:
-        check_total(0.0 if weight is None else float(weight.sum()))
-        # Copies, since the caller may change what is his.
-        columns = (
-            [(scores.copy(), codes == 1)]
-            if scores.ndim == 1
-            else [(column, codes == j) for j, column in enumerate(scores.T.copy())]
-        )
-        return self._learnt_from(StepTable.from_examples(s, ones, weight) for s, ones in columns)
-
-    def _learnt_from(self, tables: Iterable[StepTable]) -> StepTables:
+    def _fit(self, counts: ScoreCounts) -> None:
         check_option(self.merge, Merge, "merge")
-        return StepTables(tables, self.merge == "smooth")
+        check_total(counts.total, "sample_weight")
+        self.tables_ = [_table_of(part.scores, part.weights) for part in counts.columns()]
 
-    def _fit_counts(self, counts: ScoreCounts) -> StepTables:
-        if counts.vectors:
-            weighted: StepTables = self._fit(*counts.examples(), len(counts.classes))
-            return self._learnt_from(table.without_examples() for table in weighted.tables)
-        check_total(counts.total, "counts")
-        return self._learnt_from(_table_of(*table) for table in counts.tables)
+    def _remember(
+        self,
+        scores: FloatArray,
+        codes: IntArray,
+        weight: FloatArray | None,
+        positive: NDArray[np.bool_] | None,
+    ) -> None:
+        super()._remember(scores, codes, weight, positive)
+        columns = [scores.copy()] if scores.ndim == 1 else list(scores.T.copy())
+        for j, (table, column) in enumerate(zip(self.tables_, columns, strict=True)):
+            labels = (codes == (1 if scores.ndim == 1 else j)).view(np.int8)
+            table.examples = Examples(labels, np.empty(0) if weight is None else weight, column)
 
-    @property
-    def tables_(self) -> tuple[StepTable, ...]:
-        """The step function of the second class's score (two classes), else one a class."""
-        return self._learnt.tables
+    def _without_examples(self) -> Self:
+        calibrator = super()._without_examples()
+        calibrator.tables_ = [table.without_examples() for table in self.tables_]
+        return calibrator
 
-    @property
-    def smooth_(self) -> Maps | None:
-        """The smooth estimates; None unless fitted with ``merge="smooth"``."""
-        return self._learnt.smooth
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        require(self.merge != "smooth" or self._learnt.smoothed, "smoothed must be true")
+    def _check_state(self) -> None:
+        super()._check_state()
+        columns = 1 if len(self.classes_) == 2 else len(self.classes_)
+        require(len(self.tables_) == columns, f"tables_ must be {columns}")
+        require(all(isinstance(table, StepTable) for table in self.tables_), "must be StepTables")
 
     def _multiprobability(self, new: FloatArray, absent: LeftOut | None = None) -> Multiprobability:
         sides = np.empty((2, len(self.classes_), len(new)))
@@ -601,18 +468,6 @@ class VennAbers(BoundedCalibrator):
             table.read(column, absent, out=sides[:, j])
         lower, upper = normalised_bounds(*sides.transpose(0, 2, 1))
         return Multiprobability(lower, upper, self.classes_)
-
-    def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        smooth = self.smooth_ if self.merge == "smooth" else None
-        if scores.ndim > 1 or smooth is None:
-            return super()._predict_proba(scores)
-        # The same without the bounds of the first class.
-        p0, p1 = self.tables_[0].read(scores)
-        p = np.empty((len(scores), 2))
-        for block in blocks(len(scores)):
-            clipped = np.clip(smooth.maps[0](scores[block]), p0[block], p1[block])
-            p[block, 0], p[block, 1] = 1 - clipped, clipped
-        return p
 
     def predict_confidence(
         self,
@@ -647,7 +502,7 @@ class VennAbers(BoundedCalibrator):
         check_option(method, Method, "method")
         curves = self._interval_curves(level, method)
         found = read_intervals(curves, new, self.classes_, level)
-        p, shift = self._predict_proba(new), self._fitted.shift
+        p, shift = self._predict_proba(new), self.shift_
         if shift is not None:
             lower, upper = shift_intervals(found.lower, found.upper, shift.factors)
             found = replace(found, lower=lower, upper=upper)
@@ -671,13 +526,6 @@ class VennAbers(BoundedCalibrator):
             interval_curve(table.x, *table.sums.counts(), level, method) for table in self.tables_
         ]
 
-    def _smooth(self, scores: FloatArray) -> FloatArray:
-        if self.smooth_ is None:
-            raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
-        p = self.smooth_.read(scores)
-        # The order of columns decides in which order a row is summed.
-        return p if scores.ndim == 1 else normalise(np.asfortranarray(p), scores)
-
     def _starts(self) -> FloatArray:
         return _starts_of(self.tables_[0])
 
@@ -692,10 +540,6 @@ class VennAbers(BoundedCalibrator):
         lower, upper = normalised_bounds_formulas(tuple(p0), tuple(p1))
         return {"p0": lower, "p1": upper}
 
-    def _smooth_formulas(self, scores: Terms) -> Terms:
-        assert self.smooth_ is not None
-        return self.smooth_.formulas(scores)
-
 
 def _starts_of(table: StepTable) -> FloatArray:
     """Return where p0 or p1 may change, increasing."""
@@ -703,8 +547,12 @@ def _starts_of(table: StepTable) -> FloatArray:
     return np.unique(np.concatenate([table.zeros.ends, after(table.ones.ends)]))
 
 
-def _table_of(x: FloatArray, counts: CountArray) -> StepTable:
-    """Return the step table of counts (m, 2)."""
-    row, column = np.nonzero(counts)
-    count = counts[row, column].astype(np.float64)
-    return StepTable.from_counts(x[row], count, column.astype(np.int8))
+def _table_of(x: FloatArray, weights: FloatArray) -> StepTable:
+    """Return the step table of weights (m, 2) at increasing scores."""
+    if weights.sum() <= LARGEST_COUNT and (weights == np.rint(weights)).all():
+        W, Y = np.zeros((2, len(x) + 1))
+        np.cumsum(weights.sum(axis=1), out=W[1:])
+        np.cumsum(weights[:, 1], out=Y[1:])
+        return StepTable(x, Sums(W, Y))
+    row, column = np.nonzero(weights)
+    return StepTable.from_counts(x[row], weights[row, column], column.astype(np.int8))

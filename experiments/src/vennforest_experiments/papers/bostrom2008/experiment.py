@@ -46,7 +46,7 @@ FORESTS: Mapping[str, Literal["hard", "soft"]] = {"CT": "hard", "PET": "soft"}
 CALIBRATORS: Mapping[str, Calibrator] = {
     "": Uncalibrated(),
     "_I": IsotonicCalibration(),
-    "_P": PlattScaling(targets="hard"),
+    "_P": PlattScaling(targets="hard", on="score"),
     "_R": BostromScaling(),
 }
 """The calibrator of each method, by the ending of the method's name."""

@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from vennforest import CalibratedClassifier
 from vennforest._validation import check_count, check_option
 from vennforest.calibrators import Calibrator, PlattScaling
-from vennforest.calibrators.maps.log_odds import Targets
+from vennforest.calibrators.platt import Targets
 from vennforest_experiments.papers.protocol.experiment import Experiment, PreparedData, two_classes
 from vennforest_experiments.papers.protocol.problems import load_problem
 from vennforest_experiments.papers.protocol.store import Record, Task
@@ -111,7 +111,7 @@ class Johansson2018(Experiment):
     def _methods(self) -> dict[str, Calibrator | Literal["none", "isotonic", "venn", "venn-abers"]]:
         return {
             "RF": "none",
-            "Platt": PlattScaling(targets=self.platt),
+            "Platt": PlattScaling(targets=self.platt, on="score"),
             "Iso": "isotonic",
             "VP": "venn",
             "VAP": "venn-abers",

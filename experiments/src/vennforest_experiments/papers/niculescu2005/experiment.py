@@ -176,7 +176,7 @@ class Niculescu2005(Experiment):
         shown_methods = METHODS[:3]
         return {
             "shown": shown.model.setting,
-            "slope": -float(logit.maps_[0].A),
+            "slope": float(logit.slope_[0] / logit.scale_[0]),
             "bins": {
                 m: _bins(y[first:], shown.estimates[m](scores[first:])) for m in shown_methods
             },
@@ -215,7 +215,7 @@ def calibrations(
         Smallest score and range, with which raw scores are scaled to [0, 1].
     """
     low, width = scale
-    platt = PlattScaling().fit(scores, y, classes=[0, 1])
+    platt = PlattScaling(on="score").fit(scores, y, classes=[0, 1])
     isotonic = IsotonicCalibration(between="step").fit(scores, y, classes=[0, 1])
     smooth = VennAbers(merge="smooth").fit(scores, y, classes=[0, 1])
     found: tuple[Estimate, ...] = (

@@ -38,7 +38,7 @@ FORESTS = ("RF_d", "RF_opt", "RF_large", "CT")
 """Forests as they are: default, tuned, with more trees, curtailed."""
 
 CALIBRATORS: Mapping[str, Calibrator] = {
-    "Platt": PlattScaling(),
+    "Platt": PlattScaling(on="score"),
     "ISO": IsotonicCalibration(),
     "Beta": BetaCalibration(targets="hard"),
     "VA": VennAbers("brier"),

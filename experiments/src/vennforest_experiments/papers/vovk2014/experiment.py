@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from vennforest import CalibratedClassifier
 from vennforest._validation import FloatArray, IntArray, check_count, check_option
 from vennforest.calibrators import IsotonicCalibration, PlattScaling
-from vennforest.calibrators.maps.log_odds import Targets
+from vennforest.calibrators.platt import Targets
 from vennforest_experiments.datasets import load
 from vennforest_experiments.papers.protocol.experiment import Experiment, PreparedData, two_classes
 from vennforest_experiments.papers.protocol.learners import Density, one_thread
@@ -128,13 +128,15 @@ class Vovk2014(Experiment):
         svm = not hasattr(model, "predict_proba")
         fitted = CalibratedClassifier(
             model,
-            method=PlattScaling(targets=self.platt) if svm else "none",
+            method=PlattScaling(targets=self.platt, on="score") if svm else "none",
             calibrate_on="training",
             random_state=seed,
         ).fit(X, y)
         if svm:
             # The same sigmoid mirrored: 1 - p would lose probabilities below 1e-16.
-            mirrored = PlattScaling(targets=self.platt).fit(fitted.calibration_scores_, 1 - y)
+            mirrored = PlattScaling(targets=self.platt, on="score").fit(
+                fitted.calibration_scores_, 1 - y
+            )
             raw = fitted.predict_proba(X_new)[:, 1]
             rest = mirrored.predict_proba(fitted.estimator_.decision_function(X_new))[:, 1]
         else:

@@ -4,34 +4,22 @@ from __future__ import annotations
 
 from functools import reduce
 
-import attrs
 import numpy as np
 
 from vennforest._state import stored
-from vennforest._validation import FloatArray, IntArray, number
-from vennforest.calibrators.core.formula import Term, Terms, summed
-from vennforest.calibrators.core.interface import Calibrator, Learnt
-from vennforest.calibrators.core.scores import ANY_SCORES, check_probabilities, logistic
+from vennforest._validation import FloatArray, check_number
+from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.formula import Term, Terms, summed
+from vennforest.counts import ScoreCounts
 
-WAY_OUT = f" for Boström's correction ({ANY_SCORES})"
-
-GRID = 51
+N_VALUES = 51
 """A and B are integers from 0 to 50."""
 
-CELLS = 4096
+N_CELLS = 4096
 """More distinct probabilities than this are replaced by as many evenly spaced ones."""
 
-EQUAL = 1e-12
+EQUAL_BRIER_SCORE = 1e-12
 """Mean Brier scores closer than this are equal."""
-
-
-@stored("bostrom")
-@attrs.frozen(eq=False)
-class Sigmoid(Learnt):
-    """A and B of ``r = 1 / (1 + exp(B - A p_max))``."""
-
-    A: int = attrs.field(validator=number(0, GRID - 1, integer=True))
-    B: int = attrs.field(validator=number(0, GRID - 1, integer=True))
 
 
 @stored("bostrom-scaling")
@@ -65,43 +53,39 @@ class BostromScaling(Calibrator):
            [0., 1.]])
     """
 
-    _learns = Sigmoid
-    _learnt: Sigmoid
-    _keeps_columns = True
+    title = "Boström"
+    A_: int
+    B_: int
 
-    def _fit(
-        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
-    ) -> Sigmoid:
-        p, winner = _vectors(scores)
+    def _fit(self, counts: ScoreCounts) -> None:
+        self._check_probabilities(counts.scores)
+        p, weights = counts.scores, counts.weights
+        p = np.column_stack([1 - p, p]) if p.ndim == 1 else p / p.sum(axis=1, keepdims=True)
+        winner = p.argmax(axis=1)
         rows = np.arange(len(p))
         largest = p[rows, winner]
-        wrong = codes != winner
         # With q = 1 - r, and w and y the unit vectors of the winner and of the label:
         # |p' - y|^2 = q^2 |p - w|^2 + 2 q (p - w) . (w - y) + |w - y|^2.
         others = p.copy()
         others[rows, winner] = 0
         square = (1 - largest) ** 2 + np.square(others).sum(axis=1)
-        linear = np.where(wrong, 2 * (largest - 1 - p[rows, codes]), 0.0)
-        w = np.ones(len(p)) if weight is None else weight
+        linear = 2 * (largest[:, None] - 1 - p)
+        linear[rows, winner] = 0
+        square, linear = weights.sum(axis=1) * square, (weights * linear).sum(axis=1)
         values, group = np.unique(largest, return_inverse=True)
-        square, linear = (np.bincount(group, w * part, len(values)) for part in (square, linear))
-        scores_of = brier_scores(values, square / w.sum(), linear / w.sum())
-        best = int(np.flatnonzero(scores_of.ravel() <= scores_of.min() + EQUAL)[0])
-        return Sigmoid(*divmod(best, GRID))
-
-    @property
-    def A_(self) -> int:  # noqa: N802
-        """A."""
-        return self._learnt.A
-
-    @property
-    def B_(self) -> int:  # noqa: N802
-        """B."""
-        return self._learnt.B
+        square, linear = (np.bincount(group, part, len(values)) for part in (square, linear))
+        scores = brier_scores(values, square / counts.total, linear / counts.total)
+        best = int(np.flatnonzero(scores.ravel() <= scores.min() + EQUAL_BRIER_SCORE)[0])
+        self.A_, self.B_ = divmod(best, N_VALUES)
 
     @property
     def _takes_probabilities(self) -> bool:
         return True
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        check_number(self.A_, "A_", 0, N_VALUES - 1, integer=True)
+        check_number(self.B_, "B_", 0, N_VALUES - 1, integer=True)
 
     def _formula(self, scores: Terms) -> Terms:
         if len(scores) == 1:
@@ -110,37 +94,25 @@ class BostromScaling(Calibrator):
             largest = x.max(other)
             q = self._raised(largest)
             return (x.unless_above(other, x * q, 1.0 - (1.0 - largest) * q),)
-        whole = summed(scores)
-        p = tuple(one / whole for one in scores)
+        total = summed(scores)
+        p = tuple(score / total for score in scores)
         q = self._raised(reduce(Term.max, p))
-        raised: list[Term] = []
-        before: Term | None = None  # the largest of the classes before, which win where equal
-        for j, one in enumerate(p):
-            others = reduce(Term.max, p[j + 1 :], one)
-            wins = 1.0 - (1.0 - one) * q
-            first = wins if before is None else one.unless_above(before, one * q, wins)
-            raised.append(others.unless_above(one, first, one * q))
-            before = one if before is None else before.max(one)
-        return tuple(raised)
+        corrected: list[Term] = []
+        previous: Term | None = None  # the largest of the classes before, which win ties
+        for j, probability in enumerate(p):
+            following = reduce(Term.max, p[j + 1 :], probability)
+            raised = 1.0 - (1.0 - probability) * q
+            shrunk = probability * q
+            wins = (
+                raised if previous is None else probability.unless_above(previous, shrunk, raised)
+            )
+            corrected.append(following.unless_above(probability, wins, shrunk))
+            previous = probability if previous is None else previous.max(probability)
+        return tuple(corrected)
 
     def _raised(self, largest: Term) -> Term:
         """Return 1 - r."""
         return 1.0 - (float(self.A_) * largest - float(self.B_)).logistic()
-
-    def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        p, winner = _vectors(scores)
-        rows = np.arange(len(p))
-        _, q, _ = logistic(self.A_ * p[rows, winner] - self.B_)
-        corrected = p * q[:, None]
-        corrected[rows, winner] = 1 - (1 - p[rows, winner]) * q
-        return corrected
-
-
-def _vectors(scores: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return probabilities (n, k), rows summing to 1, and each row's winner (n,)."""
-    p = check_probabilities(scores, WAY_OUT)
-    winner = p.argmax(axis=1)
-    return p / p.sum(axis=1, keepdims=True), winner
 
 
 def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> FloatArray:
@@ -149,11 +121,11 @@ def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> 
     ``values`` (m,) are largest probabilities, of which ``q = 1 / (1 + exp(A p - B))`` is a
     function, ``square`` and ``linear`` (m,) the coefficients at each.
     """
-    if len(values) > CELLS:
+    if len(values) > N_CELLS:
         values, square, linear = onto_grid(values, square, linear)
-    steps = np.arange(GRID)
+    steps = np.arange(N_VALUES)
     shift = np.exp(-steps.astype(np.float64))[:, None]
-    scores = np.empty((GRID, GRID))
+    scores = np.empty((N_VALUES, N_VALUES))
     for A in steps:
         q = 1 / (1 + np.exp(A * values) * shift)
         scores[A] = (q * (q * square + linear)).sum(axis=1)
@@ -170,12 +142,12 @@ def onto_grid(
     the eight places bend no more than a sigmoid does over 50 / 4096 * 8, the difference is less
     than the rounding of the sums.
     """
-    place = values * CELLS
-    left = np.clip(place.astype(np.intp) - 3, 0, CELLS - 7)
+    place = values * N_CELLS
+    left = np.clip(place.astype(np.intp) - 3, 0, N_CELLS - 7)
     t = place - left
-    moved = np.zeros((2, CELLS + 1))
+    moved = np.zeros((2, N_CELLS + 1))
     for j in range(8):
         share = np.prod([(t - i) / (j - i) for i in range(8) if i != j], axis=0)
         for total, coefficients in zip(moved, (square, linear), strict=True):
-            total += np.bincount(left + j, share * coefficients, CELLS + 1)
-    return np.arange(CELLS + 1) / CELLS, moved[0], moved[1]
+            total += np.bincount(left + j, share * coefficients, N_CELLS + 1)
+    return np.arange(N_CELLS + 1) / N_CELLS, moved[0], moved[1]

@@ -1,0 +1,829 @@
+"""The base classes of calibrators: scores and labels in, probabilities and perhaps bounds out."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from vennforest._bounds_kernels import SMALLEST_PROBABILITY
+from vennforest._messages import warn
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_labels,
+    check_number,
+    check_option,
+    check_scores,
+    columns,
+    require,
+)
+from vennforest.calibrators.formula import (
+    LOWEST,
+    Computed,
+    Score,
+    Term,
+    Terms,
+    evaluate,
+    no_formula,
+    summed,
+)
+from vennforest.counts import ScoreCounts, one_hot, read_examples, tabulate
+from vennforest.multiprobability import Merge, Multiprobability, merge_formula, scale_into_bounds
+from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
+
+Increasing = bool | Literal["auto"]
+"""Whether the second class becomes more likely as the score rises."""
+
+STANDARD_ERRORS_TO_BE_SURE = 4.0
+"""Distance of the area under the ROC curve from 1/2 that leaves no doubt of the direction."""
+
+SUM_TOLERANCE = 1e-5
+"""How far from 1 a row may sum: single-precision probabilities of many classes."""
+
+MIN_EXAMPLES_FOR_RANGE = 10
+"""Calibration examples from which on new scores are compared with their range."""
+
+RANGE_MARGIN = 0.5
+"""Part of the range of the calibration scores by which new scores may lie beyond it."""
+
+MAX_SHARE_OUTSIDE = 0.5
+"""Share of new scores far outside the range from which on they are refused."""
+
+ANY_SCORES = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take any scores'
+"""The hint for scores that are no probabilities."""
+
+
+class Calibrator(ClassifierMixin, BaseEstimator, ABC):
+    """Base of all calibrators: from scores and labels to class probabilities.
+
+    A subclass implements ``_fit``, which sets attributes with a trailing underscore from a
+    `ScoreCounts`, and ``_formula`` or ``_predict_proba``. Before ``fit`` all that needs a fit
+    raises ``NotFittedError``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted; a column of probabilities each.
+    score_range_ : ndarray of shape (2,), or None
+        Between which scores new ones are expected; None: anywhere.
+    reversed_at_ : float or None
+        New scores s are replaced by ``reversed_at_ - s``; None: they stay.
+    shift_ : ShiftedPrior or None
+        What ``with_prior`` has set.
+    n_examples_ : int
+        How many examples ``fit`` was given; 0 after ``fit_counts``.
+    """
+
+    title: ClassVar[str] = ""
+    """The name that readers of reports and plots see."""
+
+    classes_: NDArray[Any]
+    score_range_: FloatArray | None
+    reversed_at_: float | None
+    shift_: ShiftedPrior | None
+    n_examples_: int
+
+    if not TYPE_CHECKING:
+
+        @property
+        def predict_multiprobability(self) -> Any:
+            """Missing from calibrators without bounds: `BoundedCalibrator` has it."""
+            raise AttributeError(f"{type(self).__name__} gives no bounds: use VennAbers")
+
+    # --- fitting ---------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        increasing: Increasing = True,
+    ) -> Self:
+        """Learn the map from scores to probabilities.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, k)
+            Calibration scores: of the second class (two classes; from two columns the second is
+            taken), or one column per class in sorted order of the labels.
+        y : array-like of shape (n,)
+            Their labels, of any dtype.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative; a weight of 2 is the observation twice, of 0 its absence.
+        classes : array-like of shape (k,), optional
+            Every class, when some may be missing from ``y``.
+        increasing : bool or "auto", default=True
+            Whether the second of two classes becomes more likely as the score rises. False: less
+            likely, as with credit scores; scores are then reversed, here and in predictions.
+            ``"auto"``: as these examples show.
+
+        Raises
+        ------
+        ValueError
+            If scores are NaN or infinite, or no probabilities where a map needs them; shapes do
+            not fit; there are fewer than two classes; a parameter has no such value; or the
+            examples leave the direction in doubt.
+        """
+        checked = check_scores(scores)
+        if not len(checked):
+            raise ValueError("scores must contain at least one example, got 0 sample(s)")
+        codes, labels, weight = read_examples(checked, y, sample_weight, classes)
+        k = len(labels)
+        x = self._columns(checked, k, False)
+        positive = None if weight is None else weight > 0
+        if positive is not None and weight is not None:
+            x, codes, weight = x[positive], codes[positive], weight[positive]
+        if x.ndim == 1:
+            counts = ScoreCounts(labels, *tabulate(x, codes, weight, k))
+        else:  # sorting score vectors would take longer than most fits
+            counts = ScoreCounts(labels, x, one_hot(codes, weight, k))
+        self.fit_counts(counts, increasing=increasing)
+        self.n_examples_ = len(checked)
+        x = x if self.reversed_at_ is None else self.reversed_at_ - x
+        self._remember(x, codes, weight, positive)
+        return self
+
+    def fit_counts(self, counts: ScoreCounts, *, increasing: Increasing = True) -> Self:
+        """Learn the map from weights of the classes at scores, as from the examples themselves.
+
+        The fit is that of ``fit`` to the examples that were counted, to rounding; single examples
+        are not known, so ``left_out`` must be None.
+
+        Parameters
+        ----------
+        counts : ScoreCounts
+            Counts of parts of a data set add up, wherever the parts are.
+        increasing : bool or "auto", default=True
+            As of ``fit``.
+
+        Raises
+        ------
+        ValueError
+            If there is no example, and what ``fit`` raises.
+        """
+        if not isinstance(counts, ScoreCounts):
+            raise InputError(
+                "counts must be ScoreCounts (ScoreCounts.from_scores or .from_batches makes them), "
+                f"got {type(counts).__name__}"
+            )
+        if not counts.total > 0:
+            raise ValueError("counts must contain at least one example, got none")
+        check_direction(increasing)
+        return self._fit_checked(counts, _reversed_at(counts, increasing))
+
+    def _fit_checked(self, counts: ScoreCounts, center: float | None = None) -> Self:
+        """Fit to counts, with ``center - s`` in the place of each score s, without warnings."""
+        counts = counts if center is None else counts.reversed_at(center)
+        self.classes_ = counts.classes
+        self.reversed_at_ = center
+        self.shift_ = None
+        self.n_examples_ = 0
+        self.score_range_ = _expected_range(counts)
+        self._fit(counts)
+        return self
+
+    @abstractmethod
+    def _fit(self, counts: ScoreCounts) -> None:
+        """Set the attributes that predictions need."""
+
+    def _remember(
+        self,
+        scores: FloatArray,
+        codes: IntArray,
+        weight: FloatArray | None,
+        positive: NDArray[np.bool_] | None,
+    ) -> None:
+        """Keep what leaving out calibration examples needs; nothing without bounds.
+
+        ``scores``, ``codes`` and ``weight`` are of the examples with a positive weight, in their
+        order; ``positive`` (n,) tells which of all these are, None: all.
+        """
+
+    # --- predictions -----------------------------------------------------------------------------
+
+    def predict_proba(self, scores: ArrayLike) -> FloatArray:
+        """Return calibrated probabilities of every class.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, k)
+            New scores, of the kind given to ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            Probabilities in [0, 1]; each row sums to 1.
+
+        Raises
+        ------
+        ValueError
+            If scores are NaN or infinite, no probabilities where those of ``fit`` were, of another
+            number of columns, or mostly far outside the range of the calibration scores.
+        """
+        p = self._predict_proba(self._check_new(scores))
+        return p if self.shift_ is None else shift_probabilities(p, self.shift_.factors)
+
+    def predict(self, scores: ArrayLike) -> NDArray[Any]:
+        """Return the most probable label of each new score, shape (n,), the first of equals."""
+        best = self.predict_proba(scores).argmax(axis=1)  # refuses before fit
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        """Return probabilities (n, k) for scores (n,) (two classes) or (n, k)."""
+        k = len(self.classes_)
+        columns = tuple(Score(j) for j in range(1 if k == 2 else k))
+        p = evaluate(self._formula(columns), scores)
+        return p if k > 2 else np.column_stack([1 - p, p])
+
+    def _formula(self, scores: Terms) -> Terms:
+        """Return the probabilities as formulas of scores: what every export is written from.
+
+        Both are of the second of two classes, or there is one a class.
+        """
+        raise no_formula("calibrator", self)
+
+    def _formulas(self, scores: Terms) -> dict[str, Terms]:
+        """Return the formulas of ``p``, and of ``p0`` and ``p1`` where there are bounds."""
+        return {"p": self._formula(scores)}
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        """Whether scores must be in [0, 1]."""
+        return getattr(self, "on_", "logits") == "probabilities"
+
+    @property
+    def _rows_sum_to_one(self) -> bool:
+        """Whether the scores of more than two classes must sum to 1 in every row."""
+        return self._takes_probabilities
+
+    def with_prior(
+        self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None
+    ) -> Self:
+        """Return this calibrator for a population with other shares of the classes.
+
+        As `CalibratedClassifier.with_prior`. This calibrator stays as it is.
+
+        Parameters
+        ----------
+        shares : mapping of label to float
+            The share of each class there; classes that are not named share the rest.
+        instead_of : mapping of label to float, optional
+            The shares that calibration examples were drawn from; by default those of the examples.
+
+        Raises
+        ------
+        ValueError
+            If a label is unknown, or shares do not fit.
+        """
+        check_is_fitted(self, "classes_")
+        known = self._class_shares() if self.shift_ is None else self.shift_.shares
+        if known is None:
+            k = len(self.classes_)
+            if instead_of is None or len(instead_of) < k - 1:
+                raise InputError(
+                    f"instead_of must be given for {k - 1} classes or all with a "
+                    f"{type(self).__name__}, which has not kept the shares of the classes that it "
+                    f"was calibrated on, got {instead_of}"
+                )
+            known = np.full(k, 1 / k)  # of no account where one class at most is left
+        shifted = copy.copy(self)
+        shifted.shift_ = ShiftedPrior.of(shares, instead_of, known, self.shift_, self.classes_)
+        return shifted
+
+    def _class_shares(self) -> FloatArray | None:
+        """Return the share of each class among the examples, (k,), None where it is not kept."""
+        return None
+
+    # --- scores ----------------------------------------------------------------------------------
+
+    def _columns(self, scores: FloatArray, k: int, is_fitted: bool) -> FloatArray:
+        """Return scores (n,) of the second of two classes, else (n, k)."""
+        return columns(scores, k)
+
+    def _check_new(self, scores: ArrayLike) -> FloatArray:
+        if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
+            check_is_fitted(self, "classes_")
+        checked = self._columns(check_scores(scores), len(self.classes_), True)
+        if self.reversed_at_ is not None:
+            checked = self.reversed_at_ - checked
+        if self._takes_probabilities:
+            self._check_probabilities(checked)
+        elif self.score_range_ is not None:
+            self._check_range(checked, *self.score_range_.tolist())
+        return checked
+
+    def _check_probabilities(self, scores: FloatArray) -> None:
+        """Refuse scores outside [0, 1], and rows that must sum to 1 and do not."""
+        outside = (scores < 0) | (scores > 1)
+        if outside.any():
+            raise InputError(
+                f"scores must be in [0, 1] for {self._recipe()} ({ANY_SCORES}), "
+                f"got {scores[outside][0]}"
+            )
+        if scores.ndim == 2 and self._rows_sum_to_one:
+            total = scores.sum(axis=1)
+            wrong = np.abs(total - 1) > SUM_TOLERANCE
+            if wrong.any():
+                raise InputError(
+                    f"scores must sum to 1 in every row for {self._recipe()} ({ANY_SCORES}), got "
+                    f"{total[wrong][0]}: divide each row by its sum"
+                )
+
+    def _recipe(self) -> str:
+        """Return the name of the calibrator in an error message."""
+        return " ".join(repr(self).split())
+
+    def _check_range(self, scores: FloatArray, low: float, high: float) -> None:
+        """Warn of scores far outside the range of the calibration scores; refuse it of most."""
+        outside = (scores < low) | (scores > high)
+        share = float(np.mean(outside)) if scores.size else 0.0
+        if share == 0:
+            return
+        value = scores[outside][0]
+        if self.reversed_at_ is not None:
+            value, low, high = (self.reversed_at_ - end for end in (value, high, low))
+        if share > MAX_SHARE_OUTSIDE:
+            raise InputError(
+                f"scores must be of the kind calibrated on, which lie in [{low:g}, {high:g}], got "
+                f"{value:g} and {share:.0%} outside: are they in other units?"
+            )
+        warn(
+            f"{share:.2%} of the scores lie far outside those calibrated on, in [{low:g}, "
+            f"{high:g}], such as {value:g}: there the probability is extrapolated"
+        )
+
+    # --- state -----------------------------------------------------------------------------------
+
+    def _without_examples(self) -> Self:
+        """Return the calibrator as after ``fit_counts``: it knows no single examples."""
+        calibrator = copy.copy(self)
+        calibrator.n_examples_ = 0
+        return calibrator
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a model file contains of the calibrator: the arguments of ``from_state``."""
+        return {"parameters": self.get_params(deep=False), "fitted": self._state()}
+
+    def _state(self) -> dict[str, Any] | None:
+        """Return the attributes with a trailing underscore, None before ``fit``."""
+        state = {
+            name: value
+            for name, value in vars(self).items()
+            if name.endswith("_") and not name.startswith("_")
+        }
+        return state or None
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], fitted: dict[str, Any] | None) -> Self:
+        """Return the calibrator that ``to_state`` describes."""
+        calibrator = cls(**parameters)
+        if fitted is not None:
+            require(
+                all(name.endswith("_") and not name.startswith("_") for name in fitted),
+                "fitted must be attributes with a trailing underscore",
+            )
+            vars(calibrator).update(fitted)
+            calibrator._check_state()
+        return calibrator
+
+    def _check_state(self) -> None:
+        """Refuse attributes, read from a file, that ``fit`` could not have set.
+
+        A subclass checks its own after those of the base. Kernels and look-ups follow indices
+        without a check, and what becomes a probability must be in [0, 1].
+        """
+        check_labels(self.classes_)
+        k, center, shift = len(self.classes_), self.reversed_at_, self.shift_
+        check_number(self.n_examples_, "n_examples_", 0, integer=True)
+        if self.score_range_ is not None:
+            require(
+                np.shape(self.score_range_) == (2,) and np.isfinite(self.score_range_).all(),
+                "score_range_ must be two numbers",
+            )
+        if center is not None:
+            check_number(center, "reversed_at_")
+            require(k == 2, "reversed_at_ must be None with more than two classes")
+        if shift is not None:
+            require(isinstance(shift, ShiftedPrior), "shift_ must be a ShiftedPrior")
+            require(len(shift.shares) == k, "shift_ must be of the same classes")
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe to scikit-learn an estimator whose input is one column of scores."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+# --- direction and range of the scores ---------------------------------------------------------
+
+
+def check_direction(value: object, name: str = "increasing") -> None:
+    """Refuse anything but True, False and "auto"."""
+    if not (isinstance(value, bool) or (isinstance(value, str) and value == "auto")):
+        raise InputError(f'{name} must be True, False or "auto", got {value!r}')
+
+
+def ranking(counts: ScoreCounts) -> tuple[float, bool]:
+    """Return the area under the ROC curve of two classes, and whether it is surely not 1/2.
+
+    The standard error is that of scores that say nothing, without ties:
+    sqrt((m + n + 1) / (12 m n)) for m and n examples (Mann and Whitney 1947, section 4).
+    """
+    negatives, positives = counts.weights.T
+    m, n = float(negatives.sum()), float(positives.sum())
+    if m == 0 or n == 0:
+        return 0.5, False
+    below = np.cumsum(negatives) - negatives / 2  # ties count half
+    area = float((positives * below).sum() / (m * n))
+    error = float(np.sqrt((m + n + 1) / (12 * m * n)))
+    return area, abs(area - 0.5) > STANDARD_ERRORS_TO_BE_SURE * error
+
+
+def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
+    """Return c where the scores s are to be replaced by c - s, None where they stay.
+
+    c is 1 of probabilities, and 0 of other scores.
+    """
+    if len(counts.classes) > 2:
+        if increasing is not True:
+            raise InputError(
+                f"increasing must be True with more than two classes, got {increasing!r}"
+            )
+        return None
+    area, is_sure = ranking(counts)
+    if increasing is True:
+        if is_sure and area < 0.5:
+            first, second = counts.classes.tolist()
+            warn(
+                f"the scores of {second!r} are lower than those of {first!r} (area under the ROC "
+                f"curve {area:.3f}), so the map is nearly flat: give increasing=False if a high "
+                f"score means that {second!r} is less likely"
+            )
+        return None
+    if increasing == "auto":
+        if not is_sure:
+            raise InputError(
+                "increasing must be True or False where the scores do not show which: the area "
+                f"under the ROC curve is {area:.3f}, close to 1/2"
+            )
+        if area > 0.5:
+            return None
+    return 1.0 if counts.scores[0] >= 0 and counts.scores[-1] <= 1 else 0.0
+
+
+def _expected_range(counts: ScoreCounts) -> FloatArray | None:
+    """Return between which scores new ones are expected, (2,), None where anything may come.
+
+    That is [0, 1] for scores in it, and else the range of the calibration scores with a margin.
+    """
+    low, high = float(counts.scores.min()), float(counts.scores.max())
+    if counts.total < MIN_EXAMPLES_FOR_RANGE or low == high:
+        return None
+    if low >= 0 and high <= 1:
+        return np.array([0.0, 1.0])
+    with np.errstate(over="ignore"):
+        margin = RANGE_MARGIN * (high - low)
+        limits = np.array([low - margin, high + margin])
+    return limits if np.isfinite(limits).all() else None
+
+
+# --- more than two classes: one against the rest ------------------------------------------------
+
+
+class OneVsRestCalibrator(Calibrator):
+    """A calibrator for two classes; for more, one map per class against the rest, normalised.
+
+    The scores are those of the one many-class model: no further models are trained (Boström 2008,
+    section 2.2.3). Where every class gets probability 0 the row falls back to its raw scores. A
+    subclass implements ``_fit_columns`` and ``_column_formula``.
+    """
+
+    def _fit(self, counts: ScoreCounts) -> None:
+        self._fit_columns(counts.columns())
+
+    @abstractmethod
+    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
+        """Set one entry of each attribute for each column of scores, against the rest."""
+
+    @abstractmethod
+    def _column_formula(self, score: Term, j: int) -> Term:
+        """Return the probability, before normalisation, that column j gives a score."""
+
+    def _formula(self, scores: Terms) -> Terms:
+        p = tuple(self._column_formula(score, j) for j, score in enumerate(scores))
+        return p if len(p) == 1 else normalised_formula(p, scores)
+
+    @property
+    def _rows_sum_to_one(self) -> bool:
+        return False
+
+    def _n_columns(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+
+def normalised_formula(p: Terms, raw: Terms) -> Terms:
+    """Return p divided by their sum; where that is 0 the raw scores, normalised.
+
+    Raw scores that are no probabilities either (a negative one, or all zero) give equal shares.
+    """
+    total, fallback = summed(p), summed(raw)
+    lowest = reduce(Term.min, raw)
+    shares = []
+    for probability, score in zip(p, raw, strict=True):
+        equal = 1 / len(p)
+        usable = fallback.unless_above(0.0, equal, score / fallback)
+        unusable = lowest.unless_above(-float(np.nextafter(0, 1)), equal, usable)
+        shares.append(total.unless_above(0.0, unusable, probability / total))
+    return tuple(shares)
+
+
+# --- bounds -------------------------------------------------------------------------------------
+
+
+class LeftOut(NamedTuple):
+    """Which calibration examples are absent for each of m new scores.
+
+    Examples are numbered in their order, without those of weight zero.
+    """
+
+    rows: IntArray  # (m,) an example, or where there are groups a group; -1: none
+    groups: IntArray | None  # (n,) the group, from 0, of each example
+
+
+class BoundedCalibrator(Calibrator):
+    """Base of calibrators with bounds: Venn predictors, and a user's own.
+
+    A subclass implements ``_fit`` and ``_multiprobability``.
+
+    Parameters
+    ----------
+    merge : {"log", "brier", "midpoint"}
+        How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
+
+    Attributes
+    ----------
+    example_index_ : ndarray of shape (n_examples_,), or None
+        The number of each example among those with a positive weight, -1: it has none; None: all
+        have.
+    """
+
+    merge: Merge
+    example_index_: IntArray | None = None
+
+    @abstractmethod
+    def _multiprobability(
+        self, scores: FloatArray, absent: LeftOut | None = None
+    ) -> Multiprobability:
+        """Return the bounds for checked scores, each without what is ``absent`` for it."""
+
+    def _remember(
+        self,
+        scores: FloatArray,
+        codes: IntArray,
+        weight: FloatArray | None,
+        positive: NDArray[np.bool_] | None,
+    ) -> None:
+        self.example_index_ = None
+        if positive is not None and not positive.all():
+            self.example_index_ = np.where(positive, np.cumsum(positive) - 1, -1)
+
+    def _without_examples(self) -> Self:
+        calibrator = super()._without_examples()
+        calibrator.example_index_ = None
+        return calibrator
+
+    def predict_multiprobability(
+        self,
+        scores: ArrayLike,
+        left_out: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Multiprobability:
+        """Return lower and upper probabilities of every class.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,) or (m, k)
+            New scores, of the kind given to ``fit``.
+        left_out : array-like of int of shape (m,), optional
+            For each new score the calibration example, numbered as given to ``fit``, that leaves
+            the calibration set for it; -1: none. `VennAbers` answers exactly as if fitted without
+            it; `Venn` takes its weight from the counts, with the categories as they are.
+        groups : array-like of shape (n,), optional
+            The group of every calibration example, as given to ``fit``, in labels of one kind:
+            with the left-out example its whole group is left out.
+
+        Returns
+        -------
+        Multiprobability
+            Bounds of shape (m, k), in [0, 1]. For two classes ``p0`` and ``p1``.
+
+        Raises
+        ------
+        ValueError
+            If scores are refused as by ``predict_proba``, or ``left_out`` does not have m numbers
+            from -1 to n - 1, or ``groups`` n labels.
+        """
+        new = self._check_new(scores)
+        bounds = self._multiprobability(new, self._left_out(left_out, groups, len(new)))
+        return bounds if self.shift_ is None else shift_bounds(bounds, self.shift_.factors)
+
+    def _left_out(
+        self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
+    ) -> LeftOut | None:
+        """Return which examples of positive weight each of m new scores leaves out, None: none.
+
+        An example of weight zero leaves out none, or the rest of its group.
+        """
+        if left_out is None:
+            if groups is not None:
+                raise ValueError("left_out must be given with groups, got None")
+            return None
+        n, index = self.n_examples_, self.example_index_
+        if not n:
+            raise ValueError(
+                "left_out must be None after fit_counts, which knows no single examples"
+            )
+        rows = np.asarray(left_out)
+        if rows.shape != (m,):
+            raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
+        if rows.dtype.kind not in "iu" and m:
+            raise ValueError(f"left_out must contain integers, got {rows.dtype}")
+        wrong = (rows < -1) | (rows >= n)
+        if wrong.any():
+            raise ValueError(
+                f"left_out must lie between -1 (none) and {n - 1} "
+                f"(the last calibration example), got {rows[wrong][0]}"
+            )
+        rows = rows.astype(np.intp)
+        if groups is None:
+            return LeftOut(rows if index is None else np.where(rows < 0, -1, index[rows]), None)
+        codes = _group_codes(groups, n)
+        return LeftOut(
+            np.where(rows < 0, -1, codes[rows]), codes if index is None else codes[index >= 0]
+        )
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        check_option(self.merge, Merge, "merge")
+        index, n = self.example_index_, self.n_examples_
+        if index is not None:
+            require(np.shape(index) == (n,), "example_index_ must be of every example")
+            positive = index[index >= 0]
+            require((positive == np.arange(len(positive))).all(), "example_index_ must increase")
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        return self._multiprobability(scores).merge(self.merge)
+
+    def _formula(self, scores: Terms) -> Terms:
+        return self._formulas(scores)["p"]
+
+    def _formulas(self, scores: Terms) -> dict[str, Terms]:
+        """Return ``p0``, ``p1`` and ``p``, of the second of two classes or of each of more."""
+        if len(scores) > 1:
+            formulas = self._formulas_of_many(scores)
+            if "p" not in formulas:
+                low, up = formulas["p0"], formulas["p1"]
+                p = tuple(map(partial(merge_formula, self.merge), low, up))
+                formulas["p"] = scaled_formulas(p, low, up)
+            return formulas
+        start = self._starts()
+        bounds = self._multiprobability(np.append(LOWEST, start))
+        p = bounds.merge(self.merge)[:, 1]
+        columns = scores[0].look_up(start, {"p0": bounds.p0, "p1": bounds.p1, "p": p})
+        return {name: (term,) for name, term in columns.items()}
+
+    def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
+        """Return ``p0`` and ``p1`` of each of several classes, and ``p`` if that is looked up."""
+        raise no_formula("calibrator", self)
+
+    def _starts(self) -> FloatArray:
+        """Return where bounds for two classes may change, increasing."""
+        raise no_formula("calibrator", self)
+
+
+def _group_codes(groups: ArrayLike, n: int) -> IntArray:
+    """Return a number, 0 to n - 1, for each of n group labels."""
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(
+            f"groups must have shape ({n},), one for each calibration example, got {labels.shape}"
+        )
+    if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < n:
+        return labels.astype(np.intp, copy=False)
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError("groups must name a group for every example, got NaN")
+    try:
+        codes: IntArray = np.unique(labels, return_inverse=True)[1].reshape(n)
+    except TypeError:
+        raise ValueError("groups must contain labels that can be sorted, all of one kind") from None
+    return codes
+
+
+def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:
+    """Return the formulas of `scale_into_bounds`.
+
+    The sum of a row clipped into its bounds rises with the factor, in straight lines between the
+    bends at which an entry meets a bound. So it is 1 on the line from the last bend at which it is
+    at most 1 to the first at which it is at least 1.
+    """
+    q = [x.max(SMALLEST_PROBABILITY) for x in p]
+
+    def clipped(factor: Term) -> list[Term]:
+        return [(x * factor).clip(low, up) for x, low, up in zip(q, lower, upper, strict=True)]
+
+    bends = [bound / x for bounds in (lower, upper) for bound, x in zip(bounds, q, strict=True)]
+    sums = [summed(clipped(bend)) for bend in bends]
+    smallest, last, largest = summed(lower), reduce(Term.max, bends), reduce(Term.max, sums)
+    # Where no bend is so low, or so high: the factor 0, or the last bend.
+    pairs = list(zip(bends, sums, strict=True))
+    begin = reduce(Term.max, [total.unless_above(1.0, bend, 0.0) for bend, total in pairs])
+    end = reduce(Term.min, [_from_one(total, bend, last) for bend, total in pairs])
+    low = reduce(Term.max, [total.unless_above(1.0, total, smallest) for total in sums])
+    high = reduce(Term.min, [_from_one(total, total, largest) for total in sums])
+    between = begin + (1.0 - low) * ((end - begin) / (high - low))
+    scaled = clipped(high.unless_above(low, begin, between))
+    total = summed(scaled)
+    # clipped once more, since the division rounds
+    return tuple((x / total).clip(low, up) for x, low, up in zip(scaled, lower, upper, strict=True))
+
+
+def _from_one(x: Term, value: Term, below: Term) -> Term:
+    """Return ``value`` where x is at least 1, else ``below``."""
+    return Computed("if <=", (1.0, x, value, below))
+
+
+def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of each class's probability that are right before and after normalisation.
+
+    From lower and upper probabilities (n, k) of each class against the rest, in [0, 1]. Every row
+    of ``lower`` sums to at most 1 and every row of ``upper`` to at least 1, so probabilities lie
+    between them.
+
+    Notes
+    -----
+    The guarantee of Venn prediction is that of the one-vs-rest interval [p0_j, p1_j] of each class.
+    Probabilities are points of the box of all k intervals divided by their sums, and these lie
+    between ``p0_j / (p0_j + sum of the other p1)`` and ``p1_j / (p1_j + sum of the other p0)``.
+    The hull of the two intervals keeps both. Where 0 is divided by 0, the lower bound is 0 and the
+    upper bound 1.
+    """
+    # In C order, since that of columns decides in which order a row is summed.
+    p0, p1 = np.ascontiguousarray(p0), np.ascontiguousarray(p1)
+    smallest = p0 + np.maximum(p1.sum(axis=1, keepdims=True) - p1, 0)
+    largest = p1 + np.maximum(p0.sum(axis=1, keepdims=True) - p0, 0)
+    zeros, ones = np.zeros_like(p0), np.ones_like(p1)
+    lower = np.minimum(p0, np.divide(p0, smallest, out=zeros, where=smallest > 0))
+    upper = np.maximum(p1, np.divide(p1, largest, out=ones, where=largest > 0))
+    return lower, np.minimum(upper, 1.0)
+
+
+def normalised_bounds_formulas(p0: Terms, p1: Terms) -> tuple[Terms, Terms]:
+    """Return the formulas of `normalised_bounds`."""
+    sum_p0, sum_p1 = summed(p0), summed(p1)
+    lower, upper = [], []
+    for low, up in zip(p0, p1, strict=True):
+        smallest, largest = low + (sum_p1 - up).max(0.0), up + (sum_p0 - low).max(0.0)
+        lower.append(low.min(smallest.unless_above(0.0, 0.0, low / smallest)))
+        upper.append(up.max(largest.unless_above(0.0, 1.0, up / largest)).min(1.0))
+    return tuple(lower), tuple(upper)
+
+
+def has_bounds(calibrator: Any) -> bool:
+    """Tell whether a calibrator, a class of calibrators, or a model gives bounds."""
+    kind = calibrator if isinstance(calibrator, type) else type(calibrator)
+    if issubclass(kind, Calibrator):
+        return issubclass(kind, BoundedCalibrator)
+    return callable(getattr(calibrator, "predict_multiprobability", None))
+
+
+def no_bounds(calibrator: Any) -> str:
+    """Return the error message for a calibrator, or the name of a method, without bounds."""
+    name = calibrator if isinstance(calibrator, str) else type(calibrator).__name__
+    bounded = "venn-abers" if isinstance(calibrator, str) else "VennAbers"
+    return f"{name} gives no bounds: use {bounded}"
+
+
+def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> FloatArray:
+    """Return the probabilities (m, k) that a calibrator makes of its bounds at these scores.
+
+    A calibrator that is no `BoundedCalibrator` answers by ``predict_proba``, moved into the bounds.
+    """
+    if not isinstance(calibrator, BoundedCalibrator):
+        p = np.clip(calibrator.predict_proba(scores), bounds.lower, bounds.upper)
+        return scale_into_bounds(p, bounds.lower, bounds.upper)
+    return calibrator.predict_proba(scores) if calibrator.shift_ else bounds.merge(calibrator.merge)

@@ -1,0 +1,126 @@
+"""Beta calibration: a sigmoid of the logarithms of a probability and of its complement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vennforest._state import stored
+from vennforest._validation import FloatArray, check_array, check_option, require
+from vennforest.calibrators.base import OneVsRestCalibrator
+from vennforest.calibrators.formula import Term
+from vennforest.calibrators.regression import (
+    MAX_COEFFICIENT,
+    Targets,
+    clip_limits,
+    fit_logistic,
+    standardise,
+    target_weights,
+)
+from vennforest.counts import ScoreCounts
+
+
+@stored("beta-calibration")
+class BetaCalibration(OneVsRestCalibrator):
+    """Beta calibration: ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))`` of scores s in [0, 1].
+
+    The map that is right when the scores of either class follow a beta distribution (Kull, Silva
+    Filho & Flach 2017, eq. 3), fitted by maximum likelihood with a, b >= 0 so it does not
+    decrease. Many classes: one map per class against the rest, normalised.
+
+    Parameters
+    ----------
+    targets : {"smoothed", "hard"}, default="smoothed"
+        As of `PlattScaling`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, 3) or (k, 3)
+        a, b and c of the second class or of each.
+
+    Notes
+    -----
+    Scores of 0 and 1 are moved as in `PlattScaling`. Where a or b comes out below zero, it is set
+    to 0 and the rest fitted again, which is the constrained optimum.
+
+    References
+    ----------
+    Kull, Silva Filho & Flach (2017), Beta calibration: a well-founded and easily implemented
+    improvement on logistic calibration for binary classifiers, AISTATS.
+
+    Examples
+    --------
+    >>> model = BetaCalibration().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
+    >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
+    array([0.28, 0.79])
+    """
+
+    title = "Beta"
+    coef_: FloatArray
+    clip_: FloatArray
+    """Where the scores of each column are clipped before logarithms are taken, (c, 2)."""
+
+    def __init__(self, targets: Targets = "smoothed") -> None:
+        self.targets = targets
+
+    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
+        check_option(self.targets, Targets, "targets")
+        limits, fits = [], []
+        for counts in columns:
+            self._check_probabilities(counts.scores)
+            low, high = clip_limits(counts.scores)
+            s = np.clip(counts.scores, low, high)
+            negative, positive = target_weights(counts.weights, self.targets)
+            (a, b), c, _ = _fit_not_negative([np.log(s), -np.log1p(-s)], negative, positive)
+            limits.append((low, high))
+            fits.append((a, b, c))
+        self.clip_, self.coef_ = np.array(limits), np.array(fits)
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        return True
+
+    def _column_formula(self, score: Term, j: int) -> Term:
+        (low, high), (a, b, c) = self.clip_[j].tolist(), self.coef_[j].tolist()
+        s = score.clip(low, high)
+        return (a * s.log() - b * (1.0 - s).log() + c).logistic()
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        n = self._n_columns()
+        check_array(self.coef_, "coef_", (n, 3), low=-MAX_COEFFICIENT, high=MAX_COEFFICIENT)
+        require((self.coef_[:, :2] >= 0).all(), "a and b must not be negative")
+        check_array(self.clip_, "clip_", (n, 2), low=0, high=1)
+        low, high = self.clip_.T
+        require(((low > 0) & (low <= high) & (high < 1)).all(), "clip_ must be inside (0, 1)")
+
+
+def _fit_not_negative(
+    features: Sequence[FloatArray], negative: FloatArray, positive: FloatArray
+) -> tuple[list[float], float, float]:
+    """Return the best coefficients that are not below zero, the intercept, and the loss.
+
+    The loss is convex, so where the free optimum violates constraints, the constrained one meets
+    one of these with equality: that feature is dropped, and of two the better way is taken.
+    """
+    standards = [standardise(feature, negative + positive) for feature in features]
+    z = [(x - center) / scale for x, (center, scale) in zip(features, standards, strict=True)]
+    slopes, c, loss = fit_logistic(np.reshape(z, (len(z), -1)), negative, positive)
+    if (slopes >= 0).all():
+        coefficients = []
+        for slope, (center, scale) in zip(slopes.tolist(), standards, strict=True):
+            coefficients.append(slope / scale)
+            c -= slope * center / scale
+        return coefficients, c, loss
+    ways = []
+    for dropped in np.flatnonzero(slopes < 0).tolist():
+        remaining = [feature for j, feature in enumerate(features) if j != dropped]
+        # A feature of zeros stands for none at all.
+        coefficients, c, loss = _fit_not_negative(
+            remaining or [np.zeros(len(negative))], negative, positive
+        )
+        if not remaining:
+            coefficients = []
+        ways.append(([*coefficients[:dropped], 0.0, *coefficients[dropped:]], c, loss))
+    return min(ways, key=lambda way: way[2])

@@ -1,1 +1,0 @@
-"""What calibrators are made of: their interface, counts of labels, validation, regressions."""

@@ -1,0 +1,327 @@
+"""Formulas: the arithmetic of a calibrator as a tree of terms that numpy and every export read.
+
+A calibrator describes itself once, in ``_formula``: sums, products, logarithms, exponentials,
+comparisons, and tables that are looked up. `evaluate` computes the tree with numpy; SQL, ONNX and
+JSON are written from it by ``vennforest.export``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Any, Literal, Protocol, TypeVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._validation import FloatArray
+
+Operation = Literal[
+    "add", "subtract", "multiply", "divide", "min", "max", "log", "exp", "floor", "if <="
+]
+"""The operations; ``"if <="`` has four terms: the third where the first is <= the second."""
+
+MAX_LOG_ODDS = 700.0
+"""Log-odds beyond which a probability is as good as 0 or 1, and some systems' exp overflows."""
+
+LOWEST = -float(np.finfo(np.float64).max)
+"""The smallest score."""
+
+BLOCK_ROWS = 1 << 13
+"""Rows that are evaluated together: a few columns of so many fit into the cache of one core."""
+
+SIGN_BIT = 1 << 63
+
+
+class Term:
+    """A number for every row."""
+
+    def __add__(self, other: Term | float) -> Term:
+        return Computed("add", (self, other))
+
+    def __radd__(self, other: float) -> Term:
+        return Computed("add", (other, self))
+
+    def __sub__(self, other: Term | float) -> Term:
+        return Computed("subtract", (self, other))
+
+    def __rsub__(self, other: float) -> Term:
+        return Computed("subtract", (other, self))
+
+    def __mul__(self, other: Term | float) -> Term:
+        return Computed("multiply", (self, other))
+
+    def __rmul__(self, other: float) -> Term:
+        return Computed("multiply", (other, self))
+
+    def __truediv__(self, other: Term | float) -> Term:
+        return Computed("divide", (self, other))
+
+    def __rtruediv__(self, other: float) -> Term:
+        return Computed("divide", (other, self))
+
+    def min(self, other: Term | float) -> Term:
+        """Return the smaller of two numbers."""
+        return Computed("min", (self, other))
+
+    def max(self, other: Term | float) -> Term:
+        """Return the larger of two numbers."""
+        return Computed("max", (self, other))
+
+    def log(self) -> Term:
+        """Return the natural logarithm."""
+        return Computed("log", (self,))
+
+    def exp(self) -> Term:
+        """Return the exponential."""
+        return Computed("exp", (self,))
+
+    def floor(self) -> Term:
+        """Return the largest integer that is not above the number."""
+        return Computed("floor", (self,))
+
+    def unless_above(self, limit: Term | float, value: Term | float, above: Term | float) -> Term:
+        """Return ``value`` where the number is at most the limit, else ``above``."""
+        return Computed("if <=", (self, limit, value, above))
+
+    def clip(self, low: Term | float, high: Term | float) -> Term:
+        """Return the number, limited to [low, high]."""
+        return self.max(low).min(high)
+
+    def logistic(self) -> Term:
+        """Return ``1 / (1 + exp(-x))``."""
+        return 1.0 / (1.0 + (-1.0 * self.clip(-MAX_LOG_ODDS, MAX_LOG_ODDS)).exp())
+
+    def without_underflow(self, smallest: float) -> Term:
+        """Return the number, and 0 where its absolute value is below ``smallest``.
+
+        Some systems refuse to compute with denormal numbers.
+        """
+        return self.max(-1.0 * self).unless_above(smallest, 0.0, self)
+
+    def look_up(self, start: FloatArray, columns: Mapping[str, FloatArray]) -> dict[str, Term]:
+        """Return the entry of each column (m,) for the interval that contains the number.
+
+        Row i applies from ``start[i - 1]`` on and below ``start[i]``; ``start`` (m - 1,) increases.
+        """
+        rows = list(columns.values())
+        changes = np.append(True, np.any([row[1:] != row[:-1] for row in rows], axis=0))
+        table = Steps(
+            np.append(LOWEST, start)[changes] + 0.0,
+            {name: np.ascontiguousarray(column[changes]) for name, column in columns.items()},
+        )
+        return {name: Column(table, name, self) for name in columns}
+
+
+@attrs.frozen(eq=False)
+class Score(Term):
+    """A column of scores."""
+
+    column: int = 0
+
+
+@attrs.frozen(eq=False)
+class Computed(Term):
+    """The result of an operation on terms and numbers."""
+
+    operation: Operation
+    terms: tuple[Term | float, ...]
+
+
+@attrs.frozen(eq=False)
+class Steps:
+    """A table of intervals: row i applies from ``start[i]`` on and below ``start[i + 1]``."""
+
+    start: FloatArray
+    columns: dict[str, FloatArray]
+
+
+@attrs.frozen(eq=False)
+class Column(Term):
+    """The entry of a table's column for the interval that contains a number."""
+
+    table: Steps
+    name: str
+    at: Term
+
+
+Terms = tuple[Term, ...]
+"""One term for two classes, that of the second; else one a class."""
+
+
+def no_formula(kind: str, value: object) -> ValueError:
+    """Return the error for a calibrator or a taxonomy without a formula."""
+    return ValueError(f"a formula must be of a {kind} that has one, got {value}")
+
+
+def summed(terms: Iterable[Term]) -> Term:
+    """Return the sum."""
+    return reduce(Term.__add__, terms)
+
+
+def softmax(logits: Sequence[Term]) -> Terms:
+    """Return the probabilities of logits, one a class."""
+    largest = reduce(Term.max, logits)
+    powers = [(logit - largest).max(-MAX_LOG_ODDS).exp() for logit in logits]
+    total = summed(powers)
+    return tuple(power / total for power in powers)
+
+
+Code = TypeVar("Code")
+
+
+class Language(Protocol[Code]):
+    """A language in which formulas are written."""
+
+    def score(self, column: int) -> Code:
+        """Return a column of scores."""
+
+    def number(self, value: float) -> Code:
+        """Return a constant."""
+
+    def apply(self, operation: Operation, *terms: Code) -> Code:
+        """Return the result of an operation."""
+
+    def look_up(self, table: Steps, x: Code) -> Mapping[str, Code]:
+        """Return the columns' entries for the interval that contains x."""
+
+    def keep(self, term: Code) -> Code:
+        """Return the same term, computed once for several uses."""
+
+
+def parts_of(term: Term) -> tuple[Term | float, ...]:
+    """Return what a term is computed from."""
+    if isinstance(term, Computed):
+        return term.terms
+    return (term.at,) if isinstance(term, Column) else ()
+
+
+def in_order(terms: Iterable[Term]) -> list[Term]:
+    """Return terms and all that they are computed from, once each, parts first."""
+    ordered: dict[int, Term] = {}
+    stack: list[tuple[Term, bool]] = [(term, False) for term in reversed(list(terms))]
+    while stack:
+        term, ready = stack.pop()
+        if id(term) in ordered:
+            continue
+        if ready:
+            ordered[id(term)] = term
+            continue
+        stack.append((term, True))
+        stack.extend((part, False) for part in reversed(parts_of(term)) if isinstance(part, Term))
+    return list(ordered.values())
+
+
+def written(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
+    """Return terms in a language."""
+    order = in_order(terms)
+    uses = Counter(id(part) for term in order for part in parts_of(term))
+    codes: dict[int, Code] = {}
+    tables: dict[tuple[int, int], Mapping[str, Code]] = {}
+    for term in order:
+        parts = [
+            codes[id(part)] if isinstance(part, Term) else language.number(float(part))
+            for part in parts_of(term)
+        ]
+        if isinstance(term, Score):
+            code = language.score(term.column)
+        elif isinstance(term, Computed):
+            code = language.apply(term.operation, *parts)
+            if uses[id(term)] > 1:
+                code = language.keep(code)
+        else:
+            assert isinstance(term, Column)
+            key = id(term.table), id(term.at)
+            if key not in tables:
+                tables[key] = language.look_up(term.table, parts[0])
+            code = tables[key][term.name]
+        codes[id(term)] = code
+    return [codes[id(term)] for term in terms]
+
+
+NUMPY: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "min": np.minimum,
+    "max": np.maximum,
+    "log": np.log,
+    "exp": np.exp,
+    "floor": np.floor,
+    "if <=": lambda x, limit, value, above: np.where(np.less_equal(x, limit), value, above),
+}
+
+
+class _Numpy:
+    """The language of numpy arrays, for one block of rows."""
+
+    def __init__(self, scores: FloatArray) -> None:
+        self.columns = scores[None] if scores.ndim == 1 else scores.T
+
+    def score(self, column: int) -> Any:
+        return np.ascontiguousarray(self.columns[column])
+
+    def number(self, value: float) -> Any:
+        return value
+
+    def apply(self, operation: Operation, *terms: Any) -> Any:
+        return NUMPY[operation](*terms)
+
+    def look_up(self, table: Steps, x: Any) -> Mapping[str, Any]:
+        row = np.searchsorted(table.start, x, side="right") - 1
+        return {name: column[row] for name, column in table.columns.items()}
+
+    def keep(self, term: Any) -> Any:
+        return term
+
+
+def evaluate(terms: Sequence[Term], scores: FloatArray) -> FloatArray:
+    """Return the values of terms, (n, len(terms)), for scores (n,) or (n, k)."""
+    values = np.empty((len(scores), len(terms)))
+    with np.errstate(all="ignore"):
+        for start in range(0, len(scores), BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
+            for j, column in enumerate(written(terms, _Numpy(scores[block]))):
+                values[block, j] = column
+    return values
+
+
+def after(scores: FloatArray) -> FloatArray:
+    """Return the smallest float above each score."""
+    return np.nextafter(scores, np.inf)
+
+
+def first_where(
+    test: Callable[[FloatArray], NDArray[np.bool_]], low: float, high: float, n: int
+) -> FloatArray:
+    """Return the smallest floats (n,) in [low, high] for which a test of scores (n,) is true.
+
+    The test is true at ``high``, and above every score for which it is true. Bisection over the
+    floats in their order is exact to the last bit.
+    """
+    left, right = (np.repeat(_order(np.array([end])), n) for end in (low, high))
+    while (left < right).any():
+        middle = left + (right - left) // 2
+        true = test(_float(middle))
+        left, right = (
+            np.where(true, left, np.minimum(middle + 1, right)),
+            np.where(true, middle, right),
+        )
+    return _float(right)
+
+
+def _order(scores: FloatArray) -> NDArray[np.uint64]:
+    """Return integers in the order of floats."""
+    bits = (scores + 0.0).view(np.uint64)
+    negative = bits >= np.uint64(SIGN_BIT)
+    return np.where(negative, ~bits, bits | np.uint64(SIGN_BIT))
+
+
+def _float(order: NDArray[np.uint64]) -> FloatArray:
+    """Return the floats at these positions in the order."""
+    positive = order >= np.uint64(SIGN_BIT)
+    bits: NDArray[Any] = np.where(positive, order & ~np.uint64(SIGN_BIT), ~order)
+    return bits.view(np.float64)

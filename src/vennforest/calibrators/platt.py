@@ -1,0 +1,149 @@
+"""Platt scaling: a sigmoid of the score or of its log-odds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from vennforest._messages import warn
+from vennforest._state import stored
+from vennforest._validation import FloatArray, check_array, check_option, require
+from vennforest.calibrators.base import OneVsRestCalibrator
+from vennforest.calibrators.formula import Term
+from vennforest.calibrators.regression import (
+    MAX_COEFFICIENT,
+    Targets,
+    clip_limits,
+    fit_logistic,
+    log_odds,
+    log_odds_term,
+    standardise,
+    target_weights,
+)
+from vennforest.counts import ScoreCounts
+
+SigmoidOf = Literal["auto", "score", "logit"]
+"""The argument of the sigmoid."""
+
+SMALLEST_STANDARD_SCORE = 1e-290
+"""Scores this small count as 0 in formulas, since some systems refuse denormal numbers."""
+
+
+@stored("platt-scaling")
+class PlattScaling(OneVsRestCalibrator):
+    """Platt scaling: a sigmoid of the score, fitted by maximum likelihood.
+
+    ``p = 1 / (1 + exp(A s + B))``. Many classes: one sigmoid per class, normalised.
+
+    Parameters
+    ----------
+    targets : {"smoothed", "hard"}, default="smoothed"
+        ``"smoothed"``: (N+ + 1) / (N+ + 2) for the N+ examples of the class and 1 / (N- + 2) for
+        the N- others (Niculescu-Mizil & Caruana 2005, eq. 4); with weights N+ and N- are sums of
+        weights. ``"hard"``: 1 and 0 (Boström 2008, section 2.2.1).
+    on : {"auto", "score", "logit"}, default="auto"
+        ``"score"``: s is the score itself, any finite number. ``"logit"``: s is the log-odds of a
+        score in [0, 1]; 0 and 1, which forests give, are moved halfway to the nearest calibration
+        score inside, by 2.2e-16 at least and 0.01 at most. ``"auto"``: the log-odds if all
+        calibration scores are in [0, 1], else the score.
+
+    Attributes
+    ----------
+    on_ : {"score", "logit"}
+        What s is.
+    slope_, intercept_ : ndarray of shape (1,) or (k,)
+        Of the second class or of each: ``p = 1 / (1 + exp(-(slope_ z + intercept_)))`` of the
+        standard score ``z = (s - center_) / scale_``.
+
+    Notes
+    -----
+    The fit is on scores brought to mean 0 and deviation 1, so it depends neither on their scale nor
+    on their offset. With ``targets="hard"`` and separable scores the maximum lies at infinity: the
+    fit stops at a steep finite sigmoid.
+
+    References
+    ----------
+    Platt (2000), Probabilities for SV machines. Lin, Lin & Weng (2007), A note on Platt's
+    probabilistic outputs for support vector machines, Machine Learning 68.
+
+    Examples
+    --------
+    >>> model = PlattScaling(on="score").fit([0.1, 0.3, 0.4, 0.8], ["no", "no", "yes", "yes"])
+    >>> model.predict_proba([0.2, 0.9]).round(2)
+    array([[0.66, 0.34],
+           [0.15, 0.85]])
+    """
+
+    title = "Platt scaling"
+    on_: str
+    clip_: FloatArray
+    """Where the scores of each column are clipped before their log-odds are taken, (c, 2)."""
+    center_: FloatArray
+    scale_: FloatArray
+    slope_: FloatArray
+    intercept_: FloatArray
+
+    def __init__(self, targets: Targets = "smoothed", on: SigmoidOf = "auto") -> None:
+        self.targets = targets
+        self.on = on
+
+    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
+        check_option(self.targets, Targets, "targets")
+        check_option(self.on, SigmoidOf, "on")
+        low = min(counts.scores[0] for counts in columns)
+        high = max(counts.scores[-1] for counts in columns)
+        self.on_ = self.on
+        if self.on == "auto":
+            self.on_ = "logit" if low >= 0 and high <= 1 else "score"
+            if low >= 0 and 1 < high <= 100 and _have_fractions(columns):
+                warn(
+                    f"scores between {low:g} and {high:g} look like percentages, and Platt scaling "
+                    "fits a sigmoid of them as they are: divide percentages by 100, so that it is "
+                    'one of their log-odds, or set on="score" for other scores'
+                )
+        fits = []
+        for counts in columns:
+            scores, limits = counts.scores, (0.0, 1.0)
+            if self.on_ == "logit":
+                self._check_probabilities(scores)
+                limits = clip_limits(scores)
+                scores = log_odds(scores, *limits)
+            fits.append((*limits, *fit_sigmoid(scores, counts.weights, self.targets)))
+        low_, high_, self.center_, self.scale_, self.slope_, self.intercept_ = np.array(fits).T
+        self.clip_ = np.column_stack([low_, high_])
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        return self.on_ == "logit"
+
+    def _column_formula(self, score: Term, j: int) -> Term:
+        if self.on_ == "logit":
+            score = log_odds_term(score, *self.clip_[j].tolist())
+        center, scale = float(self.center_[j]), float(self.scale_[j])
+        z = (score.without_underflow(scale * SMALLEST_STANDARD_SCORE) - center) / scale
+        return (float(self.slope_[j]) * z + float(self.intercept_[j])).logistic()
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        n = self._n_columns()
+        check_option(self.on_, Literal["score", "logit"], "on_")
+        check_array(self.clip_, "clip_", (n, 2), low=0, high=1)
+        require((self.clip_[:, 0] <= self.clip_[:, 1]).all(), "clip_ must be intervals")
+        for name in ("center_", "slope_", "intercept_"):
+            check_array(getattr(self, name), name, (n,))
+        check_array(self.scale_, "scale_", (n,), low=1 / MAX_COEFFICIENT**3)
+
+
+def _have_fractions(columns: list[ScoreCounts]) -> bool:
+    return any((counts.scores != np.rint(counts.scores)).any() for counts in columns)
+
+
+def fit_sigmoid(
+    scores: FloatArray, weights: FloatArray, targets: Targets = "smoothed"
+) -> tuple[float, float, float, float]:
+    """Return center, scale, slope and intercept for scores (m,) with weights (m, 2)."""
+    negative, positive = target_weights(weights, targets)
+    center, scale = standardise(scores, weights.sum(axis=1))
+    slope, intercept, _ = fit_logistic((scores[None] - center) / scale, negative, positive)
+    return center, scale, float(slope[0]), intercept

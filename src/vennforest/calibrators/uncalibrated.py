@@ -1,0 +1,25 @@
+"""No calibration: the scores are the probabilities."""
+
+from __future__ import annotations
+
+from vennforest._state import stored
+from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.formula import Terms, summed
+from vennforest.counts import ScoreCounts
+
+
+@stored("uncalibrated")
+class Uncalibrated(Calibrator):
+    """The raw scores as probabilities, for comparison with calibrated ones."""
+
+    title = "Uncalibrated"
+
+    def _fit(self, counts: ScoreCounts) -> None:
+        self._check_probabilities(counts.scores)
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        return True
+
+    def _formula(self, scores: Terms) -> Terms:
+        return scores if len(scores) == 1 else tuple(score / summed(scores) for score in scores)

@@ -1,0 +1,153 @@
+"""Models with packed forests, as files have them, and the types that files may contain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import attrs
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _is_fitted
+
+from vennforest.persistence.forests import PackedTrees, pack_forest
+
+Memo = dict[int, tuple[Any, Any]]
+"""The new object for each old one by its id, and the old one, so that no other gets its id."""
+
+
+def to_stored(model: Any) -> Any:
+    """Return a model with `PackedTrees` in the place of forests; the model itself stays."""
+    return _replaced(model, _stored_part, {})
+
+
+def from_stored(model: Any) -> Any:
+    """Return the model of which `to_stored` returned the parts.
+
+    Raises
+    ------
+    ValueError
+        If the state of an object could not be the result of a fit, by its ``_check_state``.
+    """
+    memo: Memo = {}
+    restored = _replaced(model, _restored_part, memo)
+    for part, _ in memo.values():
+        if is_own_type(type(part)):
+            _check(part)
+    return restored
+
+
+def _stored_part(value: Any) -> Any:
+    if isinstance(value, np.memmap):  # joblib gives its workers large arrays as files
+        return np.asarray(value)
+    return pack_forest(value) or value
+
+
+def _restored_part(value: Any) -> Any:
+    return value.forest() if type(value) is PackedTrees else value
+
+
+def _replaced(value: Any, replace: Callable[[Any], Any], memo: Memo) -> Any:
+    """Return a structure with ``replace(part)`` in the place of its parts.
+
+    Objects with such parts are copied, others shared; an object that occurs twice is one object in
+    the result too.
+    """
+    if isinstance(value, str | int | float | None):
+        return value
+    if id(value) not in memo:
+        part = replace(value)
+        memo[id(value)] = (part if part is not value else _rebuilt(value, replace, memo)), value
+    return memo[id(value)][0]
+
+
+def _rebuilt(value: Any, replace: Callable[[Any], Any], memo: Memo) -> Any:
+    if type(value) is dict:
+        parts = {key: _replaced(part, replace, memo) for key, part in value.items()}
+        return parts if any(parts[key] is not value[key] for key in parts) else value
+    if type(value) in (list, tuple):
+        items = [_replaced(part, replace, memo) for part in value]
+        is_same = all(new is old for new, old in zip(items, value, strict=True))
+        return value if is_same else type(value)(items)
+    if isinstance(value, BaseEstimator) or is_own_type(type(value)):
+        state = value.__getstate__()
+        new_state = _replaced(state, replace, memo)
+        if new_state is not state:
+            return with_state(type(value), new_state)
+    return value
+
+
+def with_state(cls: type, state: Mapping[str, Any]) -> Any:
+    """Return an object of a class with these attributes, without a call of its constructor."""
+    instance: Any = object.__new__(cls)
+    if hasattr(instance, "__setstate__"):
+        instance.__setstate__(state)
+    else:
+        vars(instance).update(state)
+    return instance
+
+
+# --- trusted types -----------------------------------------------------------------------------
+
+TRUSTED = frozenset(
+    {
+        "collections.OrderedDict",
+        "numpy.dtype",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
+        *(f"scipy.sparse._{f}.{f}_{kind}" for f in ("csr", "csc") for kind in ("array", "matrix")),
+    }
+)
+"""Types of other packages beside those that skops trusts."""
+
+TRUSTED_SKRUB = frozenset({
+    "All", "And", "ApplyToCols", "ApplyToEachCol", "CheckInputDataFrame", "CleanCategories",
+    "CleanNullStrings", "Cols", "DatetimeEncoder", "DropUninformative", "DurationToFloat", "Filter",
+    "PassThrough", "ShortReprDict", "StringEncoder", "Sub", "TableVectorizer", "ToDatetime",
+    "ToFloat", "ToFloat32", "ToStr", "_cardinality_below", "_created_by_predicate", "is_any_date",
+    "is_categorical", "is_numeric",
+})  # fmt: skip
+"""What a fitted TableVectorizer of skrub consists of; its modules move between versions."""
+
+
+def is_trusted(name: str) -> bool:
+    """Tell whether a model file may contain a type, in addition to those that skops trusts."""
+    module, _, cls = name.rpartition(".")
+    if module.startswith("vennforest."):
+        try:
+            return is_own_type(getattr(import_module(module), cls, None))
+        except ImportError:
+            return False
+    is_splitter = module == "sklearn.model_selection._split"
+    return name in TRUSTED or is_splitter or (module.startswith("skrub.") and cls in TRUSTED_SKRUB)
+
+
+def is_own_type(value: Any) -> bool:
+    """Tell whether something is a class of vennforest whose state is checked when it is read."""
+    return (
+        isinstance(value, type)
+        and value.__module__.startswith("vennforest.")
+        and (
+            hasattr(value, "_check_state")
+            or hasattr(value, "from_state")
+            or attrs.has(value)
+            or issubclass(value, BaseEstimator)
+        )
+    )
+
+
+def _check(part: Any) -> None:
+    """Raise an error for a part of vennforest with a state that no fit leaves."""
+    if isinstance(part, BaseEstimator) and not _is_fitted(part):
+        return
+    if hasattr(part, "_check_state"):
+        part._check_state()
+    elif attrs.has(type(part)):
+        attrs.validate(part)
+        if hasattr(part, "__attrs_post_init__"):
+            part.__attrs_post_init__()
