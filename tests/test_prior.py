@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
@@ -23,14 +24,12 @@ from sklearn.linear_model import LogisticRegression
 from oracles import prior as oracle
 from support.cases import draw_scores
 from vennforest import CalibratedClassifier, IsotonicCalibration, Venn, VennAbers, load, save
-from vennforest import prior as prior_module
 from vennforest._messages import InputError
-from vennforest.calibrators import METHODS, make_calibrator
+from vennforest.calibrators import METHODS
 from vennforest.classifier.fitted import predict, predict_once, predict_together
 from vennforest.export import from_json, to_json
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
-    class_shares,
     estimate_shares,
     mixture_shares,
     read_shares,
@@ -53,6 +52,7 @@ def test_shifted_venn_abers_is_the_fit_to_weighted_examples():
         new = np.append(draw_scores(rng, 2, 2), scores[0])
         factors = np.array([1.0, rng.choice([1e-6, 0.25, 1.0, 3.0, 1e5])])
         model = VennAbers("log").fit(scores, y, classes=[0, 1])
+        model.score_range_ = None  # new scores are of another kind
         found = shift_bounds(model.predict_multiprobability(new), factors)
         for i, s in enumerate(new):
             p0, p1 = oracle.weighted_venn_abers(scores, y, s, [Fraction(f) for f in factors])
@@ -254,11 +254,11 @@ def test_shifted_models_are_kept_recalibrated_and_refitted(tmp_path):
     shift = kept._state.shift
     for change, message in (
         ({"factors": np.array([1.0, np.nan])}, "factors"),
-        ({"factors": np.ones(3)}, "as many"),
+        ({"factors": np.ones(3)}, "shape"),
         ({"shares": np.array([0.1, 0.1])}, "sum to 1"),
     ):
         with pytest.raises(ValueError, match=message):
-            attrs.evolve(shift, **change)
+            replace(shift, **change)._check_state()
 
 
 def test_confidence_intervals_shift_too():
@@ -392,55 +392,6 @@ def test_shares_against_expectation_maximisation():
     assert 5 < boundary < 55
 
 
-def test_profile_likelihood_of_many_classes_against_a_grid():
-    rng = np.random.default_rng(9)
-    prior = np.array([0.5, 0.3, 0.2])
-    y = rng.choice(3, 80, p=[0.2, 0.3, 0.5])
-    p = rng.dirichlet(np.ones(3), 80) * 0.4 + 0.6 * np.eye(3)[y]
-    p = shift_probabilities(p, prior / prior.max())
-    exact = np.repeat(np.eye(3) * 0.98 + 0.02 / 3, 4000, axis=0)  # n so large that it is known
-    found = estimate_shares(p, exact, np.repeat(np.arange(3), 4000), prior, np.arange(3))
-    grid = np.array([(a, b, 300 - a - b) for a in range(301) for b in range(301 - a)]) / 300
-    value = np.log((p / prior) @ grid.T).sum(axis=0)
-    inside = grid[2 * (value.max() - value) <= 3.8415]
-    # The intervals are those of the likelihood, or wider by what sandwich variances say.
-    assert (found.lower <= inside.min(axis=0) + 0.005).all()
-    assert (found.upper >= inside.max(axis=0) - 0.005).all()
-    assert (found.upper - found.lower < 1.5 * np.ptp(inside, axis=0)).all()
-
-
-def test_ends_of_intervals_against_solving_for_every_share_anew(monkeypatch):
-    """From good guesses and none, with shares of 0, classes that are alike, and certain rows."""
-    rng = np.random.default_rng(20261123)
-    asked, bounds, crossed, inner = [], 0, 0, prior_module._Fall.__call__
-    monkeypatch.setattr(
-        prior_module._Fall, "__call__", lambda self, t: (asked.append(t), inner(self, t))[1]
-    )
-    for case in range(40):
-        k, m = int(rng.integers(2, 5)), int(rng.choice([1, 5, 30, 200]))
-        start = rng.dirichlet(np.full(k, 2.0)) * 0.9 + 0.1 / k
-        p = rng.dirichlet(rng.choice([0.05, 0.5, 5.0]) * k * start, m)
-        p = (p + 1e-9) / (1 + k * 1e-9)
-        if case % 4 == 1:
-            p[:, 0] = p[:, 1] = p[:, :2].mean(axis=1)
-        if case % 4 == 2:
-            p[0] = np.eye(k)[case % k]
-        ratio, j = p / start, int(rng.integers(k))
-        q = mixture_shares(ratio, start)
-        largest = float(np.log(ratio @ q).sum())
-        room = float(rng.choice([0.1, 1.92, 20.0]))
-        fall = prior_module._Fall(ratio, start, q, j, largest)
-        for bound in (0.0, 1.0):
-            slow = oracle.profile_end(ratio, start, j, q[j], bound, room, mixture_shares)
-            for guess in (slow + 0.01 * rng.normal(), bound, -np.inf, 0.5):
-                found = prior_module._end(fall, q[j], bound, guess, room)
-                assert found == pytest.approx(slow, abs=2e-6)
-            bounds += slow == bound
-            crossed += slow != bound
-    assert bounds > 10 and crossed > 30
-    assert len(asked) < 8 * 4 * (bounds + crossed)
-
-
 def test_estimated_prior_repairs_a_model():
     X, y = rare(3000, 6)
     rng = np.random.default_rng(7)
@@ -448,8 +399,8 @@ def test_estimated_prior_repairs_a_model():
     new = rng.normal(size=(2000, 2)) + labels[:, None]
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
     found = model.estimate_prior(new)
-    assert found.identified and found.lower[1] < labels.mean() < found.upper[1]
-    assert found.upper[1] - found.lower[1] < 0.25
+    assert found.identified
+    assert abs(found.estimate[1] - labels.mean()) < 0.06
     other = model.with_prior(found.shares)
     assert abs(other.predict_proba(new)[:, 1].mean() - labels.mean()) < 0.06
     assert abs(model.predict_proba(new)[:, 1].mean() - labels.mean()) > 0.15
@@ -460,56 +411,28 @@ def test_estimated_prior_repairs_a_model():
 @pytest.mark.parametrize("k", [2, 3])
 def test_scores_that_tell_nothing(k):
     prior = np.full(k, 1 / k)
-    p, codes = np.tile(prior, (50, 1)), np.arange(60) % k
+    p = np.tile(prior, (50, 1))
     with pytest.warns(UserWarning, match="do not tell all classes apart"):
-        found = estimate_shares(p, np.tile(prior, (60, 1)), codes, prior, np.arange(k))
+        found = estimate_shares(p, prior, np.arange(k))
     assert not found.identified
     assert found.estimate == pytest.approx(prior)
-    assert (found.lower == 0).all() and (found.upper == 1).all()
 
 
 def test_two_of_three_classes_alike():
-    rng = np.random.default_rng(1)
-    first = rng.random(200)
+    first = np.random.default_rng(1).random(200)
     p = np.column_stack([first, (1 - first) / 2, (1 - first) / 2])
-    prior, codes = np.array([0.5, 0.25, 0.25]), rng.choice(3, 200, p=[0.5, 0.25, 0.25])
     with pytest.warns(UserWarning, match="tell all classes apart"):
-        found = estimate_shares(p, p, codes, prior, np.arange(3))
-    assert found.upper[0] - found.lower[0] < 0.5
-    assert (found.lower[1:] == 0).all()
-    assert found.upper[1:] == pytest.approx(1 - found.lower[0], abs=1e-3)
+        found = estimate_shares(p, np.array([0.5, 0.25, 0.25]), np.arange(3))
+    assert not found.identified
+    assert found.estimate.sum() == pytest.approx(1)
 
 
 def test_one_row_and_no_row():
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(*rare(400, 8))
     found = model.estimate_prior([[0.5, 0.5]])
-    assert found.upper[0] - found.lower[0] > 0.9
     assert all(0 < share < 1 for share in found.shares.values())
-    with pytest.raises(ValueError, match="level must lie"):
-        model.estimate_prior([[0.5, 0.5]], level=95)
     with pytest.raises(ValueError):
         model.estimate_prior(np.empty((0, 2)))
-
-
-@pytest.mark.slow
-def test_coverage_of_the_intervals():
-    """Gaussian classes: 500 calibration and 500 new examples, the share going from .5 to .8."""
-    rng = np.random.default_rng(20261122)
-    covered = []
-    for _ in range(300):
-        y = rng.random(500) < 0.5
-        x = 1 / (1 + np.exp(-rng.normal(size=500) - 1.5 * y))
-        new = 1 / (1 + np.exp(-rng.normal(size=500) - 1.5 * (rng.random(500) < 0.8)))
-        model = make_calibrator("platt").fit(x, y)
-        found = estimate_shares(
-            model.predict_proba(new),
-            model.predict_proba(x),
-            y.astype(int),
-            class_shares(y.astype(int), None, 2),
-            np.arange(2),
-        )
-        covered.append(found.lower[1] <= 0.8 <= found.upper[1])
-    assert 0.91 < np.mean(covered) < 0.99
 
 
 @pytest.mark.parametrize("method", ["venn-abers", "venn", "platt"])
@@ -544,6 +467,7 @@ def test_a_calibrator_with_prior_is_the_fit_to_weighted_examples():
             continue
         new, share = np.append(draw_scores(rng, 2, 2), scores[0]), float(rng.uniform(0.01, 0.99))
         moved = VennAbers("log").fit(scores, y).with_prior({1: share})
+        moved.score_range_ = None  # new scores are of another kind
         found, p = moved.predict_multiprobability(new), moved.predict_proba(new)[:, 1]
         positive = Fraction(int(y.sum()), n)
         factors = [Fraction(1 - share) / (1 - positive), Fraction(share) / positive]

@@ -89,6 +89,7 @@ def test_every_bag_of_five_objects_is_calibrated_exactly(venn):
         assert sums.deviation() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("venn", "k"), [(False, 2), (False, 3), (True, 2), (True, 3)])
 def test_the_bound_of_the_true_label_is_calibrated(venn, k):
     rng = np.random.default_rng(7)

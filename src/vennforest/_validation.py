@@ -1,4 +1,4 @@
-"""Checks of arguments, which become plain arrays, and of frozen states.
+"""Checks of arguments, which become plain arrays, and of fitted states that a file contains.
 
 All raise a ValueError that names the argument or the field.
 """
@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from vennforest._messages import InputError as InputError
-from vennforest._messages import not_one_of, warn
+from vennforest._messages import listed, not_one_of, warn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -60,14 +60,8 @@ def columns(x: FloatArray, k: int, name: str = "scores") -> FloatArray:
     raise InputError(f"{name} must have a column for each of {k} classes, got {x.shape}")
 
 
-CONVERSION = r"could not convert|[dD][tT]ypes?\b|float\(\) argument"
-"""What packages say where they find something else than numbers."""
-
-LONGEST_RECIPE = 100
-"""Letters of an estimator that are shown in an error message."""
-
-MOST_INTEGERS = 1 << 16
-"""Range of integer labels up to which they are counted."""
+MAX_COUNTED_RANGE = 1 << 16
+"""Range of integer labels up to which they are counted, which is faster than sorting."""
 
 
 def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntArray, NDArray[Any]]:
@@ -79,30 +73,28 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
     if y.dtype.kind in "biu" and classes is None and len(y):
         low = y.min()
         span = int(y.max()) - int(low) + 1
-        if span <= MOST_INTEGERS:  # counting is several times faster than sorting or hashing
+        if span <= MAX_COUNTED_RANGE:
             shifted = np.subtract(y, low, dtype=np.intp)
-            there = np.bincount(shifted, minlength=span) > 0
-            if there.all():
-                return shifted, np.arange(span).astype(y.dtype) + low
-            return (np.cumsum(there) - 1)[shifted], np.flatnonzero(there).astype(y.dtype) + low
-    found = _sorted_labels(y, "y")
+            occurs = np.bincount(shifted, minlength=span) > 0
+            return (np.cumsum(occurs) - 1)[shifted], np.flatnonzero(occurs).astype(y.dtype) + low
+    labels = _sorted_labels(y, "y")
     check_classification_targets(y)
     if classes is None:
-        return np.searchsorted(found, y).astype(np.intp), found
-    named = _sorted_labels(np.asarray(classes), "classes")
+        return np.searchsorted(labels, y).astype(np.intp), labels
+    labels = _sorted_labels(np.asarray(classes), "classes")
     try:
-        codes = np.searchsorted(named, y).clip(max=len(named) - 1)
-        unknown = np.asarray(named[codes] != y)
+        codes = np.searchsorted(labels, y).clip(max=len(labels) - 1)
+        unknown = np.asarray(labels[codes] != y)
     except TypeError:  # text among numbers
-        codes, unknown = np.zeros(len(y), np.intp), ~np.isin(y.astype(object), named.tolist())
+        codes, unknown = np.zeros(len(y), np.intp), ~np.isin(y.astype(object), labels.tolist())
     if unknown.any():
         wrong = y[unknown].tolist()[0]
-        raise ValueError(f"y must contain labels of classes {named.tolist()}, got {wrong!r}")
-    return codes.astype(np.intp), named
+        raise ValueError(f"y must contain labels of classes {labels.tolist()}, got {wrong!r}")
+    return codes.astype(np.intp), labels
 
 
 def _without_nullable_type(y: Any) -> Any:
-    """Return labels of pandas's nullable types as numpy's, which else go through float64."""
+    """Return labels of pandas's nullable types as numpy's, without the way through float64."""
     plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     if plain is None or getattr(plain, "kind", "O") not in "biu" or y.isna().any():
         return y
@@ -127,15 +119,15 @@ def check_count(value: object, name: str, least: int = 1) -> None:
 
 
 def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> int:
-    """Return the column of a label; without one that of the second of two classes."""
-    named = classes.tolist()
-    if label is None and len(named) == 2:
+    """Return the column of a label; without a label that of the second of two classes."""
+    labels = classes.tolist()
+    if label is None and len(labels) == 2:
         return 1
     if label is None:
-        raise InputError(f"{name} must be one of {named} where these are not two, got None")
-    if label not in named:
-        raise not_one_of(name, named, label)
-    return int(named.index(label))
+        raise InputError(f"{name} must be one of {labels}, got None")
+    if label not in labels:
+        raise not_one_of(name, labels, label)
+    return int(labels.index(label))
 
 
 def check_inside(value: Any, name: str) -> float:
@@ -168,16 +160,16 @@ def check_weights(
 
 
 def warn_of_small_weights(total: float, n: int) -> None:
-    """Warn where the weights of n observations sum to less than two observations."""
+    """Warn if the weights of n observations sum to less than two observations."""
     if 0 < total < min(2, n):
         warn(
-            f"sample_weight sums to {total:.3g}: a weight counts as that many observations, so "
-            "there is next to nothing to calibrate on. Divide the weights by their mean"
+            f"sample_weight sums to {total:.3g}: a weight counts as that many observations, too "
+            "few to calibrate on. Divide the weights by their mean"
         )
 
 
 def check_option(value: object, options: object, name: str) -> None:
-    """Refuse a value that is none of a ``Literal``'s options."""
+    """Refuse a value that is not one of a ``Literal``'s options."""
     allowed = get_args(options)
     if not isinstance(value, str) or value not in allowed:
         raise not_one_of(name, allowed, value)
@@ -188,42 +180,21 @@ def is_frame(X: object) -> bool:
     return hasattr(X, "columns") and hasattr(X, "dtypes") and not isinstance(X, np.ndarray)
 
 
-def text_columns(X: Any) -> list[str]:
-    """Return the names of a data frame's columns that contain something else than numbers."""
-    if not is_frame(X):
-        return []
-    return [str(name) for name in X.columns if not _is_numeric(np.asarray(X[name]))]
-
-
-def _is_numeric(cells: NDArray[Any]) -> bool:
-    if cells.dtype.kind in "fiub":
-        return True
-    try:
-        cells.astype(np.float64)
-    except (TypeError, ValueError):
-        return False
-    return cells.dtype.kind not in "mM"
-
-
 def refuse_text(X: Any, estimator: Any, error: Exception) -> None:
-    """Say how to pass a table on which an estimator has failed, such as one with text or dates."""
-    if isinstance(error, InputError) or not re.search(CONVERSION, str(error)):
+    """Refuse a data frame with text or dates on which an estimator has failed with ``error``."""
+    conversion = r"could not convert|[dD][tT]ypes?\b|float\(\) argument"
+    if isinstance(error, InputError) or not re.search(conversion, str(error)):
         return
-    if get_tags(estimator).input_tags.string:
+    takes_text = get_tags(estimator).input_tags.string
+    if not is_frame(X) or takes_text or isinstance(estimator, FrozenEstimator):
         return
-    columns = [] if isinstance(estimator, FrozenEstimator) else text_columns(X)
-    if not columns:
-        return
-    more = f" and {len(columns) - 3} more" if len(columns) > 3 else ""
-    own = " ".join(repr(estimator).split())
-    if len(own) > LONGEST_RECIPE:
-        own = f"{type(estimator).__name__}(...)"
-    raise InputError(
-        f"X must contain numbers for {type(estimator).__name__}, got text or dates in "
-        f"{', '.join(map(repr, columns[:3]))}{more}: use "
-        f"CalibratedClassifier(table_pipeline({own})), with "
-        "from vennforest.tables import table_pipeline"
-    ) from error
+    columns = [name for name in X.columns if np.asarray(X[name]).dtype.kind not in "fiub"]
+    if columns:
+        raise InputError(
+            f"X must contain numbers for {type(estimator).__name__}, got text or dates in "
+            f"{listed(map(str, columns), 3)}: use CalibratedClassifier(table_pipeline("
+            f"{type(estimator).__name__}(...))), with from vennforest.tables import table_pipeline"
+        ) from error
 
 
 LARGEST = float(np.finfo(np.float64).max)

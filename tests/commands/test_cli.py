@@ -150,10 +150,7 @@ def test_help_names_every_method(capsys):
     for command in ("fit", "report", "calibrate"):
         assert run(command, "--help") == 0
         words = set(re.findall(r"[\w-]+", capsys.readouterr().out))
-        # A report shows the pool as what Venn–Abers prediction gives besides its bounds.
-        assert set(METHODS) - {"none", "pooled"} <= words
-    assert run("fit", "--help") == 0
-    assert "pooled" in capsys.readouterr().out
+        assert set(METHODS) - {"none"} <= words
 
 
 def test_missing_extras_are_named(table, capsys, monkeypatch):

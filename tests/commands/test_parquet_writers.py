@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vennforest._validation import InputError
-from vennforest.commands.calibrate import calibrate_file
+from vennforest.commands.calibrate import run
 from vennforest.commands.options import Calibrate
 from vennforest.export import from_json
 
@@ -48,7 +48,7 @@ WRITERS = [by_pandas, by_pyarrow, by_polars]
 
 def calibrate(path, **options):
     output = path.with_suffix(".json")
-    calibrate_file(Calibrate(path, ["s"], "y", output, **options))
+    run(Calibrate(path, ["s"], "y", output, **options))
     return from_json(output.read_bytes())
 
 

@@ -10,9 +10,7 @@ import pytest
 import vennforest
 from vennforest.cli import main
 from vennforest.commands.calibrator_file import CalibratorFile
-from vennforest.commands.fit import fit_file
-from vennforest.commands.options import Fit
-from vennforest.export import to_json
+from vennforest.export import from_json, to_json
 from vennforest.monitoring import Monitor
 
 ARGUMENTS = ("-t", "sold", "--time", "day")
@@ -32,7 +30,8 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("watch")
     rng = np.random.default_rng(0)
     table(rng, 700).to_csv(folder / "train.csv", index=False)
-    fit_file(Fit(folder / "train.csv", "sold", folder / "model.skops", trees=12, jobs=1))
+    fit = ("fit", folder / "train.csv", "-t", "sold", "-o", folder / "model.skops")
+    assert main([*map(str, fit), "--trees", "12", "--jobs", "1"]) == 0
     later = pd.concat([table(rng, 300), table(rng, 400, 2.0)], ignore_index=True)
     days = pd.date_range("2024-01-01", periods=700, freq="D").strftime("%Y-%m-%d")
     later = later.assign(day=days)
@@ -94,7 +93,7 @@ def test_kept_monitor_goes_on(folder, watch, tmp_path):
     code, _, err = watch(kept, folder / "second.csv", "-t", "sold", "--time", "day")
     assert code == 2 and "time must not run backwards" in err and "np." not in err
     code, _, err = watch(kept, folder / "second.csv", "-t", "sold", "--alpha", "0.01")
-    assert code == 2 and "alpha must be what the monitor began with, 0.05" in err
+    assert code == 2 and "alpha must be that with which the monitor began, 0.05" in err
     code, _, err = watch(kept, folder / "second.csv")
     assert code == 2 and "name their column with --target" in err
     code, _, err = watch(kept, folder / "train.csv", "-t", "sold")
@@ -114,6 +113,18 @@ def test_rows_are_put_in_order(folder, watch):
     assert "The rows were put in the order of 'day'." in turned[2]
     expected, found = json.loads(ordered[1]), json.loads(turned[1])
     assert found["evidence"] == expected["evidence"] and found["columns"] == expected["columns"]
+
+
+def test_the_column_of_times_has_not_moved(folder, watch, tmp_path):
+    """A model may use it as a feature, but that later rows have later times is no news."""
+    train, later = pd.read_csv(folder / "train.csv"), folder / "later.csv"
+    days = pd.date_range("2022-01-01", periods=len(train), freq="D").strftime("%Y-%m-%d")
+    train.assign(day=days).to_csv(tmp_path / "train.csv", index=False)
+    fit = ["fit", str(tmp_path / "train.csv"), "-t", "sold", "-o", str(tmp_path / "m.skops")]
+    assert main([*fit, "--trees", "12", "--jobs", "1"]) == 0
+    code, out, err = watch(tmp_path / "m.skops", later, *ARGUMENTS)
+    assert code == 0, err
+    assert "Columns that moved then: " in out and "'day'" not in out
 
 
 def test_objects_alone(folder, watch):
@@ -278,12 +289,7 @@ def test_scores_of_another_system_are_watched(watch, tmp_path, capsys, form, met
     labels = pd.concat(parts)["outcome"].to_numpy()
     assert found["alarm"] and found["expected"]["accuracy"][1] < found["expected"]["accuracy"][2]
     assert any("Expected accuracy before and after" in one for one in found["verdict"])
-    kept = (
-        vennforest.VennAbers.from_json
-        if method == "venn-abers"
-        else vennforest.PlattScaling.from_json
-    )
-    own = kept(calibrator.read_text())
+    own = from_json(calibrator.read_text())
     truth = (own.predict(pd.concat(parts)[form].to_numpy(float)) == labels).mean()
     assert (
         found["expected"]["accuracy"][1] - 0.01 <= truth <= found["expected"]["accuracy"][2] + 0.01

@@ -1,10 +1,7 @@
 """Odd cells, names and streams on their way into commands and out of them."""
 
-import io
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -83,21 +80,6 @@ def test_brackets_are_no_calibrator(scores, capsys):
     (scores / "b.json").write_text("[" * 200_000)
     assert main(["apply", str(scores / "b.json"), str(scores / "scores.csv")]) == 2
     assert "contains no calibrator" in capsys.readouterr().err
-
-
-def test_apply_on_streams(scores, capsys, monkeypatch):
-    text = (scores / "scores.csv").read_bytes()
-    apply = ["apply", str(scores / "c.json")]
-    assert main([*apply, str(scores / "scores.csv"), "-o", str(scores / "out.csv")]) == 0
-    assert "Wrote" in capsys.readouterr().err
-    done = subprocess.run(
-        [sys.executable, "-m", "vennforest", *apply, "-", "-o", "-"],
-        input=text,
-        capture_output=True,
-        check=True,
-    )
-    assert done.stdout == (scores / "out.csv").read_bytes() and b"nanobind" not in done.stderr
-    assert pd.read_csv(io.BytesIO(done.stdout))["note"][0] == "'=1+1"
 
 
 @pytest.mark.parametrize("name", ["m.pkl", "m.joblib", "m.JSON", "m.csv"])

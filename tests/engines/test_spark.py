@@ -73,12 +73,12 @@ def test_a_bad_row_is_named_by_its_partition(spark, column, value, said):
         )
 
 
-def test_columns_at_the_door(spark):
+def test_columns_are_checked_first(spark):
     frame = spark.createDataFrame(draw_scores(30))
     with pytest.raises(InputError, match=r"there is no column 'S' in the data frame: did you mean"):
         engine.calibrate(frame, score="S", target="y")
-    with pytest.raises(InputError, match=r"column 'y' must contain numbers"):
-        engine.calibrate(frame, score="y", target="s")
+    with pytest.raises(InputError, match=r"column 'y' must contain numbers, got"):
+        engine.calibrate(frame, score="y", target="w", classes=[0, 1])
     with pytest.raises(InputError, match="frame must be a Spark DataFrame, got DataFrame"):
         engine.calibrate(draw_scores(30), score="s", target="y")
     with pytest.raises(InputError, match="must contain at least one row, got none"):
@@ -147,7 +147,7 @@ def test_counts_take_the_place_of_rows(spark, monkeypatch):
     parts = cut(spark, frame, 80, 80)
     model = CalibratedClassifier(RandomForestClassifier(6, max_depth=3), random_state=3)
     alone = engine.fit(model, parts, target="y")
-    monkeypatch.setattr(_forest, "MOST_DRAWN", 20)
+    monkeypatch.setattr(_forest, "MAX_DRAWN", 20)
     got = engine.fit(model, parts, target="y")
     assert got._state.folds[0].weight.sum() == 240
     X = features(seed=8)[["u", "v", "w"]]
@@ -180,6 +180,10 @@ def test_what_workers_refuse_is_one_sentence(spark):
         InputError, match=r"^column 'y' must contain a label in every row, got none "
     ):
         engine.fit(model, parts, target="y")
+    infinite = features(60)
+    infinite.loc[50, "v"] = np.inf
+    with pytest.raises(InputError, match=r"^column 'v' must contain finite numbers .* in row 11"):
+        engine.fit(model, cut(spark, infinite, 20, 20), target="y")
     with pytest.raises(InputError, match="two partitions with rows or more, got 1"):
         engine.fit(model, parts.filter("y IS NOT NULL").coalesce(1), target="y")
 
@@ -207,9 +211,9 @@ def test_a_worker_that_is_killed_costs_time_and_no_answer(spark, tmp_path):
     assert np.array_equal(got.predict_proba(X), alone.predict_proba(X))
 
 
-def test_ten_million_rows(spark):
+def test_millions_of_rows(spark):
     """Seven even partitions and one with a third of the rows."""
-    n = 10_000_000
+    n = 2_000_000
     frame = spark.range(0, n, 1, 8).selectExpr(
         "(id * 7919 % 1000003) / 1000003.0D AS s",
         "CAST((id * 104729 % 1000033) / 1000033.0D < (id * 7919 % 1000003) / 1000003.0D AS INT) y",
@@ -218,7 +222,7 @@ def test_ten_million_rows(spark):
     i = np.arange(n, dtype=np.int64)
     s = (i * 7919 % 1000003) / 1000003.0
     y = ((i * 104729 % 1000033) / 1000033.0 < s).astype(int)
-    counts = vennforest.ScoreCounts.from_scores(s, y, grid=None)
+    counts = vennforest.ScoreCounts.from_scores(s, y)
     wanted = vennforest.VennAbers().fit_counts(counts)
     new = np.linspace(0, 1, 1001)
     assert np.array_equal(got.predict_proba(new), wanted.predict_proba(new))

@@ -13,7 +13,7 @@ from oracles import formulas as oracle
 from support.cases import close, draw_estimates
 from vennforest import metrics
 from vennforest.metrics.calibration_error import Kind
-from vennforest.metrics.calibration_line import range_sf
+from vennforest.metrics.calibration_tests import range_sf
 
 KINDS = get_args(Kind)
 

@@ -123,7 +123,7 @@ def test_ranking_curves_are_scikit_learns_and_the_gain_counts_ties_in_part():
         assert curves.average_precision == average_precision_score(outcome, p)
         depth = rng.random(3)
         wanted = [slow.found_at_depth(outcome, p, d) for d in depth]
-        np.testing.assert_allclose(curves.found(depth), wanted, atol=1e-12)
+        np.testing.assert_allclose(curves.gain_at(depth), wanted, atol=1e-12)
     many = ranking_curves(np.arange(5000) % 2, np.random.default_rng(0).random(5000))
     assert len(many.precision) <= 1000 and many.recall[[0, -1]].tolist() == [1, 0]
     with pytest.raises(ValueError, match="pos_label must name one of 3"):

@@ -3,7 +3,6 @@
 from fractions import Fraction
 
 import numpy as np
-from scipy.optimize import brentq
 
 from oracles.formulas import isotonic_max_min
 
@@ -42,21 +41,3 @@ def expectation_maximisation(p, prior, steps=200_000, tol=1e-13):
         if np.abs(q - before).max() < tol:
             break
     return q
-
-
-def profile_end(ratio, start, j, top, bound, room, maximise):
-    """Where the profile likelihood of share j has fallen by ``room``, else the bound.
-
-    Every share that is tried is solved for by itself, and none is told where to look.
-    """
-    rest, others = np.delete(ratio, j, axis=1), np.delete(start, j)
-    largest = np.log(ratio @ maximise(ratio, start)).sum()
-
-    def excess(t):
-        mixed = t * ratio[:, [j]] + (1 - t) * rest
-        if not mixed.any(axis=1).all():
-            return 1e6
-        found = maximise(mixed, others / others.sum())
-        return min(largest - np.log(mixed @ found).sum() - room, 1e6)
-
-    return brentq(excess, bound, top, xtol=1e-7) if excess(bound) > 0 else bound

@@ -17,7 +17,7 @@ def penalised(theta, features, p, codes, weight, extra):
     logs, f = features(p, extra)
     c, r = f.shape[1:]
     theta = theta.reshape(c, r)
-    total = 0.5 * (np.tile(features.scale, c) * theta.ravel() ** 2).sum()
+    total = 0.5 * (np.tile(features.precision, c) * theta.ravel() ** 2).sum()
     for i in range(len(p)):
         raw = logs[i].copy()
         for j in range(c):
@@ -31,7 +31,7 @@ def penalised(theta, features, p, codes, weight, extra):
 def test_coefficients_maximise_the_penalised_likelihood(k, seed):
     rng, p, codes = examples(seed, k, 60)
     repeats, extra = rng.integers(1, 4, len(p)).astype(float), rng.normal(size=(len(p), 1))
-    found = Recalibration.fit(p, codes, repeats=repeats, extra=extra)
+    found = Recalibration.fit(p, codes, repeats=repeats, covariates=extra)
     best = minimize(
         penalised,
         np.zeros(len(found.theta)),

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vennforest._state import stored
 from vennforest._validation import FloatArray, check_array, check_option, require
 from vennforest.calibrators.base import OneVsRestCalibrator
 from vennforest.calibrators.formula import Term
@@ -21,7 +20,6 @@ from vennforest.calibrators.regression import (
 from vennforest.counts import ScoreCounts
 
 
-@stored("beta-calibration")
 class BetaCalibration(OneVsRestCalibrator):
     """Beta calibration: ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))`` of scores s in [0, 1].
 
@@ -84,7 +82,8 @@ class BetaCalibration(OneVsRestCalibrator):
     def _column_formula(self, score: Term, j: int) -> Term:
         (low, high), (a, b, c) = self.clip_[j].tolist(), self.coef_[j].tolist()
         s = score.clip(low, high)
-        return (a * s.log() - b * (1.0 - s).log() + c).logistic()
+        f: Term = a * s.log() - b * (1.0 - s).log() + c
+        return f.logistic()
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -106,7 +105,8 @@ def _fit_not_negative(
     """
     standards = [standardise(feature, negative + positive) for feature in features]
     z = [(x - center) / scale for x, (center, scale) in zip(features, standards, strict=True)]
-    slopes, c, loss = fit_logistic(np.reshape(z, (len(z), -1)), negative, positive)
+    shape = len(z), len(negative)
+    slopes, c, loss = fit_logistic(np.reshape(z, shape), negative, positive)
     if (slopes >= 0).all():
         coefficients = []
         for slope, (center, scale) in zip(slopes.tolist(), standards, strict=True):
@@ -116,11 +116,6 @@ def _fit_not_negative(
     ways = []
     for dropped in np.flatnonzero(slopes < 0).tolist():
         remaining = [feature for j, feature in enumerate(features) if j != dropped]
-        # A feature of zeros stands for none at all.
-        coefficients, c, loss = _fit_not_negative(
-            remaining or [np.zeros(len(negative))], negative, positive
-        )
-        if not remaining:
-            coefficients = []
+        coefficients, c, loss = _fit_not_negative(remaining, negative, positive)
         ways.append(([*coefficients[:dropped], 0.0, *coefficients[dropped:]], c, loss))
     return min(ways, key=lambda way: way[2])

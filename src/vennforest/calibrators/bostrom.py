@@ -6,8 +6,7 @@ from functools import reduce
 
 import numpy as np
 
-from vennforest._state import stored
-from vennforest._validation import FloatArray, check_number
+from vennforest._validation import FloatArray, check_number, columns
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Term, Terms, summed
 from vennforest.counts import ScoreCounts
@@ -22,7 +21,6 @@ EQUAL_BRIER_SCORE = 1e-12
 """Mean Brier scores closer than this are equal."""
 
 
-@stored("bostrom-scaling")
 class BostromScaling(Calibrator):
     """Boström's correction: raise the largest probability of each example, shrink the others.
 
@@ -56,6 +54,11 @@ class BostromScaling(Calibrator):
     title = "Boström"
     A_: int
     B_: int
+
+    def _columns(self, scores: FloatArray, k: int, is_fitted: bool) -> FloatArray:
+        if scores.ndim == 2:
+            self._check_probabilities(scores)
+        return columns(scores, k)
 
     def _fit(self, counts: ScoreCounts) -> None:
         self._check_probabilities(counts.scores)

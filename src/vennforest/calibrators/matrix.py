@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
 
-from vennforest._state import stored
 from vennforest._validation import FloatArray, check_array, check_number
 from vennforest.calibrators.formula import Term, Terms, softmax, summed
 from vennforest.calibrators.regression import (
@@ -16,33 +15,21 @@ from vennforest.calibrators.regression import (
     Prior,
     fit_penalised,
     group_scores,
-    halved,
-    is_last,
 )
 from vennforest.calibrators.temperature import ProbabilityCalibrator
 from vennforest.counts import ScoreCounts
 
 Structure = Literal["shared", "diagonal", "full"]
-"""Which slopes are free."""
-
-MAX_MULTINOMIAL_STEPS = 100
-"""Newton steps with many classes; fewer than ten are usual."""
-
-INNER_STEPS = 200
-"""Conjugate gradients within one Newton step."""
-
+"""Which slopes are free: one for all classes, one a class, or one for each pair of classes."""
 
 SHARED = 0.1
 """How much less the distance of the shared slope from 1 weighs than what sets classes apart."""
 
+GRADIENT_TOLERANCE = 1e-9
+"""Length of the mean loss's gradient, in units of the curvature, at which the search ends."""
 
-def diagonal_penalty(k: int, ridge: float) -> FloatArray:
-    """Return the penalty (k, k) of slopes' distances from 1, the shared slope left to its best.
-
-    ``min over a of ridge * (SHARED * (a - 1)**2 + sum (w - a)**2)`` is a quadratic form in w - 1.
-    """
-    penalty: FloatArray = ridge * (np.eye(k) - np.full((k, k), 1 / (SHARED + k)))
-    return penalty
+MAX_TRUST_RADIUS = 1e6
+"""Largest step of the search, in the same units: the sum is convex, so long ones are safe."""
 
 
 def shrunk_logs(p: FloatArray, c: float, shares: FloatArray) -> FloatArray:
@@ -63,15 +50,15 @@ def shrunk_log_terms(p: Terms, c: float, shares: FloatArray) -> Terms:
     return tuple(((x + share) / (1 + c)).log() for x, share in zip(p, added, strict=True))
 
 
-@stored("softmax-map")
 class SoftmaxMap(ProbabilityCalibrator):
     """The map ``softmax(W log(k s) + b)``, with a choice of slopes: see `MatrixScaling`.
 
     Parameters
     ----------
     structure : {"shared", "diagonal", "full"}
-        Which slopes are free: one for all classes (temperature scaling with intercepts), one a
-        class (vector scaling), or one for each pair of classes.
+        Which slopes are free with more than two classes: one for all (temperature scaling with
+        intercepts), one a class (vector scaling), or one for each pair of classes. Two classes have
+        one each.
     ridge : float
         Above 0: see `MatrixScaling`.
     shrinkage : float
@@ -98,8 +85,12 @@ class SoftmaxMap(ProbabilityCalibrator):
         if counts.scores.ndim == 1:
             counts = group_scores(counts)
         logs = shrunk_logs(counts.scores, self.shrinkage_, self.shares_)
-        fit = fit_two_classes if counts.scores.ndim == 1 else fit_multinomial
-        self.coef_, self.intercept_ = fit(logs, counts.weights, self.structure, self.ridge)
+        if counts.scores.ndim == 1:
+            self.coef_, self.intercept_ = fit_two_classes(logs, counts.weights, self.ridge)
+        else:
+            self.coef_, self.intercept_ = fit_multinomial(
+                logs, counts.weights, self.structure, self.ridge
+            )
 
     def _map_formula(self, p: Terms) -> Terms:
         k = len(self.classes_)
@@ -118,14 +109,13 @@ class SoftmaxMap(ProbabilityCalibrator):
 
     def _check_state(self) -> None:
         super()._check_state()
-        k, limits = len(self.classes_), {"low": -MAX_COEFFICIENT, "high": MAX_COEFFICIENT}
+        k, limit = len(self.classes_), MAX_COEFFICIENT
         check_number(self.shrinkage_, "shrinkage_", 1e-300, MAX_COEFFICIENT)
         check_array(self.shares_, "shares_", (k,), low=1e-300, high=1)
-        check_array(self.coef_, "coef_", (k, k), **limits)
-        check_array(self.intercept_, "intercept_", (k,), **limits)
+        check_array(self.coef_, "coef_", (k, k), low=-limit, high=limit)
+        check_array(self.intercept_, "intercept_", (k,), low=-limit, high=limit)
 
 
-@stored("matrix-scaling")
 class MatrixScaling(SoftmaxMap):
     """Matrix scaling: ``softmax(W log(k s) + b)`` of scores s of k classes, with a diagonal W.
 
@@ -178,13 +168,22 @@ class MatrixScaling(SoftmaxMap):
 
 
 @np.errstate(under="ignore")
-def probabilities(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+def softmax_rows(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the softmax (n, k) of logits (n, k), and the logarithm of its divisor, (n,)."""
     largest = z.max(axis=1, keepdims=True)
     p = np.exp(z - largest)
     total = p.sum(axis=1, keepdims=True)
     p /= total
     return p, (np.log(total) + largest)[:, 0]
+
+
+def diagonal_penalty(k: int, ridge: float) -> FloatArray:
+    """Return the penalty (k, k) of slopes' distances from 1, the shared slope left to its best.
+
+    ``min over a of ridge * (SHARED * (a - 1)**2 + sum (w - a)**2)`` is a quadratic form in w - 1.
+    """
+    penalty: FloatArray = ridge * (np.eye(k) - np.full((k, k), 1 / (SHARED + k)))
+    return penalty
 
 
 class _Problem:
@@ -195,25 +194,19 @@ class _Problem:
     """
 
     def __init__(
-        self,
-        logs: FloatArray,
-        weights: FloatArray,
-        ridge: float,
-        structure: Structure,
+        self, logs: FloatArray, weights: FloatArray, ridge: float, structure: Structure
     ) -> None:
         k = logs.shape[1]
         mass = max(float(weights.sum()), 1.0)  # the penalty stays finite where little counts
         self.weights = weights / mass
-        self.w: FloatArray = self.weights.sum(axis=1, keepdims=True)
-        self.logs, self.k = logs, k
+        self.total: FloatArray = self.weights.sum(axis=1, keepdims=True)
+        self.logs, self.k, self.ridge = logs, k, ridge / mass
         self.full, self.shared = structure == "full", structure == "shared"
-        self.ridge = ridge / mass
         self.diagonal: FloatArray = diagonal_penalty(k, self.ridge)
         if self.shared:  # each of the k equal slopes bears its part
             self.diagonal = np.eye(k) * SHARED * self.ridge / k
-        self.mean: FloatArray = np.vstack(
-            [np.eye(k) if self.full else np.ones((1, k)), np.zeros((1, k))]
-        )
+        slopes = np.eye(k) if self.full else np.ones((1, k))
+        self.mean: FloatArray = np.vstack([slopes, np.zeros((1, k))])
 
     def logits(self, theta: FloatArray) -> FloatArray:
         """Return logits (n, k)."""
@@ -224,102 +217,42 @@ class _Problem:
     def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return the loss, and the estimates (n, k)."""
         z = self.logits(theta)
-        p, total = probabilities(z)
-        loss = float(self.w[:, 0] @ total - (self.weights * z).sum())
-        away = theta - self.mean
-        return loss + float((self.pull(away) * away).sum() / 2), p
+        p, log_total = softmax_rows(z)
+        loss = float(self.total[:, 0] @ log_total - (self.weights * z).sum())
+        offset = theta - self.mean
+        return loss + float((self.pull(offset) * offset).sum() / 2), p
 
-    def pull(self, away: FloatArray) -> FloatArray:
-        """Return the derivative of the penalty at a distance from its minimum."""
-        pull = self.ridge * away
+    def pull(self, offset: FloatArray) -> FloatArray:
+        """Return the derivative of the penalty at an offset from its minimum."""
+        pull = self.ridge * offset
         if not self.full:
-            pull[0] = self.diagonal @ away[0]
+            pull[0] = self.diagonal @ offset[0]
             return pull
         pull[:-1] *= self.k
-        own = np.arange(self.k)
-        pull[own, own] = self.diagonal @ away[own, own]
+        j = np.arange(self.k)
+        pull[j, j] = self.diagonal @ offset[j, j]
         return pull
 
-    def _back(self, g: FloatArray) -> FloatArray:
+    def back(self, g: FloatArray, logs: FloatArray) -> FloatArray:
         """Return the derivative of ``sum g * logits`` by the parameters."""
-        slopes = self.logs.T @ g if self.full else (self.logs * g).sum(axis=0, keepdims=True)
+        slopes = logs.T @ g if self.full else (logs * g).sum(axis=0, keepdims=True)
         return np.vstack([slopes, g.sum(axis=0, keepdims=True)])
 
     def gradient(self, theta: FloatArray, p: FloatArray) -> FloatArray:
         """Return the derivative of the loss by the parameters."""
-        return self._back(self.w * p - self.weights) + self.pull(theta - self.mean)
+        return self.back(self.total * p - self.weights, self.logs) + self.pull(theta - self.mean)
 
     def curve(self, p: FloatArray, v: FloatArray) -> FloatArray:
         """Return the second derivative of the loss, applied to a change v of the parameters."""
         dz = self.logits(v)
         dz -= (p * dz).sum(axis=1, keepdims=True)
-        dz *= p
-        dz *= self.w
-        return self._back(dz) + self.pull(v)
+        dz *= self.total * p
+        return self.back(dz, self.logs) + self.pull(v)
 
-    def solve_small(self, p: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the Newton step of diagonal or shared slopes."""
-        k = self.k
-        steep = self.logs * p
-        both = np.hstack([steep, p])
-        hessian = -((both * self.w).T @ both)
-        middle = np.diag((steep * self.w).sum(axis=0))
-        hessian[:k, :k] += np.diag((steep * self.logs * self.w).sum(axis=0))
-        hessian[:k, k:] += middle
-        hessian[k:, :k] += middle
-        hessian[k:, k:] += np.diag((p * self.w).sum(axis=0))
-        hessian[:k, :k] += self.diagonal
-        hessian[k:, k:] += self.ridge * np.eye(k)
-        if not self.shared:
-            return -_solve_positive(hessian, gradient.ravel()).reshape(2, k)
-        join = np.zeros((2 * k, k + 1))  # the slopes of all classes move together
-        join[:k, 0] = 1.0
-        join[k:, 1:] = np.eye(k)
-        step = join @ _solve_positive(join.T @ hessian @ join, join.T @ gradient.ravel())
-        return -step.reshape(2, k)
-
-    def _bounds(self, j: int) -> FloatArray:
-        """Return the penalty of class j's own slopes and intercept, (k + 1,)."""
-        penalty: FloatArray = np.full(self.k + 1, self.k * self.ridge)
-        penalty[j] = penalty[-1] = self.ridge
-        return penalty
-
-    def solve_full(self, p: FloatArray, gradient: FloatArray, tolerance: float) -> FloatArray:
-        """Return a Newton step of full slopes by conjugate gradients.
-
-        These are preconditioned with the blocks of each class's own slopes and intercept.
-        """
-        features = np.hstack([self.logs, np.ones((len(self.logs), 1))])
-        own = self.w * p * (1 - p)
-        blocks = [
-            cho_factor((features * own[:, j, None]).T @ features + np.diag(self._bounds(j)))
-            for j in range(self.k)
-        ]
-
-        def precondition(r: FloatArray) -> FloatArray:
-            return np.column_stack([cho_solve(b, r[:, j]) for j, b in enumerate(blocks)])
-
-        step = np.zeros_like(gradient)
-        residual = -gradient
-        direction = z = precondition(residual)
-        size = first = float((residual * z).sum())
-        for _ in range(INNER_STEPS):
-            if size <= tolerance**2 * first:
-                break
-            bent = self.curve(p, direction)
-            length = size / float((direction * bent).sum())
-            step = step + length * direction
-            residual = residual - length * bent
-            z = precondition(residual)
-            size, before = float((residual * z).sum()), size
-            direction = z + size / before * direction
-        return step
-
-
-def _solve_positive(hessian: FloatArray, right: FloatArray) -> FloatArray:
-    unit = 1 / np.sqrt(np.diag(hessian))
-    scaled = hessian * unit * unit[:, None] + 1e-15 * np.eye(len(unit))
-    return cho_solve(cho_factor(scaled), right * unit) * unit
+    def scale(self, p: FloatArray) -> FloatArray:
+        """Return for each parameter a change that its own curvature makes about equally large."""
+        curvature = self.back(self.total * p * (1 - p), self.logs**2) + self.ridge
+        return 1 / np.sqrt(curvature)
 
 
 @np.errstate(under="ignore")
@@ -328,70 +261,62 @@ def fit_multinomial(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the W (k, k) and b (k,) of `MatrixScaling` for logarithms (n, k) and weights (n, k).
 
-    A full matrix is searched from the diagonal fit on.
+    The sum is convex: Newton steps by conjugate gradients, within a trust region. A full matrix is
+    searched from the diagonal fit on.
     """
     problem = _Problem(logs, weights, ridge, structure)
-    theta = problem.mean
-    if structure == "full":
-        start, intercept = fit_multinomial(logs, weights, "diagonal", ridge)
-        theta = np.vstack([start.T, intercept])
-    loss, p = problem.evaluate(theta)
-    gradient = problem.gradient(theta, p)
-    first, decrease = float(np.linalg.norm(gradient)), np.inf
-    for _ in range(MAX_MULTINOMIAL_STEPS):
-        if structure == "full":
-            size = float(np.linalg.norm(gradient))
-            step = problem.solve_full(p, gradient, min(0.1, size / first if first else 0.0))
-        else:
-            step = problem.solve_small(p, gradient)
-        decrease, before = -float((gradient * step).sum()), decrease
-        if is_last(decrease, before, loss):
-            theta = theta + step
-            break
-        halving = halved(problem.evaluate, theta, step, loss, decrease)
-        if halving is None:
-            break
-        length, loss, p = halving
-        theta = theta + length * step
-        gradient = problem.gradient(theta, p)
-    return (theta[:-1].T if structure == "full" else np.diag(theta[0])), theta[-1]
+    start = problem.mean
+    if problem.full:
+        W, b = fit_multinomial(logs, weights, "diagonal", ridge)
+        start = np.vstack([W.T, b])
+    p = problem.evaluate(start)[1]
+    scale, at = problem.scale(p), np.empty(0)
+    if problem.shared:  # the slopes of all classes are one parameter
+        scale[0] = 1 / np.sqrt((scale[0] ** -2).sum())
+
+    def change(t: FloatArray) -> FloatArray:
+        """Return the change of the parameters for a vector in units of the curvature."""
+        return scale * (np.vstack([np.full(problem.k, t[0]), t[1:]]) if problem.shared else
+                        t.reshape(scale.shape))  # fmt: skip
+
+    def back(g: FloatArray) -> FloatArray:
+        g = scale * g
+        return np.append(g[0].sum(), g[1]) if problem.shared else g.ravel()
+
+    def loss(t: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal p, at
+        theta = start + change(t)
+        value, p = problem.evaluate(theta)
+        at = t.copy()
+        return value, back(problem.gradient(theta, p))
+
+    def curve(t: FloatArray, v: FloatArray) -> FloatArray:
+        if not np.array_equal(t, at):
+            loss(t)
+        return back(problem.curve(p, change(v)))
+
+    n_parameters = problem.k + 1 if problem.shared else scale.size
+    options = {"gtol": GRADIENT_TOLERANCE, "max_trust_radius": MAX_TRUST_RADIUS}
+    result: Any = minimize(  # type: ignore[call-overload]
+        loss, np.zeros(n_parameters), jac=True, hessp=curve, method="trust-ncg", options=options
+    )
+    theta = start + change(result.x)
+    return (theta[:-1].T if problem.full else np.diag(theta[0])), theta[-1]
 
 
 @np.errstate(under="ignore")
 def fit_two_classes(
-    logs: FloatArray, weights: FloatArray, structure: Structure, ridge: float
+    logs: FloatArray, weights: FloatArray, ridge: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Fit two classes, counted at logarithms (m, 2), as a regression of the second on the first.
+    """Return the diagonal W (2, 2) and b (2,) of `MatrixScaling`, for logarithms (n, 2).
 
-    The difference of the two logits has slopes d1 and d0 of the two logarithms and one intercept;
-    among the matrices that give these the penalty takes the cheapest.
+    The difference of the two logits has slopes of the two logarithms, not below zero, and one
+    intercept; b1 = -b0 costs ``ridge b^2 / 2`` in b = b1 - b0.
     """
-    # b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
-    b_penalty = ridge / 2
-    rising, falling = logs[:, 1], -logs[:, 0]
-    ones = np.ones(len(rising))
-    if structure == "shared":
-        features = np.array([rising + falling, ones])
-        penalty = np.diag([ridge * SHARED, b_penalty])
-    else:
-        features = np.array([falling, rising, ones])
-        penalty = np.zeros((3, 3))
-        penalty[2, 2] = b_penalty
-        penalty[:2, :2] = diagonal_penalty(2, ridge)
-        if structure == "full":
-            # The slope of the difference is 1 + d = (1 + x) - w with the other entry w, which
-            # costs 2 ridge w^2: what x is left with minimises x P x + 2 ridge (d - x)^2.
-            off = 2 * ridge * np.eye(2)
-            own = np.linalg.solve(penalty[:2, :2] + off, off)  # x = own @ d
-            rest = np.eye(2) - own
-            penalty[:2, :2] = own.T @ penalty[:2, :2] @ own + rest.T @ off @ rest
-    d = len(features) - 1
-    mean = np.append(np.ones(d), 0.0)
-    theta = fit_penalised(features, weights, Prior(mean, penalty, np.arange(d + 1) < d)).theta
-    slopes, b = theta[:-1], theta[-1]
-    W = np.diag(np.broadcast_to(slopes, 2))
-    if structure == "full":
-        x = own @ (slopes - 1)
-        w = x - (slopes - 1)
-        W = np.array([[1 + x[0], w[1]], [w[0], 1 + x[1]]])
-    return W, np.array([-b / 2, b / 2])
+    features = np.array([-logs[:, 0], logs[:, 1], np.ones(len(logs))])
+    penalty = np.zeros((3, 3))
+    penalty[:2, :2] = diagonal_penalty(2, ridge)
+    penalty[2, 2] = ridge / 2
+    prior = Prior(np.array([1.0, 1.0, 0.0]), penalty, np.array([True, True, False]))
+    theta = fit_penalised(features, weights, prior).theta
+    return np.diag(theta[:2]), np.array([-theta[2] / 2, theta[2] / 2])

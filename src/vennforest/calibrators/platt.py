@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 
 from vennforest._messages import warn
-from vennforest._state import stored
 from vennforest._validation import FloatArray, check_array, check_option, require
 from vennforest.calibrators.base import OneVsRestCalibrator
 from vennforest.calibrators.formula import Term
@@ -29,8 +28,10 @@ SigmoidOf = Literal["auto", "score", "logit"]
 SMALLEST_STANDARD_SCORE = 1e-290
 """Scores this small count as 0 in formulas, since some systems refuse denormal numbers."""
 
+MAX_STANDARD_SCORE = 1e100
+"""Where standard scores are cut off, so that products with them stay finite."""
 
-@stored("platt-scaling")
+
 class PlattScaling(OneVsRestCalibrator):
     """Platt scaling: a sigmoid of the score, fitted by maximum likelihood.
 
@@ -122,6 +123,7 @@ class PlattScaling(OneVsRestCalibrator):
             score = log_odds_term(score, *self.clip_[j].tolist())
         center, scale = float(self.center_[j]), float(self.scale_[j])
         z = (score.without_underflow(scale * SMALLEST_STANDARD_SCORE) - center) / scale
+        z = z.clip(-MAX_STANDARD_SCORE, MAX_STANDARD_SCORE)
         return (float(self.slope_[j]) * z + float(self.intercept_[j])).logistic()
 
     def _check_state(self) -> None:

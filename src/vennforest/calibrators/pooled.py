@@ -8,7 +8,6 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._state import stored
 from vennforest._validation import FloatArray, IntArray, check_number, require
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Terms, summed
@@ -47,7 +46,6 @@ MAX_SHUFFLED_UNITS = 1 << 20
 """Units of a line that are shuffled; a longer line repeats them."""
 
 
-@stored("pooled-calibration")
 class PooledCalibration(ProbabilityCalibrator):
     """A pool: the weighted mean of what several calibrators say.
 
@@ -55,11 +53,11 @@ class PooledCalibration(ProbabilityCalibrator):
     examples. The weights are those under which the members, fitted to the other folds, have
     predicted the labels of each fold best: stacking (Wolpert 1992) with the log loss.
 
-    For two classes the members are softmax maps as in `MatrixScaling` with a shared slope and with
-    full ones under ridges of 1 and 5, `PlattScaling` on log-odds, and `SplineCalibration`; for more
-    softmax maps with a shared slope and with full ones under ridges of 0.3, 1 and 5 (of 1 alone
-    where there are four or more examples for each slope). All but Platt's have the shrinkage, of
-    0.001 to 0.1, under which the shared slope fits best.
+    For two classes the members are `MatrixScaling`, `PlattScaling` on log-odds, and
+    `SplineCalibration`; for more softmax maps as in `MatrixScaling`, with a shared slope and with
+    full ones under ridges of 0.3, 1 and 5 (of 1 alone where there are four or more examples for
+    each slope). All but Platt's have the shrinkage, of 0.001 to 0.1, under which the first of them
+    fits best.
 
     Attributes
     ----------
@@ -90,7 +88,7 @@ class PooledCalibration(ProbabilityCalibrator):
     >>> model.predict_proba([0.5, 0.9])[:, 1].round(2)
     array([0.24, 0.83])
     >>> {name: round(weight, 1) for name, weight in model.weights_.items()}
-    {'shared': 0.2, 'full': 0.2, 'full, heavy ridge': 0.2, 'platt': 0.2, 'spline': 0.2}
+    {'matrix': 0.3, 'platt': 0.3, 'spline': 0.3}
     """
 
     title = "Pooled"
@@ -131,26 +129,24 @@ class PooledCalibration(ProbabilityCalibrator):
 
 def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:
     """Return the unfitted members by name: see `PooledCalibration`."""
-    k = len(counts.classes)
-    c = best_shrinkage(counts)
+    k, c = len(counts.classes), best_shrinkage(counts)
+    if k == 2:
+        spline = SplineCalibration()
+        spline.shrinkage = c
+        matrix = SoftmaxMap("diagonal", shrinkage=c)
+        return {"matrix": matrix, "platt": PlattScaling(on="logit"), "spline": spline}
     members: dict[str, Calibrator] = {
         "shared": SoftmaxMap("shared", shrinkage=c),
         "full": SoftmaxMap("full", shrinkage=c),
     }
-    if k == 2 or counts.total < EXAMPLES_PER_SLOPE * k**2:
+    if counts.total < EXAMPLES_PER_SLOPE * k**2:
         members["full, heavy ridge"] = SoftmaxMap("full", ridge=5.0, shrinkage=c)
-    if k == 2:
-        members["platt"] = PlattScaling(on="logit")
-        spline = SplineCalibration()
-        spline.shrinkage = c
-        members["spline"] = spline
-    elif len(members) > 2:
         members["full, light ridge"] = SoftmaxMap("full", ridge=0.3, shrinkage=c)
     return members
 
 
 def best_shrinkage(counts: ScoreCounts) -> float:
-    """Return the shrinkage under which the map of one shared slope has the least log loss."""
+    """Return the shrinkage under which the first member has the least log loss."""
     losses = []
     for c in SHRINKAGES:
         member = SoftmaxMap("shared", shrinkage=c)._fit_checked(counts)

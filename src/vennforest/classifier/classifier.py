@@ -36,7 +36,6 @@ from vennforest.calibrators.intervals import ConfidenceIntervals, Method
 from vennforest.classifier.fitted import (
     FittedClassifier,
     Prediction,
-    calibration_probabilities,
     predict,
     predict_training_rows,
 )
@@ -522,8 +521,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
         return self._with(attrs.evolve(fitted, shift=shift))
 
-    def estimate_prior(self, X: Any, level: float = 0.95) -> PriorEstimate:
-        """Estimate the shares of the classes among objects without labels, with intervals.
+    def estimate_prior(self, X: Any) -> PriorEstimate:
+        """Estimate the shares of the classes among objects without labels.
 
         For objects from a population where classes have other shares, while objects of each class
         are as those calibrated on: ``model.with_prior(model.estimate_prior(X).shares)``. Where
@@ -534,8 +533,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like, sparse matrix or data frame of shape (m, d)
             Rows as the estimator takes them: a random sample of that population.
-        level : float, default=0.95
-            Of the interval of each share, in (0, 1).
 
         Raises
         ------
@@ -554,9 +551,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "calibration examples must be of every class to estimate shares, got none of "
                 f"{classes[prior == 0].tolist()}"
             )
-        own = calibration_probabilities(plain)
-        codes = np.concatenate([fold.codes for fold in plain.folds])
-        return estimate_shares(predict(plain, X, False)[1], own, codes, prior, classes, level)
+        return estimate_shares(predict(plain, X, False)[1], prior, classes)
 
     def _with(self, fitted: FittedClassifier) -> Self:
         """Return this classifier around another fitted value."""

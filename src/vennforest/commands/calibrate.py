@@ -4,138 +4,125 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._remote import sent_whole
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import check_method
 from vennforest.calibrators.base import ranking
-from vennforest.commands.calibrator_file import kept_examples, kept_rows
+from vennforest.commands.calibrator_file import kept_examples
 from vennforest.commands.files import check_suffix
 from vennforest.commands.options import Calibrate
 from vennforest.commands.terminal import print_json, progress_bar, say, say_notes, shares_of
 from vennforest.counts import ScoreCounts
 from vennforest.export import to_json
-from vennforest.tables.scores import MOST_SCORES, ScoreColumns, check_names
-from vennforest.tables.stream import TableFile
+from vennforest.tables.files import TableFile
+from vennforest.tables.labelled_scores import LabelledScores
 
-MANY = 2_000_000
-"""Rows up to which some of more than two classes are read once more, to be kept."""
+INCREASING: dict[str | None, Literal[True, False, "auto"]] = {
+    None: True,
+    "yes": True,
+    "no": False,
+    "auto": "auto",
+}
 
 
 def run(options: Calibrate) -> None:
-    """Calibrate as `calibrate_file`, and print a summary."""
-    notes: list[str] = []
-    output = shown_path(options.output)
-    with progress_bar("Rows") as progress:
-        done = calibrate_file(options, notes.append, progress)
-    say_notes(notes)
-    if options.as_json:
-        print_json({**done, "calibrator": output, "notes": notes})
-        return
-    of = "" if done["positive"] is None else f"; the score is that of {done['positive']!r}"
-    say(f"Calibrated on {done['n_rows']:,} rows, {done['distinct']:,} distinct scores{of}.")
-    say(f"Classes: {shares_of(done['classes'], 2)}.")
-    say(f"Wrote {output} ({done['seconds']:.0f} s)")
-
-
-def calibrate_file(
-    options: Calibrate,
-    note: Callable[[str], None] = lambda _: None,
-    progress: Callable[[int, int | None], None] | None = None,
-    most_scores: int = MOST_SCORES,
-) -> dict[str, Any]:
-    """Fit a calibrator to scores of any system, and write it as JSON, whole or not at all.
-
-    More than ``most_scores`` distinct scores are coarsened. ``note`` takes sentences for the
-    user, and ``progress`` the rows done and, where known, all of them. Returned are numbers of
-    rows with a label, the rows or the weight of each class, of two classes the one whose score
-    it is, how many scores were told apart, and the largest share of the rows that coarsening
-    moved past any score.
-    """
-    start = time.perf_counter()
-    data, target = options.data, options.target
-    weight = options.weight
+    """Fit a calibrator to scores of any system, write it as JSON, and print a summary."""
+    start, notes = time.perf_counter(), list[str]()
     if options.increasing is not None:
         check_option(options.increasing, Literal["yes", "no", "auto"], "--increasing")
     calibrator = check_method(options.method, "--method")()
     check_suffix(options.output, ".json", "calibrator")
-    table = TableFile(data, options.decimal)
-    check_names(table, [*options.scores, target, *([weight] if weight else [])])
-    with refused_as(f"{data} cannot be calibrated on"):  # what the scores are not
-        columns = ScoreColumns(
-            table, options.scores, target, weight, options.rows_at_once, progress
+    table = TableFile(options.data, options.decimal)
+    with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
+        rows = LabelledScores(table, options.scores, options.target, options.weight, progress)
+        rows.scores = _scores_of_classes(rows)
+        counts = ScoreCounts.from_batches(
+            rows.batches(),
+            score=rows.scores,
+            target=options.target,
+            weight=options.weight,
+            classes=rows.classes,
         )
-        classes, missing = columns.labels()
-        counts, n_rows = _count(columns, classes, most_scores)
-        if options.increasing is None and len(classes) == 2:
-            _check_direction(counts, classes, columns.scores[0])
+        if options.increasing is None and len(rows.classes) == 2:
+            _check_direction(counts, rows)
         warn_of_small_weights(float(counts.total), len(counts))
-        direction = {"no": False, "auto": "auto"}.get(options.increasing or "yes", True)
-        calibrator.fit_counts(counts, increasing=cast("Any", direction))
-    if missing:
-        note(f"{missing:,} rows have no {target!r} and are left out.")
+        calibrator.fit_counts(counts, increasing=INCREASING[options.increasing])
+    if rows.n_missing:
+        notes.append(f"{rows.n_missing:,} rows have no {options.target!r} and are left out.")
     if counts.error:
-        note(
+        notes.append(
             "There are too many distinct scores to keep them all: neighbouring ones are put "
             f"together, which moves at most {counts.error:.2g} of the rows past any score."
         )
     if calibrator.reversed_at_ is not None:
-        note(f"High scores mean that {str(classes[1])!r} is less likely: they are reversed.")
-    some: dict[str, Any] = {}
-    if len(classes) > 2 and weight is None and n_rows <= MANY:
-        rows = ScoreColumns(table, columns.scores, target, None, options.rows_at_once)
-        some = kept_rows(rows, n_rows)
+        second = str(rows.classes[1])
+        notes.append(f"High scores mean that {second!r} is less likely: they are reversed.")
     about = {
-        "scores": columns.scores,
-        "target": target,
-        "rows": n_rows,
-        "data": data.name,
-        **(kept_examples(counts, calibrator) if len(classes) == 2 else some),
+        "scores": rows.scores,
+        "target": options.target,
+        "rows": rows.n_rows,
+        "data": options.data.name,
+        **kept_examples(rows, counts, calibrator),
     }
-    # A million scores are written once, and not read and written again.
+    # The calibrator may be long: `about` is added to its text, which is not read again.
     document = to_json(calibrator).removesuffix("}")
     document += f', "about": {json.dumps(about, ensure_ascii=False)}}}'
     with sent_whole(options.output) as file:
         write_text(file, document)
-    return {
-        "n_rows": n_rows,
-        "classes": dict(zip(map(str, classes), map(_count_of, counts.class_totals), strict=True)),
-        "positive": str(classes[1]) if len(classes) == 2 else None,
-        "distinct": len(counts),
-        "error": counts.error,
-        "seconds": time.perf_counter() - start,
-    }
+    _print_summary(options, rows, counts, time.perf_counter() - start, notes)
 
 
-def _count(columns: ScoreColumns, classes: Sequence[Any], most: int) -> tuple[ScoreCounts, int]:
-    """Return the counts of a table, and of how many rows; of two scores the second is taken."""
-    k, scores = len(classes), columns.scores
-    if len(scores) not in ({1, 2} if k == 2 else {k}):
-        raise InputError(
-            f"--score must name {'one column' if k == 2 else f'{k} columns'} for the {k} classes "
-            f"of {columns.target!r}, in the order {', '.join(map(repr, map(str, classes)))}, "
-            f"got {len(scores)}"
-        )
-    if len(scores) == 2:
-        columns.scores = [scores[1]]
-    return columns.count(classes, most)
+def _scores_of_classes(rows: LabelledScores) -> list[str]:
+    """Return the column of the second of two classes, or that of each class."""
+    k, scores = len(rows.classes), rows.scores
+    if k == 2 and len(scores) in (1, 2):
+        return scores[-1:]
+    if len(scores) == k:
+        return scores
+    columns = "one column" if k == 2 else f"{k} columns"
+    raise InputError(
+        f"--score must name {columns} for the {k} classes of {rows.target!r}, in the order "
+        f"{', '.join(map(repr, map(str, rows.classes)))}, got {len(scores)}"
+    )
 
 
-def _count_of(total: float) -> int | float:
-    """Return a sum of weights, as an integer where it is one."""
-    return int(total) if float(total).is_integer() else float(total)
-
-
-def _check_direction(counts: ScoreCounts, classes: Sequence[Any], score: str) -> None:
+def _check_direction(counts: ScoreCounts, rows: LabelledScores) -> None:
     """Refuse scores that fall where the second of two classes becomes frequent."""
-    area, sure = ranking(counts)
-    if sure and area < 0.5:
-        first, second = classes
+    area, is_certain = ranking(counts)
+    if is_certain and area < 0.5:
+        first, second = map(str, rows.classes)
         raise InputError(
-            f"the scores {score!r} are lower for {str(second)!r} than for "
-            f"{str(first)!r} (area under the ROC curve {area:.3f}): give --increasing no if high "
-            f"scores mean that {str(second)!r} is less likely, or --increasing yes to keep them"
+            f"the scores {rows.scores[0]!r} are lower for {second!r} than for {first!r} (area "
+            f"under the ROC curve {area:.3f}): give --increasing no if high scores mean that "
+            f"{second!r} is less likely, or --increasing yes to keep them"
         )
+
+
+def _print_summary(
+    options: Calibrate, rows: LabelledScores, counts: ScoreCounts, seconds: float, notes: list[str]
+) -> None:
+    totals = [float(total) for total in counts.class_totals]
+    classes = dict(zip(map(str, rows.classes), totals, strict=True))
+    positive = str(rows.classes[1]) if len(classes) == 2 else None
+    output = shown_path(options.output)
+    say_notes(notes)
+    if options.as_json:
+        summary: dict[str, Any] = {
+            "n_rows": rows.n_rows,
+            "classes": classes,
+            "positive": positive,
+            "distinct": len(counts),
+            "error": counts.error,
+            "seconds": seconds,
+            "calibrator": output,
+            "notes": notes,
+        }
+        print_json(summary)
+        return
+    of = "" if positive is None else f"; the score is that of {positive!r}"
+    say(f"Calibrated on {rows.n_rows:,} rows, {len(counts):,} distinct scores{of}.")
+    say(f"Classes: {shares_of(classes, 2)}.")
+    say(f"Wrote {output} ({seconds:.0f} s)")

@@ -6,9 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._files import one_line, refuse_special
@@ -17,10 +18,14 @@ from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.monitoring.stream import score_columns
-from vennforest.tables.scores import ScoreColumns
+from vennforest.tables.cells import Column, as_floats, row_name, shown_cell
+from vennforest.tables.labelled_scores import LabelledScores
+from vennforest.tables.read import find_column
 
-MOST_EXAMPLES = 4_096
-"""Distinct scores that a file keeps counts of, for calibrators that keep none themselves."""
+MAX_EXAMPLES = 4_096
+"""Distinct scores or rows that a file keeps for calibrators that keep none themselves."""
+
+MAX_ROWS_TO_READ_AGAIN = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,98 +41,120 @@ class CalibratorFile:
         """Whether high scores mean that the second class is less likely."""
         return self.calibrator.reversed_at_ is not None
 
+    def scores_in(self, frame: pd.DataFrame, table: str) -> FloatArray:
+        """Return the scores in the rows of a table, of shape (n,) or (n, k)."""
+        columns = []
+        for name in self.scores:
+            values = as_floats(Column(frame[find_column(frame, name)], name).array, name, table)
+            wrong = ~np.isfinite(values)
+            if wrong.any():
+                row = int(wrong.argmax())
+                raise InputError(
+                    f"column {name!r} must contain finite scores, got {shown_cell(values[row])} "
+                    f"in {row_name(row, table)}"
+                )
+            columns.append(values.astype(np.float64))
+        return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
     def class_counts(self) -> FloatArray | None:
-        """Return how many examples, or what weight, each class has, None where it is not kept."""
-        made = self.calibrator
-        if isinstance(made, VennAbers) and len(made.tables_) > 1:
-            return np.array([table.sums.counts()[1].sum() for table in made.tables_])
-        counted = self._counted()
-        return None if counted is None else counted[1].sum(axis=0)
+        """Return the number or weight of the examples of each class, None if unknown."""
+        calibrator = self.calibrator
+        if isinstance(calibrator, VennAbers) and len(calibrator.scores_) > 1:
+            return np.array([weights[:, 1].sum() for weights in calibrator.weights_])
+        examples = self._counts()
+        return None if examples is None else examples[1].sum(axis=0)
 
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
-        """Return scores and labels of the calibration examples, None where none are kept."""
-        k = len(self.calibrator.classes_)
-        if k > 2:
-            kept = _kept(self.about, "codes", k)
-            return None if kept is None else (kept[0], self.calibrator.classes_[kept[1]])
-        counted = self._counted()
-        if counted is None:
+        """Return scores and labels of the calibration examples, None if the file has none."""
+        classes = self.calibrator.classes_
+        if len(classes) > 2:
+            rows = _examples_in(self.about, "codes", len(classes))
+            return None if rows is None else (rows[0], classes[rows[1]])
+        examples = self._counts()
+        if examples is None:
             return None
-        scores, counts = counted
-        number = np.rint(counts).astype(np.int64).ravel()
-        labels = np.tile(self.calibrator.classes_, len(scores))
-        return np.repeat(np.repeat(scores, 2), number), np.repeat(labels, number)
+        scores, counts = examples
+        repeats = np.rint(counts).astype(np.int64).ravel()
+        labels = np.tile(classes, len(scores))
+        return np.repeat(np.repeat(scores, 2), repeats), np.repeat(labels, repeats)
 
-    def _counted(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return distinct scores (m,) and how often each of two classes has them, (m, 2)."""
-        made = self.calibrator
-        if isinstance(made, VennAbers) and len(made.tables_) == 1:
-            table = made.tables_[0]
-            total, positive = table.sums.counts()
-            at = made.reversed_at_
-            scores = table.x if at is None else at - table.x
-            return scores, np.column_stack([total - positive, positive])
-        return _kept(self.about, "counts", 2)
+    def _counts(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return distinct scores (m,) and the counts of two classes, (m, 2)."""
+        calibrator = self.calibrator
+        if isinstance(calibrator, VennAbers) and len(calibrator.scores_) == 1:
+            reversed_at, scores = calibrator.reversed_at_, calibrator.scores_[0]
+            scores = scores if reversed_at is None else reversed_at - scores
+            return scores, calibrator.weights_[0]
+        return _examples_in(self.about, "counts", 2)
 
-    def with_prior(self, given: Sequence[str]) -> CalibratorFile:
+    def with_prior(self, prior: Sequence[str]) -> CalibratorFile:
         """Return this for other shares of the classes, each typed as LABEL=SHARE."""
-        known = {written_label(label): label for label in self.calibrator.classes_.tolist()}
+        label_of = {written_label(label): label for label in self.calibrator.classes_.tolist()}
         shares = {}
-        for one in given:
-            label, _, share = one.rpartition("=")
+        for entry in prior:
+            label, _, share = entry.rpartition("=")
             try:
-                shares[known[label]] = float(share)
+                shares[label_of[label]] = float(share)
             except (KeyError, ValueError):
                 raise InputError(
-                    f"--prior must be LABEL=SHARE with a label of {', '.join(known)}, got {one!r}"
+                    f"--prior must be LABEL=SHARE with a label of {', '.join(label_of)}, "
+                    f"got {entry!r}"
                 ) from None
-        made, counts, instead_of = self.calibrator, self.class_counts(), None
-        if counts is not None and made.shift_ is None:
-            instead_of = dict(zip(known.values(), (counts / counts.sum()).tolist(), strict=True))
-        return replace(self, calibrator=made.with_prior(shares, instead_of=instead_of))
+        calibrator, counts, instead_of = self.calibrator, self.class_counts(), None
+        if counts is not None and calibrator.shift_ is None:
+            fitted_to = (counts / counts.sum()).tolist()
+            instead_of = dict(zip(label_of.values(), fitted_to, strict=True))
+        return replace(self, calibrator=calibrator.with_prior(shares, instead_of=instead_of))
 
     def oriented(self, scores: FloatArray) -> FloatArray:
-        """Return scores (n,) or (n, k) of which high ones speak for the class."""
+        """Return scores (n,) or (n, k), reversed if low ones are evidence for the class."""
         return score_columns(self.calibrator._check_new(scores), len(self.calibrator.classes_))
 
 
-def _kept(about: dict[str, Any], name: str, k: int) -> tuple[FloatArray, NDArray[Any]] | None:
-    """Return the scores of a file's examples, and their counts or codes; None: there are none."""
+def _examples_in(
+    about: dict[str, Any], name: Literal["counts", "codes"], k: int
+) -> tuple[FloatArray, NDArray[Any]] | None:
+    """Return the scores of a file's examples with their counts or codes, None if unsound."""
     try:
-        kept = about["examples"]
-        scores = np.asarray(kept["scores"], np.float64)
-        what = np.asarray(kept[name], np.float64 if name == "counts" else np.intp)
+        examples = about["examples"]
+        scores = np.asarray(examples["scores"], np.float64)
+        values = np.asarray(examples[name], np.float64 if name == "counts" else np.intp)
     except (TypeError, KeyError, ValueError):
         return None
     n = len(np.atleast_1d(scores))
-    wanted, most = (((n,), (n, 2)), np.inf) if name == "counts" else (((n, k), (n,)), k)
-    if (scores.shape, what.shape) != wanted or not np.isfinite(scores).all():
+    shapes, end = (((n,), (n, 2)), np.inf) if name == "counts" else (((n, k), (n,)), k)
+    if (scores.shape, values.shape) != shapes or not np.isfinite(scores).all():
         return None
-    return (scores, what) if ((what >= 0) & (what < most)).all() else None
+    return (scores, values) if ((values >= 0) & (values < end)).all() else None
 
 
-def kept_examples(counts: ScoreCounts, calibrator: Calibrator) -> dict[str, Any]:
-    """Return what a file keeps of counted examples where the calibrator itself keeps none."""
-    if len(counts.classes) > 2 or isinstance(calibrator, VennAbers):
+def kept_examples(
+    rows: LabelledScores, counts: ScoreCounts, calibrator: Calibrator
+) -> dict[str, Any]:
+    """Return the examples that a file keeps for `watch`, if the calibrator itself keeps none.
+
+    These are distinct scores with their counts, of more than two classes rows at equal distances.
+    """
+    if len(rows.classes) == 2:
+        if isinstance(calibrator, VennAbers):
+            return {}
+        counts = counts.coarsen(MAX_EXAMPLES)
+        return {"examples": {"scores": counts.scores.tolist(), "counts": counts.weights.tolist()}}
+    if rows.weight is not None or rows.n_rows > MAX_ROWS_TO_READ_AGAIN:
         return {}
-    counts = counts.coarsen(MOST_EXAMPLES)
-    return {"examples": {"scores": counts.scores.tolist(), "counts": counts.weights.tolist()}}
-
-
-def kept_rows(rows: ScoreColumns, n_rows: int) -> dict[str, Any]:
-    """Return what a file keeps of examples of more than two classes: rows at equal distances."""
-    step, at, codes = -(-n_rows // MOST_EXAMPLES), 0, list[int]()
-    scores: list[list[float]] = []
-    rows.labels()
-    for some, own, _ in rows.parts():
-        scores += some[-at % step :: step].tolist()
-        codes += own[-at % step :: step].tolist()
-        at += len(own)
+    step, n_before = -(-rows.n_rows // MAX_EXAMPLES), 0
+    scores, codes = list[list[float]](), list[int]()
+    for batch in rows.batches():
+        part = batch.take(list(range(-n_before % step, batch.num_rows, step)))
+        columns = [part[name].to_pylist() for name in rows.scores]
+        scores += [list(row) for row in zip(*columns, strict=True)]
+        codes += [rows.classes.index(label) for label in part[rows.target].to_pylist()]
+        n_before += batch.num_rows
     return {"examples": {"scores": scores, "codes": codes}}
 
 
 def is_calibrator_file(path: Path) -> bool:
-    """Tell whether a file is JSON, as ``calibrate`` writes."""
+    """Return whether a file is JSON, as ``calibrate`` writes."""
     refuse_special(path)
     try:
         with path.open("rb") as file:
@@ -138,8 +165,8 @@ def is_calibrator_file(path: Path) -> bool:
 
 def score_options(names: Sequence[str], *, increasing: bool = True) -> list[str]:
     """Return the options of ``calibrate`` that name columns of scores and their direction."""
-    named = [part for name in names for part in ("-s", name)]
-    return named if increasing else [*named, "--increasing", "no"]
+    options = [part for name in names for part in ("-s", name)]
+    return options if increasing else [*options, "--increasing", "no"]
 
 
 def written_label(label: Any) -> str:
@@ -174,11 +201,11 @@ def read_calibrator(path: Path, scores: Sequence[str] = ()) -> CalibratorFile:
     calibrator, document = read_document(path)
     k = len(calibrator.classes_)
     about = document.get("about", {})
-    named = list(scores) or about.get("scores", [])
-    if not named:
+    columns = list(scores) or list(about.get("scores", []))
+    if not columns:
         raise InputError(f"--score must be given, since {path} names no column")
-    if len(named) != (1 if k == 2 else k):
-        each = ", ".join(map(repr, map(str, calibrator.classes_)))
-        wanted = f"{k} columns, one for each class of {each}" if k > 2 else "one column"
-        raise InputError(f"--score must name {wanted}, got {len(named)}")
-    return CalibratorFile(calibrator, list(named), about)
+    if len(columns) != (1 if k == 2 else k):
+        labels = ", ".join(map(repr, map(str, calibrator.classes_)))
+        expected = f"{k} columns, one for each class of {labels}" if k > 2 else "one column"
+        raise InputError(f"--score must name {expected}, got {len(columns)}")
+    return CalibratorFile(calibrator, columns, about)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
-from vennforest._files import refused_as, shown_path
+from vennforest._files import one_line, refused_as, shown_path
 from vennforest._messages import CalibrationWarning
 from vennforest._remote import sent_whole
 from vennforest._validation import InputError, check_option
@@ -32,7 +32,12 @@ from vennforest.commands.terminal import (
     shares_of,
 )
 from vennforest.persistence.model_file import write_model
-from vennforest.report.estimators import DEFAULT_ESTIMATOR, errors_named, make_estimator
+from vennforest.report.estimators import (
+    DEFAULT_ESTIMATOR,
+    errors_named,
+    make_estimator,
+    named_estimator,
+)
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
 from vennforest.sources import Subforest
@@ -44,148 +49,163 @@ from vennforest.tables.read import find_column, read_table
 from vennforest.tables.target import split_target
 from vennforest.tables.types import read_types
 
-PASSED = ("method", "calibrate_on", "subforest", "by")
-"""Options that are the classifier's arguments."""
-
 
 def run(options: Fit) -> None:
-    """Train as `fit_file`, and print a summary."""
-    notes: list[str] = []
+    """Train and calibrate a classifier on a table, write it to a file, and print a summary."""
+    start, notes = time.perf_counter(), list[str]()
+    _check(options)
     with busy("Training"):
-        done = fit_file(options, notes.append)
-    output = shown_path(options.output)
+        X, y, target, types, groups = _read(options, notes)
+        model = _fit(options, X, y, types, groups, notes)
+        columns: TableColumns = model.estimators_[0][0]
+        labels, counts = np.unique(y, return_counts=True)
+        classes = dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True))
+        measures = _measures(model, y)
+        about = {
+            "target": target,
+            "columns": dict(zip(columns.feature_names_in_.tolist(), columns.kinds_, strict=True)),
+            "types": columns.as_types(),
+            "n_rows": len(y),
+            "class_counts": classes,
+            "data": options.data.name,
+            "options": _reported(options),
+            "measures": measures,
+            "seconds": round(time.perf_counter() - start, 1),
+            "known_rows": sketch_rows(columns.transform(X)),
+        }
+        with sent_whole(options.output) as file:
+            write_model(model, file, about)
+        with _noted("audit", notes):
+            notes += audit_notes(model, X, y, groups=groups)
+        spread = None
+        with _noted("comparison with another forest", notes):
+            spread = forest_spread(model._state)
     say_notes(notes)
+    output, seconds = shown_path(options.output), time.perf_counter() - start
+    kinds = Counter(PLURAL[kind] for kind in columns.kinds_)
+    other_forests = "" if spread is None else spread.sentence()
     if options.as_json:
-        print_json({**done, "model": output, "notes": notes})
+        summary = {"n_rows": len(y), "classes": classes, "kinds": dict(kinds), "notes": notes}
+        summary |= {"measures": measures, "other_forests": other_forests}
+        print_json({**summary, "seconds": seconds, "model": output})
         return
-    kinds = ", ".join(f"{count} of {kind}" for kind, count in done["kinds"].items())
-    say(f"Trained on {done['n_rows']:,} rows; columns: {kinds}.")
-    say(f"Classes of {options.target!r}: {shares_of(done['classes'], 1)}.")
-    for sentence in (measures_sentence(done["measures"]), done["other_forests"]):
+    of_kinds = ", ".join(f"{count} of {kind}" for kind, count in kinds.items())
+    say(f"Trained on {len(y):,} rows; columns: {of_kinds}.")
+    say(f"Classes of {options.target!r}: {shares_of(classes, 1)}.")
+    for sentence in (measures_sentence(measures), other_forests):
         if sentence:
             say(sentence)
-    say(f"Wrote {output} ({done['seconds']:.0f} s)")
+    say(f"Wrote {output} ({seconds:.0f} s)")
 
 
-def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Train and calibrate a classifier on a table, and write it to a model file, whole or not.
-
-    ``note`` takes sentences for the user. Returned are numbers of rows, of those of each class and
-    of columns of each kind, `_measures`, and how far another forest would move a probability.
-    """
-    start = time.perf_counter()
-    data, output, by = options.data, options.output, options.by
+def _check(options: Fit) -> None:
     check_method(options.method, "--method")
     check_source(options.calibrate_on, "--calibrate-on")
     check_option(options.subforest, Subforest, "--subforest")
     if options.jobs == 0:
         raise InputError("--jobs must be a number of processors, or -1 for all, got 0")
-    check_suffix(output, ".skops", "model file")
-    declared = {} if options.types is None else read_types(options.types)
-    estimator = make_estimator(options.estimator, options.trees, options.seed, options.jobs)
-    missing, drop = names_in(options.missing or ""), options.drop or []
-    frame = read_table(data, declared, missing, options.decimal)
-    held = [] if options.groups is None else [find_column(frame, options.groups)]
+    check_suffix(options.output, ".skops", "model file")
+    named_estimator(options.estimator)
+
+
+def _read(options: Fit, notes: list[str]) -> tuple[Any, NDArray[Any], str, dict[str, str], Any]:
+    """Return the features, labels, target, declared types and groups of a table."""
+    types = {} if options.types is None else read_types(options.types)
+    frame = read_table(options.data, types, names_in(options.missing or ""), options.decimal)
+    drop, keep = list(options.drop or ()), list(options.keep or ())
+    if options.groups is not None:
+        drop.append(find_column(frame, options.groups))
+        types.pop(options.groups, None)
+    if options.by is not None:
+        keep.append(options.by)
     table = split_target(
         frame,
         options.target,
-        [*drop, *(name for name in held if name not in drop)],
-        name=data.name,
-        keep=[*(options.keep or []), *([] if by is None else [by])],
-        types={name: kind for name, kind in declared.items() if name not in held},
+        list(dict.fromkeys(drop)),
+        name=options.data.name,
+        keep=keep,
+        types=types,
     )
-    remarks = list(table.notes)
-    if by is not None:
-        find_column(table.X, by)
-    groups = {}
-    if held:
-        of_rows = frame.loc[table.X.index, options.groups]
-        groups["groups"] = group_codes(of_rows, len(table.y), remarks)
-    for sentence in remarks:
-        note(sentence)
+    notes += table.notes
+    if options.by is not None:
+        find_column(table.X, options.by)
+    groups = None
+    if options.groups is not None:
+        groups = group_codes(frame.loc[table.X.index, options.groups], len(table.y), notes)
+    return table.X, table.y, table.target, table.types, groups
+
+
+def _fit(
+    options: Fit, X: Any, y: NDArray[Any], types: dict[str, str], groups: Any, notes: list[str]
+) -> CalibratedClassifier:
     model = CalibratedClassifier(
         table_pipeline(
-            estimator,
+            make_estimator(options.estimator, options.trees, options.seed, options.jobs),
             random_state=options.seed,
-            types=table.types or None,
-            missing=missing or None,
+            types=types or None,
+            missing=names_in(options.missing or "") or None,
         ),
-        **{name: getattr(options, name) for name in PASSED},
+        method=options.method,
+        calibrate_on=options.calibrate_on,
+        subforest=cast("Subforest", options.subforest),
+        by=options.by,
         n_jobs=None if options.calibrate_on == "cv" else options.jobs,
         random_state=options.seed,
     )
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")  # remarks of skrub on how columns are read
+        warnings.simplefilter("ignore")  # of skrub, on how columns are read
         warnings.simplefilter("always", CalibrationWarning)
         warnings.filterwarnings("always", message=".*least populated class.*")
         with refused_as(), errors_named(options.estimator):
-            model.fit(table.X, table.y, **groups)
-    for sentence in dict.fromkeys(str(warning.message) for warning in caught):
-        note(f"{sentence[:1].upper()}{sentence[1:]}.")
-    for sentence in audit_notes(model, table.X, table.y, **groups):
-        note(sentence)
-    columns = model.estimators_[0][0]
-    assert isinstance(columns, TableColumns)
-    labels, counts = np.unique(table.y, return_counts=True)
-    classes = {str(label): int(n) for label, n in zip(labels, counts, strict=True)}
-    measures = _measures(model, table.y)
-    about = {
-        "target": table.target,
-        "columns": dict(zip(columns.feature_names_in_.tolist(), columns.kinds_, strict=True)),
-        "types": columns.as_types(),
-        "n_rows": len(table.y),
-        "class_counts": classes,
-        "data": data.name,
-        "options": {
-            "estimator": options.estimator or DEFAULT_ESTIMATOR,
-            "trees": options.trees,
-            "seed": options.seed,
-            "drop": drop,
-            **({} if options.groups is None else {"groups": options.groups}),
-        },
-        "measures": measures,
-        "seconds": round(time.perf_counter() - start, 1),
-        "known_rows": sketch_rows(columns.transform(table.X)),
-    }
-    with sent_whole(output) as file:
-        write_model(model, file, about)
-    spread = None
-    with suppress(Exception):  # the model is written: no summary makes the command fail
-        spread = forest_spread(model._state)
+            model.fit(X, y, **({} if groups is None else {"groups": groups}))
+    messages = dict.fromkeys(str(warning.message) for warning in caught)
+    notes += [f"{message[:1].upper()}{message[1:]}." for message in messages]
+    return model
+
+
+def _reported(options: Fit) -> dict[str, Any]:
+    """Return the options that a model file names."""
+    groups = {} if options.groups is None else {"groups": options.groups}
     return {
-        "n_rows": len(table.y),
-        "classes": classes,
-        "kinds": dict(Counter(PLURAL[kind] for kind in columns.kinds_)),
-        "measures": measures,
-        "seconds": time.perf_counter() - start,
-        "other_forests": "" if spread is None else spread.sentence(),
+        "estimator": options.estimator or DEFAULT_ESTIMATOR,
+        "trees": options.trees,
+        "seed": options.seed,
+        "drop": options.drop or [],
+        **groups,
     }
+
+
+@contextmanager
+def _noted(what: str, notes: list[str]) -> Iterator[None]:
+    """Note a failure of a summary: the model is written, and the command has not failed."""
+    try:
+        yield
+    except Exception as error:
+        notes.append(f"The {what} failed ({type(error).__name__}: {one_line(error)}).")
 
 
 def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
-    """Evaluate predictions of training rows by models that did not see them; {}: all saw all."""
+    """Return measures of predictions by models that were not trained on the row, {} without."""
     if model.calibrate_on_ == "training":
         return {}
     p = model.oob_probability_
-    seen = ~np.isnan(p[:, 0])
-    if not seen.any():
+    is_predicted = ~np.isnan(p[:, 0])
+    if not is_predicted.any():
         return {}
-    p, y = p[seen], y[seen]
-    classes = model.classes_
+    p, y, classes = p[is_predicted], y[is_predicted], model.classes_
     best = p.argmax(axis=1)
-    _, counts = np.unique(np.concatenate([y, classes]), return_counts=True)
-    shares = (counts - 1) / len(y)
-    always = np.tile(shares, (len(y), 1))
-    found = {
+    shares = np.array([np.mean(y == label) for label in classes])
+    baseline = np.tile(shares, (len(y), 1))
+    measures = {
         "rows": len(y),
         "accuracy": float(accuracy_score(y, classes[best])),
         "baseline_accuracy": float(shares.max()),
         "brier_score": float(brier_score_loss(y, p, labels=classes)),
-        "baseline_brier_score": float(brier_score_loss(y, always, labels=classes)),
+        "baseline_brier_score": float(brier_score_loss(y, baseline, labels=classes)),
         "log_loss": float(log_loss(y, p, labels=classes)),
-        "baseline_log_loss": float(log_loss(y, always, labels=classes)),
+        "baseline_log_loss": float(log_loss(y, baseline, labels=classes)),
     }
     if hasattr(model, "predict_multiprobability"):
-        width = model.oob_multiprobability_.width[seen]
-        found["mean_width"] = float(width[np.arange(len(y)), best].mean())
-    return found
+        width = model.oob_multiprobability_.width[is_predicted]
+        measures["mean_width"] = float(width[np.arange(len(y)), best].mean())
+    return measures

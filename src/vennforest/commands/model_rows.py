@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.pipeline import Pipeline
 
 from vennforest import persistence
 from vennforest._files import one_line, refuse_special
 from vennforest._validation import InputError
-from vennforest.tables.columns import TableColumns, unknown_names
+from vennforest.batch import table_columns
+from vennforest.tables.columns import unknown_names
 from vennforest.tables.stream import TableFile
 
 
@@ -76,17 +76,27 @@ def rows_of(model: Any, table: TableFile, carried: Sequence[str] = ()) -> RowRea
     return RowReader(columns, columns, [], as_array=True, text=text)
 
 
+def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> Any:
+    """Return the rows of a table as a model takes them.
+
+    Columns that are ``carried`` are no features of a model that was fitted without names.
+    """
+    table = table_columns(model)
+    names = getattr(model, "feature_names_in_", None) if table is None else table.feature_names_in_
+    if names is not None:
+        unknown_names(frame.columns, [str(name) for name in names])
+        return frame[list(names)]
+    features = frame.drop(columns=list(carried))
+    if features.shape[1] != model.n_features_in_:
+        raise InputError(
+            f"the model was fitted to {model.n_features_in_} columns without names, and the table "
+            f"has {features.shape[1]}"
+        )
+    return features.to_numpy()
+
+
 def inner_model(model: Any) -> Any:
     """Return the model that takes rows: that of a monitor, or itself."""
     while hasattr(model, "model"):
         model = model.model
     return model
-
-
-def table_columns(model: Any) -> TableColumns | None:
-    """Return the first step of a model's pipeline that reads the columns of a table."""
-    fitted = getattr(model, "estimators_", None) or [getattr(model, "estimator_", None)]
-    first = fitted[0]
-    if isinstance(first, Pipeline) and isinstance(first[0], TableColumns):
-        return first[0]
-    return None

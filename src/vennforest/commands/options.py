@@ -23,9 +23,7 @@ METHODS = (
     "temperature",
     "bostrom",
     "matrix",
-    "quadratic",
     "spline",
-    "pooled",
     "venn",
     "venn-abers",
 )
@@ -297,7 +295,6 @@ class Calibrate(Options):
         option("A higher score means the second class: yes, no, auto.", default="yes"),
     ] = None
     decimal: Decimal = None
-    rows_at_once: RowsAtOnce = 200_000
 
 
 @command("apply")
@@ -331,7 +328,6 @@ class Apply(Options):
     columns: Columns = None
     level: Level = 0.95
     decimal: Decimal = None
-    rows_at_once: RowsAtOnce = 100_000
 
 
 @command("watch")

@@ -1,9 +1,9 @@
-"""A table of answers for the rows of a table, written part by part."""
+"""The predictions for a table's rows, written to a table part by part."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,63 +11,81 @@ import pyarrow as pa
 
 from vennforest._files import STREAM, shown_path
 from vennforest._validation import InputError
+from vennforest.batch import BatchPredictor, kinds_of, no_confidence
 from vennforest.commands.files import output_file
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say, say_notes
-from vennforest.tables.stream import Batch, TableFile
+from vennforest.tables.files import TableFile
+from vennforest.tables.read import find_name
 from vennforest.tables.write import all_as_text, output_format, table_writer
 
-Progress = Callable[[int, int | None], None] | None
 
-
-def over_rows(options: Predict | Apply, work: Callable[..., dict[str, Any]]) -> None:
-    """Run what writes a table of answers for a table, and say how many rows.
-
-    ``work`` takes the options, what takes sentences for the user, and what takes the rows done and,
-    where known, all of them.
-    """
-    start, to_stdout = time.perf_counter(), str(options.output) == STREAM
-    if options.as_json and to_stdout:
+def open_table(options: Predict | Apply) -> TableFile:
+    """Return the table of a command whose output and columns to copy are sound."""
+    if options.as_json and str(options.output) == STREAM:
         raise InputError("--json prints where the output would go: name a file with --output")
-    notes: list[str] = []
-    with progress_bar("Rows") as progress:
-        summary = work(options, notes.append, progress)
+    _format_of(options)
+    table = TableFile(options.data, options.decimal)
+    for name in options.carried or ():
+        find_name(table.names, name, "column to copy", where=f" in {options.data}")
+    return table
+
+
+def make_predictor(
+    options: Predict | Apply, model: Any, table: TableFile, notes: list[str], **choices: Any
+) -> BatchPredictor:
+    """Return what predicts a table by a model; ``choices`` are further ones of `BatchPredictor`."""
+    kinds_of(model, options.columns, "--columns")
+    if options.columns is None and (reason := no_confidence(model)):
+        notes.append(f"No columns of confidence intervals: {reason}.")
+    return BatchPredictor(
+        model,
+        table.schema,
+        answers=options.columns,
+        level=options.level,
+        **choices,
+    )
+
+
+def write_predictions(
+    options: Predict | Apply, table: TableFile, predictor: BatchPredictor, notes: list[str]
+) -> None:
+    """Write the predictions for a table's rows, and say how many rows."""
+    start = time.perf_counter()
+    n_rows, labels = _write(options, table, predictor)
     seconds, output = time.perf_counter() - start, shown_path(options.output)
     say_notes(notes)
     if options.as_json:
+        counts = {str(label): labels[label] for label in predictor.model.classes_.tolist()}
+        summary = {"n_rows": n_rows, "counts": counts, "columns": predictor.schema.names}
         print_json({**summary, "seconds": seconds, "output": output, "notes": notes})
-    elif not to_stdout:
-        say(f"Wrote {output}: {summary['n_rows']:,} rows ({seconds:.0f} s)")
+    elif str(options.output) != STREAM:
+        say(f"Wrote {output}: {n_rows:,} rows ({seconds:.0f} s)")
 
 
-def format_of(options: Predict | Apply) -> str:
-    """Return the format that the name of an output stands for; standard output is CSV."""
-    address = str(options.output).partition("?")[0]  # what follows may be a key
-    return "csv" if address == STREAM else output_format(Path(address))
-
-
-def write_answers(
-    options: Predict | Apply,
-    how: str,
-    schema: pa.Schema,
-    table: TableFile,
-    columns: tuple[Sequence[str], Sequence[str], Sequence[str]],
-    answer: Callable[[Batch, int], pa.Table],
-    progress: Progress,
-) -> tuple[int, list[str]]:
-    """Write the answers for batches of a table; return how many rows and which columns it has.
-
-    ``columns`` are those to read, to carry along, and those of numbers; ``answer`` takes a batch
-    and how many rows are before it.
-    """
-    read, carried, numbers = columns
-    safe = all_as_text if how.startswith(("csv", "tsv")) else (lambda table: table)
-    written, done = safe(schema.empty_table()).schema, 0
-    with output_file(options.output) as part, table_writer(part, how, written) as writer:
-        for batch in table.batches(read, carried, options.rows_at_once, numbers):
-            if len(batch.rows):
-                writer.write_table(safe(answer(batch, done)))
-            done += len(batch.rows)
+def _write(
+    options: Predict | Apply, table: TableFile, predictor: BatchPredictor
+) -> tuple[int, Counter[Any]]:
+    """Write the output; return the number of rows, and of rows of each predicted label."""
+    how, n_rows, labels = _format_of(options), 0, Counter[Any]()
+    safe = all_as_text if how.startswith(("csv", "tsv")) else (lambda part: part)
+    schema = safe(predictor.schema.empty_table()).schema
+    with (
+        progress_bar("Rows") as progress,
+        output_file(options.output) as file,
+        table_writer(file, how, schema) as writer,
+    ):
+        for batch in predictor.over(table):
+            writer.write_table(safe(pa.Table.from_batches([batch])))
+            n_rows += batch.num_rows
+            for entry in batch["label"].value_counts().to_pylist():
+                labels[entry["values"]] += entry["counts"]
             if progress is not None:
-                progress(done, table.n_rows)
-    return done, list(written.names)
+                progress(n_rows, table.n_rows)
+    return n_rows, labels
+
+
+def _format_of(options: Predict | Apply) -> str:
+    """Return the format of the output by its suffix; standard output is CSV."""
+    address = str(options.output).partition("?")[0]  # the rest may be a key
+    return "csv" if address == STREAM else output_format(Path(address))

@@ -1,4 +1,4 @@
-"""What commands tell people on stderr and programs on stdout."""
+"""Messages for people on stderr, and summaries for programs on stdout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    ProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -43,7 +42,7 @@ def print_json(summary: Any) -> None:
     """Print a summary for machines on stdout."""
     encoding = (sys.stdout.encoding or "utf-8").lower().replace("-", "")
     text = json.dumps(summary, indent=2, ensure_ascii=encoding != "utf8")
-    show(CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
+    show(CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text))
 
 
 def say_notes(notes: Iterable[str]) -> None:
@@ -56,7 +55,7 @@ def shares_of(counts: Mapping[str, float], digits: int) -> str:
     """Return how frequent classes are, the most frequent first."""
     total = sum(counts.values())
     ordered = sorted(counts.items(), key=lambda item: -item[1])
-    return listed(ordered, 8, lambda one: f"{one[0]!r} {one[1] / total:.{digits}%}")
+    return listed(ordered, 8, lambda item: f"{item[0]!r} {item[1] / total:.{digits}%}")
 
 
 def names_in(text: str) -> list[str]:
@@ -66,19 +65,13 @@ def names_in(text: str) -> list[str]:
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Show on stderr that something goes on, if that is a terminal."""
+    """Show a spinner on stderr, if that is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
         return
     with console.status(what):
         yield
-
-
-def bar_of(console: Console, *left: ProgressColumn) -> Progress:
-    """Return a bar that is gone when it is done; ``left`` shows the time left."""
-    shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    return Progress(*shown, TimeElapsedColumn(), *left, console=console, transient=True)
 
 
 @contextmanager
@@ -88,22 +81,22 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None] | None
     if not console.is_terminal:
         yield None
         return
-    with bar_of(console, TextColumn("left"), TimeRemainingColumn()) as bar:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    with Progress(*columns, *times, console=console, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def measures_sentence(measures: Mapping[str, Any]) -> str:
-    """Return the measures of a fit as a sentence."""
-    numbers = {name: value for name, value in measures.items() if type(value) in (int, float)}
-    needed = ("accuracy", "baseline_accuracy", "brier_score", "baseline_brier_score")
-    if not all(name in numbers for name in needed):
+    """Return the measures of a fit as a sentence, "" without measures."""
+    if not measures:
         return ""
     text = (
         "Out of sample: accuracy {accuracy:.1%} ({baseline_accuracy:.1%} by always predicting "
         "the largest class), Brier score {brier_score:.4f} ({baseline_brier_score:.4f} by always "
         "predicting the class frequencies)"
     )
-    if "mean_width" in numbers:
+    if "mean_width" in measures:
         text += "; bounds are {mean_width:.4f} wide on average"
-    return text.format(**numbers) + "."
+    return text.format(**measures) + "."

@@ -1,4 +1,4 @@
-"""The command ``watch``: a model and labelled rows in, a verdict and a page out."""
+"""The command ``watch``: a model and new rows in, a verdict and a page out."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from vennforest import persistence
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._remote import sent_whole
 from vennforest._validation import InputError
+from vennforest.batch import table_columns
 from vennforest.calibrators import Calibrator
 from vennforest.commands.calibrator_file import (
     CalibratorFile,
@@ -23,7 +24,7 @@ from vennforest.commands.calibrator_file import (
     read_calibrator,
     written_label,
 )
-from vennforest.commands.model_rows import inner_model, read_model, rows_of, table_columns
+from vennforest.commands.model_rows import inner_model, read_model, rows_for
 from vennforest.commands.options import Watch
 from vennforest.commands.terminal import busy, print_json, say_notes
 from vennforest.monitoring import Monitor
@@ -33,78 +34,104 @@ from vennforest.persistence.model_file import write_model
 from vennforest.report.splits import moments
 from vennforest.report.watched import render, watched
 from vennforest.tables.cells import Column
+from vennforest.tables.files import TableFile
 from vennforest.tables.known_rows import share_known
 from vennforest.tables.read import find_column
-from vennforest.tables.scores import read_scores
-from vennforest.tables.stream import TableFile
 
-ABOUT = ("target", "columns", "n_rows", "known_rows")
+HEADER_OF_MONITOR = ("target", "columns", "n_rows", "known_rows")
 """What a monitor's file says as the model's does."""
 
-KNOWN = 0.5
+MAX_SHARE_KNOWN = 0.5
 """Share of rows of training from which on a table is refused."""
 
-WORTH_SAYING = 0.1
+MIN_SHARE_KNOWN_TO_NOTE = 0.1
+
+MAX_LABELS_IN_ERROR = 8
 
 
 def run(options: Watch) -> None:
     """Watch, print the verdict, and write the page and the monitor."""
-    model, data, output, target = options.model, options.data, options.output, options.target
-    keep, reference = options.keep, options.reference
-    if reference is not None and target is not None:
+    _check(options)
+    notes: list[str] = []
+    about: dict[str, Any] = {}
+    with busy("Watching"):
+        file: CalibratorFile | None = None
+        if is_calibrator_file(options.model):
+            file = read_calibrator(options.model, options.scores or ())
+            monitor = _monitor_of_scores(file, options)
+        else:
+            monitor, about = _monitor_of_model(options)
+        table, times = _read(options, notes)
+        target = options.target
+        y = None if target is None else _labels(table, find_column(table, target), monitor)
+        carried = [name for name in (options.time, target) if name is not None]
+        what = "model" if file is None else "calibrator"
+        with refused_as(f"the {what} refuses the table"):
+            if file is None:
+                observed = _watched_rows(monitor, about, table, carried, options.reference, notes)
+            else:
+                observed = _watched_scores(file, table, carried, str(options.data))
+            result = watched(
+                monitor,
+                **observed,
+                y=y,
+                times=times,
+                name=options.data.name,
+                target=target or "",
+                notes=notes,
+            )
+        command = shlex.join(["vennforest", *sys.argv[1:]])
+        with sent_whole(options.output) as page:
+            write_text(page, render(result, command))
+        if options.keep is not None:
+            with sent_whole(options.keep) as monitor_file:
+                write_model(monitor, monitor_file, about)
+    say_notes(result.notes)
+    if options.as_json:
+        report = shown_path(options.output)
+        print_json({**result.summary(), "verdict": result.verdict(), "report": report})
+        return
+    for sentence in result.verdict():
+        print(sentence)  # noqa: T201
+
+
+def _check(options: Watch) -> None:
+    """Refuse options that do not go together."""
+    if options.reference is not None and options.target is not None:
         raise InputError(
             "--reference is for rows without labels, whose performance it helps to estimate: leave "
             "it or --target out"
         )
-    notes: list[str] = []
-    about: dict[str, Any] = {}
-    with busy("Watching"):
-        file = TableFile(data, options.decimal)
-        read = None
-        if is_calibrator_file(model):
-            if keep is not None:
-                raise InputError(
-                    "--keep is for models: a calibrator is watched over a whole table of scores"
-                )
-            if reference is not None:
-                raise InputError(
-                    "--reference is for models: a calibrator sees scores, and how frequent each "
-                    "score is counts already"
-                )
-            read = read_calibrator(model, options.scores or ())
-            monitor = _monitor_of_scores(read, options)
-        else:
-            if options.scores:
-                raise InputError("--score is for a calibrator: a model reads its own columns")
-            monitor, about = _monitor(options)
-        table = file.read()
-        if table.empty:
-            raise InputError(f"{data} has no rows, only the names of {len(table.columns)} columns")
-        times: NDArray[Any] | None = None
-        if options.time is not None:
-            table, times = _in_order(table, find_column(table, options.time), notes)
-        y = None if target is None else _labels(table, find_column(table, target), monitor)
-        carried = (options.time, target)
-        # what its own checks say of the rows
-        with refused_as(f"the {'calibrator' if read else 'model'} refuses the table"):
-            if read is not None:
-                given = _of_scores(read, file, table, carried)
-            else:
-                given = _of_rows(monitor, about, file, table, carried, reference, notes)
-            found = watched(
-                monitor, **given, y=y, times=times, name=data.name, target=target or "", notes=notes
-            )
-        with sent_whole(output) as page:
-            write_text(page, render(found, shlex.join(["vennforest", *sys.argv[1:]])))
-    if keep is not None:
-        with sent_whole(keep) as monitor_file:
-            write_model(monitor, monitor_file, about)
-    say_notes(found.notes)
-    if options.as_json:
-        print_json({**found.summary(), "verdict": found.verdict(), "report": shown_path(output)})
+    if not is_calibrator_file(options.model):
+        if options.scores:
+            raise InputError("--score is for a calibrator: a model reads its own columns")
         return
-    for sentence in found.verdict():
-        print(sentence)  # noqa: T201
+    if options.keep is not None:
+        raise InputError("--keep is for models: a calibrator is watched over a whole table")
+    if options.reference is not None:
+        raise InputError("--reference is for models: a calibrator keeps its own scores")
+
+
+def _read(options: Watch, notes: list[str]) -> tuple[pd.DataFrame, NDArray[Any] | None]:
+    """Return the rows in the order of their times, and these, None without."""
+    table = TableFile(options.data, options.decimal).read()
+    if table.empty:
+        raise InputError(
+            f"{options.data} has no rows, only the names of {len(table.columns)} columns"
+        )
+    if options.time is None:
+        return table, None
+    name = find_column(table, options.time)
+    times = moments(table[name], name)
+    unknown = np.isnan(as_numbers(times))
+    if unknown.any():
+        row = int(unknown.argmax()) + 1
+        raise InputError(f"the time {name!r} must be known in every row, and row {row} has none")
+    if (np.diff(as_numbers(times)) < 0).any():
+        notes.append(f"The rows were put in the order of {name!r}.")
+        order = np.argsort(as_numbers(times), kind="stable")
+        table, times = table.iloc[order].reset_index(drop=True), times[order]
+    return table, times
 
 
 def _new_monitor(options: Watch, model: Any = None) -> Monitor:
@@ -113,181 +140,156 @@ def _new_monitor(options: Watch, model: Any = None) -> Monitor:
     return Monitor(model, watch=watch, alpha=alpha, random_state=options.seed)
 
 
-def _monitor(options: Watch) -> tuple[Monitor, dict[str, Any]]:
-    """Return the monitor of a file, or a new one of its model, and what the file says of itself."""
+def _monitor_of_model(options: Watch) -> tuple[Monitor, dict[str, Any]]:
+    """Return the monitor of a file, or a new one of its model, and what its header says."""
     path = options.model
     model = read_model(path, options.trusted or ())
     header = persistence.read_header(path)
-    about: dict[str, Any] = {key: header[key] for key in ABOUT if key in header}
+    about: dict[str, Any] = {key: header[key] for key in HEADER_OF_MONITOR if key in header}
     if isinstance(model, Calibrator):
         raise InputError(
             f"{path} contains a {type(model).__name__}, which takes scores and no table"
         )
-    if isinstance(model, Monitor):
-        if model.model is None:
-            raise InputError(f"{path} contains a monitor of scores: use vennforest.load in Python")
-        if options.alpha not in (None, model.alpha):
-            raise InputError(
-                f"alpha must be what the monitor began with, {model.alpha!r}, got "
-                f"{options.alpha!r}: begin again from the model"
-            )
-        if (model.watch == "labels") != (options.target is not None):
-            raise InputError(
-                "the monitor watches labels: name their column with --target"
-                if model.watch == "labels"
-                else "the monitor watches objects alone: leave out --target"
-            )
-        return model, about
-    return _new_monitor(options, inner_model(model)).fit(), about
+    if not isinstance(model, Monitor):
+        return _new_monitor(options, inner_model(model)).fit(), about
+    if model.model is None:
+        raise InputError(f"{path} contains a monitor of scores: use vennforest.load in Python")
+    if options.alpha not in (None, model.alpha):
+        raise InputError(
+            f"alpha must be that with which the monitor began, {model.alpha!r}, got "
+            f"{options.alpha!r}: begin again from the model"
+        )
+    if (model.watch == "labels") != (options.target is not None):
+        raise InputError(
+            "the monitor watches labels: name their column with --target"
+            if model.watch == "labels"
+            else "the monitor watches objects alone: leave out --target"
+        )
+    return model, about
 
 
-def _monitor_of_scores(read: CalibratorFile, options: Watch) -> Monitor:
+def _monitor_of_scores(file: CalibratorFile, options: Watch) -> Monitor:
     """Return a monitor that compares scores with those that a calibrator was fitted to."""
-    examples = read.examples()
+    examples = file.examples()
     if examples is None:
         raise InputError(
             f"{options.model} keeps no scores to compare with: calibrate again with this version, "
             "without --weight, or watch them in Python (vennforest.Monitor.fit_scores)"
         )
-    if read.calibrator.shift_ is not None:
+    if file.calibrator.shift_ is not None:
         raise InputError(
             f"{options.model} is for other shares of the classes than its examples have "
             "(with_prior): watch the calibrator that it was made from"
         )
-    classes = read.calibrator.classes_
-    scores = read.oriented(examples[0])
+    classes = file.calibrator.classes_
+    scores = file.oriented(examples[0])
     scores = scores[:, 0] if len(classes) == 2 else scores
     return _new_monitor(options).fit_scores(scores, examples[1], classes=classes)
 
 
-def _of_scores(
-    read: CalibratorFile, file: TableFile, table: pd.DataFrame, carried: Sequence[str | None]
+def _watched_scores(
+    file: CalibratorFile, table: pd.DataFrame, carried: Sequence[str], name: str
 ) -> dict[str, Any]:
-    """Return what there is to watch in scores of another system, as `watched` takes it."""
-    names = [find_column(table, name) for name in read.scores]
-    columns = [read_scores(table[name], name, file.place) for name in names]
-    scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
+    """Return the arguments of `watched` for scores of another system."""
+    scores = file.scores_in(table, name)
     return {
-        "X": read.oriented(scores),
-        "columns": {name: _plain(table[name]) for name in table.columns if name not in carried},
-        "probabilities": read.calibrator.predict_proba(scores),
-        "judged": (read.calibrator, scores, {"reference": read.examples()}),
+        "X": file.oriented(scores),
+        "columns": _columns(table, carried),
+        "probabilities": file.calibrator.predict_proba(scores),
+        "judged": (file.calibrator, scores, {"reference": file.examples()}),
     }
 
 
-def _of_rows(
+def _watched_rows(
     monitor: Monitor,
     about: Mapping[str, Any],
-    file: TableFile,
     table: pd.DataFrame,
-    carried: Sequence[str | None],
+    carried: Sequence[str],
     reference: Path | None,
     notes: list[str],
 ) -> dict[str, Any]:
-    """Return what there is to watch in rows of a table, as `watched` takes it."""
+    """Return the arguments of `watched` for rows of a model."""
     model = monitor.model
-    rows = rows_of(model, file, [name for name in carried if name])
-    X = rows.read(table[rows.columns])
-    _refuse_known(_share_of_training(model, X, about), notes)
-    found = {
+    X = rows_for(model, table, carried)
+    share = _share_of_training(model, X, about)
+    if share >= MAX_SHARE_KNOWN:
+        raise InputError(
+            f"the table must be of new rows, got about {share:.0%} used for training, on which "
+            "drift cannot be assessed: leave them out"
+        )
+    if share >= MIN_SHARE_KNOWN_TO_NOTE:
+        notes.append(f"About {share:.0%} of the rows were used to fit the model.")
+    features = table[list(X.columns)] if isinstance(X, pd.DataFrame) else table
+    observed = {
         "X": X,
-        "columns": {name: _plain(table[name]) for name in rows.columns},
+        "columns": _columns(features, carried),
         "probabilities": model.predict_proba(X),
         "judged": (model, X, {}),
     }
     if reference is not None:
-        examples, earlier = _reference(monitor, about, reference)
-        found["judged"] = model, X, {"shift": "covariate", "reference": examples}
-        found["reference"] = reference.name, earlier
-    return found
+        examples, columns = _reference(monitor, about, reference)
+        observed["judged"] = model, X, {"shift": "covariate", "reference": examples}
+        observed["reference"] = reference.name, columns
+    return observed
 
 
 def _reference(
     monitor: Monitor, about: Mapping[str, Any], path: Path
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Return the rows that a model was fitted to, with their labels if there, and their columns."""
-    model, file = monitor.model, TableFile(path)
-    table, target = file.read(), str(about.get("target", ""))
-    labels = None
-    if target in table.columns:
-        labels = _labels(table, target, monitor)
-        known = np.array([label is not None for label in labels.tolist()])
-        table, labels = (
-            table[known].reset_index(drop=True),
-            labels[known].astype(monitor.classes_.dtype),
-        )
-    rows = rows_of(model, file, [target] if target else [])
-    X = rows.read(table[rows.columns])
-    columns = {name: _plain(table[name]) for name in rows.columns}
-    if labels is None:
-        return X, columns
+    """Return the rows a model was fitted to, with their labels if known, and their columns."""
+    table, target = TableFile(path).read(), str(about.get("target", ""))
+    if target not in table.columns:
+        X = rows_for(monitor.model, table)
+        return X, _columns(table if not isinstance(X, pd.DataFrame) else X, ())
+    labels = _labels(table, target, monitor)
+    is_known = np.array([label is not None for label in labels.tolist()])
+    table = table[is_known].reset_index(drop=True)
+    labels = labels[is_known].astype(monitor.classes_.dtype)
+    X = rows_for(monitor.model, table, [target])
     codes = np.searchsorted(monitor.classes_, labels)
-    if not are_of_fit(model, codes) and _share_of_training(model, X, about) >= KNOWN:
+    is_training = _share_of_training(monitor.model, X, about) >= MAX_SHARE_KNOWN
+    if is_training and not are_of_fit(monitor.model, codes):
         raise InputError(OTHER_ORDER)
-    return (X, labels), columns
-
-
-def _in_order(
-    table: pd.DataFrame, name: str, notes: list[str]
-) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Return the rows in the order of a column of times, and these."""
-    values = moments(table[name], name)
-    unknown = np.isnan(as_numbers(values))
-    if unknown.any():
-        row = int(unknown.argmax()) + 1
-        raise InputError(f"the time {name!r} must be known in every row, and row {row} has none")
-    if (np.diff(as_numbers(values)) < 0).any():
-        notes.append(f"The rows were put in the order of {name!r}.")
-        order = np.argsort(as_numbers(values), kind="stable")
-        table, values = table.iloc[order].reset_index(drop=True), values[order]
-    return table, values
+    return (X, labels), _columns(table if not isinstance(X, pd.DataFrame) else X, [target])
 
 
 def _labels(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[Any]:
-    """Return labels as the model knows them, None where there is none."""
+    """Return labels as the model has them, None where missing."""
     column = Column(table[target], target)
-    classes = monitor.classes_
-    known = {written_label(label): label for label in classes.tolist()}
+    label_of = {written_label(label): label for label in monitor.classes_.tolist()}
     labels: NDArray[Any] = np.full(len(table), None, dtype=object)
-    found = []
-    for cell in column.present.tolist():
-        if written_label(cell) not in known:
-            shown = ", ".join(repr(str(label)) for label in classes.tolist()[:8])
+    cells = column.present.tolist()
+    if not cells:
+        raise InputError(f"the target {target!r} is missing in every row")
+    for row, cell in zip(np.flatnonzero(column.is_present), cells, strict=True):
+        if written_label(cell) not in label_of:
+            shown = ", ".join(map(repr, list(label_of)[:MAX_LABELS_IN_ERROR]))
             raise InputError(
                 f"the target {target!r} contains {str(cell)!r}, a label that the model has never "
-                f"seen (it knows {shown}): that alone is a change; leave out such rows, or fit the "
-                "model again"
+                f"seen (it was fitted to {shown}): that alone is a change; leave out such rows, or "
+                "fit the model again"
             )
-        found.append(known[written_label(cell)])
-    labels[np.asarray(column.there)] = found
-    if not len(found):
-        raise InputError(f"the target {target!r} is missing in every row")
+        labels[row] = label_of[written_label(cell)]
     return labels
 
 
-def _plain(column: pd.Series[Any]) -> NDArray[Any]:
-    kind = getattr(column.dtype, "kind", "O")
-    if kind in "fiub" and isinstance(column.dtype, np.dtype):
-        return column.to_numpy()
-    values: NDArray[Any] = column.astype(object).to_numpy(copy=True)
-    values[column.isna().to_numpy()] = None
-    return values
+def _columns(table: pd.DataFrame, carried: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return the columns to compare as arrays: without labels and times, which always move."""
+    columns: dict[str, NDArray[Any]] = {}
+    for name in table.columns:
+        if name in carried:
+            continue
+        cells = table[name]
+        if isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "fiub":
+            columns[name] = cells.to_numpy()
+        else:
+            columns[name] = cells.astype(object).where(cells.notna(), None).to_numpy()
+    return columns
 
 
 def _share_of_training(model: Any, X: Any, about: Mapping[str, Any]) -> float:
-    """Return which share of rows the model was fitted to, about; 0 where that is not known."""
+    """Return about which share of rows a model was fitted to; 0 if that is unknown."""
     columns, sketch = table_columns(model), about.get("known_rows")
     if columns is None or not isinstance(sketch, list) or not sketch:
         return 0.0
     return share_known(columns.transform(X), sketch)
-
-
-def _refuse_known(share: float, notes: list[str]) -> None:
-    """Refuse rows that the model was fitted to."""
-    if share >= KNOWN:
-        raise InputError(
-            f"the table must be of new rows, got about {share:.0%} used for training, on which "
-            "drift cannot be assessed: leave them out"
-        )
-    if share >= WORTH_SAYING:
-        notes.append(f"About {share:.0%} of the rows are rows that the model was fitted to.")

@@ -1,7 +1,7 @@
 """Data that no single table contains: Spark and Dask.
 
-Each engine is a thin adapter over two seams: counts of the classes at scores, which add up
-(`vennforest.counts`), and predictions record batch by record batch (`vennforest.batch`).
+Each engine runs tasks on partitions. A task counts labelled scores (`ScoreCounts`), predicts
+(`BatchPredictor`), or grows and scores trees.
 """
 
 from vennforest._messages import needed

@@ -13,9 +13,11 @@ from vennforest.metrics.calibration_error import (
 )
 from vennforest.metrics.calibration_line import (
     CalibrationLine,
-    CalibrationTest,
     IntervalEstimate,
     calibration_line,
+)
+from vennforest.metrics.calibration_tests import (
+    CalibrationTest,
     kuiper_test,
     spiegelhalter_test,
 )

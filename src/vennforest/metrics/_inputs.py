@@ -19,9 +19,14 @@ from vennforest._validation import (
     encode_labels,
 )
 
-SLACK = 1e-9  # what adding up votes may put above 1 or below 0
-SUM_SLACK = 1e-5  # what float32 rows may be off a sum of 1
-ROUNDED = range(2, 7)  # decimals that people round probabilities to
+RANGE_TOLERANCE = 1e-9
+"""Rounding error of summed votes outside [0, 1]."""
+
+SUM_TOLERANCE = 1e-5
+"""Rounding error of the sum of a float32 row."""
+
+ROUNDING_DECIMALS = range(2, 7)
+"""Decimals to which users round probabilities."""
 
 
 class EventEstimates(NamedTuple):
@@ -87,7 +92,7 @@ def check_estimates(
 ) -> ClassEstimates:
     """Return labels, estimates and weights that fit together; rows of weight 0 are left out.
 
-    What is given is described by `brier_decomposition`.
+    Parameters are described by `brier_decomposition`.
     """
     estimates = check_probabilities(p)
     check_consistent_length(estimates, y)
@@ -104,8 +109,8 @@ def check_estimates(
         estimates = np.column_stack(pair if positive == 1 else pair[::-1])
     if weight is None:
         weight = np.ones(len(estimates))
-    kept = weight > 0
-    return ClassEstimates(codes[kept], estimates[kept], weight[kept], positive, event)
+    counted = weight > 0
+    return ClassEstimates(codes[counted], estimates[counted], weight[counted], positive, event)
 
 
 def positive_problem(
@@ -129,7 +134,7 @@ def group_numbers(groups: ArrayLike, n: int) -> IntArray:
 def check_probabilities(p: ArrayLike) -> FloatArray:
     """Return probabilities (n,) or (n, k) as float64, clipped where rounding left [0, 1]."""
     array = check_scores(p, "p")
-    outside = (array < -SLACK) | (array > 1 + SLACK)
+    outside = (array < -RANGE_TOLERANCE) | (array > 1 + RANGE_TOLERANCE)
     if outside.any():
         raise ValueError(
             f"p must lie in [0, 1], got {array[outside][0]}: calibrate scores that are no "
@@ -145,31 +150,32 @@ def check_probabilities(p: ArrayLike) -> FloatArray:
 
 
 def _summing_to_one(p: FloatArray) -> FloatArray:
-    """Return probabilities (n, k) whose rows sum to 1, once rounding explains where they do not.
+    """Return probabilities (n, k) with rows that sum to 1; raise an error for more than rounding.
 
     Of k numbers rounded to d decimals the sum is off by at most k/2 of the last decimal; such
     rows are divided by their sums.
     """
     sums = p.sum(axis=1)
-    away = np.abs(sums - 1)
-    if (away <= SUM_SLACK).all():
+    error = np.abs(sums - 1)
+    if (error <= SUM_TOLERANCE).all():
         return p
-    decimals = next((d for d in ROUNDED if _is_rounded(p, d)), None)
-    most = SUM_SLACK if decimals is None else p.shape[1] / 2 * 10.0**-decimals + SLACK
-    wrong = away > most
+    decimals = next((d for d in ROUNDING_DECIMALS if _is_rounded(p, d)), None)
+    tolerance = (
+        SUM_TOLERANCE if decimals is None else p.shape[1] / 2 * 10.0**-decimals + RANGE_TOLERANCE
+    )
+    wrong = error > tolerance
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(
-            f"p must have rows that sum to 1 within {most:.2g}, got a sum of {sums[row]:.6g} in "
-            f"row {row + 1:,}: give the probabilities of all classes, unrounded, or divide each "
+            f"p must have rows that sum to 1 within {tolerance:.2g}, got a sum of {sums[row]:.6g} "
+            f"in row {row + 1:,}: give the probabilities of all classes, unrounded, or divide each "
             "row by its sum"
         )
     warn(
-        f"{int((away > SUM_SLACK).sum()):,} rows of probabilities do not sum to 1, since they are "
-        f"rounded to {decimals} decimals: each row is divided by its sum"
+        f"{int((error > SUM_TOLERANCE).sum()):,} rows of probabilities do not sum to 1, since they "
+        f"are rounded to {decimals} decimals: each row is divided by its sum"
     )
-    whole: FloatArray = p / sums[:, None]
-    return whole
+    return np.asarray(p / sums[:, None])
 
 
 def _is_rounded(p: FloatArray, decimals: int) -> bool:
@@ -209,18 +215,18 @@ def _positive(
 def _second_class(
     codes: IntArray, labels: NDArray[Any], pos_label: Any
 ) -> tuple[IntArray, NDArray[Any]]:
-    """Return codes and two classes where y contains one: the other one is known or asked for."""
-    only = labels[0]
-    if labels.dtype.kind in "biuf" and only in (0, 1) and pos_label in (None, 0, 1):
-        return np.full_like(codes, int(only)), np.array([0, 1]).astype(labels.dtype)
+    """Return codes and two classes for a y of one class: 0 and 1, or with ``pos_label``."""
+    label = labels[0]
+    if labels.dtype.kind in "biuf" and label in (0, 1) and pos_label in (None, 0, 1):
+        return np.full_like(codes, int(label)), np.array([0, 1]).astype(labels.dtype)
     if pos_label is None:
         raise ValueError(
             "y must contain at least two classes (or name them with classes=), "
-            f"got one class: {only!r}"
+            f"got one class: {label!r}"
         )
-    if only == pos_label:
-        return np.ones_like(codes), np.array([None, only], dtype=object)
-    return np.zeros_like(codes), np.array([only, pos_label], dtype=object)
+    if label == pos_label:
+        return np.ones_like(codes), np.array([None, label], dtype=object)
+    return np.zeros_like(codes), np.array([label, pos_label], dtype=object)
 
 
 Bins = int | ArrayLike | Literal["distinct"]
@@ -230,8 +236,8 @@ Strategy = Literal["uniform", "quantile"]
 """Bins of equal width, or of equal count."""
 
 
-class Cells(NamedTuple):
-    """What the non-empty bins contain, each of shape (b,), in increasing order of the estimates.
+class BinMeans(NamedTuple):
+    """Contents of the non-empty bins, each of shape (b,), in increasing order of the estimates.
 
     ``weight`` is the number of observations, ``estimate`` their mean estimate (r_k), ``observed``
     the share of them in which the event happened (φ_k).
@@ -271,14 +277,14 @@ def bin_codes(
 
 def _equal_count(p: FloatArray, bins: int, weight: FloatArray | None) -> IntArray:
     distinct = np.unique(p, return_inverse=True)[1].astype(np.intp)
-    reached = np.cumsum(np.bincount(distinct, weights=weight))
-    # A hair less, so sums of weights like 0.1 reach the shares that they should.
-    wanted = np.arange(1, bins) * (reached[-1] / bins) * (1 - 1e-12)
-    last = np.searchsorted(reached, wanted, side="left")
-    return np.searchsorted(last, np.arange(len(reached)), side="left")[distinct]
+    cumulative = np.cumsum(np.bincount(distinct, weights=weight))
+    # Slightly below the exact shares, which sums of weights like 0.1 may miss by rounding.
+    targets = np.arange(1, bins) * (cumulative[-1] / bins) * (1 - 1e-12)
+    last = np.searchsorted(cumulative, targets, side="left")
+    return np.searchsorted(last, np.arange(len(cumulative)), side="left")[distinct]
 
 
-def binned(problem: EventEstimates, bins: Bins, strategy: Strategy) -> Cells:
+def binned(problem: EventEstimates, bins: Bins, strategy: Strategy) -> BinMeans:
     """Return the means in every non-empty bin."""
     codes = bin_codes(problem.p, bins, strategy, problem.weight)
     total: FloatArray = np.bincount(codes, weights=problem.weight).astype(np.float64)
@@ -287,4 +293,4 @@ def binned(problem: EventEstimates, bins: Bins, strategy: Strategy) -> Cells:
         np.bincount(codes, weights=problem.weight * values)[filled] / total[filled]
         for values in (problem.p, problem.outcome)
     )
-    return Cells(total[filled], estimate, observed)
+    return BinMeans(total[filled], estimate, observed)

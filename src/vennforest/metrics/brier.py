@@ -23,11 +23,11 @@ class BrierDecomposition:
     Attributes
     ----------
     reliability : float
-        How far the mean estimates of the bins lie from the observed shares; 0 is best.
+        Mean squared distance of the bins' mean estimates from their observed shares; 0 is best.
     resolution : float
-        How far the observed shares of the bins lie from the overall one; the larger the better.
+        Mean squared distance of the bins' observed shares from the overall one; larger is better.
     uncertainty : float
-        The score of always estimating the overall share.
+        Brier score of the overall share as the estimate of every row.
     sharpness : float
         Variance of the estimates.
     brier : float
@@ -61,7 +61,7 @@ def brier_decomposition(
     p : array-like of shape (n,) or (n, k)
         Probability of the positive class, or of every class in sorted order; in [0, 1].
     bins : int, array-like of edges, or "distinct"
-        How many bins; or their edges in [0, 1], increasing; or a bin for every distinct estimate.
+        Number of bins, or their increasing edges in [0, 1], or one bin for each distinct estimate.
         Bins are closed to the right.
     strategy : {"uniform", "quantile"}
         Bins of equal width, or of equal count (equal estimates stay together).

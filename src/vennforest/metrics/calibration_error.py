@@ -11,7 +11,7 @@ from vennforest._validation import check_option
 from vennforest.metrics._inputs import Bins, EventEstimates, Strategy, binned, check_estimates
 
 Kind = Literal["expected", "maximum", "root-mean-square", "confidence", "classwise"]
-"""How the gaps between estimates and observed shares become one number."""
+"""Summaries of the differences between mean estimates and observed shares of bins."""
 
 
 def calibration_error(
@@ -25,7 +25,7 @@ def calibration_error(
     classes: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    """Return how far estimated probabilities lie from observed shares.
+    """Return the calibration error over bins of the estimates.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ def calibration_error(
     check_option(kind, Kind, "kind")
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     if kind == "classwise":
-        each = estimates.one_vs_rest()
-        return float(np.mean([_error(one, "expected", bins, strategy) for one in each]))
+        problems = estimates.one_vs_rest()
+        return float(np.mean([_error(p, "expected", bins, strategy) for p in problems]))
     problem = estimates.of_predicted() if kind == "confidence" else estimates.main()
     return _error(problem, kind, bins, strategy)
 

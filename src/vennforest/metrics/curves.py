@@ -1,4 +1,4 @@
-"""What reliability diagrams show: bins, the isotonic curve with its band, a local regression."""
+"""Curves of reliability diagrams: bins, isotonic curve with its band, local regression."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
-from vennforest._validation import FloatArray, IntArray, check_inside
-from vennforest.metrics._inputs import (
-    Bins,
-    EventEstimates,
-    Strategy,
-    binned,
-    check_estimates,
-)
+from vennforest._validation import FloatArray, check_inside
+from vennforest.metrics._inputs import Bins, EventEstimates, Strategy, binned, check_estimates
 
-HISTOGRAM_BINS = 25
+N_HISTOGRAM_BINS = 25
 """Equal parts of [0, 1] in the histogram."""
 
-MAX_LEVELS = 2000
-"""At how many levels, at most, calibrated labels are drawn for a consistency band."""
+MAX_BAND_LEVELS = 2000
+"""Distinct estimates for which labels are drawn for a consistency band."""
+
+MAX_SMOOTH_POINTS = 61
+"""Estimates at which a smooth curve is computed."""
 
 
 class Recalibration(NamedTuple):
@@ -39,10 +36,10 @@ class Recalibration(NamedTuple):
 
 
 def recalibrate(problem: EventEstimates) -> Recalibration:
-    """Return the isotonic regression of the outcomes on the estimates; equal ones form a point."""
-    p, place = np.unique(problem.p, return_inverse=True)
-    weight = np.bincount(place, weights=problem.weight).astype(np.float64)
-    observed = np.bincount(place, weights=problem.weight * problem.outcome) / weight
+    """Return the isotonic regression of the outcomes on the distinct estimates."""
+    p, level = np.unique(problem.p, return_inverse=True)
+    weight = np.bincount(level, weights=problem.weight).astype(np.float64)
+    observed = np.bincount(level, weights=problem.weight * problem.outcome) / weight
     # Sums of weights may round the share of an event that always happened to just below 1.
     observed = np.clip(observed, 0.0, 1.0)
     fitted = np.clip(isotonic_regression(observed, weights=weight).x, 0.0, 1.0)
@@ -51,7 +48,7 @@ def recalibrate(problem: EventEstimates) -> Recalibration:
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Observed shares against estimates: binned, by isotonic recalibration, with a band.
+    """Observed shares against estimates: binned, by isotonic regression, with a band.
 
     Attributes
     ----------
@@ -60,12 +57,12 @@ class ReliabilityCurve:
     corp_estimate, corp_share : ndarray of shape (c,)
         Corners of the CORP curve: the ends of each block of the isotonic regression.
     band_estimate, band_low, band_high : ndarray of shape (g,)
-        Consistency band: where the CORP curve would lie if the estimates were calibrated. Empty
-        when no band was asked for.
+        Consistency band: the range of CORP curves of calibrated estimates. Empty without
+        resamples.
     histogram : ndarray of shape (h,)
         Share of observations in h equal parts of [0, 1].
     event : str
-        The class the estimates are of, or ``"predicted label"``.
+        The class of the estimates, or ``"predicted label"``.
     level : float
         The share of calibrated samples that the band covers at each point.
     """
@@ -96,7 +93,7 @@ def reliability_curve(
     n_resamples: int = 200,
     random_state: int | np.random.Generator | None = 0,
 ) -> ReliabilityCurve:
-    """Return what a reliability diagram shows.
+    """Return the bins, curve, band and histogram of a reliability diagram.
 
     Parameters
     ----------
@@ -123,46 +120,36 @@ def reliability_curve(
     if n_resamples < 0:
         raise ValueError(f"n_resamples must not be negative, got {n_resamples}")
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
-    problem = estimates.main()
-    fit = recalibrate(problem)
+    fit = recalibrate(estimates.main())
     n_k, r_k, phi_k = binned(EventEstimates(fit.observed, fit.p, fit.weight), bins, strategy)
-    corners = _corners(fit.fitted)
+    steps = np.flatnonzero(np.diff(fit.fitted) > 0)
+    corners = np.unique(np.concatenate([[0], steps, steps + 1, [len(fit.fitted) - 1]]))
     rng = np.random.default_rng(random_state)
-    estimate, low, high = _band(fit, level, n_resamples, rng)
-    counts, _ = np.histogram(fit.p, HISTOGRAM_BINS, (0, 1), weights=fit.weight)
+    counts, _ = np.histogram(fit.p, N_HISTOGRAM_BINS, (0, 1), weights=fit.weight)
     return ReliabilityCurve(
-        bin_estimate=r_k,
-        bin_share=phi_k,
-        bin_weight=n_k,
-        corp_estimate=fit.p[corners],
-        corp_share=fit.fitted[corners],
+        r_k,
+        phi_k,
+        n_k,
+        fit.p[corners],
+        fit.fitted[corners],
+        *_band(fit, level, n_resamples, rng),
         histogram=counts / counts.sum(),
         event=estimates.event,
         level=level,
-        band_estimate=estimate,
-        band_low=low,
-        band_high=high,
     )
-
-
-def _corners(fitted: FloatArray) -> IntArray:
-    """Return the places (c,) at which a block of equal values begins or ends."""
-    changes = np.flatnonzero(np.diff(fitted) > 0)
-    places = np.unique(np.concatenate([[0], changes, changes + 1, [len(fitted) - 1]]))
-    return places.astype(np.intp)
 
 
 def _band(
     fit: Recalibration, level: float, n_resamples: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return estimates (g,), and between which shares calibrated labels put the isotonic fit."""
+    """Return estimates (g,) with quantiles of the isotonic fits of calibrated labels."""
     if not n_resamples:
         return np.empty(0), np.empty(0), np.empty(0)
-    part = np.arange(len(fit.p))
-    if len(part) > MAX_LEVELS:
-        reached = np.cumsum(fit.weight)
-        part = np.ceil(reached / reached[-1] * MAX_LEVELS - 1e-9).astype(np.intp)
-    starts = np.flatnonzero(np.diff(part, prepend=-1))
+    block = np.arange(len(fit.p))
+    if len(block) > MAX_BAND_LEVELS:
+        cumulative = np.cumsum(fit.weight)
+        block = np.ceil(cumulative / cumulative[-1] * MAX_BAND_LEVELS - 1e-9).astype(np.intp)
+    starts = np.flatnonzero(np.diff(block, prepend=-1))
     weight = np.add.reduceat(fit.weight, starts)
     p = (np.add.reduceat(fit.weight * fit.p, starts) / weight).clip(0, 1)
     n = np.maximum(1, np.rint(weight)).astype(np.int64)
@@ -172,20 +159,16 @@ def _band(
     return p, low, high
 
 
-POINTS = 61
-"""At how many estimates, at most, a smooth curve is taken."""
-
-
 @dataclass(frozen=True, eq=False)
 class SmoothCurve:
-    """Observed shares along the estimates, smoothed.
+    """Smoothed observed shares along the estimates.
 
     Attributes
     ----------
     estimate : ndarray of shape (g,)
-        Estimates, increasing, from the smallest to the largest.
+        Increasing, from the smallest to the largest estimate.
     share : ndarray of shape (g,)
-        Smoothed share of what was observed there, in [0, 1].
+        Smoothed observed share, in [0, 1].
     """
 
     estimate: FloatArray
@@ -208,7 +191,7 @@ def smooth_calibration_curve(
     y, p, sample_weight, classes
         As in ``brier_decomposition``.
     span : float
-        Share of the observations that bear on each point, in (0, 1].
+        Share of the observations in the local regression at each point, in (0, 1].
     pos_label : label, optional
         As in ``reliability_curve``.
 
@@ -218,42 +201,43 @@ def smooth_calibration_curve(
     squares, with weights (1 - (|p_i - x| / h)^3)^3, h the distance of the nearest estimates that
     make up the span. A line is fitted, and a level where all estimates within h are the same. The
     share is clipped to [0, 1]. Austin & Steyerberg (2014) use such curves for calibration. The
-    curve is taken at 61 estimates at most: quantiles, and those nearest to equal steps.
+    curve is computed at 61 estimates at most: quantiles, and those nearest to equal steps.
     """
     if not 0 < span <= 1:
         raise ValueError(f"span must lie in (0, 1], got {span}")
-    outcome, estimate, weight = check_estimates(y, p, sample_weight, classes, pos_label).main()
-    x, at = np.unique(estimate, return_inverse=True)
-    w = np.bincount(at, weights=weight).astype(np.float64)
-    share = np.bincount(at, weights=weight * outcome) / w
-    reached = np.cumsum(w) / w.sum()
-    quantiles = x[np.searchsorted(reached, np.linspace(0, 1, POINTS // 2)).clip(0, len(x) - 1)]
-    # Where there are no estimates a line fitted to those on one side would say anything.
-    steps = np.linspace(x[0], x[-1], POINTS - POINTS // 2)
+    problem = check_estimates(y, p, sample_weight, classes, pos_label).main()
+    x, level = np.unique(problem.p, return_inverse=True)
+    weight = np.bincount(level, weights=problem.weight).astype(np.float64)
+    share = np.bincount(level, weights=problem.weight * problem.outcome) / weight
+    cumulative = np.cumsum(weight) / weight.sum()
+    levels = np.linspace(0, 1, MAX_SMOOTH_POINTS // 2)
+    quantiles = x[np.searchsorted(cumulative, levels).clip(0, len(x) - 1)]
+    # Only estimates that occur: between them a line fitted to one side would extrapolate.
+    steps = np.linspace(x[0], x[-1], MAX_SMOOTH_POINTS - MAX_SMOOTH_POINTS // 2)
     after = np.searchsorted(x, steps).clip(0, len(x) - 1)
     before = np.maximum(after - 1, 0)
     nearest = np.where(steps - x[before] <= x[after] - steps, x[before], x[after])
     grid = np.unique(np.concatenate([quantiles, nearest]))
-    values = [_local(x, share, w, float(t), span) for t in grid]
+    values = [_local_regression(x, share, weight, float(point), span) for point in grid]
     return SmoothCurve(grid, np.clip(values, 0.0, 1.0))
 
 
-def _local(x: FloatArray, share: FloatArray, w: FloatArray, t: float, span: float) -> float:
-    distance = np.abs(x - t)
+def _local_regression(
+    x: FloatArray, share: FloatArray, weight: FloatArray, point: float, span: float
+) -> float:
+    """Return the weighted local regression of shares (m,) at x (m,) in a point."""
+    distance = np.abs(x - point)
     order = np.argsort(distance, kind="stable")
-    reached = np.cumsum(w[order])
-    h = distance[order[np.searchsorted(reached, span * reached[-1] * (1 - 1e-12))]]
-    if h <= 0:
-        at: float = share[distance <= 0] @ w[distance <= 0] / w[distance <= 0].sum()
-        return float(at)
-    kernel = w * (1 - np.minimum(distance / h, 1.0) ** 3) ** 3
+    cumulative = np.cumsum(weight[order])
+    h = distance[order[np.searchsorted(cumulative, span * cumulative[-1] * (1 - 1e-12))]]
+    kernel = weight * (distance <= 0)
+    if h > 0:
+        kernel = weight * (1 - np.minimum(distance / h, 1.0) ** 3) ** 3
+        if kernel.sum() <= 0:  # all within h lie at its edge
+            kernel = weight * (distance <= h)
     total = kernel.sum()
-    if total <= 0:  # all within h lie at its edge
-        edge = distance <= h
-        return float(share[edge] @ w[edge] / w[edge].sum())
-    mean = float(kernel @ x / total)
-    level = float(kernel @ share / total)
+    mean, level = float(kernel @ x / total), float(kernel @ share / total)
     spread = float(kernel @ (x - mean) ** 2)
     if spread <= 1e-12 * total * h * h:
         return level
-    return level + float(kernel @ ((x - mean) * share)) / spread * (t - mean)
+    return level + float(kernel @ ((x - mean) * share)) / spread * (point - mean)

@@ -1,4 +1,4 @@
-"""What the intervals of a multiprobability say beside what was observed."""
+"""Venn–Abers bounds and confidence intervals beside the observed labels."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class IntervalCurve:
     event : str
         The class the probabilities are of, or ``"predicted label"``.
     n : int
-        How many objects there were.
+        Number of objects, of which the curve has m.
     by_score : bool
         Whether ``x`` contains scores.
     confidence : tuple of two ndarrays of shape (m,), or None
@@ -139,7 +139,7 @@ def interval_curve(
     m : Multiprobability
         Lower and upper probabilities of n objects.
     scores : array-like of shape (n,), optional
-        What to sort by; without them the probabilities.
+        Sort by these; by default by the probabilities.
     p : ndarray of shape (n, k), optional
         The one probability per class; by default the middle of its interval.
     confidence : ConfidenceIntervals, optional
@@ -147,8 +147,8 @@ def interval_curve(
     pos_label : label, optional
         The class; by default the second of two, and the predicted label of more.
     max_points : int, optional
-        Of more objects than this, so many are taken, evenly over the order; by default 2,000 by
-        score and 400 by probability.
+        Number of objects in the curve, evenly spaced in its order; by default 2,000 by score and
+        400 by probability.
 
     Raises
     ------
@@ -164,29 +164,21 @@ def interval_curve(
     if middle.shape != m.lower.shape:
         raise ValueError(f"p must have shape {m.lower.shape}, got {middle.shape}")
     if pos_label is None and len(m.classes) > 2:
-        column = m.lower.argmax(axis=1)
-        event = "predicted label"
+        column, event = m.lower.argmax(axis=1), "predicted label"
     else:
-        at = class_index(m.classes, pos_label)
-        column, event = np.full(len(m), at), str(m.classes[at])
-    tables = [m.lower, m.upper, middle]
-    if confidence is not None:
-        if confidence.lower.shape != m.lower.shape:
-            raise ValueError(
-                f"confidence must have shape {m.lower.shape}, got {confidence.lower.shape}"
-            )
-        tables += [confidence.lower, confidence.upper]
-    low, high, middle, *ends = (
-        np.take_along_axis(table, column[:, None], axis=1)[:, 0] for table in tables
-    )
+        code = class_index(m.classes, pos_label)
+        column, event = np.full(len(m), code), str(m.classes[code])
     outcome = None
     if y is not None:
         check_consistent_length(m.lower, y)
         encode_labels(y, m.classes)
         outcome = (m.classes[column] == np.asarray(y).reshape(-1)).astype(np.float64)
+    low, high, middle = (
+        np.take_along_axis(table, column[:, None], axis=1)[:, 0]
+        for table in (m.lower, m.upper, middle)
+    )
     if scores is None:
-        order = np.lexsort((high, low, middle))
-        x = np.arange(1.0, len(m) + 1)
+        order, x = np.lexsort((high, low, middle)), np.arange(1.0, len(m) + 1)
     else:
         values = check_scores(scores)
         check_consistent_length(m.lower, values)
@@ -194,10 +186,16 @@ def interval_curve(
             raise ValueError(f"scores must have shape (n,) to sort by, got {values.shape}")
         order = np.lexsort((middle, values))
         x = values[order]
-    n = len(m)
-    if n > max_points:
-        taken = np.linspace(0, n - 1, max_points).round().astype(np.intp)
-        order, x = order[taken], x[taken]
+    if len(m) > max_points:
+        shown = np.linspace(0, len(m) - 1, max_points).round().astype(np.intp)
+        order, x = order[shown], x[shown]
+    ends = None
+    if confidence is not None:
+        if confidence.lower.shape != m.lower.shape:
+            raise ValueError(
+                f"confidence must have shape {m.lower.shape}, got {confidence.lower.shape}"
+            )
+        ends = confidence.lower[order, column[order]], confidence.upper[order, column[order]]
     return IntervalCurve(
         x,
         low[order],
@@ -205,15 +203,15 @@ def interval_curve(
         middle[order],
         None if outcome is None else outcome[order],
         event,
-        n,
+        len(m),
         scores is not None,
-        None if confidence is None else (ends[0][order], ends[1][order]),
+        ends,
         None if confidence is None else confidence.level,
     )
 
 
 def _check_bounds(m: Multiprobability) -> None:
-    """Refuse anything but bounds, such as labels that were given in their place."""
+    """Raise an error unless m contains bounds, and not labels."""
     if not isinstance(m, Multiprobability):
         raise ValueError(
             f"m must be a Multiprobability, got {type(m).__name__}: labels come first, as in "

@@ -1,4 +1,4 @@
-"""Measures of predictions as sums over rows, so they can be taken under probable labels."""
+"""Measures of predictions as sums over rows, expected over probable labels."""
 
 from __future__ import annotations
 
@@ -11,65 +11,74 @@ from scipy.stats import rankdata
 from vennforest._validation import FloatArray, IntArray
 
 Metric = Literal["accuracy", "precision", "recall", "brier", "log_loss", "auc", "cost"]
-"""What can be estimated."""
+"""Measures whose value can be estimated."""
 
 EPSILON = float(np.finfo(np.float64).eps)
-"""What a probability counts as at least in the log loss, as in scikit-learn."""
+"""Where probabilities are clipped in the log loss, as in scikit-learn."""
 
 
 class Predictions:
-    """What was predicted and decided of rows, and what each label would make of it.
+    """Predictions and decisions for m rows, with their measures for probable or given labels.
 
-    Of m rows: probabilities ``p`` (m, k), the class that was ``decided`` for (m,), and what that
-    costs under each label, ``paid`` (m, k). Precision, recall and AUC are of the classes
-    ``counted``: the positive one of two, else all.
+    Parameters
+    ----------
+    p : ndarray of shape (m, k)
+        Probabilities.
+    decisions : ndarray of shape (m,)
+        The class index decided for.
+    positive : sequence of int
+        Classes of which precision, recall and AUC are averaged: the positive one of two, else all.
+    costs : ndarray of shape (m, k) or None
+        Cost of each decision under each label.
     """
 
     def __init__(
-        self, p: FloatArray, decided: IntArray, counted: Sequence[int], paid: FloatArray | None
+        self, p: FloatArray, decisions: IntArray, positive: Sequence[int], costs: FloatArray | None
     ) -> None:
         m, k = p.shape
-        self.n, self.counted = m, np.asarray(counted, np.intp)
-        self.decided = (decided[:, None] == self.counted).astype(np.float64)
-        self.n_decided = self.decided.sum(axis=0)
-        self.ranks = np.column_stack([rankdata(p[:, j]) for j in self.counted])
+        self.n, self.positive = m, np.asarray(positive, np.intp)
+        self.is_decided = (decisions[:, None] == self.positive).astype(np.float64)
+        self.n_decided = self.is_decided.sum(axis=0)
+        self.ranks = np.column_stack([rankdata(p[:, j]) for j in self.positive])
         squares = (p**2).sum(axis=1, keepdims=True)
         # Of two classes the square of one probability's error, of more the sum over all.
         brier = (squares - 2 * p + 1) / (2 if k == 2 else 1)
-        right = np.zeros((m, k))
-        right[np.arange(m), decided] = 1
-        cost = np.zeros((m, k)) if paid is None else paid
-        self.dense = brier, -np.log(np.clip(p, EPSILON, 1)), cost, right
+        correct = np.zeros((m, k))
+        correct[np.arange(m), decisions] = 1
+        costs = np.zeros((m, k)) if costs is None else costs
+        self.losses = brier, -np.log(np.clip(p, EPSILON, 1)), costs, correct
 
     def expected(self, q: FloatArray) -> dict[Metric, float]:
         """Return the expected measures if row i has label j with probability q_ij, independently.
 
         They are ratios of expectations; NaN where a measure is not defined.
         """
-        own = q[:, self.counted]
-        dense = [float((q * one).sum()) for one in self.dense]
-        return self._measures(own, (own * (1 - own)).sum(axis=0), dense)
+        q_positive = q[:, self.positive]
+        sums = [float((q * loss).sum()) for loss in self.losses]
+        return self._measures(q_positive, (q_positive * (1 - q_positive)).sum(axis=0), sums)
 
     def drawn(self, codes: IntArray) -> dict[Metric, float]:
-        """Return the measures for labels (m,), as numbers of classes."""
-        own = (codes[:, None] == self.counted).astype(np.float64)
+        """Return the measures for class indices (m,)."""
+        is_positive = (codes[:, None] == self.positive).astype(np.float64)
         rows = np.arange(self.n)
-        return self._measures(own, 0.0, [float(one[rows, codes].sum()) for one in self.dense])
+        sums = [float(loss[rows, codes].sum()) for loss in self.losses]
+        return self._measures(is_positive, 0.0, sums)
 
     def _measures(
-        self, own: FloatArray, spread: FloatArray | float, dense: list[float]
+        self, q_positive: FloatArray, variance: FloatArray | float, sums: list[float]
     ) -> dict[Metric, float]:
-        """Return measures from the sums of what rows contribute to them.
+        """Return measures from the sums of the rows' contributions.
 
-        ``own`` (m, c) is each row's probability of the classes that are counted, ``spread`` (c,)
-        the variance of their numbers.
+        ``q_positive`` (m, c) is each row's probability of the positive classes, ``variance`` (c,)
+        that of their numbers of rows.
         """
-        n1 = own.sum(axis=0)
-        square = n1**2 + spread  # E n₁² of the number of rows of a class
-        ranks, hits = ((own * one).sum(axis=0) for one in (self.ranks, self.decided))
-        brier, log_loss, cost, right = (one / self.n for one in dense)
+        n1 = q_positive.sum(axis=0)
+        square = n1**2 + variance  # E n₁² of the number of rows of a class
+        ranks = (q_positive * self.ranks).sum(axis=0)
+        hits = (q_positive * self.is_decided).sum(axis=0)
+        brier, log_loss, cost, accuracy = (total / self.n for total in sums)
         return {
-            "accuracy": right,
+            "accuracy": accuracy,
             "precision": _mean_defined(hits, self.n_decided),
             "recall": _mean_defined(hits, n1),
             "brier": brier,
@@ -81,7 +90,9 @@ class Predictions:
         }
 
 
-def _mean_defined(part: FloatArray, whole: FloatArray) -> float:
-    """Return the mean ratio over classes of which it is defined, NaN if of none."""
-    there = whole > 1e-12
-    return float((part[there] / whole[there]).mean()) if there.any() else float("nan")
+def _mean_defined(numerator: FloatArray, denominator: FloatArray) -> float:
+    """Return the mean ratio over the classes with a denominator above 0, NaN without any."""
+    defined = denominator > 1e-12
+    if not defined.any():
+        return float("nan")
+    return float((numerator[defined] / denominator[defined]).mean())

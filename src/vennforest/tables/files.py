@@ -21,7 +21,6 @@ from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.tables.cells import (
     Column,
-    as_floats,
     is_text,
     plain_type,
     text_as_floats,
@@ -76,13 +75,15 @@ class TableFile:
         Their types; columns of text files are text, whatever they contain.
     n_rows : int or None
         None where only reading would tell.
+    decimal : str
+        The decimal sign of numbers in text.
     """
 
     def __init__(self, path: Path, decimal: str | None = None) -> None:
         if decimal not in (None, ".", ","):
             raise InputError(f"--decimal must be . or , got {decimal!r}")
         self.path = path
-        self._decimal = "."
+        self.decimal = "."
         with self._errors():
             self._source = self._opened(path, decimal)
         self.schema: pa.Schema = self._source.schema
@@ -113,51 +114,22 @@ class TableFile:
                         f"{path} is {what}, not a table: write it as CSV, Parquet or Arrow first"
                     )
             text = TextTable(path, decimal)
-            self._decimal = text.decimal
+            self.decimal = text.decimal
             return text
         self.n_rows = source.count_rows()
         return source
 
-    def batches(
-        self,
-        columns: Sequence[str] | None = None,
-        numbers: Sequence[str] = (),
-        missing: Sequence[str] = (),
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows as record batches, in the order of the file, in bounded memory.
 
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            None: all.
-        numbers : sequence of str
-            Columns of numbers: of a text file they become float64.
-        missing : sequence of str
-            Cells of these columns that stand for missing values, besides NA, NaN, null and nothing.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read, or a cell of ``numbers`` is not one, with its row.
+        ``columns`` are those to read; None: all. An `InputError` refuses a file that cannot be
+        read.
         """
         columns = self.names if columns is None else list(dict.fromkeys(columns))
-        numbers = [name for name in numbers if name in columns] if self._is_text else []
-        n_rows = 0
         with self._errors():
-            batches = self._source.to_batches(
+            yield from self._source.to_batches(
                 columns=columns, batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1
             )
-            for batch in batches:
-                for name in numbers:
-                    cells = batch[name]
-                    if self._decimal == ",":
-                        cells = with_decimal_point(cells)
-                    floats = as_floats(cells, name, str(self.path), n_rows, missing)
-                    place = batch.schema.get_field_index(name)
-                    array = pa.array(floats, from_pandas=True)
-                    batch = batch.set_column(place, name, array)
-                n_rows += batch.num_rows
-                yield batch
 
     def read(self, as_text: Iterable[str] = (), missing: Sequence[str] = ()) -> pd.DataFrame:
         """Return all rows as a data frame with the index 0, 1, …, see `read_table`."""
@@ -168,15 +140,16 @@ class TableFile:
         columns: dict[str, Any] = {}
         for name in self.names:
             cells, table = table[name], table.drop_columns(name)
-            if self._is_text and name not in as_text:
-                points = with_decimal_point(cells) if self._decimal == "," else cells
-                columns[name] = _typed(Column(points, name, missing), cells, missing)
+            if self.is_text and name not in as_text:
+                points = with_decimal_point(cells) if self.decimal == "," else cells
+                columns[name] = typed_text(Column(points, name, missing), cells, missing)
             else:
                 columns[name] = _to_pandas(cells, name, missing)
         return pd.DataFrame(columns)
 
     @property
-    def _is_text(self) -> bool:
+    def is_text(self) -> bool:
+        """Whether all cells are text, because the file is."""
         return isinstance(self._source, TextTable)
 
     @contextmanager
@@ -185,6 +158,10 @@ class TableFile:
             yield
         except InputError:
             raise
+        except UnicodeEncodeError as error:  # Arrow takes names of files in UTF-8 alone
+            raise InputError(
+                f"{self.path} cannot be read: its name is not text in UTF-8: rename it"
+            ) from error
         except (pa.ArrowException, OSError, EOFError) as error:
             raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
 
@@ -301,7 +278,7 @@ def _first_sheet(path: Path) -> pa.Table:
     return pa.table(columns, names=names)
 
 
-def _typed(column: Column, cells: pa.ChunkedArray, missing: Sequence[str]) -> pd.Series[Any]:
+def typed_text(column: Column, cells: pa.ChunkedArray, missing: Sequence[str]) -> pd.Series[Any]:
     """Return a column of text as numbers or booleans if all its cells are such, else as text."""
     kind = column.infer_text()
     if kind == "boolean":

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from vennforest.tables import files
 from vennforest.tables.cells import plain_type, row_name
-from vennforest.tables.text import TextTable
+from vennforest.tables.text import TextTable, with_decimal_point
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,13 @@ class TableFile(files.TableFile):
             yield from super().batches(columns)
             return
         first = 0
-        others: Any = super().batches(carried) if carried else None
-        for whole in super().batches(columns, numbers if self._decimal == "," else ()):
-            other = next(others) if others else None
+        for whole in super().batches([*(columns or ()), *carried]):
             for start in range(0, whole.num_rows, size):
                 rows = whole.slice(start, size)
-                frame = pd.DataFrame(
-                    {n: files._to_pandas(rows[n], n, ()) for n in rows.schema.names},
-                    index=range(rows.num_rows),
-                )
-                frame.index = pd.RangeIndex(first, first + len(frame))
-                first += len(frame)
-                parts = [] if other is None else [other.slice(start, size)[n] for n in carried]
-                yield Batch(frame, [part.cast(plain_type(part.type)) for part in parts])
+                cells = {n: rows[n] for n in columns or ()}
+                if self.decimal == ",":
+                    cells |= {n: with_decimal_point(rows[n]) for n in numbers}
+                frame = pd.DataFrame({n: files._to_pandas(c, n, ()) for n, c in cells.items()})
+                frame.index = pd.RangeIndex(first, first + rows.num_rows)
+                first += rows.num_rows
+                yield Batch(frame, [rows[n].cast(plain_type(rows[n].type)) for n in carried])

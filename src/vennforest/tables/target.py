@@ -137,38 +137,48 @@ def labels_of(column: Column, target: str) -> NDArray[Any]:
     InputError
         If they are a quantity, dates, of one class, or of more than `MAX_CLASSES`.
     """
-    cells = column.array.drop_null()
-    if column.infer()[0] == "date":
-        raise InputError(f"the target {target!r} contains dates, which are not classes: bin them")
-    if is_text(cells.type):
-        values = np.asarray(cells.to_pylist())
-    else:
-        values = np.asarray(cells.to_numpy(zero_copy_only=False))
-    if values.dtype.kind == "f":
-        values = _labels_of_floats(values, target)
-    classes = np.unique(values)
-    n_classes = len(classes)
-    if n_classes == 1:
-        raise InputError(
-            f"the target {target!r} has only one class, {str(classes[0])!r}: at least two are "
-            "needed"
-        )
-    if n_classes > MAX_NUMERIC_CLASSES and values.dtype.kind in "iu":
-        raise InputError(
-            f"the target {target!r} contains {n_classes:,} distinct numbers, a quantity rather "
-            "than classes: bin them, or write labels that are classes as text, such as 'class 7'"
-        )
+    values = typed_labels(column, target)
+    n_classes = len(check_classes(np.unique(values), target))
     if n_classes > 2 and 2 * n_classes > len(values):
         raise InputError(
             f"the target {target!r} contains {n_classes:,} distinct values in {len(values):,} "
             "rows, names or a quantity rather than classes"
         )
+    return values
+
+
+def typed_labels(column: Column, target: str) -> NDArray[Any]:
+    """Return the cells that are present as integers, booleans or text, shape (n,)."""
+    cells = column.array.drop_null()
+    if column.infer()[0] == "date":
+        raise InputError(f"the target {target!r} contains dates, which are not classes: bin them")
+    if is_text(cells.type):
+        return np.asarray(cells.to_pylist())
+    values = np.asarray(cells.to_numpy(zero_copy_only=False))
+    return _labels_of_floats(values, target) if values.dtype.kind == "f" else values
+
+
+def check_classes(classes: NDArray[Any], target: str) -> NDArray[Any]:
+    """Return distinct labels; refuse one alone, many numbers, and more than `MAX_CLASSES`."""
+    n_classes = len(classes)
+    if n_classes == 0:
+        raise InputError(f"the target {target!r} is missing in every row")
+    if n_classes == 1:
+        raise InputError(
+            f"the target {target!r} has only one class, {str(classes[0])!r}: at least two are "
+            "needed"
+        )
+    if n_classes > MAX_NUMERIC_CLASSES and classes.dtype.kind in "iu":
+        raise InputError(
+            f"the target {target!r} contains {n_classes:,} distinct numbers, a quantity rather "
+            "than classes: bin them, or write labels that are classes as text, such as 'class 7'"
+        )
     if n_classes > MAX_CLASSES:
         raise InputError(
-            f"the target {target!r} contains {n_classes:,} distinct values: "
-            f"at most {MAX_CLASSES:,} classes are supported"
+            f"the target {target!r} contains more than {MAX_CLASSES:,} distinct values, a quantity "
+            "or names rather than classes"
         )
-    return values
+    return classes
 
 
 def _labels_of_floats(values: NDArray[Any], target: str) -> NDArray[Any]:

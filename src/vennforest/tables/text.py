@@ -23,7 +23,7 @@ DELIMITERS = (",", ";", "\t", "|")
 SAMPLE_BYTES = 1 << 18
 """Bytes from which encoding and delimiter are detected."""
 
-BLOCK_BYTES = 1 << 23
+BLOCK_BYTES = 1 << 22
 """Bytes that are parsed together; a row must fit into them."""
 
 MAX_LINES_SNIFFED = 200

@@ -22,7 +22,7 @@ from vennforest_experiments.papers.protocol.problems import load_problem
 from vennforest_experiments.papers.protocol.store import Record, Task
 from vennforest_experiments.papers.published import Paper
 
-METHODS = ("raw", "Platt", "isotonic", "Venn–Abers", "smooth Venn–Abers")
+METHODS = ("raw", "Platt", "isotonic", "Venn–Abers")
 LOSSES = ("squared error", "log loss")
 
 FIRST_SIZE = 32
@@ -217,13 +217,12 @@ def calibrations(
     low, width = scale
     platt = PlattScaling(on="score").fit(scores, y, classes=[0, 1])
     isotonic = IsotonicCalibration(between="step").fit(scores, y, classes=[0, 1])
-    smooth = VennAbers(merge="smooth").fit(scores, y, classes=[0, 1])
+    venn_abers = VennAbers(merge="log").fit(scores, y, classes=[0, 1])
     found: tuple[Estimate, ...] = (
         lambda s: np.clip((s - low) / width, 0, 1),
         lambda s: platt.predict_proba(s)[:, 1],
         lambda s: isotonic.predict_proba(s)[:, 1],
-        lambda s: smooth.predict_multiprobability(s).merge("log")[:, 1],
-        lambda s: smooth.predict_proba(s)[:, 1],
+        lambda s: venn_abers.predict_proba(s)[:, 1],
     )
     return dict(zip(METHODS, found, strict=True))
 

@@ -78,7 +78,7 @@ def notes(
         "clipping it would be infinite in "
         + ", ".join(f"{n} of {total} runs for {m}" for m, n in infinite.items())
         + ".",
-        "Venn–Abers (merged for log loss, and the smooth merge) is added by this library.",
+        "Venn–Abers (merged for log loss) is added by this library.",
         "In the learning curves a calibration set smaller than "
         f"{experiment.calibration_cases} is the first part of those cases; none of them is used "
         "for testing, because the setting was selected on them.",

@@ -1,0 +1,128 @@
+"""Tests of the hypothesis that probabilities are calibrated."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import erfc
+
+from vennforest.metrics._inputs import check_estimates
+
+
+class CalibrationTest(NamedTuple):
+    """The statistic of a test of calibration and its p-value in [0, 1]."""
+
+    statistic: float
+    pvalue: float
+
+
+def spiegelhalter_test(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> CalibrationTest:
+    """Test calibration by the difference between the Brier score and its expected value.
+
+    Parameters
+    ----------
+    y, p, sample_weight, classes
+        As in ``brier_decomposition``.
+    pos_label : label, optional
+        The positive class; by default the second of two. With more than two classes it is tested
+        against the rest; without it all classes are tested at once.
+
+    Returns
+    -------
+    CalibrationTest
+        z, above 0 where the Brier score is worse than expected, and its two-sided p-value.
+
+    Notes
+    -----
+    Spiegelhalter (1986): z = Σ (y − p)(1 − 2p) / √(Σ (1 − 2p)² p (1 − p)), standard normal in
+    large samples of independent observations with P(y = 1) = p. For any number of classes the same
+    argument gives z = Σ (‖p‖² − p_y) / √(Σ (Σ_j p_j³ − ‖p‖⁴)), p_y the probability of the observed
+    label, which for two is the formula before. Where the estimates leave no variance (all 0, ½ or
+    1) the statistic is 0 with p-value 1 if the labels agree, and infinite with p-value 0 if not.
+    """
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
+    weight = estimates.weight
+    if estimates.positive is not None:
+        outcome, q, _ = estimates.of_column(estimates.positive)
+        excess = (outcome - q) * (1 - 2 * q)
+        variance = (1 - 2 * q) ** 2 * q * (1 - q)
+    else:
+        q = estimates.p
+        square = np.einsum("ij,ij->i", q, q)
+        excess = square - np.take_along_axis(q, estimates.codes[:, None], axis=1)[:, 0]
+        # Σ p_j³ − ‖p‖⁴ written as a sum: the variance of p_Y, Y drawn from p.
+        variance = np.einsum("ij,ij->i", q, (q - square[:, None]) ** 2)
+    z = _standardised(float(weight @ excess), float(weight @ variance))
+    return CalibrationTest(z, float(erfc(abs(z) / np.sqrt(2))))
+
+
+def kuiper_test(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> CalibrationTest:
+    """Test calibration by the range of the cumulative differences between labels and estimates.
+
+    Parameters
+    ----------
+    y, p, sample_weight, classes
+        As in ``brier_decomposition``.
+    pos_label : label, optional
+        The positive class; by default the second of two. With more than two classes and no
+        ``pos_label`` the confidence in the predicted label is tested.
+
+    Returns
+    -------
+    CalibrationTest
+        (max C_k − min C_k) / σ, C_0 = 0 among them, and its p-value.
+
+    Notes
+    -----
+    C_k = Σ (y_i − p_i) over the k smallest estimates, σ² = Σ p_i (1 − p_i) (Arrieta-Ibarra et al.
+    2022, arXiv:2205.09680; Tygert 2022, arXiv:2202.00100). In large samples of independent,
+    calibrated observations C/σ is a Brownian motion on [0, 1], whose range has Feller's (1951)
+    law. Sums are taken only where the estimate changes, so the order of equal estimates does
+    not count; few distinct estimates, or few observations, make the p-value too large, never (in
+    the limit) too small. No variance: as ``spiegelhalter_test``.
+    """
+    problem = check_estimates(y, p, sample_weight, classes, pos_label).main()
+    q, level = np.unique(problem.p, return_inverse=True)
+    total = np.bincount(level, weights=problem.weight)
+    happened = np.bincount(level, weights=problem.weight * problem.outcome)
+    walk = np.concatenate([[0.0], np.cumsum(happened - total * q)])
+    statistic = _standardised(float(np.ptp(walk)), float(total @ (q * (1 - q))))
+    return CalibrationTest(statistic, range_sf(statistic))
+
+
+def _standardised(excess: float, variance: float) -> float:
+    if variance > 0:
+        return excess / float(np.sqrt(variance))
+    return float(np.copysign(np.inf, excess)) if excess else 0.0
+
+
+def range_sf(x: float) -> float:
+    """Return P(max W − min W > x), W a Brownian motion on [0, 1]; x not below 0.
+
+    Feller (1951), doi:10.1214/aoms/1177729589: the tail series for large x, its theta-function
+    transform for small.
+    """
+    if x == 0:
+        return 1.0
+    if x > 1.5:
+        k = np.arange(1, 40)
+        return float(4 * ((-1.0) ** (k - 1) * k * erfc(k * x / np.sqrt(2))).sum())
+    half = np.arange(1, 40, 2) * np.pi / 2
+    terms = (8 / x**2 + 2 / half**2) * np.exp(-2 * half**2 / x**2)
+    return float(1 - terms.sum())

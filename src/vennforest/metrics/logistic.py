@@ -1,0 +1,122 @@
+"""Logistic regression with offsets, a Gaussian prior, and covariances of clustered rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_softmax
+
+from vennforest._validation import FloatArray, IntArray
+
+MAX_STEPS = 60
+"""Newton steps."""
+
+TOLERANCE = 1e-12
+"""Newton decrement, relative to the log likelihood, at which a fit has converged."""
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticFit:
+    """A fitted logistic regression.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (c * r,)
+        Coefficients of r features for each of c classes.
+    hessian : ndarray of shape (c * r, c * r)
+        Negative second derivatives of the penalised log likelihood.
+    scores : ndarray of shape (n, c * r)
+        Derivative of the log likelihood of each row, which counts once.
+    log_likelihood : float
+        The penalised log likelihood.
+    converged : bool
+        False: there is no maximum, or it was not reached.
+    """
+
+    theta: FloatArray
+    hessian: FloatArray
+    scores: FloatArray
+    log_likelihood: float
+    converged: bool
+
+
+def fit_logistic(
+    offset: FloatArray,
+    features: FloatArray,
+    codes: IntArray,
+    weight: FloatArray | None = None,
+    precision: FloatArray | None = None,
+) -> LogisticFit:
+    """Fit ``log q_j = offset_j + features_j · theta_j + const`` by Newton's method.
+
+    Parameters
+    ----------
+    offset : ndarray of shape (n, k)
+    features : ndarray of shape (n, c, r)
+        Of the last c classes; the others have an offset alone.
+    codes : ndarray of shape (n,)
+        Class indices.
+    weight : ndarray of shape (n,), optional
+    precision : ndarray of shape (c * r,), optional
+        Of the normal prior of the coefficients around 0.
+    """
+    n, c, r = features.shape
+    weight = np.ones(n) if weight is None else weight
+    precision = np.zeros(c * r) if precision is None else precision
+    hits = (codes[:, None] == np.arange(offset.shape[1])[-c:]).astype(np.float64)
+
+    def evaluate(theta: FloatArray) -> tuple[float, FloatArray]:
+        log_q = shifted_log_probabilities(offset, features, theta)
+        value = weight @ log_q[np.arange(n), codes] - 0.5 * precision @ theta**2
+        return float(value), np.exp(log_q)[:, -c:]
+
+    theta = np.zeros(c * r)
+    value, q = evaluate(theta)
+    converged = False
+    for _ in range(MAX_STEPS):
+        residual = weight[:, None] * (hits - q)
+        gradient = np.einsum("ij,ijr->jr", residual, features).ravel() - precision * theta
+        try:
+            step = np.linalg.solve(_hessian(features, q, weight) + np.diag(precision), gradient)
+        except np.linalg.LinAlgError:
+            break
+        slack = TOLERANCE * max(1.0, abs(value))
+        converged = bool(gradient @ step <= slack)
+        length = 1.0
+        while (trial := evaluate(theta + length * step))[0] < value - slack and length > 1e-10:
+            length /= 2
+        theta, (value, q) = theta + length * step, trial
+        if converged:
+            break
+    scores = ((hits - q)[:, :, None] * features).reshape(n, -1)
+    hessian = _hessian(features, q, weight) + np.diag(precision)
+    return LogisticFit(theta, hessian, scores, value, converged)
+
+
+def shifted_log_probabilities(
+    offset: FloatArray, features: FloatArray, theta: FloatArray
+) -> FloatArray:
+    """Return the log-probabilities (n, k) that coefficients (c * r,) give."""
+    c, r = features.shape[1:]
+    logits = offset.copy()
+    logits[:, -c:] += np.einsum("ijr,jr->ij", features, theta.reshape(c, r))
+    return np.asarray(log_softmax(logits, axis=1))
+
+
+def sum_by_group(values: FloatArray, groups: IntArray) -> FloatArray:
+    """Return the sums (n_groups, m) of rows (n, m), for groups (n,) numbered from 0."""
+    sums = np.zeros((int(groups.max()) + 1, values.shape[1]))
+    np.add.at(sums, groups, values)
+    return sums
+
+
+def _hessian(features: FloatArray, q: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the negative second derivatives of the log likelihood, (c * r, c * r)."""
+    n, c, r = features.shape
+    weighted = (q[:, :, None] * features).reshape(n, c * r)
+    hessian: FloatArray = -(weighted * weight[:, None]).T @ weighted
+    for j in range(c):
+        block = slice(j * r, (j + 1) * r)
+        hessian[block, block] += (features[:, j] * (weight * q[:, j])[:, None]).T @ features[:, j]
+    return hessian

@@ -1,0 +1,299 @@
+"""What every calibrator promises, whatever its method; the list is easily added to."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from vennforest.calibrators import (
+    BetaCalibration,
+    BostromScaling,
+    IsotonicCalibration,
+    MatrixScaling,
+    PlattScaling,
+    PooledCalibration,
+    SplineCalibration,
+    TemperatureScaling,
+)
+from vennforest.calibrators.matrix import SoftmaxMap
+
+CALIBRATORS = [
+    PlattScaling(),
+    PlattScaling(targets="hard", on="score"),
+    IsotonicCalibration(),
+    IsotonicCalibration(between="nearest"),
+    IsotonicCalibration(between="linear"),
+    BostromScaling(),
+    BetaCalibration(),
+    BetaCalibration(targets="hard"),
+    TemperatureScaling(),
+    MatrixScaling(),
+    SoftmaxMap("shared"),
+    SoftmaxMap("full"),
+    SplineCalibration(),
+    PooledCalibration(),
+]
+
+every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
+
+
+def two_classes(seed, n=120, decimals=2):
+    """Scores with ties, exact zeros and ones, and labels that they tell something of."""
+    rng = np.random.default_rng(seed)
+    scores = np.clip(np.round(rng.normal(0.5, 0.35, n), decimals), 0, 1)
+    return scores, (rng.random(n) < 0.15 + 0.7 * scores).astype(int)
+
+
+def many_classes(seed, n=150, k=4):
+    rng = np.random.default_rng(seed)
+    scores = np.array([rng.multinomial(20, p) for p in rng.dirichlet(np.full(k, 0.5), n)]) / 20
+    y = np.array([rng.choice(k, p=(p + 0.1) / (1 + 0.1 * k)) for p in scores])
+    return scores, y
+
+
+def assert_probabilities(p, n, k):
+    assert p.shape == (n, k)
+    assert p.dtype == np.float64
+    assert (p >= 0).all()
+    assert (p <= 1).all()
+    assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+
+
+@every_calibrator
+@pytest.mark.parametrize("seed", range(2))
+def test_rows_are_probabilities(calibrator, seed):
+    new = np.linspace(0, 1, 57)
+    p = clone(calibrator).fit(*two_classes(seed)).predict_proba(new)
+    assert_probabilities(p, 57, 2)
+    scores, y = many_classes(seed)
+    p = clone(calibrator).fit(scores, y).predict_proba(scores)
+    assert_probabilities(p, len(scores), 4)
+
+
+@every_calibrator
+@pytest.mark.parametrize(
+    "labels",
+    [[1, 2], [-1, 1], ["no", "yes"], [False, True], [0.0, 1.0], [2.0, 4.0]],
+    ids=str,
+)
+def test_labels_of_any_kind_give_what_0_and_1_give(calibrator, labels):
+    scores, y = two_classes(1)
+    expected = clone(calibrator).fit(scores, y).predict_proba(scores)
+    model = clone(calibrator).fit(scores, np.array(labels)[y])
+    assert_array_equal(model.classes_, labels)
+    assert_array_equal(model.predict_proba(scores), expected)
+    assert_array_equal(model.predict(scores), np.array(labels)[expected.argmax(axis=1)])
+
+
+@every_calibrator
+def test_string_labels_of_many_classes(calibrator):
+    scores, y = many_classes(1)
+    names = np.array(["ant", "bee", "cat", "dog"], dtype=object)
+    expected = clone(calibrator).fit(scores, y).predict_proba(scores)
+    model = clone(calibrator).fit(scores, names[y])
+    assert_array_equal(model.predict_proba(scores), expected)
+
+
+@every_calibrator
+@pytest.mark.parametrize("make", [two_classes, many_classes])
+def test_a_weight_of_two_is_the_example_twice_and_of_zero_its_absence(calibrator, make):
+    scores, y = make(2)
+    weight = np.random.default_rng(0).integers(0, 4, len(y))
+    weighted = clone(calibrator).fit(scores, y, sample_weight=weight)
+    repeated = clone(calibrator).fit(scores.repeat(weight, axis=0), y.repeat(weight))
+    assert_allclose(
+        weighted.predict_proba(scores), repeated.predict_proba(scores), rtol=1e-9, atol=1e-12
+    )
+
+
+@every_calibrator
+def test_an_absent_example_leaves_no_trace(calibrator):
+    scores, y = two_classes(3)
+    far = np.append(scores, [0.0, 1.0])
+    model = clone(calibrator).fit(far, np.append(y, [1, 0]), sample_weight=[1] * len(y) + [0, 0])
+    expected = clone(calibrator).fit(scores, y)
+    assert_array_equal(model.predict_proba(far), expected.predict_proba(far))
+
+
+@every_calibrator
+def test_the_order_of_the_examples_does_not_matter(calibrator):
+    scores, y = two_classes(4)
+    order = np.random.default_rng(0).permutation(len(y))
+    expected = clone(calibrator).fit(scores, y).predict_proba(scores)
+    model = clone(calibrator).fit(scores[order], y[order])
+    assert_allclose(model.predict_proba(scores), expected, rtol=1e-9, atol=1e-12)
+
+
+@every_calibrator
+def test_a_class_missing_from_y_keeps_its_column(calibrator):
+    scores, y = many_classes(5)
+    present = y != 1
+    model = clone(calibrator).fit(scores[present], y[present], classes=[0, 1, 2, 3])
+    p = model.predict_proba(scores)
+    assert_probabilities(p, len(scores), 4)
+    assert_array_equal(model.classes_, [0, 1, 2, 3])
+    # The columns of the others are where they belong: each follows its own score.
+    for j in (0, 2, 3):
+        assert np.corrcoef(p[:, j], scores[:, j])[0, 1] > 0.5
+
+
+@every_calibrator
+@pytest.mark.parametrize("only", [0, 1])
+def test_one_class_in_y_of_two_that_are_named(calibrator, only):
+    scores = np.array([0.0, 0.2, 0.5, 0.9, 1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = clone(calibrator).fit(scores, [only] * 5, classes=[0, 1])
+        p = model.predict_proba(np.linspace(0, 1, 11))
+    assert_probabilities(p, 11, 2)
+    assert_array_equal(model.classes_, [0, 1])
+
+
+@every_calibrator
+def test_one_example(calibrator):
+    for score in (0.0, 0.3, 1.0):
+        for label in (0, 1):
+            model = clone(calibrator).fit([score], [label], classes=[0, 1])
+            assert_probabilities(model.predict_proba([0.0, 0.3, 0.7, 1.0]), 4, 2)
+
+
+@every_calibrator
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_no_numbers_are_refused(calibrator, wrong):
+    scores, y = two_classes(0)
+    broken = scores.copy()
+    broken[7] = wrong
+    with pytest.raises(ValueError, match=r"scores must be finite, got (NaN|inf) at position 7"):
+        clone(calibrator).fit(broken, y)
+    with pytest.raises(ValueError, match=r"scores must be finite"):
+        clone(calibrator).fit(scores, y).predict_proba(broken)
+
+
+@every_calibrator
+def test_arrays_may_be_read_only_or_strided_and_are_not_written_to(calibrator):
+    scores, y = many_classes(6)
+    expected = clone(calibrator).fit(scores, y).predict_proba(scores)
+    fortran = np.asfortranarray(scores)
+    strided = np.repeat(scores, 2, axis=0)[::2]
+    weight = np.ones(len(y))
+    for array in (fortran, strided, y, weight):
+        array.flags.writeable = False
+    before = fortran.copy(), y.copy()
+    for given_scores in (fortran, strided):
+        model = clone(calibrator).fit(given_scores, y, sample_weight=weight)
+        assert_array_equal(model.predict_proba(given_scores), expected)
+    assert_array_equal(fortran, before[0])
+    assert_array_equal(y, before[1])
+    scores, y = two_classes(6)
+    expected = clone(calibrator).fit(scores, y).predict_proba(scores)
+    backwards = scores[::-1]
+    backwards.flags.writeable = False
+    model = clone(calibrator).fit(backwards, y[::-1])
+    assert_allclose(model.predict_proba(backwards)[::-1], expected, rtol=1e-9, atol=1e-12)
+
+
+@every_calibrator
+def test_float32_is_widened_before_anything_else(calibrator):
+    scores, y = two_classes(7)
+    single = scores.astype(np.float32)
+    expected = clone(calibrator).fit(single.astype(np.float64), y)
+    model = clone(calibrator).fit(single, y)
+    assert_array_equal(model.predict_proba(single), expected.predict_proba(single.astype(float)))
+
+
+@every_calibrator
+def test_two_columns_of_probabilities_are_the_second(calibrator):
+    scores, y = two_classes(8)
+    both = np.column_stack([1 - scores, scores])
+    expected = clone(calibrator).fit(scores, y).predict_proba(scores)
+    model = clone(calibrator).fit(both, y)
+    assert_allclose(model.predict_proba(both), expected, rtol=1e-12, atol=1e-15)
+    assert_allclose(model.predict_proba(scores), expected, rtol=1e-12, atol=1e-15)
+
+
+@every_calibrator
+def test_a_copy_a_pickle_and_a_second_fit_give_the_same(calibrator):
+    scores, y = two_classes(9)
+    model = clone(calibrator)
+    with pytest.raises(NotFittedError):
+        model.predict_proba(scores)
+    model.fit(scores, y)
+    expected = model.predict_proba(scores)
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(scores), expected)
+    assert_array_equal(clone(model).fit(scores, y).predict_proba(scores), expected)
+    model.fit(*many_classes(0))
+    assert_array_equal(model.fit(scores, y).predict_proba(scores), expected)
+
+
+@every_calibrator
+def test_parameters_are_kept_as_given_and_checked_at_fit(calibrator):
+    if isinstance(calibrator, SoftmaxMap):
+        return  # private
+    for name, value in calibrator.get_params().items():
+        model = clone(calibrator).set_params(**{name: "nonsense"})
+        assert getattr(model, name) == "nonsense"
+        with pytest.raises(ValueError, match=rf"{name} must be .*, got 'nonsense'"):
+            model.fit(*two_classes(0))
+        model.set_params(**{name: value}).fit(*two_classes(0))
+        for wrong in (None, [value], {1: value}):
+            with pytest.raises(ValueError, match=f"{name} must be"):
+                clone(calibrator).set_params(**{name: wrong}).fit(*two_classes(0))
+
+
+@every_calibrator
+def test_a_prediction_depends_on_its_row_alone(calibrator):
+    for make in (two_classes, many_classes):
+        scores, y = make(10)
+        model = clone(calibrator).fit(scores, y)
+        expected = model.predict_proba(scores)
+        for i in range(0, len(y), 17):
+            assert_allclose(model.predict_proba(scores[i : i + 1])[0], expected[i], rtol=1e-14)
+        assert model.predict_proba(scores[:0]).shape == (0, len(model.classes_))
+
+
+MONOTONE = [one for one in CALIBRATORS if not isinstance(one, PlattScaling | PooledCalibration)]
+
+
+@pytest.mark.parametrize("calibrator", MONOTONE, ids=repr)
+@settings(max_examples=25, deadline=None)
+@given(
+    pairs=st.lists(
+        st.tuples(st.floats(0, 1), st.booleans(), st.integers(1, 3)), min_size=1, max_size=25
+    )
+)
+def test_a_larger_score_never_gets_a_smaller_probability(calibrator, pairs):
+    scores, y, weight = map(np.array, zip(*pairs, strict=True))
+    model = clone(calibrator).fit(scores, y, sample_weight=weight, classes=[False, True])
+    p = model.predict_proba(np.sort(np.append(np.linspace(0, 1, 101), scores)))[:, 1]
+    assert (np.diff(p) >= -1e-15).all()
+
+
+FLIPPED = [
+    one
+    for one in CALIBRATORS
+    if not isinstance(one, IsotonicCalibration) or one.between == "linear"
+]
+
+
+@pytest.mark.parametrize("calibrator", FLIPPED, ids=repr)
+@settings(max_examples=20, deadline=None)
+@given(
+    pairs=st.lists(st.tuples(st.integers(0, 32), st.booleans()), min_size=2, max_size=30),
+)
+def test_exchanging_the_classes_exchanges_the_probabilities(calibrator, pairs):
+    scores, y = map(np.array, zip(*pairs, strict=True))
+    # Both labels at three scores: separable examples have no maximum of the likelihood.
+    scores = np.append(scores / 32, [0.25, 0.375, 0.75] * 2)
+    y = np.append(y, [False] * 3 + [True] * 3)
+    if isinstance(calibrator, BostromScaling):
+        scores = np.where(scores == 0.5, 0.6, scores)  # of equals the first class wins
+    new = np.linspace(0, 1, 33)[np.arange(33) != 16]
+    p = clone(calibrator).fit(scores, y, classes=[False, True]).predict_proba(new)
+    q = clone(calibrator).fit(1 - scores, ~y, classes=[False, True]).predict_proba(1 - new)
+    assert_allclose(p, q[:, ::-1], rtol=1e-6, atol=1e-8)

@@ -1,0 +1,129 @@
+"""Scores where high means safe: found, said, asked for, and reversed in every answer."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vennforest import ScoreCounts
+from vennforest._messages import CalibrationWarning
+from vennforest._validation import InputError
+from vennforest.calibrators import make_calibrator
+from vennforest.cli import main
+from vennforest.export import from_json, table_of, to_json, to_sql
+
+METHODS = ["venn-abers", "platt", "isotonic", "beta", "matrix", "spline"]
+
+
+def credit(n=600, seed=8):
+    """Return scores from 300 to 850, high ones safe, and defaults."""
+    rng = np.random.default_rng(seed)
+    s = np.round(rng.uniform(300, 850, n))
+    return s, (rng.random(n) < 1 / (1 + np.exp((s - 500) / 60))).astype(int)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_reversed_scores_are_those_of_the_other_end(method, probabilities):
+    s, y = credit()
+    s = (s - 300) / 1024 if probabilities else s
+    if method == "beta" and not probabilities:
+        return
+    at = 1.0 if probabilities else 0.0
+    wanted = make_calibrator(method).fit(at - s, y)
+    for increasing in (False, "auto"):
+        got = make_calibrator(method).fit(s, y, increasing=increasing)
+        assert np.array_equal(got.predict_proba(s), wanted.predict_proba(at - s))
+        counts = ScoreCounts.from_scores(s, y)
+        counted = make_calibrator(method).fit_counts(counts, increasing=increasing)
+        assert np.abs(counted.predict_proba(s) - wanted.predict_proba(at - s)).max() < 1e-6
+        read = from_json(to_json(got))
+        assert np.array_equal(read.predict_proba(s), got.predict_proba(s))
+        assert json.loads(to_json(got))["reading"] is not None
+    assert got.predict_proba([s.min()])[0, 1] > got.predict_proba([s.max()])[0, 1]
+    with pytest.raises(ValueError, match="a table must be of"):
+        table_of(got)
+
+
+@pytest.mark.parametrize("method", ["venn-abers", "isotonic", "platt"])
+def test_sql_of_reversed_scores(method):
+    duckdb = pytest.importorskip("duckdb")
+    s, y = credit()
+    calibrator = make_calibrator(method).fit(s, y, increasing=False)
+    scores = pd.DataFrame({"score": s[:100]})
+    connection = duckdb.connect()
+    connection.register("scores", scores)
+    found = connection.sql(to_sql(calibrator, "duckdb")).df().sort_values("score")
+    wanted = calibrator.predict_proba(np.sort(s[:100]))[:, 1]
+    assert np.abs(found["p"].to_numpy() - wanted).max() < 1e-12
+
+
+def test_doubt_and_more_classes_are_refused():
+    rng = np.random.default_rng(9)
+    with pytest.raises(InputError, match="area under the ROC curve is 0"):
+        make_calibrator("platt").fit(rng.random(200), [0, 1] * 100, increasing="auto")
+    with pytest.raises(InputError, match="with more than two classes"):
+        make_calibrator("platt").fit(rng.random((30, 3)), [0, 1, 2] * 10, increasing=False)
+    with pytest.raises(InputError, match="increasing must be True, False or"):
+        make_calibrator("platt").fit([0.1, 0.9], [0, 1], increasing="lower")
+
+
+def test_falling_scores_warn_and_say_what_to_do():
+    s, y = credit()
+    with pytest.warns(CalibrationWarning, match="curve 0.0.*nearly flat: give increasing=False if"):
+        make_calibrator("venn-abers").fit(s, y)
+    with pytest.warns(CalibrationWarning, match="increasing=False"):
+        make_calibrator("isotonic").fit_counts(ScoreCounts.from_scores(s, y))
+    rng = np.random.default_rng(9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_calibrator("isotonic").fit(rng.random(200), [0, 1] * 100)
+        make_calibrator("isotonic").fit([0.2, 0.8], [1, 0])
+        make_calibrator("isotonic").fit(s, y, increasing=False)
+
+
+@pytest.mark.parametrize("method", ["venn-abers", "platt", "isotonic", "temperature"])
+def test_scores_in_other_units_are_refused_and_few_far_away_warn(method):
+    s, y = credit()
+    model = make_calibrator(method).fit(s, y, increasing=False)
+    with pytest.raises(InputError, match=r"which lie in \[2\d\.?\d*, 1\d+.*\], got 0.6 and 100%"):
+        model.predict_proba([0.6])
+    with pytest.raises(InputError, match="are they in other units"):
+        model.predict_proba([0.3, 0.7, 500])
+    with pytest.warns(CalibrationWarning, match=r"33.33% of the scores lie far outside .*as 5000"):
+        model.predict_proba([400, 5000, 700])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict_proba([250, 900])  # a little beyond
+    of_probabilities = make_calibrator(method).fit((850 - s) / 550, y)
+    of_probabilities.predict_proba([0.0, 1.0])
+    with pytest.raises(InputError, match=r"\[0, 1\]|\[-0.5, 1.5\]"):
+        of_probabilities.predict_proba([12.5, 45, 80])
+    if method == "venn-abers":
+        with pytest.raises(InputError, match="are they in other units"):
+            of_probabilities.predict_multiprobability([12.5, 45, 80])
+        with pytest.raises(InputError, match="are they in other units"):
+            of_probabilities.predict_confidence([12.5, 45, 80])
+    few = make_calibrator(method).fit([-1.0, 1.0], [0, 1])  # too few to know their range
+    few.predict_proba([50.0])
+
+
+def test_the_command_asks(tmp_path, capsys):
+    s, y = credit()
+    pd.DataFrame({"s": s, "y": y}).to_csv(tmp_path / "t.csv", index=False)
+    command = ["calibrate", str(tmp_path / "t.csv"), "-s", "s", "-t", "y"]
+    command += ["-o", str(tmp_path / "c.json")]
+    assert main(command) == 2
+    assert "give --increasing no if" in capsys.readouterr().err
+    assert not (tmp_path / "c.json").exists()
+    for chosen in ("no", "auto"):
+        assert main([*command, "--increasing", chosen]) == 0
+        assert "they are reversed" in capsys.readouterr().err
+        calibrator = from_json((tmp_path / "c.json").read_bytes())
+        p = calibrator.predict_proba([350.0, 800.0])[:, 1]
+        assert p[0] > 0.8 and p[1] < 0.1
+    assert main([*command, "--increasing", "yes"]) == 0
+    flat = from_json((tmp_path / "c.json").read_bytes())
+    assert np.ptp(flat.predict_multiprobability([350.0, 800.0]).p1) < 0.2

@@ -1,0 +1,75 @@
+"""What ends a fit where it does not end by itself, and other things that hardly ever happen."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from vennforest import PlattScaling, VennAbers
+from vennforest._validation import InputError
+from vennforest.calibrators import regression
+from vennforest.calibrators.regression import _step, group_scores
+from vennforest.counts import ScoreCounts
+from vennforest.export import from_json, json_form, to_json
+
+
+def test_an_active_set_that_is_wrong_is_not_followed(monkeypatch):
+    """Non-negative least squares that call a coefficient positive which then comes out negative."""
+    hessian, gradient = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([1.0, -1.0])
+    theta, bounded = np.array([0.1, 0.2]), np.array([True, True])
+    right = _step(hessian, gradient, theta, bounded)
+    assert (theta + right >= -1e-15).all() and theta[0] + right[0] == pytest.approx(0)
+    nearly = regression.nnls
+
+    def wrong(matrix, target, maxiter):
+        found, rest = nearly(matrix, target, maxiter=maxiter)
+        return np.maximum(found, 1e-9), rest
+
+    monkeypatch.setattr(regression, "nnls", wrong)
+    step = _step(hessian, gradient, theta, bounded)
+    assert (theta + step >= 0).all()
+    assert_allclose(step, right, atol=1e-8)
+
+
+@pytest.mark.parametrize("low, high", [(-3.0, 5.0), (-1e308, 1e308), (0.25, 0.25)])
+def test_cells_of_scores_that_are_no_probabilities(low, high):
+    x = (low / 2 + high / 2) + (high / 2 - low / 2) * np.linspace(-1, 1, 1000)
+    positive = (np.arange(1000) % 3 == 0).astype(float)
+    counts = ScoreCounts(np.arange(2), x, np.column_stack([1 - positive, positive]))
+    grouped = group_scores(counts, 10)
+    assert_allclose(grouped.class_totals, counts.class_totals)
+    if low == -3:  # cells of equal width, each with its mean
+        assert len(grouped) == 11  # the last score has a cell of its own
+        means = [x[i * 100 : (i + 1) * 100].mean() for i in range(10)]
+        assert_allclose(grouped.scores[:10], means, atol=0.01)
+    else:  # no width to divide
+        assert len(grouped) == 1000
+
+
+def test_what_is_no_error_of_the_document_passes(monkeypatch):
+    text = to_json(PlattScaling().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]))
+
+    def full(document):
+        raise MemoryError
+
+    monkeypatch.setattr(json_form, "_read", full)
+    with pytest.raises(MemoryError):
+        from_json(text)
+
+
+def test_labels_that_no_array_holds_have_no_document():
+    y = np.array([2**63, 2**63 + 1, 2**63, 2**63 + 1], dtype=np.uint64)
+    calibrator = PlattScaling().fit([0.1, 0.4, 0.6, 0.9], y)
+    with pytest.raises(ValueError, match=r"integers below 2\*\*63"):
+        to_json(calibrator)
+
+
+def test_labels_of_one_class_and_no_scores():
+    with pytest.raises(ValueError, match=r"at least one example, got 0 sample\(s\)"):
+        VennAbers().fit(np.empty(0), np.empty(0))
+    with pytest.raises(ValueError, match=r"at least two classes .* got one class: 'a'"):
+        VennAbers().fit([0.1, 0.2], ["a", "a"])
+
+
+def test_a_document_is_refused_by_its_own_error():
+    with pytest.raises(InputError, match="damaged"):
+        from_json('{"format": "vennforest-calibrator", "version": 1}')

@@ -1,0 +1,247 @@
+"""Platt scaling against Newton steps with 60 digits, and where its maximum is hard to reach."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, logit
+
+from oracles import formulas as oracle
+from vennforest._messages import CalibrationWarning
+from vennforest.calibrators import PlattScaling, make_calibrator
+from vennforest.calibrators.regression import fit_logistic, standardise
+from vennforest.counts import ScoreCounts
+
+
+def fit_platt(scores, y, weight=None, targets="smoothed", on="score"):
+    return PlattScaling(targets, on).fit(scores, y, sample_weight=weight, classes=[0, 1])
+
+
+def parameters(model):
+    """A and B of ``1 / (1 + exp(A s + B))``."""
+    slope = model.slope_ / model.scale_
+    return -slope, slope * model.center_ - model.intercept_
+
+
+def second(model, scores):
+    return model._predict_proba(np.asarray(scores, float))[:, 1]
+
+
+def drawn(rng, n=None):
+    """A small calibration set of random size, scale, offset, ties and weights."""
+    n = n or int(rng.integers(2, 14))
+    scores = rng.normal(size=n)
+    if rng.random() < 0.4:
+        scores = np.round(scores)
+    scores = scores * 10.0 ** rng.integers(-9, 10)
+    y = (rng.random(n) < expit(scores / (np.abs(scores).max() or 1))).astype(float)
+    weight = rng.integers(1, 4, n).astype(float) if rng.random() < 0.5 else None
+    return scores, y, weight
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_smoothed_targets_agree_with_the_oracle(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(12):
+        scores, y, weight = drawn(rng)
+        if np.ptp(scores) == 0:
+            continue
+        targets = oracle.platt_targets(y, weight)
+        slope, intercept = oracle.logistic_fit([scores], targets, weight)
+        found = fit_platt(scores, y, weight)
+        expected = expit(slope * scores + intercept)
+        assert_allclose(second(found, scores), expected, rtol=1e-10)
+        A, B = parameters(found)
+        if abs(slope) * np.ptp(scores) > 1e-6:  # else A is a rounding error
+            assert_allclose(A, -slope, rtol=1e-8)
+        assert_allclose(B, -intercept, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hard_targets_agree_with_the_oracle(seed):
+    rng = np.random.default_rng(100 + seed)
+    compared = 0
+    while compared < 12:
+        scores, y, weight = drawn(rng, 12)
+        ones, zeros = scores[y == 1], scores[y == 0]
+        if not len(ones) or not len(zeros):
+            continue
+        if ones.min() >= zeros.max() or zeros.min() >= ones.max():
+            continue  # separable: no finite maximum
+        slope, intercept = oracle.logistic_fit([scores], y, weight)
+        found = fit_platt(scores, y, weight, "hard")
+        assert_allclose(second(found, scores), expit(slope * scores + intercept), rtol=1e-9)
+        compared += 1
+
+
+@pytest.mark.parametrize("targets", ["smoothed", "hard"])
+def test_log_odds_are_a_fit_to_the_log_odds(targets):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        scores = rng.beta(0.4, 0.6, 80).clip(1e-14, 1 - 1e-14)
+        y = (rng.random(80) < 0.2 + 0.6 * scores).astype(float)
+        on_scores = fit_platt(logit(scores), y, None, targets)
+        on_logit = fit_platt(scores, y, None, targets, "logit")
+        assert_allclose(second(on_logit, scores), second(on_scores, logit(scores)), rtol=1e-9)
+        assert_allclose(parameters(on_logit), parameters(on_scores), rtol=1e-8)
+
+
+def test_zeros_and_ones_stand_halfway_to_their_neighbours():
+    scores = np.array([0.0, 0.004, 0.3, 0.9, 0.998, 1.0])
+    y = np.array([0, 1, 0, 1, 0, 1.0])
+    moved = np.array([0.002, 0.004, 0.3, 0.9, 0.998, 0.999])
+    expected = fit_platt(logit(moved), y)
+    found = fit_platt(scores, y, on="logit")
+    assert_allclose(second(found, scores), second(expected, logit(moved)), rtol=1e-12)
+    # New scores beyond the ends are not extrapolated.
+    assert_array_equal(second(found, [1e-9, 1 - 1e-9]), second(found, [0.0, 1.0]))
+    # Nothing inside (0, 1), and neighbours beyond the bounds.
+    only = fit_platt(np.array([0.0, 1, 0, 1]), np.array([0.0, 1, 1, 0]), on="logit")
+    assert only.clip_.tolist() == [[0.01, 0.99]]
+    near = fit_platt(np.array([1e-300, 1 - 1e-16, 0.5]), np.array([0.0, 1, 1]), on="logit")
+    assert near.clip_[0, 0] == 1 - near.clip_[0, 1] == np.finfo(float).eps
+
+
+@pytest.mark.parametrize("targets", ["smoothed", "hard"])
+@pytest.mark.parametrize(
+    ("scale", "offset"), [(1e9, 0), (1e-9, 0), (1e-150, 0), (1e150, 0), (1, 1e6), (1e9, -1e15)]
+)
+def test_the_fit_does_not_depend_on_scale_or_offset(targets, scale, offset):
+    rng = np.random.default_rng(1)
+    scores = np.round(rng.normal(size=300) * 1024) / 1024  # so that the offset loses no digits
+    y = (rng.random(300) < expit(2 * scores)).astype(float)
+    expected = second(fit_platt(scores, y, None, targets), scores)
+    moved = scores * scale + offset
+    assert_allclose(second(fit_platt(moved, y, None, targets), moved), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("targets", ["smoothed", "hard"])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [0.0, 1.0, 2.0, 3.0],
+        [5.0, 5.0, 5.0, 5.0],
+        [0.1, 0.1, 0.1, 0.1],
+        [1.0, 1.0 + 2.3e-16, 1.0, 1.0 + 2.3e-16],
+        [1e-150, 1e150, -1e150, 3.0],
+        [1e6, 1e6 + 1e-9, 1e6 + 2e-9, 1e6],
+    ],
+    ids=str,
+)
+def test_it_stops_at_finite_values_without_warnings(targets, scores):
+    """Constant, separable, one-label and extreme scores, under the strictest error state."""
+    scores = np.array(scores)
+    for code in range(16):
+        y = np.array([(code >> i) & 1 for i in range(4)], float)
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            found = fit_platt(scores, y, None, targets)
+            p = second(found, np.concatenate([scores, [0.0, 1e300, -1e300, 1e-308]]))
+        assert np.isfinite([found.slope_, found.intercept_]).all()
+        assert ((p >= 0) & (p <= 1)).all()
+        # Estimates follow the mean of the targets, which is a condition for the maximum.
+        target = np.array(oracle.platt_targets(y, None, targets))
+        assert_allclose(p[:4].mean(), target.mean(), atol=1e-8)
+
+
+def test_hard_and_separable_is_a_steep_step_between_the_labels():
+    scores = np.array([-3.0, -1.0, 1.0, 2.0])
+    model = PlattScaling(targets="hard", on="score").fit(scores, [0, 0, 1, 1])
+    p = model.predict_proba([-3.0, -1.0, 0.0, 1.0, 2.0])[:, 1]
+    assert_allclose(p[[0, 1, 3, 4]], [0, 0, 1, 1], atol=1e-8)
+    assert 0.4 < p[2] < 0.6
+
+
+def test_one_label_gives_its_smoothed_share():
+    model = PlattScaling(on="score").fit([0.1, 0.5, 0.7], ["b"] * 3, classes=["a", "b"])
+    assert_allclose(model.predict_proba([0.2, 9]), [[0.2, 0.8]] * 2, rtol=1e-12)
+
+
+def test_parameters_are_those_of_the_original_scores():
+    rng = np.random.default_rng(2)
+    scores = 40 + 3 * rng.normal(size=500)
+    y = rng.random(500) < expit(scores - 40)
+    model = PlattScaling(on="score").fit(scores, y)
+    A, B = parameters(model)
+    p = 1 / (1 + np.exp(A * scores + B))
+    assert_allclose(model.predict_proba(scores)[:, 1], p, rtol=1e-11)
+    many = np.column_stack([scores, -scores, rng.normal(size=500)])
+    model = PlattScaling(on="score").fit(many, rng.integers(0, 3, 500))
+    A, B = parameters(model)
+    each = 1 / (1 + np.exp(A * many + B))
+    assert_allclose(model.predict_proba(many), each / each.sum(1, keepdims=True), rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_auto_takes_log_odds_where_every_score_is_a_probability(seed):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 5))
+    n = int(rng.integers(8, 40))
+    y = rng.permutation(np.arange(n) % k)
+    scores = rng.dirichlet(np.full(k, 0.3), n)
+    if decides := rng.random() < 0.5:
+        scores[rng.integers(n), rng.integers(1, k)] = rng.choice([-0.1, 1.5])
+    scores = scores[:, 1] if k == 2 else scores
+    expected = PlattScaling(on="score" if decides else "logit").fit(scores, y)
+    for calibrator in (PlattScaling(on="auto"), make_calibrator("platt")):
+        found = calibrator.fit(scores, y)
+        assert_array_equal(found.predict_proba(scores), expected.predict_proba(scores))
+    if k == 2:
+        counted = PlattScaling(on="auto").fit_counts(ScoreCounts.from_scores(scores, y))
+        assert_allclose(counted.predict_proba(scores), expected.predict_proba(scores), rtol=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [1.0000001, -1e-300, 7])
+def test_log_odds_of_what_is_no_probability_are_refused_with_the_way_out(wrong):
+    message = r"scores must be in \[0, 1\] for PlattScaling\(on='logit'\) .*take any scores\), got"
+    with pytest.raises(ValueError, match=message):
+        PlattScaling(on="logit").fit([0.2, wrong, 0.3], [0, 1, 1])
+    model = PlattScaling(on="logit").fit([0.2, 0.4, 0.3], [0, 1, 1])
+    with pytest.raises(ValueError, match=message):
+        model.predict_proba([0.5, wrong])
+    PlattScaling(on="score").fit([0.2, wrong, 0.3], [0, 1, 1])
+
+
+def test_percentages_are_pointed_out():
+    s, y = np.array([3.5, 12.0, 40.2, 77.0]), [0, 0, 1, 1]
+    with pytest.warns(CalibrationWarning, match="look like percentages, .* divide percentages by"):
+        PlattScaling().fit(s, y)
+    for model, scores in (
+        (PlattScaling(on="score"), s),
+        (PlattScaling(), s / 100),
+        (PlattScaling(), np.rint(s)),
+        (PlattScaling(), 10 * s),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.fit(scores, y)
+
+
+def test_rare_labels_among_many_examples():
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=200_000)
+    y = (rng.random(200_000) < expit(2 * scores - 12)).astype(float)
+    assert 1 < y.sum() < 100
+    found = fit_platt(scores, y)
+    target = np.where(y > 0, (y.sum() + 1) / (y.sum() + 2), 1 / ((1 - y).sum() + 2))
+    residual = second(found, scores) - target
+    # The maximum: the residuals are orthogonal to a constant and to the scores.
+    assert abs(residual.sum()) < 1e-9 * y.sum()
+    assert abs((residual * scores).sum()) < 1e-9 * y.sum()
+
+
+def test_the_logistic_fit_of_two_columns_agrees_with_the_oracle():
+    rng = np.random.default_rng(4)
+    for _ in range(10):
+        X = rng.normal(size=(2, 15))
+        t, w = rng.random(15), rng.random(15)
+        slopes, b, _ = fit_logistic(X, w * (1 - t), w * t)
+        assert_allclose([*slopes, b], oracle.logistic_fit(X, t, w), rtol=1e-9)
+
+
+def test_the_standard_of_numbers():
+    column, weight = np.array([3.0, 5.0, 9.0, 9.0]), np.ones(4)
+    center, scale = standardise(column, weight)
+    z = (column - center) / scale
+    assert_allclose([z.mean(), z.std()], [0, 1], atol=1e-15)
+    assert standardise(column * 0 + 0.1, weight) == (0.1, 1.0)

@@ -1,0 +1,234 @@
+"""The pool: its folds, its weights, and that it is the weighted mean of what its members say."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+
+from vennforest.calibrators import IsotonicCalibration, PlattScaling, PooledCalibration, pooled
+from vennforest.calibrators.matrix import SoftmaxMap
+from vennforest.calibrators.pooled import (
+    PRIOR_EXAMPLES,
+    SHRINKAGES,
+    held_out,
+    pool_weights,
+    split,
+)
+from vennforest.counts import ScoreCounts
+
+
+def naive_folds(scores, codes, n_folds):
+    """Examples of each label, sorted by the label's own score, dealt out as if shuffled."""
+    folds = [Counter() for _ in range(n_folds)]
+    for label in sorted(set(codes)):
+        own = [s for s, y in zip(scores, codes, strict=True) if y == label]
+        if np.ndim(own) == 1:
+            own.sort(reverse=label == 0)
+        else:
+            own = [row[1:] for row in sorted((s[label], *s) for s in own)]
+        deal = np.random.RandomState(0).permutation([i % n_folds for i in range(len(own))])
+        for fold, s in zip(deal, own, strict=True):
+            folds[fold][s, label] += 1
+    return folds
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("n_folds", [2, 4, 7])
+def test_folds_depend_on_the_multiset_of_the_examples(k, n_folds, monkeypatch):
+    monkeypatch.setattr(pooled, "N_FOLDS", n_folds)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        n = int(rng.integers(1, 40))
+        codes = rng.integers(0, k, n)
+        if k == 2:
+            scores = rng.integers(0, 6, n) / 5
+            listed = scores.tolist()
+        else:
+            scores = rng.multinomial(3, [0.2, 0.3, 0.5], n) / 3
+            listed = [tuple(row) for row in scores.tolist()]
+        expected = naive_folds(listed, codes.tolist(), n_folds)
+        counts = ScoreCounts.from_scores(scores, codes, classes=range(k))
+        folds = list(split(counts))
+        assert_allclose(np.sum(folds, axis=0), counts.weights)
+        rows = counts.scores.tolist()
+        rows = rows if k == 2 else [tuple(row) for row in rows]
+        for share, counter in zip(folds, expected, strict=True):
+            mine = {
+                (s, y): w
+                for s, of_row in zip(rows, share.tolist(), strict=True)
+                for y, w in enumerate(of_row)
+                if w
+            }
+            assert mine == {key: float(c) for key, c in counter.items()}
+
+
+def test_weights_of_any_size_are_dealt_out_in_full():
+    rng = np.random.default_rng(1)
+    s, y = rng.random(50), rng.integers(0, 2, 50)
+    weight = rng.exponential(size=50) * 10.0 ** rng.integers(-6, 7, 50)
+    weight = weight.clip(1e-3, 1e5)
+    counts = ScoreCounts.from_scores(s, y, sample_weight=weight)
+    folds = np.array(list(split(counts)))
+    assert (folds >= 0).all()
+    assert_allclose(folds.sum(axis=0), counts.weights, rtol=1e-6, atol=1e-9)
+    heavy = folds[:, counts.weights > 1e4]
+    assert heavy.size
+    assert_allclose(heavy / heavy.sum(axis=0), 0.25, atol=0.03)
+
+
+def test_weights_are_the_maximum_of_the_formula():
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        p = rng.beta(2, 1, (3, 40))
+        counts = rng.choice([0.5, 1.0, 4.0], 40)
+
+        def loss(v, p=p, counts=counts):
+            w = softmax(v)
+            return -(counts @ np.log(w @ p) + PRIOR_EXAMPLES * np.log(w).sum())
+
+        best = softmax(minimize(loss, np.zeros(3), tol=1e-12).x)
+        assert_allclose(pool_weights(counts, p), best, atol=2e-4)
+        moved = pool_weights(counts, p) * np.array([[1.001], [0.999]]) ** rng.normal(size=3)
+        for w in moved / moved.sum(axis=1, keepdims=True):
+            assert loss(np.log(w)) >= loss(np.log(pool_weights(counts, p))) - 1e-7
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_pool_is_the_weighted_mean_of_its_members(k):
+    rng = np.random.default_rng(3)
+    if k == 2:
+        s = np.round(rng.random(300), 2)
+        y = (rng.random(300) < s).astype(int)
+        listed, new = s.tolist(), np.linspace(0, 1, 40)
+    else:
+        s = rng.multinomial(10, [0.2, 0.3, 0.5], 300) / 10
+        y = np.array([rng.choice(3, p=row) for row in s])
+        listed, new = [tuple(row) for row in s.tolist()], s
+    model = PooledCalibration().fit(s, y)
+    assert list(model.weights_) == (["matrix", "platt", "spline"] if k == 2 else ["shared", "full"])
+    assert_allclose(sum(model.weights_.values()), 1)
+    again = pooled.make_members(ScoreCounts.from_scores(s, y))
+    expected = sum(w * again[n].fit(s, y).predict_proba(new) for n, w in model.weights_.items())
+    assert_allclose(model.predict_proba(new), expected, rtol=1e-8)
+    # The weights come from estimates of examples that were held out.
+    estimates = {name: [] for name in again}
+    for fold in naive_folds(listed, y.tolist(), 4):
+        test = [[*key] for key, c in fold.items() for _ in range(c)]
+        rest = Counter(zip(listed, y.tolist(), strict=True))
+        rest.subtract(fold)
+        train = [key for key, c in rest.items() for _ in range(c)]
+        for name, member in again.items():
+            member.fit([v for v, _ in train], [label for _, label in train])
+            p = member.predict_proba([v for v, _ in test])
+            estimates[name].extend(p[range(len(test)), [int(label) for _, label in test]])
+    expected = pool_weights(np.ones(300), np.array(list(estimates.values())))
+    assert_allclose(list(model.weights_.values()), expected, atol=1e-6)
+
+
+def test_the_member_that_is_right_gets_the_weight():
+    rng = np.random.default_rng(4)
+    s = rng.random(20_000)
+    steep = rng.random(20_000) < 0.2 + 0.6 * expit(60 * (s - 0.6))
+    model = PooledCalibration().fit(s, steep)
+    assert model.weights_["spline"] > 0.9
+
+
+def test_a_map_that_follows_chance_is_seen_for_what_it_is():
+    """Labels that have nothing to do with the scores: the held-out loss is above the coin's."""
+    rng = np.random.default_rng(7)
+    losses = []
+    for _ in range(20):
+        s, y = rng.random(400), rng.integers(0, 2, 400)
+        counts, p = held_out([IsotonicCalibration(), PlattScaling()], ScoreCounts.from_scores(s, y))
+        losses.append(-np.log(np.maximum(p, 1e-3)) @ counts / 400)
+    gap = np.mean(losses, axis=0) - np.log(2)
+    assert gap[0] > 0.008  # about 6 steps fitted to 300 examples
+    assert abs(gap[1]) < 0.008
+
+
+def test_one_example_and_weights_below_one_give_equal_weights():
+    for weight in (None, [0.25]):
+        model = PooledCalibration().fit([0.4], [1], sample_weight=weight, classes=[0, 1])
+        assert_allclose(list(model.weights_.values()), 1 / len(model.weights_))
+    alone = ScoreCounts.from_scores([0.4], [1], classes=[0, 1])
+    counts, p = held_out([PlattScaling()], alone)
+    assert counts.shape == (0,)
+    assert p.shape == (1, 0)
+
+
+def test_decision_values_of_any_scale():
+    rng = np.random.default_rng(5)
+    for shape in (400, (400, 3)):
+        z = rng.normal(size=shape)
+        y = z > rng.normal(size=400) if z.ndim == 1 else z.argmax(axis=1)
+        expected = PooledCalibration().fit(z, y)
+        assert expected.on_ == "logits"
+        model = PooledCalibration().fit(1e9 * z, y)
+        assert_allclose(model.predict_proba(1e9 * z), expected.predict_proba(z), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [1.4e-24, 6.1e-07, 5.7e-18, 4.3e-25],
+        [1e-300, 1e-301, 1e-302, 3e-300],
+        [0.5, np.nextafter(0.5, 1), np.nextafter(0.5, 0), 0.5],
+        [1.0, np.nextafter(1, 0), 1.0, 1 - 1e-15],
+        [0.0, 5e-324, 1e-323, 0.0],
+        [0.0, 5e-324, 1.0, 1.0],
+    ],
+    ids=str,
+)
+def test_scores_that_hardly_differ(scores):
+    for labels in ([0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]):
+        pool = PooledCalibration().fit(scores, labels)
+        p = pool.predict_proba([*scores, 0.0, 0.3, 1.0])
+        assert np.isfinite(p).all()
+        assert ((p > 0) & (p < 1)).all()
+        three = np.column_stack([scores, np.full(4, 0.25), 1 - np.array(scores)])
+        three /= three.sum(axis=1, keepdims=True)
+        p = PooledCalibration().fit(three, [0, 1, 2, labels[0]]).predict_proba(three)
+        assert np.isfinite(p).all()
+
+
+def test_cells_of_many_scores_and_one_fold_hardly_move_it(monkeypatch):
+    rng = np.random.default_rng(8)
+    s = rng.beta(0.5, 0.5, 12_000)
+    y = rng.random(12_000) < 0.1 + 0.8 * s**2
+    new = np.linspace(0, 1, 101)
+    one = PooledCalibration().fit(s, y)
+    monkeypatch.setattr(pooled, "MIN_EXAMPLES_FOR_ONE_FOLD", np.inf)
+    all_folds = PooledCalibration().fit(s, y)
+    assert_allclose(one.predict_proba(new), all_folds.predict_proba(new), atol=0.01)
+    monkeypatch.setattr(pooled, "MAX_POOLED_SCORES", 50_000)
+    exact = PooledCalibration().fit(s, y)
+    assert_allclose(exact.predict_proba(new), all_folds.predict_proba(new), atol=2e-3)
+    truth = 0.1 + 0.8 * new**2
+    assert np.abs(one.predict_proba(new)[:, 1] - truth)[5:-5].max() < 0.03
+
+
+def test_the_shrinkage_is_that_of_the_best_map():
+    rng = np.random.default_rng(9)
+    truth = rng.beta(0.3, 0.3, 4_000)
+    y = rng.random(4_000) < truth
+    votes = rng.binomial(10, truth) / 10  # coarse: zeros that are no zeros
+    for s, is_larger in ((votes, True), (np.clip(truth, 1e-9, 1 - 1e-9), False)):
+        losses = {}
+        for c in SHRINKAGES:
+            p = SoftmaxMap(shrinkage=c).fit(s, y).predict_proba(s)
+            losses[c] = -np.log(p[np.arange(4_000), y.astype(int)]).sum()
+        members = PooledCalibration().fit(s, y).members_
+        assert members["matrix"].shrinkage_ == min(losses, key=losses.get)
+        assert members["spline"].shrinkage_ == members["matrix"].shrinkage_
+        assert (members["matrix"].shrinkage_ > 0.01) == is_larger
+
+
+def test_ridges_are_tried_where_examples_are_few_for_the_slopes():
+    rng = np.random.default_rng(10)
+    for n, k, expected in ((35, 3, 4), (60, 3, 2), (300, 2, 3), (200, 8, 4), (300, 8, 2)):
+        scores = rng.dirichlet(np.ones(k), n)
+        model = PooledCalibration().fit(scores, rng.integers(0, k, n), classes=range(k))
+        assert len(model.members_) == expected

@@ -1,0 +1,191 @@
+"""Spline calibration: a curve of the log-odds, against its formula, and its regression."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.special import expit, logit
+
+from oracles import maps
+from vennforest.calibrators import SplineCalibration, regression, spline
+from vennforest.calibrators.regression import Prior, fit_penalised
+from vennforest.calibrators.spline import RIDGE, ROUGHNESS, basis, integrals, slope_prior
+
+
+def drawn(rng, n, shape):
+    """Scores with ties, zeros and ones, labels that follow them in different ways, weights."""
+    s = np.clip(np.round(rng.beta(0.7, 0.8, n), int(rng.integers(1, 9))), 0, 1)
+    q = {"right": s, "wrong": 1 - s, "bent": s**3, "s": np.sin(s * np.pi / 2) ** 6}[shape]
+    y = (rng.random(n) < 0.05 + 0.9 * q).astype(int)
+    return s, y, rng.choice([0.5, 1.0, 3.0], n) if rng.random() < 0.5 else None
+
+
+def test_the_curve_is_the_integral_of_its_slope():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        knots = np.sort(rng.normal(scale=5, size=int(rng.integers(1, 9))))
+        slopes = rng.normal(size=len(knots))
+        z = np.concatenate([rng.normal(scale=9, size=20), knots, [0.0]])
+        expected = [maps.slope_value(v, knots, slopes, 0.0) for v in z]
+        assert_allclose(integrals(z, knots, slopes), expected, atol=1e-12)
+        assert_allclose(np.append(slopes, 0.0) @ basis(z, knots), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", ["right", "wrong", "bent", "s"])
+def test_no_step_within_the_bounds_improves_the_formula(shape):
+    """The sum is convex: no small step along an axis, or to the prior, may decrease it."""
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(6):
+        s, y, weight = drawn(rng, int(rng.integers(2, 60)), shape)
+        if np.ptp(s) == 0:
+            continue
+        model = SplineCalibration().fit(s, y, sample_weight=weight, classes=[0, 1])
+        w = [1.0] * len(s) if weight is None else weight.tolist()
+        shares = maps.label_shares(y.tolist(), w, 2)
+        rows = [maps.shrunken_logs([1 - v, v], 0.01, shares) for v in s.tolist()]
+        z = [b - a for a, b in rows]
+        (knots,), (slopes,) = model.knots_, model.slopes_
+        best = np.append(slopes, model.intercept_)
+        assert_allclose([knots[0], knots[-1]], [min(z), max(z)], rtol=1e-12)
+
+        def loss(theta, z=z, y=y, w=w, knots=knots, roughness=model.roughness_[0]):
+            coefficients = theta[:-1].tolist(), theta[-1]
+            labels = y.tolist()
+            return maps.slope_loss(z, labels, w, knots.tolist(), *coefficients, RIDGE, roughness)
+
+        smallest = loss(best)
+        for j in range(len(best)):
+            for step in (1e-3, -1e-3):
+                moved = best.copy()
+                moved[j] += step
+                if j < len(best) - 1 and moved[j] < 0:
+                    held += 1
+                    continue
+                assert loss(moved) > smallest
+        towards = np.append(np.ones(len(best) - 1), 0.0)
+        assert loss(best + 1e-3 * (towards - best)) >= smallest
+        assert (slopes >= 0).all()
+        expected = expit([maps.slope_value(v, knots, slopes, best[-1]) for v in z])
+        assert_allclose(model.predict_proba(s)[:, 1], expected, rtol=1e-9, atol=1e-14)
+    if shape == "wrong":
+        assert held
+
+
+def test_bounds_meet_the_conditions_of_a_minimum():
+    """The derivative is zero for what is free and not below zero for what is held at zero."""
+    rng = np.random.default_rng(2)
+    held = 0
+    for _ in range(200):
+        d, m = int(rng.integers(1, 7)), int(rng.integers(1, 30))
+        features = rng.normal(size=(d, m)) * 10.0 ** rng.integers(-2, 3, (d, 1))
+        weights = rng.choice([0.0, 0.5, 3.0], (m, 2))
+        bounded = rng.random(d) < 0.7
+        mean = np.abs(rng.normal(size=d))
+        root = rng.normal(size=(d, d))
+        penalty = root @ root.T + 0.1 * np.eye(d)
+        theta = fit_penalised(features, weights, Prior(mean, penalty, bounded)).theta
+        p = expit(theta @ features)
+        gradient = features @ (weights[:, 0] * p - weights[:, 1] * (1 - p))
+        gradient += penalty @ (theta - mean)
+        scale = np.abs(features) @ weights.sum(axis=1) + np.abs(penalty).sum()
+        at_zero = bounded & (theta == 0)
+        assert (theta[bounded] >= 0).all()
+        assert (np.abs(gradient[~at_zero]) <= 1e-7 * scale[~at_zero]).all()
+        assert (gradient[at_zero] >= -1e-7 * scale[at_zero]).all()
+        held += at_zero.sum()
+    assert held > 30
+
+
+def test_leaving_one_out_is_close_to_fitting_again():
+    rng = np.random.default_rng(3)
+    s = rng.beta(0.8, 0.8, 120)
+    y = (rng.random(120) < s).astype(float)
+    z = logit(np.clip(s, 0.01, 0.99))
+    weights = np.column_stack([1 - y, y])
+    knots = np.quantile(z, [0, 0.3, 0.7, 1])
+    features = basis(z, knots)
+    for roughness in (0.1, 10.0):
+        prior = slope_prior(knots, 0.3, roughness)
+        fit = fit_penalised(features, weights, prior)
+        again = 0.0
+        for i in range(120):
+            others = np.arange(120) != i
+            theta = fit_penalised(features[:, others], weights[others], prior).theta
+            f = float(theta @ features[:, i])
+            again += np.logaddexp(0, -f if y[i] else f)
+        f = fit.theta @ features
+        own = np.logaddexp(0, np.where(y == 1, -f, f)).sum()
+        approximate = fit.left_out_loss(features, weights)
+        assert again > own
+        assert abs(approximate - again) < 0.15 * (again - own)
+        # It is what one Newton step without the example gives, written out.
+        p = expit(f)
+        hessian = (features * p * (1 - p)) @ features.T + prior.penalty
+        stepped = 0.0
+        for i, x in enumerate(features.T):
+            without = hessian - p[i] * (1 - p[i]) * np.outer(x, x)
+            away = fit.theta + np.linalg.solve(without, (p[i] - y[i]) * x)
+            stepped += np.logaddexp(0, -(away @ x) if y[i] else away @ x)
+        assert (fit.theta > 0).sum() >= 4  # nothing is held at a bound
+        assert_allclose(approximate, stepped, rtol=1e-7)
+
+
+def test_it_follows_a_curve_that_no_sigmoid_can(monkeypatch):
+    """Level, steep, level again; the error is far below the sigmoid's, and no more with noise."""
+    rng = np.random.default_rng(6)
+    s = rng.random(20_000)
+    truth = 0.2 + 0.6 * expit(25 * (s - 0.6))
+    y = rng.random(20_000) < truth
+    curve = SplineCalibration().fit(s, y)
+    near = np.abs(curve.predict_proba(s)[:, 1] - truth).mean()
+    assert near < 0.012
+    assert curve.roughness_ == min(ROUGHNESS)
+    calibrated = rng.random(20_000) < s
+    assert_allclose(SplineCalibration().fit(s, calibrated).predict_proba(s)[:, 1], s, atol=0.03)
+    monkeypatch.setattr(spline, "ROUGHNESS", (1e12,))
+    straight = SplineCalibration().fit(s, y)
+    assert_allclose(straight.slopes_[0], straight.slopes_[0][0], rtol=1e-4)
+    assert near < np.abs(straight.predict_proba(s)[:, 1] - truth).mean() / 4
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    pairs=st.lists(
+        st.tuples(st.floats(0, 1), st.booleans(), st.integers(1, 3)), min_size=1, max_size=30
+    )
+)
+def test_it_never_decreases_and_stays_finite(pairs):
+    s, y, weight = map(np.array, zip(*pairs, strict=True))
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        model = SplineCalibration().fit(s, y, sample_weight=weight, classes=[False, True])
+        p = model.predict_proba(np.sort(np.append(np.linspace(0, 1, 101), s)))[:, 1]
+    assert np.isfinite(p).all()
+    assert (np.diff(p) >= -1e-14).all()
+
+
+def test_groups_of_many_scores_hardly_move_it(monkeypatch):
+    rng = np.random.default_rng(8)
+    s = rng.beta(0.4, 0.4, 40_000)
+    y = rng.random(40_000) < 0.1 + 0.8 * s**2
+    grouped = SplineCalibration().fit(s, y)
+    monkeypatch.setattr(regression.group_scores, "__defaults__", (50_000,))  # none is
+    exact = SplineCalibration().fit(s, y)
+    assert_allclose(grouped.predict_proba(s), exact.predict_proba(s), atol=2e-5)
+
+
+def test_decision_values_are_made_probabilities_first():
+    rng = np.random.default_rng(9)
+    z = rng.normal(size=300)
+    y = rng.random(300) < expit(3 * z)
+    expected = SplineCalibration().fit(z, y)
+    assert expected.on_ == "logits"
+    for scale in (1e-100, 1e100):
+        p = SplineCalibration().fit(scale * z, y).predict_proba(scale * z)
+        assert_allclose(p, expected.predict_proba(z), rtol=1e-6)
+    assert np.abs(expected.predict_proba(z)[:, 1] - expit(3 * z)).mean() < 0.06
+    both = np.column_stack([rng.normal(size=300), np.zeros(300)])
+    both[:, 1] = both[:, 0] + z  # the difference of two columns of logits counts
+    two = SplineCalibration().fit(both, y)
+    assert_allclose(two.predict_proba(both), expected.predict_proba(z), rtol=1e-9)

@@ -1,0 +1,232 @@
+"""Counts at scores: they add up, come from Arrow, and are coarsened with the error they say."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from vennforest import ScoreCounts
+from vennforest._validation import InputError
+
+EXAMPLES = st.lists(
+    st.tuples(st.integers(-4, 4), st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=40
+)
+
+
+def table(counts):
+    """Return the weights above zero by score, or score vector, and class number."""
+    scores = [tuple(np.atleast_1d(row).tolist()) for row in counts.scores]
+    cells = Counter()
+    for score, weights in zip(scores, counts.weights.tolist(), strict=True):
+        for code, weight in enumerate(weights):
+            if weight:
+                cells[*score, code] += weight
+    return cells
+
+
+def same(one, two):
+    return (
+        np.array_equal(one.classes, two.classes)
+        and np.array_equal(one.scores, two.scores)
+        and np.array_equal(one.weights, two.weights)
+    )
+
+
+@settings(deadline=None)
+@given(EXAMPLES, st.integers(1, 4), st.sampled_from([2, 3]), st.randoms(use_true_random=False))
+def test_parts_add_up_to_the_whole_in_any_order(examples, parts, k, random):
+    scores, y, weight = map(np.array, zip(*examples, strict=True))
+    if not weight.any():
+        weight[0] = 1
+    y = y.clip(max=k - 1)
+    x = scores / 4 if k == 2 else np.column_stack([scores, scores**2, -scores]) / 4
+    whole = ScoreCounts.from_scores(x, y, sample_weight=weight, classes=range(k))
+    expected = Counter()
+    for s, label, w in zip(x.tolist(), y.tolist(), weight.tolist(), strict=True):
+        expected[*np.atleast_1d(s).tolist(), label] += w
+    assert table(whole) == {cell: n for cell, n in expected.items() if n}
+    pieces = []
+    for i in range(parts):
+        of_part = weight[i::parts] if weight[i::parts].any() else None
+        pieces.append(
+            ScoreCounts.from_scores(
+                x[i::parts] if of_part is not None else x[:0],
+                y[i::parts] if of_part is not None else y[:0],
+                sample_weight=of_part,
+                classes=range(k),
+            )
+        )
+    random.shuffle(pieces)
+    assert same(sum(pieces), whole)
+    assert whole.total == weight.sum()
+    assert whole.class_totals.tolist() == np.bincount(y, weight, k).tolist()
+
+
+def test_one_class_against_the_rest():
+    rng = np.random.default_rng(82)
+    vectors = rng.integers(0, 3, (60, 3)) / 2
+    y = np.array(["a", "b", "c"])[rng.integers(0, 3, 60)]
+    counts = ScoreCounts.from_scores(vectors, y)
+    for j, (label, column) in enumerate(zip("abc", counts.columns(), strict=True)):
+        expected = ScoreCounts.from_scores(vectors[:, j], y == label)
+        assert_array_equal(column.scores, expected.scores)
+        assert_array_equal(column.weights, expected.weights)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 60), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=50
+    ),
+    st.integers(1, 12),
+)
+def test_coarsening_keeps_what_it_says(rows, n_scores):
+    x, negatives, positives = (np.array(column, float) for column in zip(*rows, strict=True))
+    if not (negatives + positives).any():
+        negatives[0] = 1
+    weight = np.append(negatives, positives)
+    counts = ScoreCounts.from_scores(
+        np.tile(x / 7, 2), np.repeat([0, 1], len(x)), sample_weight=weight, classes=[0, 1]
+    )
+    small = counts.coarsen(n_scores)
+    assert len(small) <= n_scores
+    assert_allclose(small.class_totals, counts.class_totals)
+    assert small.error <= 1 / n_scores * (1 + 1e-12)
+    largest = 0.0
+    for score in np.union1d(x / 7, x / 7 - 0.01):
+        below = [c.weights[c.scores <= score].sum(axis=0) for c in (counts, small)]
+        assert (below[0] - below[1] >= -1e-9).all()
+        largest = max(largest, float((below[0] - below[1]).sum()))
+    # the error that is stated is the error that is made
+    assert largest <= small.error * counts.total * (1 + 1e-12)
+    assert small.error == 0 or largest > 0
+    assert (small + small).error <= 1 / n_scores * (1 + 1e-12)
+
+
+def test_errors_of_repeated_coarsening_add_up():
+    rng = np.random.default_rng(83)
+    parts = [
+        ScoreCounts.from_scores(rng.random(1000), rng.random(1000) < 0.5).coarsen(50)
+        for _ in range(4)
+    ]
+    whole = sum(parts)
+    assert 0.015 < whole.error <= 0.02
+    assert whole.error < whole.coarsen(20).error <= 0.02 + 0.05
+    assert ScoreCounts.from_scores([0.1, 0.2], [0, 1]).coarsen(2).error == 0
+
+
+def test_score_vectors_are_coarsened_on_a_lattice():
+    rng = np.random.default_rng(84)
+    p = rng.dirichlet([1, 1, 1], 5000)
+    y = (p.cumsum(axis=1) < rng.random((5000, 1))).sum(axis=1)
+    counts = ScoreCounts.from_scores(p, y)
+    small = counts.coarsen(1000)
+    assert 100 < len(small) <= 1000
+    assert_allclose(small.scores.sum(axis=1), 1)
+    assert_allclose(small.class_totals, counts.class_totals)
+    for j in range(3):
+        grid = np.linspace(0, 1, 200)
+        before, after = (
+            np.array([c.weights[c.scores[:, j] <= s].sum() for s in grid]) for c in (counts, small)
+        )
+        assert np.abs(before - after).max() <= small.error * 5000
+    assert 0 < small.error < 0.2
+    same_row = ScoreCounts.from_scores(np.tile(p[:1], (9, 1)), np.arange(9) % 3)
+    assert len(same_row.coarsen(1)) == 1
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_record_batches_are_counted_like_arrays(k):
+    pa = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(85)
+    p = np.round(rng.dirichlet(np.ones(k), 500), 2)
+    y = np.array(["no", "so", "yes"])[rng.integers(0, k, 500) * (2 if k == 2 else 1)]
+    weight = rng.integers(0, 3, 500)
+    order = np.argsort(y, kind="stable")[::-1]  # a class at a time, the last one first
+    columns = {f"s{j}": p[order, j] for j in range(k)}
+    frame = pa.table({**columns, "y": pa.array(y[order]), "w": weight[order]})
+    score = "s1" if k == 2 else list(columns)
+    x = p[:, 1] if k == 2 else p
+    for some in (frame, frame.set_column(k, "y", frame["y"].dictionary_encode())):
+        found = ScoreCounts.from_batches(
+            some.to_batches(max_chunksize=70), score=score, target="y", weight="w"
+        )
+        assert same(found, ScoreCounts.from_scores(x, y, sample_weight=weight))
+    found = ScoreCounts.from_batches([frame], score=score, target="y")
+    assert same(found, ScoreCounts.from_scores(x, y))
+    small = ScoreCounts.from_batches(
+        frame.to_batches(max_chunksize=70), score=score, target="y", max_scores=40
+    )
+    assert len(small) <= 40
+    assert small.total == 500 and small.error > 0
+
+
+def test_rows_that_cannot_be_counted_are_named():
+    pa = pytest.importorskip("pyarrow")
+    good = {"s": [0.1, 0.2], "y": ["a", "b"], "w": [1.0, 2.0]}
+
+    def count(weight="w", classes=None, **change):
+        batches = [pa.RecordBatch.from_pydict(part) for part in (good, {**good, **change})]
+        return ScoreCounts.from_batches(
+            batches, score="s", target="y", weight=weight, classes=classes
+        )
+
+    assert count().total == 6
+    with pytest.raises(InputError, match=r"'s' must be finite, got None in row 3: leave"):
+        count(s=[0.3, None])
+    with pytest.raises(InputError, match=r"'s' must be finite, got inf in row 2"):
+        count(s=[np.inf, 0.1])
+    with pytest.raises(InputError, match=r"'y' must have a label in every row, got none in row 2"):
+        count(y=[None, "a"])
+    with pytest.raises(InputError, match=r"labels of classes \['a', 'b'\], got 'c' in row 3"):
+        count(y=["a", "c"], classes=["a", "b"])
+    with pytest.raises(InputError, match=r"'y' must have 2 classes for 1 column.* got 3: \['a'"):
+        count(y=["a", "c"])
+    with pytest.raises(InputError, match="'w' must not be negative, got -1"):
+        count(w=[1.0, -1.0])
+    with pytest.raises(InputError, match=r"'w' must differ by a factor of at most 1e\+09"):
+        count(w=[1.0, 1e10])
+    with pytest.raises(InputError, match=r"'y' must have 2 classes .*got 0"):
+        ScoreCounts.from_batches([], score="s", target="y")
+
+
+def test_labels_are_sorted_and_all_parts_know_them():
+    one = ScoreCounts.from_scores([0.3, 0.1], ["yes", "no"])
+    assert one.classes.tolist() == ["no", "yes"]
+    assert one.scores.tolist() == [0.1, 0.3]
+    none = ScoreCounts.from_scores([], [], classes=["no", "yes"])
+    assert len(none) == 0 and none.total == 0
+    assert same(none + one, one)
+    assert len(ScoreCounts.from_scores(np.empty((0, 3)), [], classes=[1, 2, 3])) == 0
+    assert ScoreCounts.from_scores([-0.0, 0.0], [0, 1]).weights.tolist() == [[1, 1]]
+    with pytest.raises(ValueError, match="classes must be named where there is no example"):
+        ScoreCounts.from_scores([], [])
+    with pytest.raises(ValueError, match=r"y must contain at least two classes \(or name them"):
+        ScoreCounts.from_scores([0.3], ["yes"])
+    other = ScoreCounts.from_scores([0.3], ["yes"], classes=["maybe", "yes"])
+    with pytest.raises(ValueError, match=r"same classes to be added, .*: name all of them"):
+        one + other
+
+
+def test_wrong_input_is_named_with_the_rule_and_the_value():
+    for scores, message in (
+        ([0.1, 0.2, np.nan], "scores must be finite, got NaN at position 2"),
+        ([0.1, 0.2], "inconsistent numbers of samples"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ScoreCounts.from_scores(scores, [0, 1, 0])
+    for weight, message in (
+        ([1.0, -0.5], "sample_weight must be finite and not negative, got -0.5"),
+        ([0, 0], "sample_weight must contain a weight above zero"),
+        ([1.0, 2e9], r"sample_weight must differ by .* 1e\+09, got 1 and 2e\+09: set the smallest"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ScoreCounts.from_scores([0.1, 0.2], [0, 1], sample_weight=weight)
+    ScoreCounts.from_scores([0.1, 0.2, 0.3], [0, 1, 1], sample_weight=[1.0, 1e9, 0])
+    with pytest.raises(ValueError, match="scores must have a column for each of 3 classes"):
+        ScoreCounts.from_scores([0.1, 0.2, 0.3], [0, 1, 2])
+    with pytest.raises(InputError, match="n_scores must be an integer >= 1"):
+        ScoreCounts.from_scores([0.1, 0.2], [0, 1]).coarsen(0)
