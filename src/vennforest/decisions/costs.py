@@ -113,6 +113,10 @@ class CostMatrix:
         is_least = expected <= expected.min(axis=1, keepdims=True) + self.tolerance
         return np.asarray(is_least.argmax(axis=1))
 
+    def paid(self, decisions: IntArray, codes: IntArray) -> FloatArray:
+        """Return the cost of each decision (n,), given the observed classes (n,)."""
+        return np.asarray(self.costs[codes, decisions])
+
     def settled(self, decisions: IntArray, bounds: Multiprobability) -> NDArray[np.bool_]:
         """Return which decisions (n,) cost least for all probabilities between the bounds, (n,).
 
@@ -130,7 +134,7 @@ class CostMatrix:
     def judge(self, p: FloatArray, bounds: Multiprobability | None, codes: IntArray) -> Decisions:
         """Return the cost of the decisions by probabilities (n, k), given the observed classes."""
         decisions = self.decide(p)
-        costs = self.costs[codes, decisions]
+        costs = self.paid(decisions, codes)
         expected = np.take_along_axis(p @ self.costs, decisions[:, None], axis=1)
         means = float(costs.mean()), float(expected.mean())
         if bounds is None:
