@@ -303,13 +303,13 @@ def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> tuple[Any,
         hint = ""
         if X is None and hasattr(estimator, "feature_names_in_"):
             hint = "; of a model of named columns give rows too: to_onnx(model, X)"
-        steps = [one for _, one in getattr(estimator, "steps", [("", estimator)])]
+        steps = [step for _, step in getattr(estimator, "steps", [("", estimator)])]
         raise InputError(
             "estimator must be one that skl2onnx converts, got "
-            f"{' before '.join(type(one).__name__ for one in steps)}: "
+            f"{' before '.join(type(step).__name__ for step in steps)}: "
             f"{one_line(error)}{hint}"
         ) from error
-    return base, [one.name for one in base.graph.output]
+    return base, [output.name for output in base.graph.output]
 
 
 class _Graph:
