@@ -270,7 +270,7 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
     if getattr(scorer, "small_ensemble", False) and model._state.point_calibrator is not None:
         raise InputError(
             "model must have more trees for ONNX: with few of them its probability is a mean over "
-            'subforests; grow 20 or more, or use merge="smooth"'
+            'subforests; grow 20 or more, or use merge="log"'
         )
     if model._state.shift is not None:
         raise InputError("model must not have another prior for ONNX: use it before with_prior")
@@ -303,13 +303,13 @@ def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> tuple[Any,
         hint = ""
         if X is None and hasattr(estimator, "feature_names_in_"):
             hint = "; of a model of named columns give rows too: to_onnx(model, X)"
-        steps = [one for _, one in getattr(estimator, "steps", [("", estimator)])]
+        steps = [step for _, step in getattr(estimator, "steps", [("", estimator)])]
         raise InputError(
             "estimator must be one that skl2onnx converts, got "
-            f"{' before '.join(type(one).__name__ for one in steps)}: "
+            f"{' before '.join(type(step).__name__ for step in steps)}: "
             f"{one_line(error)}{hint}"
         ) from error
-    return base, [one.name for one in base.graph.output]
+    return base, [output.name for output in base.graph.output]
 
 
 class _Graph:

@@ -55,10 +55,12 @@ class Members:
 
     def _check_state(self) -> None:
         check_option(self.votes, Votes, "votes")
-        sound = self.n_jobs is None or (isinstance(self.n_jobs, int | np.integer) and self.n_jobs)
-        require(sound, "n_jobs must be an integer other than 0, or None")
-        sound = isinstance(self.ensemble, (*FORESTS, BaggingClassifier))
-        require(sound, "ensemble must be a forest or a bagging ensemble")
+        is_valid = self.n_jobs is None or (
+            isinstance(self.n_jobs, int | np.integer) and self.n_jobs
+        )
+        require(is_valid, "n_jobs must be an integer other than 0, or None")
+        is_valid = isinstance(self.ensemble, (*FORESTS, BaggingClassifier))
+        require(is_valid, "ensemble must be a forest or a bagging ensemble")
         require(len(self.ensemble.estimators_) > 0, "ensemble must have members")
 
     @property
