@@ -17,11 +17,10 @@ from vennforest._validation import InputError, check_count
 from vennforest.calibrators import Calibrator
 from vennforest.classifier.intervals import Known
 from vennforest.forest import is_ensemble
-from vennforest.tables.cells import as_floats, is_text, plain_type, row_name
+from vennforest.tables.cells import as_floats, is_text, plain_type, row_name, shown_cell
 from vennforest.tables.columns import TableColumns, unknown_names
 from vennforest.tables.files import TableFile, written_name
 from vennforest.tables.read import find_name
-from vennforest.tables.scores import bad_score
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -348,4 +347,7 @@ def _check_finite(
     if not finite.all():
         row, column = (int(i) for i in np.argwhere(~finite)[0])
         name = list(columns)[column]
-        raise bad_score(name, columns[name][row].as_py(), row_name(first_row + row, where))
+        raise InputError(
+            f"column {name!r} must contain finite scores, got "
+            f"{shown_cell(float(scores[row, column]))} in {row_name(first_row + row, where)}"
+        )

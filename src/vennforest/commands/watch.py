@@ -31,7 +31,7 @@ from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import as_numbers
 from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
-from vennforest.report.folds import moments
+from vennforest.report.splits import moments
 from vennforest.report.watched import render, watched
 from vennforest.tables.cells import Column
 from vennforest.tables.files import TableFile
