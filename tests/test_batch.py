@@ -18,6 +18,7 @@ from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
 from vennforest.calibrators import METHODS, make_calibrator
 from vennforest.calibrators.base import has_bounds
+from vennforest.tables.files import TableFile
 from vennforest.tables.vectorize import table_pipeline
 
 pa = pytest.importorskip("pyarrow")
@@ -212,6 +213,26 @@ def test_text_that_is_numbers_is_read_as_numbers():
         predictor.predict(pa.record_batch({"s": ["0.25", "x"]}))
 
 
+def test_a_text_file_is_read_with_the_models_markers_and_decimal_sign(tmp_path):
+    X, y = frame(types=("float64", "float64"))
+    X.iloc[:40] = -999.0
+    table = table_pipeline(RandomForestClassifier(10, random_state=2), missing=["n.d.", "-999"])
+    model = CalibratedClassifier(table, random_state=0).fit(X, y)
+    path = tmp_path / "t.csv"
+    cells = X.map(lambda value: f"{value!r}".replace(".", ","))
+    cells.iloc[:20] = " n.d."
+    cells.assign(id=[f"0{i},5" for i in range(150)]).to_csv(path, sep=";", index=False)
+    file = TableFile(path)
+    predictor = BatchPredictor(model, file.schema, carried=["id", "x0"])
+    rows = pa.Table.from_batches(list(predictor.over(file)))
+    assert rows["p(yes)"].to_pylist() == model.predict_proba(X)[:, 1].tolist()
+    assert rows["id"][3].as_py() == "03,5" and rows["x0"][0].as_py() == "n.d."
+    cells.loc[100, "x1"] = "1,5 mm"
+    cells.to_csv(path, sep=";", index=False)
+    with pytest.raises(InputError, match=r"'x1' must contain numbers, got '1,5 mm' in row 101 of"):
+        list(BatchPredictor(model, file.schema).over(TableFile(path)))
+
+
 def test_columns_of_one_class_and_of_the_label():
     X, y = frame(k=3)
     model = CalibratedClassifier(FOREST, random_state=0).fit(X, y)
@@ -263,7 +284,7 @@ def test_columns_are_checked_before_batches_come():
 
 def test_without_pyarrow_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for name in ("_answers", "batch", "engines"):
+    for name in ("tables", "batch", "engines"):
         monkeypatch.delitem(sys.modules, f"vennforest.{name}", raising=False)
     for name in ("batch", "engines"):
         with pytest.raises(ImportError, match=r"need pyarrow: install it with pip install 'vennf"):

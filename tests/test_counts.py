@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -35,6 +35,7 @@ def same(one, two):
     )
 
 
+@settings(deadline=None)
 @given(EXAMPLES, st.integers(1, 4), st.sampled_from([2, 3]), st.randoms(use_true_random=False))
 def test_parts_add_up_to_the_whole_in_any_order(examples, parts, k, random):
     scores, y, weight = map(np.array, zip(*examples, strict=True))
@@ -75,6 +76,7 @@ def test_one_class_against_the_rest():
         assert_array_equal(column.weights, expected.weights)
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 60), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=50

@@ -493,19 +493,19 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            seen = np.flatnonzero(half)
-            copy = clone(model).fit(_safe_indexing(examined, seen), labels[seen])
+            rows_of_copy = np.flatnonzero(half)
+            copy = clone(model).fit(_safe_indexing(examined, rows_of_copy), labels[rows_of_copy])
             if not issparse(X) and len(getattr(X, "shape", ())) == 2:
                 for distance in MOVE_DISTANCES:
                     if _has_peaks_at_rows(model, copy, examined, labels, half, distance):
                         return True
-            again = clone(model).fit(X, y)
-            p, fewer, same = (_probabilities(m, examined) for m in (model, copy, again))
+            retrained = clone(model).fit(X, y)
+            p, p_copy, p_retrained = (_probabilities(m, examined) for m in (model, copy, retrained))
     except Exception:  # a model that cannot be trained on so few rows, or takes no moved ones
         return False
     # Models of other rows differ as that of m of n rows does, times (m / n) ** .5.
-    by_chance = np.sqrt(np.mean((p - fewer) ** 2) * len(seen) / len(y))
-    difference = np.sqrt(np.mean((p - same) ** 2))
+    by_chance = np.sqrt(np.mean((p - p_copy) ** 2) * len(rows_of_copy) / len(y))
+    difference = np.sqrt(np.mean((p - p_retrained) ** 2))
     has_values = len(np.unique(p[:, 0])) >= 5  # fewer could be equal by chance
     return bool(has_values and difference < MAX_DIFFERENCE_OF_RETRAINED * by_chance)
 
@@ -537,8 +537,8 @@ def _peaks(model: Any, X: Any, tables: list[Any], y: NDArray[Any]) -> FloatArray
     label = np.array([column.get(name, -1) for name in y.tolist()])
     rows = np.arange(len(y))
     at_row = _probabilities(model, X)[rows, label]
-    beside = np.mean([_probabilities(model, moved)[rows, label] for moved in tables], axis=0)
-    return np.where(label >= 0, at_row - beside, np.nan)
+    nearby = np.mean([_probabilities(model, moved)[rows, label] for moved in tables], axis=0)
+    return np.where(label >= 0, at_row - nearby, np.nan)
 
 
 def _probabilities(model: Any, X: Any) -> FloatArray:
@@ -581,9 +581,12 @@ def _moved(X: Any, distance: float) -> Iterator[Any]:
                 else:
                     moved[:, j] = X[:, j] + change
         for _ in range(0 if measured else int(distance)):
-            chosen, donor = rng.integers(0, len(columns), len(X)), rng.integers(0, len(X), len(X))
+            column_of, donor = (
+                rng.integers(0, len(columns), len(X)),
+                rng.integers(0, len(X), len(X)),
+            )
             for j, column in enumerate(columns):
-                rows = np.flatnonzero(chosen == j)
+                rows = np.flatnonzero(column_of == j)
                 (moved.iloc if is_frame else moved)[rows, j] = column[donor[rows]]
         yield moved
 
@@ -660,17 +663,17 @@ def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
 
     The transformers are fitted with the labels and without them: equal features reveal no label.
     """
-    with_labels, without = clone(transformers), clone(transformers)
+    with_labels, unlabelled = clone(transformers), clone(transformers)
     features = with_labels.fit_transform(X, y)
     if _num_samples(features) != _num_samples(X):
         return "the steps before the ensemble change which rows there are"
     try:
-        blind_features = without.fit_transform(X, None)
+        blind_features = unlabelled.fit_transform(X, None)
     except Exception:
         return "the steps before the ensemble cannot be fitted without labels"
     is_equal = _equal(features, blind_features)
     for step, blind_step in zip(
-        transformers_of(with_labels), transformers_of(without), strict=True
+        transformers_of(with_labels), transformers_of(unlabelled), strict=True
     ):
         features = step.transform(X)
         is_equal = is_equal and _equal(features, blind_step.transform(X))

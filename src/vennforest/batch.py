@@ -9,18 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from vennforest._answers import Answers, first_refused
 from vennforest._files import one_line
 from vennforest._messages import listed, nearest, needed
-from vennforest._shown import columns_of, names_of
-from vennforest._validation import InputError, check_count
+from vennforest._shown import KINDS, columns_of, names_of
+from vennforest._validation import FloatArray, InputError, check_count
 from vennforest.calibrators import Calibrator
-from vennforest.classifier.intervals import Known
+from vennforest.calibrators.base import has_bounds, merged
+from vennforest.calibrators.intervals import check_level
+from vennforest.classifier.fitted import predict_once
+from vennforest.classifier.intervals import Known, predict_known
 from vennforest.forest import is_ensemble
 from vennforest.tables.cells import as_floats, is_text, plain_type, row_name, shown_cell
 from vennforest.tables.columns import TableColumns, unknown_names
-from vennforest.tables.files import TableFile, written_name
+from vennforest.tables.files import TableFile
 from vennforest.tables.read import find_name
+from vennforest.tables.text import with_decimal_point
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,9 +136,11 @@ class BatchPredictor:
             for name in self.columns:
                 check_number(name, schema.field(name).type)
         self._types = {name: schema.field(name).type for name in [*self.columns, *self.carried]}
-        self._answers = Answers(model, answers, level=level)
+        check_level(level)
+        self.kinds, self.level = kinds_of(model, answers), float(level)
         self._shown, self._of_label = self._classes_shown(positive), of_label
-        fields = self._fields(level)
+        self._labels = _arrow_labels(model.classes_)
+        fields = self._fields()
         for name in self.carried:
             if name in fields or self.carried.count(name) > 1:
                 raise InputError(
@@ -144,13 +149,13 @@ class BatchPredictor:
                 )
         carried_types = [(name, plain_type(self._types[name])) for name in self.carried]
         numbers = [(name, pa.float64()) for name in fields[1:]]
-        self.schema = pa.schema([*carried_types, self._answers.fields[0], *numbers])
+        self.schema = pa.schema([*carried_types, ("label", self._labels.type), *numbers])
 
     def over(self, table: TableFile) -> Iterator[pa.RecordBatch]:
         """Yield the predictions for the rows of a table in a file."""
-        names = [*self.columns, *self.carried]
-        batches = table.batches(names, self.numbers, self.missing, as_written=self.carried)
-        return self(batches, str(table.path))
+        decimal = table.decimal if table.is_text else None
+        batches = table.batches([*self.columns, *self.carried])
+        return self._over(batches, str(table.path), decimal)
 
     def __call__(
         self, batches: Iterable[pa.RecordBatch], where: str = "the table"
@@ -167,9 +172,15 @@ class BatchPredictor:
             If a column is missing or of another kind, a score is not finite, or the model refuses
             rows; with the number of the row, from 1, and ``where``.
         """
+        return self._over(batches, where)
+
+    def _over(
+        self, batches: Iterable[pa.RecordBatch], where: str, decimal: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the predictions; ``decimal`` is the sign of a file in which all cells are text."""
         n_rows = 0
         for batch in batches:
-            yield from self._parts(batch, where, n_rows)
+            yield from self._parts(batch, where, n_rows, decimal)
             n_rows += batch.num_rows
 
     def predict(self, batch: pa.RecordBatch, where: str = "the table") -> pa.RecordBatch:
@@ -189,37 +200,40 @@ class BatchPredictor:
             )
         return [labels.index(positive)]
 
-    def _fields(self, level: float) -> list[str]:
+    def _fields(self) -> list[str]:
         """Return the names of the columns of the output that are not carried along."""
-        kinds = self._answers.kinds
-        names = [name for kind in kinds for name in names_of(kind, level)] if self._of_label else []
-        of_label = ["probability" if name == "p" else name for name in names]
+        prefixes = [name for kind in self.kinds for name in names_of(kind, self.level)]
+        of_label = ["probability" if name == "p" else name for name in prefixes]
         labels = [self.model.classes_.tolist()[j] for j in self._shown]
-        of_classes = [name for label in labels for name in columns_of(label, kinds, level)]
-        return ["label", *of_label, *of_classes]
+        of_classes = [
+            name for label in labels for name in columns_of(label, self.kinds, self.level)
+        ]
+        return ["label", *(of_label if self._of_label else []), *of_classes]
 
-    def _parts(self, batch: pa.RecordBatch, where: str, n_before: int) -> Iterator[pa.RecordBatch]:
+    def _parts(
+        self, batch: pa.RecordBatch, where: str, n_before: int, decimal: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
         for name in self._types:
             find_name(batch.schema.names, name, where=f" in {where}")
         for start in range(0, batch.num_rows, self.rows_at_once):
             part = batch.slice(start, self.rows_at_once)
             cells = {name: self._column(part, name, where) for name in self._types}
             features = {name: cells[name] for name in self.columns}
+            if decimal is not None:
+                for name in self.numbers:
+                    text = features[name]
+                    text = with_decimal_point(text) if decimal == "," else text
+                    floats = as_floats(text, name, where, n_before + start, self.missing)
+                    features[name] = pa.array(floats, from_pandas=True)
             prediction = self._predict(features, where, n_before + start)
-            carried = [
-                part[text] if (text := written_name(name)) in part.schema.names else cells[name]
-                for name in self.carried
-            ]
-            arrays = [
-                array.cast(field.type) for array, field in zip(carried, self.schema, strict=False)
-            ]
+            carried = [cells[name].cast(self.schema.field(name).type) for name in self.carried]
             yield pa.RecordBatch.from_arrays(
-                [*arrays, *self._output(prediction)], schema=self.schema
+                [*carried, *self._output(prediction)], schema=self.schema
             )
 
     def _column(self, batch: pa.RecordBatch, name: str, where: str) -> pa.Array:
         column, expected = batch.column(name), self._types[name]
-        if column.type == expected or (is_text(expected) and name in self.numbers):
+        if column.type == expected:
             return column
         try:
             return column.cast(expected)
@@ -230,28 +244,38 @@ class BatchPredictor:
             ) from error
 
     def _output(self, prediction: Known) -> list[pa.Array]:
-        parts, p = self._answers.parts(prediction), prediction[0][1]
-        label = p.argmax(axis=1)
-        columns = [part[np.arange(len(p)), label] for part in parts if self._of_label]
+        """Return the columns of the output that are not carried along."""
+        (bounds, p), intervals = prediction
+        tables: dict[str, list[FloatArray]] = {"p": [p]}
+        for kind, ends in (("bounds", bounds), ("confidence", intervals)):
+            if ends is not None:
+                tables[kind] = [ends.lower, ends.upper]
+        parts = [table for kind in self.kinds for table in tables[kind]]
+        codes = p.argmax(axis=1)
+        columns = [part[np.arange(len(p)), codes] for part in parts if self._of_label]
         columns += [part[:, j] for j in self._shown for part in parts]
-        return [self._answers.label(p), *map(pa.array, columns)]
+        return [self._labels.take(pa.array(codes)), *map(pa.array, columns)]
 
     def _predict(self, columns: dict[str, pa.Array], where: str, first_row: int) -> Known:
         n = len(next(iter(columns.values())))
+        has_intervals = "confidence" in self.kinds
         if isinstance(self.model, Calibrator):
             scores = matrix_of(columns, where, first_row)
             _check_finite(scores, columns, where, first_row)
             scores = scores[:, 0] if len(columns) == 1 else scores
             try:
-                return self._answers.predict(scores)
+                return _calibrated(self.model, scores, self.level if has_intervals else None)
             except ValueError as error:  # scores out of the range of the calibrator
-                row = first_row + first_refused(self.model, scores) + 1
+                row = first_row + _first_refused(self.model, scores) + 1
                 raise InputError(
                     f"{' and '.join(map(repr, columns))} in row {row:,} of {where}: "
                     f"{one_line(error)}"
                 ) from error
+        rows = self._rows(columns, where, first_row)
         try:
-            return self._answers.predict(self._rows(columns, where, first_row))
+            if has_intervals:
+                return predict_known(self.model, rows, self.level)
+            return predict_once(self.model, rows), None
         except InputError as error:
             raise InputError(f"{one_line(error)} (in {where})") from error
         except ValueError as error:
@@ -268,6 +292,69 @@ class BatchPredictor:
             return matrix
         # scikit-learn compares the names of an Arrow table with those of training.
         return pa.Table.from_arrays([pa.array(column) for column in matrix.T], names=list(columns))
+
+
+def _calibrated(calibrator: Calibrator, scores: FloatArray, level: float | None) -> Known:
+    """Return the bounds, probabilities and, at a level, confidence intervals of scores."""
+    intervals = None if level is None else calibrator.predict_confidence(scores, level)
+    if not has_bounds(calibrator):
+        return (None, calibrator.predict_proba(scores)), intervals
+    bounds = calibrator.predict_multiprobability(scores)
+    p = merged(calibrator, bounds, np.ascontiguousarray(scores, np.float64))
+    return (bounds, p), intervals
+
+
+def _first_refused(calibrator: Calibrator, scores: FloatArray) -> int:
+    """Return the first row of scores (n,) or (n, k) that a calibrator refuses; there is one."""
+    low, high = 0, len(scores) - 1
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            calibrator.predict_proba(scores[: middle + 1])
+        except ValueError:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def kinds_of(model: Any, kinds: str | Sequence[str] | None, name: str = "answers") -> list[str]:
+    """Return the kinds of columns that are written of a model; None: all that it has."""
+    available = ["p", *(["bounds"] if has_bounds(model) else [])]
+    reason = no_confidence(model)
+    if reason is None:
+        available.append("confidence")
+    if kinds is None:
+        return available
+    requested = [k.strip() for k in (kinds.split(",") if isinstance(kinds, str) else kinds)]
+    for kind in requested:
+        if kind not in KINDS:
+            raise InputError(f"{name} must be some of {','.join(KINDS)}, got {kind!r}")
+    if "confidence" in requested and reason is not None:
+        raise InputError(f"{name} must leave out confidence: {reason}")
+    shown = [kind for kind in available if kind in requested]
+    if not shown:
+        raise InputError(f"{name} must have p: the {type(model).__name__} gives no bounds")
+    return shown
+
+
+def no_confidence(model: Any) -> str | None:
+    """Return why a model has no confidence intervals, None if it has."""
+    if callable(getattr(model, "predict_confidence", None)):
+        return None
+    return (
+        f"a {type(model).__name__} has no confidence intervals (a CalibratedClassifier and a "
+        "VennAbers calibrator have)"
+    )
+
+
+def _arrow_labels(classes: NDArray[Any]) -> pa.Array:
+    """Return the classes as an Arrow array of integers, booleans, floats or text."""
+    types = {"i": pa.int64(), "u": pa.uint64(), "b": pa.bool_(), "f": pa.float64()}
+    kind = types.get(classes.dtype.kind)
+    if kind is None:
+        return pa.array(list(map(str, classes.tolist())), pa.string())
+    return pa.array(classes.tolist(), kind)
 
 
 def table_columns(model: Any) -> TableColumns | None:
@@ -346,8 +433,7 @@ def _check_finite(
     finite = np.isfinite(scores)
     if not finite.all():
         row, column = (int(i) for i in np.argwhere(~finite)[0])
-        name = list(columns)[column]
         raise InputError(
-            f"column {name!r} must contain finite scores, got "
+            f"column {list(columns)[column]!r} must contain finite scores, got "
             f"{shown_cell(float(scores[row, column]))} in {row_name(first_row + row, where)}"
         )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
+from vennforest._counts_kernels import count_two_classes
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -306,17 +307,11 @@ def tabulate(
     """Return the distinct scores (m,) or (m, k), and the weights (m, k) of the classes at each."""
     scores = scores + 0.0  # -0.0 becomes 0.0
     if weight is None and k == 2 and scores.ndim == 1:
-        # Sorting each class by itself and merging is twice as fast as an argsort of all.
-        parts = [np.sort(scores[codes == j]) for j in range(2)]
-        ordered = np.concatenate(parts)
-        order = np.argsort(ordered, kind="stable")
-        ordered, second = ordered[order], order >= len(parts[0])
-        if not len(ordered):
-            return ordered, np.empty((0, 2))
-        last = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
-        ones = np.diff(np.cumsum(second)[last], prepend=0)
-        total = np.diff(last, prepend=-1)
-        return ordered[last], np.column_stack([total - ones, ones]).astype(np.float64)
+        # Sorting each class by itself and merging is several times faster than an argsort of all.
+        counts: tuple[FloatArray, FloatArray] = count_two_classes(
+            *(np.sort(scores[is_class]) for is_class in (codes == 0, codes == 1))
+        )
+        return counts
     return _add_up(scores, one_hot(codes, weight, k))
 
 
@@ -332,7 +327,7 @@ def _add_up(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
     if not len(scores):
         return scores, weights
     if scores.ndim == 1:
-        order = np.argsort(scores, kind="stable")
+        order = np.argsort(scores)
         ordered = scores[order]
         is_new = ordered[1:] != ordered[:-1]
     else:
@@ -340,7 +335,8 @@ def _add_up(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
         ordered = scores[order]
         is_new = (ordered[1:] != ordered[:-1]).any(axis=1)
     start = np.append(0, np.flatnonzero(is_new) + 1)
-    return ordered[start], np.add.reduceat(weights[order], start, axis=0)
+    sums = [np.add.reduceat(column[order], start) for column in weights.T]
+    return ordered[start], np.column_stack(sums)
 
 
 def _sum(parts: Sequence[ScoreCounts], max_scores: int | None = None) -> ScoreCounts:
@@ -422,4 +418,6 @@ def _codes(
         )
     for label in labels:
         codes_of.setdefault(label, len(codes_of))
-    return np.array([codes_of[label] for label in labels], np.intp)[numbers]
+    of_labels: IntArray = np.array([codes_of[label] for label in labels], np.intp)
+    codes: IntArray = of_labels[numbers]
+    return codes

@@ -437,11 +437,6 @@ def of_rows(fold: Fold, rows: IntArray) -> Fold:
     """Return a fold that knows some of its calibration examples alone."""
     place = np.full(len(fold.codes), -1, np.intp)
     place[rows] = np.arange(len(rows))
-    if fold.groups is not None and len(rows):
-        # Who is left out takes everybody of its group along, in whatever cell they are.
-        first = np.full(int(fold.groups.max()) + 1, -1, np.intp)
-        first[fold.groups[rows][::-1]] = np.arange(len(rows))[::-1]
-        place = np.where(place < 0, first[fold.groups], place)
     columns: dict[str, Any] = {
         name: None if (column := getattr(fold, name)) is None else column[rows]
         for name in ("scores", "codes", "weight", "groups", "rows", "by", "noise")

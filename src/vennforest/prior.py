@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from vennforest._messages import warn
-from vennforest._state import stored
 from vennforest._validation import FloatArray, InputError, IntArray, check_array, require
 from vennforest.multiprobability import Multiprobability
 
@@ -144,7 +143,6 @@ def _odds(p: FloatArray, other: FloatArray, factor: float, of_other: float) -> F
     return odds / (odds + of_other * other)
 
 
-@stored("shifted-prior")
 @dataclass(frozen=True, eq=False)
 class ShiftedPrior:
     """Class frequencies that were set in the place of those calibrated on."""

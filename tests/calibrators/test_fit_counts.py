@@ -109,7 +109,7 @@ def test_score_vectors_serve_every_calibrator(name):
 
 def test_no_examples_are_known():
     counts = ScoreCounts.from_scores([0.2, 0.8, 0.4], [0, 1, 1])
-    for one in (VennAbers(), Venn(), Venn("nearest")):
+    for one in (VennAbers(), Venn(), Venn("bins")):
         one.fit_counts(counts)
         with pytest.raises(ValueError, match="left_out must be None after fit_counts"):
             one.predict_multiprobability([0.5], [0])

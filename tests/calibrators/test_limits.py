@@ -1,16 +1,13 @@
 """What ends a fit where it does not end by itself, and other things that hardly ever happen."""
 
-import pickle
-
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from vennforest import PlattScaling, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import regression
 from vennforest.calibrators.regression import _step, group_scores
-from vennforest.calibrators.venn.taxonomies import CallableTaxonomy
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json, json_form, to_json
 
@@ -64,20 +61,6 @@ def test_labels_that_no_array_holds_have_no_document():
     calibrator = PlattScaling().fit([0.1, 0.4, 0.6, 0.9], y)
     with pytest.raises(ValueError, match=r"integers below 2\*\*63"):
         to_json(calibrator)
-
-
-def half(scores):
-    return np.where(scores > 0.5, "high", "low")
-
-
-def test_a_taxonomy_of_ones_own_is_pickled_before_and_after_it_is_fitted():
-    taxonomy = CallableTaxonomy(half)
-    before = pickle.loads(pickle.dumps(taxonomy))
-    assert before.function is half and not hasattr(before, "codes_")
-    scores = np.array([0.2, 0.9, 0.1])
-    after = pickle.loads(pickle.dumps(taxonomy.fit(scores, 2)))
-    assert after.codes_ == taxonomy.codes_
-    assert_array_equal(after(scores), taxonomy(scores))
 
 
 def test_labels_of_one_class_and_no_scores():

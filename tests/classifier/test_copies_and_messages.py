@@ -230,7 +230,7 @@ def test_the_scale_of_decision_values_does_not_matter(method, scale):
 
 def test_only_venn_predictors_have_bounds():
     X, y, _ = data()
-    for method in ("venn-abers", "venn", VennAbers(), Venn("margin")):
+    for method in ("venn-abers", "venn", VennAbers(), Venn("bins")):
         model = CalibratedClassifier(GaussianNB(), method=method)
         assert hasattr(model, "predict_multiprobability")
         assert len(model.fit(X, y).predict_multiprobability(X)) == 120

@@ -52,7 +52,7 @@ CALIBRATORS = [
     VennAbers(),
     VennAbers("log"),
     Venn(),
-    Venn("margin"),
+    Venn("bins"),
 ]
 
 # Solved to the last digits, so that a weight of 2 and an example twice give the same.

@@ -327,7 +327,7 @@ def test_no_memory_is_said(folder, tmp_path, capsys, monkeypatch):
     def greedy(*_, **__):
         raise np._core._exceptions._ArrayMemoryError((10**9, 10**9), np.dtype(float))
 
-    monkeypatch.setattr("vennforest._answers.Answers.predict", greedy)
+    monkeypatch.setattr("vennforest.batch.BatchPredictor._predict", greedy)
     assert run(*commands(folder, tmp_path / "o.csv")["predict"]) == 2
     assert sentence(capsys).startswith("there is not enough memory: ")
     assert not list(tmp_path.iterdir())
@@ -340,7 +340,7 @@ def test_errors_of_a_model_are_the_models(folder, tmp_path, capsys, monkeypatch,
     def broken(*_, **__):
         raise error
 
-    monkeypatch.setattr("vennforest._answers.Answers.predict", broken)
+    monkeypatch.setattr("vennforest.batch.BatchPredictor._predict", broken)
     assert run(*commands(folder, tmp_path / "o.csv")["predict"]) == 2
     said = sentence(capsys)
     assert said.startswith(f"the model in {folder / 'm.skops'} fails on this table, with ")

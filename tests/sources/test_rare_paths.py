@@ -10,7 +10,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from support.forging import check_structure
 from vennforest import CalibratedClassifier, VennAbers
-from vennforest.calibrators.venn_abers.calibrator import Sums
 from vennforest.forest.bags import BagsError
 
 rng = np.random.default_rng(20)
@@ -61,11 +60,6 @@ def test_groups_that_calibrate_are_checked_in_a_file():
     object.__setattr__(part, "groups", part.groups[:-1])
     with pytest.raises(ValueError, match="groups must have shape"):
         check_structure(model, "model")
-
-
-def test_sums_must_rise_at_every_score():
-    with pytest.raises(ValueError, match="W must rise at every score"):
-        Sums(np.array([0.0, 1.0, 1.0]), np.array([0.0, 0.0, 0.0])).check(2)
 
 
 def test_scores_of_too_many_columns():

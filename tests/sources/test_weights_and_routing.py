@@ -127,9 +127,8 @@ def test_weights_reach_out_of_bag_forests_and_their_calibrator():
     model.fit(X, y, sample_weight=weight)
     forest = RandomForestClassifier(30, random_state=0).fit(X, y, sample_weight=weight)
     assert_array_equal(model.estimator_.predict_proba(X), forest.predict_proba(X))
-    table = model.calibrator_.tables_[0]
-    assert table.sums.W[-1] == weight.sum()
-    assert table.sums.Y[-1] == weight[y == 1].sum()
+    totals = model.calibrator_.weights_[0].sum(axis=0)
+    assert_allclose(totals, [weight[y == 0].sum(), weight[y == 1].sum()])
 
 
 def test_each_part_gets_the_weights_of_its_rows():

@@ -44,19 +44,3 @@ def draw_categorised(rng):
         new[:2] = calibration[rng.integers(0, n, 2)]
     weight = None if rng.random() < 0.5 else rng.choice([0.25, 1.0, 2.0, 3.0, 1e6], n)
     return k, calibration, new, weight
-
-
-def draw_weights(rng, n):
-    """Weights of one of six kinds: counts, equal halves, shares, and of very different size."""
-    kind = rng.integers(6)
-    if kind == 0:
-        return rng.integers(1, 5, n).astype(float)
-    if kind == 1:
-        return np.full(n, 0.5)
-    if kind == 2:
-        return rng.integers(1, 10, n) / 10
-    if kind == 3:
-        return 10.0 ** rng.uniform(-12, 16, n)
-    if kind == 4:
-        return rng.choice([1.0, 1e16, 1e-12, 0.1, 2.0**53], n)
-    return 10.0 ** rng.choice([-300, -12, 0, 12], n) * rng.random(n)

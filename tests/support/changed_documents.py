@@ -25,8 +25,7 @@ def documents():
     two = (rng.random(60) < s).astype(int)
     rows = np.vstack([np.eye(3), np.full((1, 3), 1 / 3)])
     calibrators = dict(METHODS)
-    for taxonomy in ("confidence-bins", "nearest", "margin"):
-        calibrators[f"venn {taxonomy}"] = lambda one=taxonomy: Venn(one)
+    calibrators["venn bins"] = lambda: Venn("bins")
     for name, make in calibrators.items():
         yield f"{name} of two", (to_json(make().fit(s, two)), NEW)
         yield f"{name} of three", (to_json(make().fit(vectors, three)), rows)

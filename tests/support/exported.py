@@ -10,7 +10,6 @@ from vennforest.calibrators import (
     PooledCalibration,
     Venn,
 )
-from vennforest.calibrators.venn.taxonomies import NAMED
 
 
 def draw(seed=71, n=300, levels=40):
@@ -29,7 +28,7 @@ def of_probabilities():
     yield IsotonicCalibration("linear").fit(scores, y)
     yield PlattScaling("hard", on="logit").fit(scores, y)
     yield PooledCalibration().fit(scores, y)
-    yield Venn("margin").fit(scores, y)
+    yield Venn("bins").fit(scores, y)
 
 
 def of_logits():
@@ -52,8 +51,8 @@ def tables():
     yield VennAbers("log").fit([0.5], [1], classes=[0, 1])
     yield IsotonicCalibration().fit(scores, y)
     yield IsotonicCalibration("nearest").fit(scores, y)
-    for name in NAMED:
-        yield Venn(name).fit(scores, y)
+    for taxonomy in ("label", "bins"):
+        yield Venn(taxonomy).fit(scores, y)
 
 
 def ask(calibrator, n, extra=()):

@@ -107,7 +107,7 @@ def test_temperature_of_one_column_agrees_with_scikit_learn():
     x = rng.normal(scale=3, size=300)
     y = (rng.random(300) < expit(x / 2)).astype(int)
     peer = _TemperatureScaling().fit(x, y)
-    model = TemperatureScaling(on="logits").fit(x, y)
+    model = TemperatureScaling().fit(x, y)
     assert_allclose(model.temperature_, 0.5 / peer.beta_, rtol=1e-6)
     assert_allclose(model.predict_proba(x), peer.predict(x), atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""Packed forests beside scikit-learn's own."""
+"""Packed forests beside scikit-learn, ONNX Runtime and treelite (``pip install treelite``)."""
 
 import copy
 from functools import cache
@@ -42,6 +42,47 @@ def test_all_trees(n_rows, max_depth, n_classes, versus):
         lambda: forest.predict_proba(X),
         0.45,
         rounds=5 if n_rows < 100_000 else 3,
+    )
+
+
+def scores_in_onnx_runtime(forest):
+    """Return a function that scores rows by the forest as skl2onnx converts it."""
+    skl2onnx = pytest.importorskip("skl2onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    types = skl2onnx.common.data_types.FloatTensorType([None, forest.n_features_in_])
+    graph = skl2onnx.to_onnx(
+        forest, initial_types=[("X", types)], options={id(forest): {"zipmap": False}}
+    )
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 2
+    session = onnxruntime.InferenceSession(
+        graph.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return lambda X: session.run(["probabilities"], {"X": X})[0]
+
+
+def scores_in_treelite(forest):
+    """Return a function that scores rows by treelite's general tree inference library."""
+    treelite = pytest.importorskip("treelite")
+    model = treelite.sklearn.import_model(forest)
+    return lambda X: treelite.gtil.predict(model, X, nthread=2)
+
+
+@pytest.mark.parametrize(
+    ("peer", "at_most"), [(scores_in_onnx_runtime, 0.15), (scores_in_treelite, 0.1)]
+)
+@pytest.mark.parametrize("n_rows", (1, 20_000))
+def test_other_runtimes(peer, at_most, n_rows, versus):
+    forest, packed = fitted(15_000, 300)
+    theirs = peer(forest)
+    X = np.resize(data(15_000)[0], (n_rows, 20)).astype(np.float32)
+    versus(
+        f"all 300 trees, {n_rows:,} rows, two threads",
+        peer.__name__.removeprefix("scores_in_").replace("_", " "),
+        lambda: packed.scores(X, n_jobs=2),
+        lambda: theirs(X),
+        at_most if n_rows > 1 else 2.0,
+        rounds=5,
     )
 
 

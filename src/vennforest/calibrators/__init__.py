@@ -1,7 +1,5 @@
 """Calibrators: from scores and labels to probabilities of the classes."""
 
-from typing import Any
-
 from sklearn.base import clone
 
 from vennforest._messages import not_one_of
@@ -63,6 +61,6 @@ def check_method(method: object, name: str = "method") -> type[Calibrator]:
 def make_calibrator(method: str | Calibrator) -> Calibrator:
     """Return an unfitted calibrator for a name, or a clone of an instance."""
     if isinstance(method, Calibrator):
-        calibrator: Any = clone(method)
+        calibrator: Calibrator = clone(method)
         return calibrator
     return check_method(method)()

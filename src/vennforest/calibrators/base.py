@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -373,32 +373,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         calibrator.n_examples_ = 0
         return calibrator
 
-    def to_state(self) -> dict[str, Any]:
-        """Return what a model file contains of the calibrator: the arguments of ``from_state``."""
-        return {"parameters": self.get_params(deep=False), "fitted": self._state()}
-
-    def _state(self) -> dict[str, Any] | None:
-        """Return the attributes with a trailing underscore, None before ``fit``."""
-        state = {
-            name: value
-            for name, value in vars(self).items()
-            if name.endswith("_") and not name.startswith("_")
-        }
-        return state or None
-
-    @classmethod
-    def from_state(cls, parameters: dict[str, Any], fitted: dict[str, Any] | None) -> Self:
-        """Return the calibrator that ``to_state`` describes."""
-        calibrator = cls(**parameters)
-        if fitted is not None:
-            require(
-                all(name.endswith("_") and not name.startswith("_") for name in fitted),
-                "fitted must be attributes with a trailing underscore",
-            )
-            vars(calibrator).update(fitted)
-            calibrator._check_state()
-        return calibrator
-
     def _check_state(self) -> None:
         """Refuse attributes, read from a file, that ``fit`` could not have set.
 
@@ -554,16 +528,6 @@ def normalised_formula(p: Terms, raw: Terms) -> Terms:
 # --- bounds -------------------------------------------------------------------------------------
 
 
-class LeftOut(NamedTuple):
-    """Which calibration examples are absent for each of m new scores.
-
-    Examples are numbered in their order, without those of weight zero.
-    """
-
-    rows: IntArray  # (m,) an example, or where there are groups a group; -1: none
-    groups: IntArray | None  # (n,) the group, from 0, of each example
-
-
 class BoundedCalibrator(Calibrator):
     """Base of calibrators with bounds: Venn predictors, and a user's own.
 
@@ -586,9 +550,13 @@ class BoundedCalibrator(Calibrator):
 
     @abstractmethod
     def _multiprobability(
-        self, scores: FloatArray, absent: LeftOut | None = None
+        self, scores: FloatArray, left_out: IntArray | None = None
     ) -> Multiprobability:
-        """Return the bounds for checked scores, each without what is ``absent`` for it."""
+        """Return the bounds for checked scores (m,) or (m, k).
+
+        ``left_out`` (m,): the calibration example of positive weight that is left out for each, in
+        their order; -1: none.
+        """
 
     def _remember(
         self,
@@ -607,11 +575,7 @@ class BoundedCalibrator(Calibrator):
         return calibrator
 
     def predict_multiprobability(
-        self,
-        scores: ArrayLike,
-        left_out: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
+        self, scores: ArrayLike, left_out: ArrayLike | None = None
     ) -> Multiprobability:
         """Return lower and upper probabilities of every class.
 
@@ -623,9 +587,6 @@ class BoundedCalibrator(Calibrator):
             For each new score the calibration example, numbered as given to ``fit``, that leaves
             the calibration set for it; -1: none. `VennAbers` answers exactly as if fitted without
             it; `Venn` takes its weight from the counts, with the categories as they are.
-        groups : array-like of shape (n,), optional
-            The group of every calibration example, as given to ``fit``, in labels of one kind:
-            with the left-out example its whole group is left out.
 
         Returns
         -------
@@ -636,22 +597,15 @@ class BoundedCalibrator(Calibrator):
         ------
         ValueError
             If scores are refused as by ``predict_proba``, or ``left_out`` does not have m numbers
-            from -1 to n - 1, or ``groups`` n labels.
+            from -1 to n - 1.
         """
         new = self._check_new(scores)
-        bounds = self._multiprobability(new, self._left_out(left_out, groups, len(new)))
+        bounds = self._multiprobability(new, self._left_out(left_out, len(new)))
         return bounds if self.shift_ is None else shift_bounds(bounds, self.shift_.factors)
 
-    def _left_out(
-        self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
-    ) -> LeftOut | None:
-        """Return which examples of positive weight each of m new scores leaves out, None: none.
-
-        An example of weight zero leaves out none, or the rest of its group.
-        """
+    def _left_out(self, left_out: ArrayLike | None, m: int) -> IntArray | None:
+        """Return the number of each left-out example among those of positive weight, -1: none."""
         if left_out is None:
-            if groups is not None:
-                raise ValueError("left_out must be given with groups, got None")
             return None
         n, index = self.n_examples_, self.example_index_
         if not n:
@@ -670,12 +624,7 @@ class BoundedCalibrator(Calibrator):
                 f"(the last calibration example), got {rows[wrong][0]}"
             )
         rows = rows.astype(np.intp)
-        if groups is None:
-            return LeftOut(rows if index is None else np.where(rows < 0, -1, index[rows]), None)
-        codes = _group_codes(groups, n)
-        return LeftOut(
-            np.where(rows < 0, -1, codes[rows]), codes if index is None else codes[index >= 0]
-        )
+        return rows if index is None else np.where(rows < 0, -1, index[rows])
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -703,8 +652,8 @@ class BoundedCalibrator(Calibrator):
             return formulas
         start = self._starts()
         bounds = self._multiprobability(np.append(LOWEST, start))
-        p = bounds.merge(self.merge)[:, 1]
-        columns = scores[0].look_up(start, {"p0": bounds.p0, "p1": bounds.p1, "p": p})
+        merged_p = bounds.merge(self.merge)[:, 1]
+        columns = scores[0].look_up(start, {"p0": bounds.p0, "p1": bounds.p1, "p": merged_p})
         return {name: (term,) for name, term in columns.items()}
 
     def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
@@ -714,24 +663,6 @@ class BoundedCalibrator(Calibrator):
     def _starts(self) -> FloatArray:
         """Return where bounds for two classes may change, increasing."""
         raise no_formula("calibrator", self)
-
-
-def _group_codes(groups: ArrayLike, n: int) -> IntArray:
-    """Return a number, 0 to n - 1, for each of n group labels."""
-    labels = np.asarray(groups)
-    if labels.shape != (n,):
-        raise ValueError(
-            f"groups must have shape ({n},), one for each calibration example, got {labels.shape}"
-        )
-    if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < n:
-        return labels.astype(np.intp, copy=False)
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise ValueError("groups must name a group for every example, got NaN")
-    try:
-        codes: IntArray = np.unique(labels, return_inverse=True)[1].reshape(n)
-    except TypeError:
-        raise ValueError("groups must contain labels that can be sorted, all of one kind") from None
-    return codes
 
 
 def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vennforest._state import stored
 from vennforest._validation import FloatArray, check_array, check_option, require
 from vennforest.calibrators.base import OneVsRestCalibrator
 from vennforest.calibrators.formula import Term
@@ -21,7 +20,6 @@ from vennforest.calibrators.regression import (
 from vennforest.counts import ScoreCounts
 
 
-@stored("beta-calibration")
 class BetaCalibration(OneVsRestCalibrator):
     """Beta calibration: ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))`` of scores s in [0, 1].
 
@@ -84,7 +82,8 @@ class BetaCalibration(OneVsRestCalibrator):
     def _column_formula(self, score: Term, j: int) -> Term:
         (low, high), (a, b, c) = self.clip_[j].tolist(), self.coef_[j].tolist()
         s = score.clip(low, high)
-        return (a * s.log() - b * (1.0 - s).log() + c).logistic()
+        f: Term = a * s.log() - b * (1.0 - s).log() + c
+        return f.logistic()
 
     def _check_state(self) -> None:
         super()._check_state()

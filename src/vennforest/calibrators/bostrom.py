@@ -6,7 +6,6 @@ from functools import reduce
 
 import numpy as np
 
-from vennforest._state import stored
 from vennforest._validation import FloatArray, check_number, columns
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Term, Terms, summed
@@ -22,7 +21,6 @@ EQUAL_BRIER_SCORE = 1e-12
 """Mean Brier scores closer than this are equal."""
 
 
-@stored("bostrom-scaling")
 class BostromScaling(Calibrator):
     """Boström's correction: raise the largest probability of each example, shrink the others.
 

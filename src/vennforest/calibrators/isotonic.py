@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     check_array,
@@ -44,7 +43,6 @@ def last_nearest(low: FloatArray, high: FloatArray) -> FloatArray:
     return ends
 
 
-@stored("isotonic-calibration")
 class IsotonicCalibration(OneVsRestCalibrator):
     """Isotonic calibration: the non-decreasing map from scores to probabilities that fits best.
 

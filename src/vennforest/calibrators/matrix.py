@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
 
-from vennforest._state import stored
 from vennforest._validation import FloatArray, check_array, check_number
 from vennforest.calibrators.formula import Term, Terms, softmax, summed
 from vennforest.calibrators.regression import (
@@ -51,7 +50,6 @@ def shrunk_log_terms(p: Terms, c: float, shares: FloatArray) -> Terms:
     return tuple(((x + share) / (1 + c)).log() for x, share in zip(p, added, strict=True))
 
 
-@stored("softmax-map")
 class SoftmaxMap(ProbabilityCalibrator):
     """The map ``softmax(W log(k s) + b)``, with a choice of slopes: see `MatrixScaling`.
 
@@ -111,14 +109,13 @@ class SoftmaxMap(ProbabilityCalibrator):
 
     def _check_state(self) -> None:
         super()._check_state()
-        k, limits = len(self.classes_), {"low": -MAX_COEFFICIENT, "high": MAX_COEFFICIENT}
+        k, limit = len(self.classes_), MAX_COEFFICIENT
         check_number(self.shrinkage_, "shrinkage_", 1e-300, MAX_COEFFICIENT)
         check_array(self.shares_, "shares_", (k,), low=1e-300, high=1)
-        check_array(self.coef_, "coef_", (k, k), **limits)
-        check_array(self.intercept_, "intercept_", (k,), **limits)
+        check_array(self.coef_, "coef_", (k, k), low=-limit, high=limit)
+        check_array(self.intercept_, "intercept_", (k,), low=-limit, high=limit)
 
 
-@stored("matrix-scaling")
 class MatrixScaling(SoftmaxMap):
     """Matrix scaling: ``softmax(W log(k s) + b)`` of scores s of k classes, with a diagonal W.
 
@@ -300,10 +297,10 @@ def fit_multinomial(
 
     n_parameters = problem.k + 1 if problem.shared else scale.size
     options = {"gtol": GRADIENT_TOLERANCE, "max_trust_radius": MAX_TRUST_RADIUS}
-    t = minimize(
+    result: Any = minimize(  # type: ignore[call-overload]
         loss, np.zeros(n_parameters), jac=True, hessp=curve, method="trust-ncg", options=options
-    ).x
-    theta = start + change(t)
+    )
+    theta = start + change(result.x)
     return (theta[:-1].T if problem.full else np.diag(theta[0])), theta[-1]
 
 

@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 
 from vennforest._messages import warn
-from vennforest._state import stored
 from vennforest._validation import FloatArray, check_array, check_option, require
 from vennforest.calibrators.base import OneVsRestCalibrator
 from vennforest.calibrators.formula import Term
@@ -33,7 +32,6 @@ MAX_STANDARD_SCORE = 1e100
 """Where standard scores are cut off, so that products with them stay finite."""
 
 
-@stored("platt-scaling")
 class PlattScaling(OneVsRestCalibrator):
     """Platt scaling: a sigmoid of the score, fitted by maximum likelihood.
 

@@ -8,7 +8,6 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._state import stored
 from vennforest._validation import FloatArray, IntArray, check_number, require
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Terms, summed
@@ -47,7 +46,6 @@ MAX_SHUFFLED_UNITS = 1 << 20
 """Units of a line that are shuffled; a longer line repeats them."""
 
 
-@stored("pooled-calibration")
 class PooledCalibration(ProbabilityCalibrator):
     """A pool: the weighted mean of what several calibrators say.
 

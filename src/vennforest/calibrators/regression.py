@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,9 @@ def standardise(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
     return first + mean, spread or 1.0
 
 
+N_BLOCKS = 4_096
+"""Blocks of neighbouring scores whose means tell where to begin."""
+
 GRADIENT_TOLERANCE = 1e-10
 """Length of the mean loss's gradient at which the search ends; one Newton step follows."""
 
@@ -72,7 +75,8 @@ def fit_logistic(
     """Return the coefficients (d,), the intercept and the mean loss of a logistic regression.
 
     Minimises ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` over
-    ``f = coefficients @ features + intercept``. Features (d, n) have mean 0 and deviation 1.
+    ``f = coefficients @ features + intercept``. Features (d, n) have mean 0 and deviation 1, and
+    come in the order of the scores.
     Where the minimum lies at infinity (separable examples, one label only) the search stops at
     finite values on the way there.
     """
@@ -80,6 +84,14 @@ def fit_logistic(
     positive = positive / mass
     total = negative / mass + positive
     X = np.vstack([features, np.ones(len(total))])
+    share = float(positive.sum())
+    start = np.zeros(len(X))
+    start[-1] = np.log((share + 1e-9) / (1 - share + 1e-9))
+    if len(total) > 2 * N_BLOCKS:  # neighbours together tell nearly where the minimum is
+        block = np.arange(0, len(total), len(total) // N_BLOCKS)
+        sums = np.add.reduceat(features * total, block, axis=1), np.add.reduceat(total, block)
+        blocks = (np.add.reduceat(column, block) for column in (negative, positive * mass))
+        start[:-1], start[-1], _ = fit_logistic(sums[0] / sums[1], *blocks)
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
         f = theta @ X
@@ -91,11 +103,10 @@ def fit_logistic(
         curvature: FloatArray = (X * (total * p * (1 - p))) @ X.T
         return curvature
 
-    share = float(positive.sum())
-    start = np.zeros(len(X))
-    start[-1] = np.log((share + 1e-9) / (1 - share + 1e-9))
     options = {"gtol": GRADIENT_TOLERANCE * min(share, 1 - share) or GRADIENT_TOLERANCE}
-    result = minimize(loss, start, jac=True, hess=hessian, method="trust-exact", options=options)
+    result: Any = minimize(  # type: ignore[call-overload]
+        loss, start, jac=True, hess=hessian, method="trust-exact", options=options
+    )
     theta: FloatArray = result.x
     step = np.linalg.lstsq(result.hess, result.jac, rcond=None)[0]
     if np.abs(step).max() <= 1e-3 * (1 + np.abs(theta).max()):

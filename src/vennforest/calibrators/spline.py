@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from vennforest._state import stored
 from vennforest._validation import FloatArray, check_array, check_increasing, check_number, require
 from vennforest.calibrators.base import normalised_formula
 from vennforest.calibrators.formula import Term, Terms
@@ -35,7 +34,6 @@ MAX_KNOT, MIN_KNOT_DISTANCE = 1e6, 1e-30
 """Largest log-odds of a knot, and smallest distance of two knots, that a file may contain."""
 
 
-@stored("spline-calibration")
 class SplineCalibration(ProbabilityCalibrator):
     """Spline calibration: ``1 / (1 + exp(-f(z)))`` with a smooth f that never decreases.
 

@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import brentq
 
-from vennforest._state import stored
 from vennforest._validation import FloatArray, check_number, check_option, columns
 from vennforest.calibrators.base import SUM_TOLERANCE, Calibrator
 from vennforest.calibrators.formula import Terms, softmax, summed
@@ -69,7 +68,6 @@ class LogitCalibrator(Calibrator):
         check_option(self.on_, ScoreKind, "on_")
 
 
-@stored("temperature-scaling")
 class TemperatureScaling(LogitCalibrator):
     """Temperature scaling: divide logits by one temperature T, then softmax.
 

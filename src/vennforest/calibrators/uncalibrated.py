@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from vennforest._state import stored
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Terms, summed
 from vennforest.counts import ScoreCounts
 
 
-@stored("uncalibrated")
 class Uncalibrated(Calibrator):
     """The raw scores as probabilities, for comparison with calibrated ones."""
 

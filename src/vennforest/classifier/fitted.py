@@ -263,7 +263,7 @@ def _predict_fold(
         if point is not None and not bounds:
             break
         if has_bounds(calibrator):
-            found = _bounds(calibrator, scores, left_out, fold.groups)
+            found = _bounds(calibrator, scores, left_out)
             answer = [found.lower, found.upper]
             if factors is not None:
                 # One by one: a mean of shifted bounds is unbiased, a shifted mean is not.
@@ -312,13 +312,10 @@ def _bounds(
     calibrator: Any,
     scores: FloatArray,
     left_out: IntArray | None,
-    groups: IntArray | None,
 ) -> Multiprobability:
     """Return the bounds of one draw."""
-    # A calibrator of a user's own need not know how to leave out examples or groups.
+    # A calibrator of a user's own need not know how to leave out examples.
     given = {} if left_out is None else {"left_out": left_out}
-    if given and groups is not None:
-        given["groups"] = groups
     bounds: Multiprobability = calibrator.predict_multiprobability(scores, **given)
     return bounds
 
@@ -553,10 +550,15 @@ class _Examples:
         """Return the bounds that leave each example out, None where there are none."""
         if not has_bounds(calibrator):
             return None
-        found: Multiprobability = calibrator.predict_multiprobability(
-            self.scores, np.arange(len(self.scores)), groups=self.groups
-        )
-        return found
+        if self.groups is None:
+            numbers = np.arange(len(self.scores))
+            bounds: Multiprobability = calibrator.predict_multiprobability(self.scores, numbers)
+            return bounds
+        lower, upper = np.full((2, len(self.codes), len(self.classes)), np.nan)
+        for fitted, held in self._refits(calibrator):
+            part = fitted.predict_multiprobability(self.scores[held])
+            lower[held], upper[held] = part.lower, part.upper
+        return Multiprobability(lower, upper, self.classes)
 
     def proba(self, calibrator: Any, bounds: Multiprobability | None) -> FloatArray:
         """Return the probabilities (n, k) without each example."""

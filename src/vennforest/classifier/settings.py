@@ -12,9 +12,8 @@ from sklearn.frozen import FrozenEstimator
 
 from vennforest._messages import warn
 from vennforest._validation import check_option
-from vennforest.calibrators import METHODS, Calibrator, Venn, check_method, make_calibrator
+from vennforest.calibrators import METHODS, Calibrator, check_method, make_calibrator
 from vennforest.calibrators.base import has_bounds
-from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest import BagsError, MixedForestClassifier
 from vennforest.forest.packed import Votes
 from vennforest.groups import Groups
@@ -103,9 +102,6 @@ class Settings:
     def calibrator_for(self, model: Any) -> Calibrator:
         """Return an unfitted calibrator for the scores of a fitted model."""
         calibrator: Calibrator = clone(self.calibrator)
-        decides = not hasattr(model, "predict_proba")
-        if decides and isinstance(calibrator, Venn) and calibrator.taxonomy == "label":
-            calibrator.set_params(taxonomy=LabelTaxonomy(boundary=0.0))
         return calibrator
 
     def score(

@@ -59,8 +59,8 @@ class CalibratorFile:
     def class_counts(self) -> FloatArray | None:
         """Return the number or weight of the examples of each class, None if unknown."""
         calibrator = self.calibrator
-        if isinstance(calibrator, VennAbers) and len(calibrator.tables_) > 1:
-            return np.array([table.sums.counts()[1].sum() for table in calibrator.tables_])
+        if isinstance(calibrator, VennAbers) and len(calibrator.scores_) > 1:
+            return np.array([weights[:, 1].sum() for weights in calibrator.weights_])
         examples = self._counts()
         return None if examples is None else examples[1].sum(axis=0)
 
@@ -81,11 +81,10 @@ class CalibratorFile:
     def _counts(self) -> tuple[FloatArray, FloatArray] | None:
         """Return distinct scores (m,) and the counts of two classes, (m, 2)."""
         calibrator = self.calibrator
-        if isinstance(calibrator, VennAbers) and len(calibrator.tables_) == 1:
-            table, reversed_at = calibrator.tables_[0], calibrator.reversed_at_
-            total, positive = table.sums.counts()
-            scores = table.x if reversed_at is None else reversed_at - table.x
-            return scores, np.column_stack([total - positive, positive])
+        if isinstance(calibrator, VennAbers) and len(calibrator.scores_) == 1:
+            reversed_at, scores = calibrator.reversed_at_, calibrator.scores_[0]
+            scores = scores if reversed_at is None else reversed_at - scores
+            return scores, calibrator.weights_[0]
         return _examples_in(self.about, "counts", 2)
 
     def with_prior(self, prior: Sequence[str]) -> CalibratorFile:

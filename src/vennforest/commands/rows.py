@@ -9,10 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from vennforest._answers import kinds_of, no_confidence
 from vennforest._files import STREAM, shown_path
 from vennforest._validation import InputError
-from vennforest.batch import BatchPredictor
+from vennforest.batch import BatchPredictor, kinds_of, no_confidence
 from vennforest.commands.files import output_file
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say, say_notes

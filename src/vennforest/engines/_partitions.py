@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 
-from vennforest._state import stored
 from vennforest._validation import IntArray, check_array, check_option, number, require
 from vennforest.forest import FORESTS, Membership
 from vennforest.forest.mixed import MixedForestClassifier
@@ -100,7 +99,6 @@ def bags_of(crews: Sequence[Crew], n_partitions: int) -> Membership:
     return Membership.from_dense(np.repeat(may_score, [crew.n_trees for crew in crews], axis=0))
 
 
-@stored("partition-scorer")
 @attrs.frozen(eq=False, slots=False)
 class PartitionScorer(EnsembleScorer):
     """Scores new objects with the trees of all partitions, or of all but one.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -32,9 +30,6 @@ __all__ = ["calibrate", "fit", "predict"]
 
 RESULT = "number int, result binary"
 """Columns of what tasks return: the number of the partition, and a pickled result."""
-
-SENTENCE = re.compile(rf"{re.escape(InputError.__module__)}\.{InputError.__name__}: (.*)")
-"""An error of a worker within Spark's report."""
 
 
 def calibrate(
@@ -107,16 +102,23 @@ def _runner(frame: Any, columns: Sequence[str]) -> Run:
     rows = _select(frame, columns)
 
     def run(task: Task) -> dict[int, Any]:
-        with _worker_errors():
-            results = rows.mapInArrow(partial(_run, _broadcast(frame, task)), RESULT).collect()
-        return {row["number"]: pickle.loads(row["result"]) for row in results}
+        rows_of_results = rows.mapInArrow(partial(_run, _broadcast(frame, task)), RESULT).collect()
+        results = {row["number"]: pickle.loads(row["result"]) for row in rows_of_results}
+        for number in sorted(results):
+            if isinstance(results[number], InputError):
+                raise results[number]
+        return results
 
     return run
 
 
 def _run(task: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the result of a task, or its error, which Spark would try three times more."""
     number = _partition_number()
-    result = pickle.dumps(run_task(_received(task), batches, number))
+    try:
+        result = pickle.dumps(run_task(_received(task), batches, number))
+    except InputError as error:
+        result = pickle.dumps(InputError(str(error)))
     yield pa.RecordBatch.from_arrays(
         [pa.array([number], pa.int32()), pa.array([result], pa.binary())],
         names=["number", "result"],
@@ -158,17 +160,3 @@ def _arrow_schema(frame: Any) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(frame.schema)
-
-
-@contextmanager
-def _worker_errors() -> Iterator[None]:
-    """Raise the error of a worker without Spark's report around it."""
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except PySparkException as error:
-        sentence = SENTENCE.search(str(error))
-        if sentence is None:
-            raise
-        raise InputError(sentence.group(1).strip()) from error

@@ -1,28 +1,29 @@
-"""A fitted calibrator as JSON: numbers and text alone, checked whole when they are read."""
+"""A fitted calibrator as JSON: numbers and text alone, checked when they are read."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._program import __version__
-from vennforest._state import STORED, from_state, state_of, stored_name
-from vennforest._validation import InputError, check_array, require
+from vennforest._state import check_state, with_state
+from vennforest._validation import InputError, require
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.formula import Operation, Steps, written
-from vennforest.export.formulas import answers, taken
+from vennforest.export.formulas import accepted_scores, output_formulas
+from vennforest.prior import ShiftedPrior
 
 FORMAT, VERSION = "vennforest-calibrator", 1
-"""What a document is, and the version of the schema in docs/calibrator-json.md."""
+"""The kind of document, and the version of the schema in docs/calibrator-json.md."""
 
-DEEPEST = 20
-"""Levels of objects within objects; a pool of pools has nine."""
+MAX_DEPTH = 20
+"""Levels of objects within objects; a pool of calibrators has seven."""
 
 LABELS: dict[str, Callable[[list[Any]], NDArray[Any]]] = {
     "text": lambda values: np.array(values, dtype=str),
@@ -32,7 +33,12 @@ LABELS: dict[str, Callable[[list[Any]], NDArray[Any]]] = {
 }
 """Kinds of labels."""
 
-KINDS = {"text": str, "integer": int, "number": float, "boolean": bool}
+LABEL_TYPES = {"text": str, "integer": int, "number": float, "boolean": bool}
+
+NON_FINITE = ("nan", "inf", "-inf")
+"""Numbers that JSON does not have, as ``repr`` writes them."""
+
+ARRAY_TYPES = ("bool", "int8", "int32", "int64", "uint32", "uint64", "float64")
 
 
 def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
@@ -44,7 +50,7 @@ def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
     Parameters
     ----------
     calibrator : Calibrator
-        Fitted.
+        A fitted one.
     confidence : bool, default=False
         Whether to add the ends of the confidence intervals of level .95 for other programs,
         ``low95`` and ``high95``.
@@ -52,7 +58,7 @@ def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
     Raises
     ------
     ValueError
-        If the calibrator contains something else than numbers and text, such as a user's function.
+        If the calibrator has parts other than numbers and text, such as a user's function.
     """
     check_is_fitted(calibrator, "classes_")
     kind, labels = _labels(calibrator.classes_)
@@ -71,13 +77,13 @@ def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
 def from_json(text: str | bytes) -> Calibrator:
     """Return the calibrator that `to_json` has written.
 
-    It answers what the written one answered, to the last bit on a machine with the same library.
-    Nothing in the document is executed, and every part is checked.
+    It gives the same answers, to the last bit on a machine with the same library. Nothing in the
+    document is executed, and the state of every part is checked.
 
     Raises
     ------
     InputError
-        If `to_json` could not have written it.
+        If `to_json` could not have written the document.
     """
     try:
         document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
@@ -95,56 +101,147 @@ def from_json(text: str | bytes) -> Calibrator:
         return _read(document)
     except MemoryError:
         raise
-    except Exception as error:  # whatever a part is not
+    except Exception as error:  # a part that is missing, of another type or out of range
         raise InputError(f"the calibrator is damaged: {error}") from error
 
 
 def _read(document: dict[str, Any]) -> Calibrator:
     keys = {"format", "version", "vennforest", "classes", "labels", "calibrator", "reading"}
-    own = document.keys() - {"about"}  # what a command notes of where it comes from
-    require(own == keys, f"the document must have {sorted(keys)}")
+    require(document.keys() - {"about"} == keys, f"the document must have {sorted(keys)}")
     about = document.get("about", {})
     require(isinstance(about, dict), "about must be an object")
     columns = about.get("scores", [])
     require(
-        isinstance(columns, list) and all(isinstance(one, str) for one in columns),
+        isinstance(columns, list) and all(isinstance(name, str) for name in columns),
         "scores must be names",
     )
-    require(
-        type(document["version"]) is int and document["version"] == VERSION, "version must be 1"
-    )
+    require(type(document["version"]) is int, "version must be an integer")
     kind, labels = document["labels"], document["classes"]
     require(kind in LABELS, f"labels must be one of {list(LABELS)}")
     require(
-        isinstance(labels, list) and all(type(one) is KINDS[kind] for one in labels),
+        isinstance(labels, list) and all(type(label) is LABEL_TYPES[kind] for label in labels),
         f"classes must all be of kind {kind}",
     )
-    classes = LABELS[kind](labels)
-    require(len(classes) >= 2, "classes must be two or more")
-    calibrator = _decode(document["calibrator"], classes)
+    calibrator = _decode(document["calibrator"])
     require(isinstance(calibrator, Calibrator), "calibrator must be one")
-    # What other programs read must be what this one answers.
     assert isinstance(calibrator, Calibrator)
-    given = document["reading"]
-    read = _reading(calibrator, isinstance(given, dict) and "low95" in given)
-    require(_alike(read, given), "reading must follow from calibrator")
+    require(len(calibrator.classes_) == len(labels), "classes must be those of the calibrator")
+    calibrator.classes_ = LABELS[kind](labels)
+    calibrator._check_state()
     return calibrator
 
 
 def _labels(classes: NDArray[Any]) -> tuple[str, list[Any]]:
-    values = classes.tolist()
-    for kind, plain in KINDS.items():
-        if all(type(one) is plain for one in values):
+    """Return the kind of the labels and the labels."""
+    labels = classes.tolist()
+    for kind, label_type in LABEL_TYPES.items():
+        if all(type(label) is label_type for label in labels):
             try:
-                same = LABELS[kind](values).tolist() == values
+                is_kept = LABELS[kind](labels).tolist() == labels
             except OverflowError:
-                same = False
-            if same:
-                return kind, values
+                is_kept = False
+            if is_kept:
+                return kind, labels
     raise ValueError(
         "classes must be text, booleans or numbers, integers below 2**63, to be written as JSON, "
-        f"got {values[0]!r} of {type(values[0]).__name__}"
+        f"got {labels[0]!r} of {type(labels[0]).__name__}"
     )
+
+
+# --- all that was learnt -----------------------------------------------------------------------
+
+
+def _part_types(base: type = BaseEstimator) -> dict[str, type]:
+    """Return the classes of which a calibrator may consist, by name."""
+    types: dict[str, type] = {ShiftedPrior.__name__: ShiftedPrior}
+    subclasses: list[type] = base.__subclasses__()
+    for cls in subclasses:
+        types |= _part_types(cls)
+        if cls.__module__.startswith("vennforest.calibrators."):
+            types[cls.__name__] = cls
+    return types
+
+
+def _encode(value: Any, depth: int = 0) -> Any:
+    """Return a part as JSON: objects with their type, arrays with their dtype and shape."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"number": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray) and value.dtype.name in ARRAY_TYPES:
+        numbers = value.ravel().tolist()
+        if value.dtype.kind == "f":
+            numbers = [x if np.isfinite(x) else repr(x) for x in numbers]
+        return {"dtype": value.dtype.name, "shape": list(value.shape), "values": numbers}
+    if isinstance(value, list | tuple):
+        return [_encode(item, depth + 1) for item in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"items": {key: _encode(item, depth + 1) for key, item in value.items()}}
+    name = type(value).__name__
+    if _part_types().get(name) is not type(value):
+        raise ValueError(
+            "calibrator must consist of numbers and text to be written as JSON, "
+            f"got {value!r}: use vennforest.save"
+        )
+    attributes: Any = value.__getstate__()
+    state = {key: item for key, item in attributes.items() if key[0] != "_"}
+    if isinstance(value, Calibrator) and depth == 0:
+        # The document has the labels.
+        state = {**state, "classes_": np.arange(len(value.classes_))}
+    return {"type": name, **{key: _encode(item, depth + 1) for key, item in state.items()}}
+
+
+def _decode(value: Any, depth: int = 0) -> Any:
+    """Return the part that JSON describes, its state checked."""
+    require(depth < MAX_DEPTH, "parts must not be nested deeper")
+    if isinstance(value, list):
+        return [_decode(item, depth + 1) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"number"}:
+        require(value["number"] in NON_FINITE, "a number must be one")
+        return float(value["number"])
+    if value.keys() == {"items"}:
+        return {key: _decode(item, depth + 1) for key, item in value["items"].items()}
+    if value.keys() == {"dtype", "shape", "values"}:
+        return _array(**value)
+    cls = _part_types().get(str(value.get("type")))
+    if cls is None:
+        raise ValueError(f"no part is of type {value.get('type')!r}")
+    state = {key: _decode(item, depth + 1) for key, item in value.items() if key != "type"}
+    is_method = [key for key in state if callable(getattr(cls, key, None))]
+    require(not is_method, f"{is_method} must not replace methods of {cls.__name__}")
+    part = with_state(cls, state)
+    check_state(part)
+    return part
+
+
+def _array(dtype: Any, shape: Any, values: Any) -> NDArray[Any]:
+    """Return an array of a document."""
+    require(dtype in ARRAY_TYPES, f"dtype must be one of {ARRAY_TYPES}")
+    require(isinstance(values, list), "values must be a list")
+    if dtype == "float64":
+        is_number = all(type(x) in (int, float) or x in NON_FINITE for x in values)
+    else:
+        is_number = all(type(x) is (bool if dtype == "bool" else int) for x in values)
+    require(is_number, f"values must be of type {dtype}")
+    return np.array(values, dtype=dtype).reshape(shape)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("two parts of an object share a name")
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number")
+
+
+# --- formulas for other programs ---------------------------------------------------------------
 
 
 def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
@@ -153,26 +250,26 @@ def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
     See docs/calibrator-json.md.
     """
     try:
-        found = answers(calibrator, confidence)
+        formulas = output_formulas(calibrator, confidence)
     except InputError:
         raise
     except ValueError:
         return None
-    steps = _Reading()
-    places = iter(written([one for terms in found.values() for one in terms], steps))
-    low, high, _ = accepted = taken(calibrator)
+    writer = _JsonWriter()
+    codes = iter(written([term for terms in formulas.values() for term in terms], writer))
+    low, high, sum_tolerance = accepted_scores(calibrator)
     return {
         "low": low,
         "high": high,
-        "sum_within": accepted.tolerance,
-        "tables": steps.tables,
-        "terms": steps.terms,
-        **{name: [next(places) for _ in terms] for name, terms in found.items()},
+        "sum_within": sum_tolerance,
+        "tables": writer.tables,
+        "terms": writer.terms,
+        **{name: [next(codes) for _ in terms] for name, terms in formulas.items()},
     }
 
 
-class _Reading:
-    """Terms in the order in which they are to be computed, each by its place in that order."""
+class _JsonWriter:
+    """Terms in the order in which they are to be computed, each by its index in that order."""
 
     def __init__(self) -> None:
         self.terms: list[list[Any]] = []
@@ -195,107 +292,8 @@ class _Reading:
         return term
 
     def look_up(self, table: Steps, x: int) -> dict[str, int]:
-        """Return the columns of a table where a number falls."""
-        columns = {name: one.tolist() for name, one in table.columns.items()}
+        """Return the entries of a table's columns for the interval that contains x."""
+        columns = {name: column.tolist() for name, column in table.columns.items()}
         self.tables.append({"start": table.start.tolist(), **columns})
-        place = len(self.tables) - 1
-        return {name: self._add("look up", x, place, name) for name in columns}
-
-
-def _alike(own: Any, given: Any) -> bool:
-    """Tell whether two documents are the same but for the last digits of numbers.
-
-    Another machine's logarithm may move the edges of a grid of log-odds by so much.
-    """
-    if type(own) is not type(given):
-        return False
-    if isinstance(own, dict):
-        return own.keys() == given.keys() and all(_alike(own[key], given[key]) for key in own)
-    if isinstance(own, list):
-        return len(own) == len(given) and all(map(_alike, own, given))
-    return bool(
-        own == given or (isinstance(own, float) and math.isclose(own, given, rel_tol=1e-12))
-    )
-
-
-def _encode(value: Any) -> Any:
-    """Return a part as JSON: numbers, text, lists, and objects that name their kind."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, np.bool_ | np.integer | np.floating | float):
-        return value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, np.ndarray):
-        # An infinite cut, that of a leaf, is never asked.
-        return (np.clip(value, -LARGEST, LARGEST) if value.dtype.kind == "f" else value).tolist()
-    if isinstance(value, list | tuple):
-        return {"kind": "list", "of": [_encode(one) for one in value]}
-    if isinstance(value, dict):
-        return {"kind": "dict", "of": {str(key): _encode(one) for key, one in value.items()}}
-    kind = stored_name(type(value))
-    if kind is None or not _is_part(type(value)):
-        raise ValueError(
-            "calibrator must consist of numbers and text to be written as JSON, "
-            f"got {value!r}: use vennforest.save"
-        )
-    state = dict(state_of(value))
-    if isinstance(value, Calibrator):  # the document has the classes
-        state["fitted"] = {k: part for k, part in state["fitted"].items() if k != "classes_"}
-    return {"kind": kind, **{key: _encode(one) for key, one in state.items()}}
-
-
-def _decode(value: Any, classes: NDArray[Any], depth: int = 0) -> Any:
-    """Return the part that JSON describes; its constructor checks it."""
-    require(depth < DEEPEST, "parts must not be nested deeper")
-    if isinstance(value, float):
-        require(np.isfinite(value), "numbers must be finite")
-    if not isinstance(value, dict | list):
-        return value
-    if isinstance(value, list):
-        return _array(value)
-    kind = value.get("kind")
-    require(isinstance(kind, str), "every object must name its kind")
-    rest = {key: one for key, one in value.items() if key != "kind"}
-    if kind in ("list", "dict"):
-        of = rest["of"]
-        require(rest.keys() == {"of"} and type(of).__name__ == kind, f"a {kind} must be one")
-        if kind == "list":
-            return [_decode(one, classes, depth + 1) for one in of]
-        return {key: _decode(one, classes, depth + 1) for key, one in of.items()}
-    own = STORED.get(str(kind))
-    if own is None or not _is_part(own):
-        raise ValueError(f"there is no {kind}")
-    # Parts of a calibrator know classes by number.
-    inner = np.arange(len(classes)) if issubclass(own, Calibrator) and depth else classes
-    parts = {key: _decode(one, inner, depth + 1) for key, one in rest.items()}
-    if issubclass(own, Calibrator):
-        parts["fitted"] = {**parts["fitted"], "classes_": inner}
-    return from_state(own, parts)
-
-
-def _is_part(kind: type) -> bool:
-    """Tell whether calibrators may consist of a type: one of theirs, or of another package."""
-    package, _, rest = kind.__module__.partition(".")
-    return package != "vennforest" or rest.split(".")[0] in ("calibrators", "counts", "prior")
-
-
-LARGEST = float(np.finfo(np.float64).max)
-
-
-def _array(values: list[Any]) -> NDArray[Any]:
-    flat = [one for row in values for one in row] if values and type(values[0]) is list else values
-    kinds = {type(one) for one in flat}
-    require(kinds <= {int} or kinds <= {float}, "an array must contain numbers of one kind")
-    array = np.array(values, dtype=np.int64 if kinds == {int} else np.float64)
-    check_array(array, "an array", (None,) * array.ndim, "fi")
-    return array
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("two parts of an object share a name")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
+        index = len(self.tables) - 1
+        return {name: self._add("look up", x, index, name) for name in columns}

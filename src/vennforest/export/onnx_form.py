@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,14 @@ from vennforest.calibrators.formula import Operation, Score, Steps, written
 from vennforest.calibrators.intervals import IntervalCurve
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.intervals import interval_tables
-from vennforest.export.formulas import LEVEL, answers, intervals, taken, widened
+from vennforest.export.formulas import (
+    LEVEL,
+    AcceptedScores,
+    accepted_scores,
+    interval_formulas,
+    output_formulas,
+    widened,
+)
 from vennforest.forest import FORESTS, PackedForest
 from vennforest.sources.base import taken_apart
 
@@ -98,7 +106,7 @@ def to_onnx(
         graph = _Graph()
         graph.scores = ["score"] if k == 2 else [graph.gather("scores", j) for j in range(k)]
         shape: tuple[str, list[int | None]] = ("score", [None]) if k == 2 else ("scores", [None, k])
-        return graph.model(_answers(model, graph, confidence), [graph.input(*shape)])
+        return graph.model(_outputs(model, graph, confidence), [graph.input(*shape)])
     if not isinstance(model, CalibratedClassifier):
         raise TypeError(
             f"model must be a CalibratedClassifier or calibrator, got {type(model).__name__}"
@@ -111,67 +119,63 @@ def to_onnx(
         raise InputError(f'model must have votes="soft" for ONNX, got {model.votes!r}')
     graph, base, scores = _Graph(), None, "X"
     if not walked or before is not None:
-        base, outputs = _converted(before if walked else estimator, last, model.n_features_in_, X)
-        scores = outputs[0] if walked else outputs[1]
+        base, names = _converted(before if walked else estimator, last, model.n_features_in_, X)
+        scores = names[0] if walked else names[1]
     if walked:
         scores = _forest_scores(graph, PackedForest.from_forest(last), last, scores, model.votes)
     scores = graph.node("Cast", scores, to=graph.kinds.DOUBLE)
     graph.scores = [graph.gather(scores, j) for j in ([1] if k == 2 else range(k))]
-    tables = interval_tables(model._state, LEVEL) if confidence else None
+    curves = interval_tables(model._state, LEVEL) if confidence else None
     calibrator, point = model._state.calibrators[0], model._state.point_calibrator
-    found = _answers(calibrator, graph, tables=tables, point=point)
+    outputs = _outputs(calibrator, graph, curves=curves, point=point)
     inputs = [graph.input("X", [None, model.n_features_in_])] if base is None else base.graph.input
-    return graph.model(found, inputs, base)
+    return graph.model(outputs, inputs, base)
 
 
 def _forest_scores(graph: _Graph, packed: PackedForest, forest: Any, rows: str, votes: str) -> str:
     """Return the name of the scores (n, k) of a forest, NaN for rows that it refuses.
 
-    Each tree adds to numbers of its own, which are summed up one after another, as scikit-learn
+    Each tree adds to numbers of its own, which are summed one after another, as scikit-learn
     does: a runtime would add trees in an order of its own.
     """
-    k, trees = len(forest.classes_), [one.tree_ for one in forest.estimators_]
+    k, trees = len(forest.classes_), [tree.tree_ for tree in forest.estimators_]
     nodes: dict[str, list[Any]] = {name: [] for name in _NODES}
-    weights: list[float] = []
-    targets: list[int] = []
+    leaf_weights: list[float] = []
+    leaf_targets: list[int] = []
     roots: list[int] = []
     for i, tree in enumerate(trees):
-        leaf = tree.children_left < 0
-        answers = tree.value[:, 0]
+        is_leaf = tree.children_left < 0
+        scores = tree.value[:, 0]
         if votes == "hard":
-            answers = np.eye(k)[answers.argmax(axis=1)]
-        inner, leaves = np.flatnonzero(~leaf), np.flatnonzero(leaf)
+            scores = np.eye(k)[scores.argmax(axis=1)]
+        inner, leaves = np.flatnonzero(~is_leaf), np.flatnonzero(is_leaf)
         for j in range(k):
-            number = np.empty(len(leaf), np.int64)
+            number = np.empty(len(is_leaf), np.int64)
             number[inner] = len(nodes["featureids"]) + np.arange(len(inner))
-            number[leaves] = len(weights) + np.arange(len(leaves))
-            one, other = number[[tree.children_left[0], tree.children_right[0]]]
+            number[leaves] = len(leaf_weights) + np.arange(len(leaves))
             # onnxruntime 1.22 takes a root for a leaf if its children, a node and a leaf, have one
             # number (its issue 24679): a leaf that no node names sets them apart.
-            if one == other:
+            if number[tree.children_left[0]] == number[tree.children_right[0]]:
                 number[leaves] += 1
-                weights.append(0.0)
-                targets.append(i * k + j)
+                leaf_weights.append(0.0)
+                leaf_targets.append(i * k + j)
             roots.append(len(nodes["featureids"]))
-            # A tree that is one leaf asks something all the same, and goes there anyway.
-            asked = inner if len(inner) else np.array([0])
-            yes, no = (
-                (c[inner] if len(inner) else asked)
-                for c in (tree.children_left, tree.children_right)
-            )
-            nodes["featureids"] += np.maximum(tree.feature[asked], 0).tolist()
-            nodes["splits"] += tree.threshold[asked].tolist()
-            nodes["missing_value_tracks_true"] += tree.missing_go_to_left[asked].tolist()
-            for name, children in (("true", yes), ("false", no)):
-                nodes[f"{name}nodeids"] += number[children].tolist()
-                nodes[f"{name}leafs"] += leaf[children].astype(int).tolist()
-            weights += answers[leaves, j].tolist()
-            targets += [i * k + j] * len(leaves)
+            # A tree that is one leaf has a node whose two children are that leaf.
+            parents = inner if len(inner) else np.array([0])
+            nodes["featureids"] += np.maximum(tree.feature[parents], 0).tolist()
+            nodes["splits"] += tree.threshold[parents].tolist()
+            nodes["missing_value_tracks_true"] += tree.missing_go_to_left[parents].tolist()
+            for name, children in (("true", tree.children_left), ("false", tree.children_right)):
+                child = children[inner] if len(inner) else parents
+                nodes[f"{name}nodeids"] += number[child].tolist()
+                nodes[f"{name}leafs"] += is_leaf[child].astype(int).tolist()
+            leaf_weights += scores[leaves, j].tolist()
+            leaf_targets += [i * k + j] * len(leaves)
     tensor = graph.onnx.numpy_helper.from_array
-    plain = {f"nodes_{name}": values for name, values in nodes.items() if name != "splits"}
+    integers = {f"nodes_{name}": values for name, values in nodes.items() if name != "splits"}
     # Trees see rows in 32 bits, and compare these with thresholds of 64.
     single = graph.node("Cast", rows, to=graph.kinds.FLOAT)
-    each = graph.node(
+    tree_scores = graph.node(
         "TreeEnsemble",
         graph.node("Cast", single, to=graph.kinds.DOUBLE),
         domain=TREES[0],
@@ -181,68 +185,68 @@ def _forest_scores(graph: _Graph, packed: PackedForest, forest: Any, rows: str, 
         tree_roots=roots,
         nodes_modes=tensor(np.zeros(len(nodes["splits"]), np.uint8)),
         nodes_splits=tensor(np.array(nodes["splits"], np.float64)),
-        leaf_weights=tensor(np.array(weights, np.float64)),
-        leaf_targetids=targets,
-        **plain,
+        leaf_weights=tensor(np.array(leaf_weights, np.float64)),
+        leaf_targetids=leaf_targets,
+        **integers,
     )
     graph.trees = True
-    apart = graph.node("Reshape", each, graph.constant(np.array([0, len(trees), k])))
-    sums = graph.node("CumSum", apart, graph.constant(np.int64(1)))
-    whole = graph.node("Gather", sums, graph.constant(np.int64(len(trees) - 1)), axis=1)
-    means = graph.node("Div", whole, graph.number(float(len(trees))))
-    refused = graph.node("IsInf", single)
+    shaped = graph.node("Reshape", tree_scores, graph.constant(np.array([0, len(trees), k])))
+    sums = graph.node("CumSum", shaped, graph.constant(np.int64(1)))
+    total = graph.node("Gather", sums, graph.constant(np.int64(len(trees) - 1)), axis=1)
+    means = graph.node("Div", total, graph.number(float(len(trees))))
+    is_refused = graph.node("IsInf", single)
     if not packed.allow_nan:
-        refused = graph.node("Or", refused, graph.node("IsNaN", single))
-    counted = graph.node("Cast", refused, to=graph.kinds.FLOAT)
-    some = graph.node("ReduceMax", counted, axes=[1], keepdims=1)
-    wrong = graph.node("Greater", some, graph.constant(np.float32(0)))
-    return graph.node("Where", wrong, graph.number(np.nan), means)
+        is_refused = graph.node("Or", is_refused, graph.node("IsNaN", single))
+    flags = graph.node("Cast", is_refused, to=graph.kinds.FLOAT)
+    row_flag = graph.node("ReduceMax", flags, axes=[1], keepdims=1)
+    refused_rows = graph.node("Greater", row_flag, graph.constant(np.float32(0)))
+    return graph.node("Where", refused_rows, graph.number(np.nan), means)
 
 
-def _answers(
+def _outputs(
     calibrator: Calibrator,
     graph: _Graph,
     confidence: bool = False,
     *,
-    tables: Sequence[IntervalCurve] | None = None,
+    curves: Sequence[IntervalCurve] | None = None,
     point: Calibrator | None = None,
 ) -> dict[str, str]:
     """Return p, with bounds p0 and p1, and intervals, all widened to contain p."""
     try:
-        found = answers(calibrator, confidence)
+        formulas = output_formulas(calibrator, confidence)
         if point is not None:
-            found["p"] = answers(point)["p"]
-        if tables is not None:
-            scores = tuple(Score(j) for j in range(len(tables)))
-            found = widened(found | intervals(tables, scores))
+            formulas["p"] = output_formulas(point)["p"]
+        if curves is not None:
+            scores = tuple(Score(j) for j in range(len(curves)))
+            formulas = widened(formulas | interval_formulas(curves, scores))
     except InputError:
         raise
     except ValueError as error:
         raise InputError(f"model must be a table or a formula: {one_line(error)}") from error
-    codes = iter(written([one for terms in found.values() for one in terms], graph))
-    columns = {name: [next(codes) for _ in terms] for name, terms in found.items()}
-    if point is not None and "p0" in found:
-        pairs = zip(columns["p0"], columns["p1"], columns["p"], strict=True)
-        ends = [(graph.apply("min", low, p), graph.apply("max", high, p)) for low, high, p in pairs]
-        columns["p0"], columns["p1"] = map(list, zip(*ends, strict=True))
-    low, high, _ = accepted = taken(calibrator)
-    nan = graph.number(np.nan)
-
-    def where_taken(code: str) -> str:
-        for x in graph.scores:
-            below = graph.apply("if <=", x, graph.number(high), code, nan)
-            code = graph.apply("if <=", graph.number(low), x, below, nan)
-        if accepted.tolerance is not None:
-            whole = graph.scores[0]
-            for x in graph.scores[1:]:
-                whole = graph.apply("add", whole, x)
-            away = graph.node("Abs", graph.apply("subtract", whole, graph.number(1.0)))
-            code = graph.apply("if <=", away, graph.number(accepted.tolerance), code, nan)
-        return code
-
+    codes = iter(written([term for terms in formulas.values() for term in terms], graph))
+    columns = {name: [next(codes) for _ in terms] for name, terms in formulas.items()}
+    if point is not None and "p0" in formulas:
+        for name, operator in (("p0", "Min"), ("p1", "Max")):
+            pairs = zip(columns[name], columns["p"], strict=True)
+            columns[name] = [graph.node(operator, bound, p) for bound, p in pairs]
+    accepted = accepted_scores(calibrator)
     return {
-        name: graph.stacked([where_taken(one) for one in codes]) for name, codes in columns.items()
+        name: graph.stacked([_where_accepted(graph, code, accepted) for code in codes])
+        for name, codes in columns.items()
     }
+
+
+def _where_accepted(graph: _Graph, code: str, accepted: AcceptedScores) -> str:
+    """Return a value where the calibrator accepts the scores, else NaN."""
+    nan = graph.number(np.nan)
+    for x in graph.scores:
+        below = graph.apply("if <=", x, graph.number(accepted.high), code, nan)
+        code = graph.apply("if <=", graph.number(accepted.low), x, below, nan)
+    if accepted.sum_tolerance is None:
+        return code
+    total = reduce(lambda a, b: graph.apply("add", a, b), graph.scores)
+    deviation = graph.node("Abs", graph.apply("subtract", total, graph.number(1.0)))
+    return graph.apply("if <=", deviation, graph.number(accepted.sum_tolerance), code, nan)
 
 
 def _estimator_of(model: CalibratedClassifier) -> Any:
@@ -266,7 +270,7 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
     if getattr(scorer, "small_ensemble", False) and model._state.point_calibrator is not None:
         raise InputError(
             "model must have more trees for ONNX: with few of them its probability is a mean over "
-            'subforests; grow 20 or more, or use merge="smooth"'
+            'subforests; grow 20 or more, or use merge="log"'
         )
     if model._state.shift is not None:
         raise InputError("model must not have another prior for ONNX: use it before with_prior")
@@ -299,13 +303,13 @@ def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> tuple[Any,
         hint = ""
         if X is None and hasattr(estimator, "feature_names_in_"):
             hint = "; of a model of named columns give rows too: to_onnx(model, X)"
-        steps = [one for _, one in getattr(estimator, "steps", [("", estimator)])]
+        steps = [step for _, step in getattr(estimator, "steps", [("", estimator)])]
         raise InputError(
             "estimator must be one that skl2onnx converts, got "
-            f"{' before '.join(type(one).__name__ for one in steps)}: "
+            f"{' before '.join(type(step).__name__ for step in steps)}: "
             f"{one_line(error)}{hint}"
         ) from error
-    return base, [one.name for one in base.graph.output]
+    return base, [output.name for output in base.graph.output]
 
 
 class _Graph:
@@ -317,7 +321,7 @@ class _Graph:
         self.onnx, self.kinds = onnx, onnx.TensorProto
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self._known: dict[tuple[str, bytes], str] = {}
+        self._constant_names: dict[tuple[str, bytes], str] = {}
         self.scores: list[str] = []
         self.trees = False
 
@@ -328,16 +332,17 @@ class _Graph:
         """Return the name of an array of float64 or int64."""
         array = np.asarray(values)
         key = (f"{array.dtype}{array.shape}", array.tobytes())
-        if key not in self._known:
-            self._known[key] = name = f"vennforest_c{len(self.constants)}"
+        if key not in self._constant_names:
+            self._constant_names[key] = name = f"vennforest_c{len(self.constants)}"
             self.constants.append(self.onnx.numpy_helper.from_array(array, name))
-        return self._known[key]
+        return self._constant_names[key]
 
     def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node, and return the name of what comes out of it."""
+        """Add a node, and return the name of its output."""
         name = f"vennforest_v{len(self.nodes)}"
-        made = self.onnx.helper.make_node(kind, list(inputs), [name], f"{name}_node", **attributes)
-        self.nodes.append(made)
+        self.nodes.append(
+            self.onnx.helper.make_node(kind, list(inputs), [name], f"{name}_node", **attributes)
+        )
         return name
 
     def gather(self, columns: str, j: int) -> str:
@@ -368,48 +373,49 @@ class _Graph:
     def look_up(self, table: Steps, x: str) -> dict[str, str]:
         """Search the interval by halving, a few nodes for each bit of its number."""
         bits = max(len(table.start) - 1, 1).bit_length()
-        missing = (0, (1 << bits) - len(table.start))  # infinity is above these too
-        starts = self.constant(np.pad(table.start, missing, constant_values=np.inf))
-        # Nothing is below the infinite, not even NaN: zeros in the shape of x.
-        never = self.node("Less", x, self.constant(np.float64(-np.inf)))
-        at = self.node("Cast", never, to=self.kinds.INT64)
+        padding = (0, (1 << bits) - len(table.start))  # infinity is above these too
+        starts = self.constant(np.pad(table.start, padding, constant_values=np.inf))
+        # No number is below -inf, nor is NaN: zeros in the shape of x.
+        is_never = self.node("Less", x, self.constant(np.float64(-np.inf)))
+        row = self.node("Cast", is_never, to=self.kinds.INT64)
         for bit in reversed(range(bits)):
-            further = self.node("Add", at, self.constant(np.int64(1 << bit)))
-            first = self.node("Gather", starts, further)
-            at = self.node("Where", self.node("GreaterOrEqual", x, first), further, at)
+            candidate = self.node("Add", row, self.constant(np.int64(1 << bit)))
+            start = self.node("Gather", starts, candidate)
+            row = self.node("Where", self.node("GreaterOrEqual", x, start), candidate, row)
         return {
-            name: self.node("Gather", self.constant(np.pad(column, missing)), at)
+            name: self.node("Gather", self.constant(np.pad(column, padding)), row)
             for name, column in table.columns.items()
         }
 
-    def model(self, found: dict[str, str], inputs: Sequence[Any], base: Any = None) -> Any:
-        """Return the whole model, checked: what stands before, then these nodes."""
+    def model(self, outputs: dict[str, str], inputs: Sequence[Any], base: Any = None) -> Any:
+        """Return the checked model: the nodes of ``base``, then these."""
         helper, double = self.onnx.helper, self.kinds.DOUBLE
         rank = 1 if len(self.scores) == 1 else 2
-        order = [name for name in ("p0", "p1", "p", "low95", "high95") if name in found]
-        last = [
-            helper.make_node("Identity", [found[name]], [name], f"{name}_node") for name in order
+        names = [name for name in ("p0", "p1", "p", "low95", "high95") if name in outputs]
+        nodes = [
+            *self.nodes,
+            *(helper.make_node("Identity", [outputs[n]], [n], f"{n}_node") for n in names),
         ]
-        nodes, constants = [*self.nodes, *last], list(self.constants)
+        constants = list(self.constants)
         opsets = {"": OPSET}
         if base is not None:
             nodes = [*base.graph.node, *nodes]
             constants = [*base.graph.initializer, *constants]
-            opsets |= {one.domain: one.version for one in base.opset_import}
+            opsets |= {opset.domain: opset.version for opset in base.opset_import}
         if self.trees:
             opsets |= [TREES]
         graph = helper.make_graph(
             nodes,
             "vennforest",
             list(inputs),
-            [helper.make_tensor_value_info(name, double, [None] * rank) for name in order],
+            [helper.make_tensor_value_info(name, double, [None] * rank) for name in names],
             constants,
         )
-        made = helper.make_model(
+        model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid(name, number) for name, number in opsets.items()],
             ir_version=base.ir_version if base is not None else 8,
             producer_name="vennforest",
         )
-        self.onnx.checker.check_model(made)
-        return made
+        self.onnx.checker.check_model(model)
+        return model

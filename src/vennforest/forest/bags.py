@@ -75,10 +75,12 @@ def _balanced_rows(forest: Any, n: int) -> Iterator[IntArray]:
         rows = np.asarray(sampler.sample_indices_)
         if forest.bootstrap:
             size = forest.max_samples
-            n_drawn = n if size is None else size if size >= 1 and size != 1.0 else round(n * size)
+            n_sampled = (
+                n if size is None else size if size >= 1 and size != 1.0 else round(n * size)
+            )
             rows = rows[
                 check_random_state(tree.random_state).randint(
-                    0, len(rows), min(int(max(n_drawn, 1)), len(rows))
+                    0, len(rows), min(int(max(n_sampled, 1)), len(rows))
                 )
             ]
         yield rows
@@ -100,7 +102,7 @@ class BagsError(InputError):
 class Bag:
     """A fitted tree and the examples that it is said to be trained on.
 
-    ``rows`` (n_drawn,) are indices of examples, as often as each was drawn; ``columns`` the
+    ``rows`` (n_sampled,) are indices of examples, as often as each was drawn; ``columns`` the
     features that the tree sees, None: all. It was grown with the ``class_weight`` and
     ``monotonic_cst`` of ``owner``, whose keys stand for ``classes`` (k,).
     """
@@ -144,17 +146,17 @@ def bags_can_be_verified(ensemble: Any, n: int) -> bool:
 def verify_member(
     ensemble: Any,
     number: int,
-    drawn: IntArray,
+    sample: IntArray,
     rows: Any,
     codes: CodeArray,
     weight: FloatArray | None,
 ) -> None:
-    """Raise a BagsError unless a member was trained on the examples ``drawn``.
+    """Raise a BagsError unless a member was trained on the examples of a sample.
 
     The rows (n, d), float32, class indices (n,) and weights (n,) are what the ensemble was trained
     on. Members that are no trees pass if scikit-learn or imbalanced-learn drew their bags.
     """
-    bag = bag_of_member(ensemble, number, drawn)
+    bag = bag_of_member(ensemble, number, sample)
     if bag is not None:
         verify_bag(bag, rows, codes, weight)
         return

@@ -12,7 +12,6 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import validate_data
 
-from vennforest._state import stored
 from vennforest._validation import CodeArray, FloatArray, IntArray, check_option, require
 from vennforest.forest.bags import FORESTS, BagsError, training_rows, verify_member
 from vennforest.forest.membership import Membership
@@ -23,7 +22,6 @@ N_MEMBERS_TO_VERIFY = 60
 at random has one of these in .9 ** 60 = .2% of fits."""
 
 
-@stored("members")
 @dataclass(frozen=True, eq=False)
 class Members:
     """The members of a fitted ensemble, as a source of scores.
@@ -57,10 +55,12 @@ class Members:
 
     def _check_state(self) -> None:
         check_option(self.votes, Votes, "votes")
-        sound = self.n_jobs is None or (isinstance(self.n_jobs, int | np.integer) and self.n_jobs)
-        require(sound, "n_jobs must be an integer other than 0, or None")
-        sound = isinstance(self.ensemble, (*FORESTS, BaggingClassifier))
-        require(sound, "ensemble must be a forest or a bagging ensemble")
+        is_valid = self.n_jobs is None or (
+            isinstance(self.n_jobs, int | np.integer) and self.n_jobs
+        )
+        require(is_valid, "n_jobs must be an integer other than 0, or None")
+        is_valid = isinstance(self.ensemble, (*FORESTS, BaggingClassifier))
+        require(is_valid, "ensemble must be a forest or a bagging ensemble")
         require(len(self.ensemble.estimators_) > 0, "ensemble must have members")
 
     @property

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._state import stored
 from vennforest._validation import (
     IntArray,
     check_array,
@@ -20,7 +19,6 @@ from vennforest._validation import (
 from vennforest.forest.bags import training_rows
 
 
-@stored("membership")
 @dataclass(frozen=True, eq=False)
 class Membership:
     """Which examples are out of bag for which tree of an ensemble.

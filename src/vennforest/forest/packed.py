@@ -188,11 +188,11 @@ class PackedForest:
         """
         table = self._leaf_scores(votes)
         rows = self.check_rows(X).table
-        chosen = self._check_examples(membership, examples, rows.shape[0])
+        example_of_row = self._check_examples(membership, examples, rows.shape[0])
         bits = np.zeros((len(self), 1), np.uint64) if membership is None else membership.bits
         means = np.zeros((rows.shape[0], table.shape[1]))
         no_leaves = np.empty((0, 0), dtype=np.uint32)
-        self._walk(rows, bits, chosen, table, means, no_leaves, n_jobs)
+        self._walk(rows, bits, example_of_row, table, means, no_leaves, n_jobs)
         return means[:, 0] if len(self.classes_) == 2 else means
 
     def tree_scores(
@@ -205,10 +205,10 @@ class PackedForest:
         table = self._leaf_scores(votes)
         rows = self.check_rows(X).table
         leaves = np.empty((rows.shape[0], len(self)), dtype=np.uint32)
-        every_tree = np.full(rows.shape[0], -1)
+        all_trees = np.full(rows.shape[0], -1)
         bits = np.zeros((len(self), 1), np.uint64)
         no_means = np.empty((0, 0))
-        self._walk(rows, bits, every_tree, no_means, no_means, leaves, n_jobs)
+        self._walk(rows, bits, all_trees, no_means, no_means, leaves, n_jobs)
         scores: FloatArray = table[self.nodes.reshape(-1)[leaves + np.uint32(3)]]
         return scores[:, :, 0] if len(self.classes_) == 2 else scores
 
@@ -329,15 +329,17 @@ class PackedForest:
             raise ValueError(
                 f"membership must be of the forest's {len(self)} trees, got {len(membership)}"
             )
-        chosen = np.asarray(examples)
-        if chosen.shape != (m,) or chosen.dtype.kind not in "iu":
+        indices = np.asarray(examples)
+        if indices.shape != (m,) or indices.dtype.kind not in "iu":
             raise ValueError(
-                f"examples must be integers of shape ({m},), got {chosen.dtype} of {chosen.shape}"
+                f"examples must be integers of shape ({m},), got {indices.dtype} of {indices.shape}"
             )
-        outside = (chosen < -1) | (chosen >= membership.n)
-        if outside.any():
-            raise ValueError(f"examples must be in [-1, {membership.n}), got {chosen[outside][0]}")
-        return np.require(chosen, np.int64, ["C", "W"])
+        is_wrong = (indices < -1) | (indices >= membership.n)
+        if is_wrong.any():
+            raise ValueError(
+                f"examples must be in [-1, {membership.n}), got {indices[is_wrong][0]}"
+            )
+        return np.require(indices, np.int64, ["C", "W"])
 
 
 class _Table:

@@ -101,13 +101,13 @@ def pack_tree(
     queue = np.zeros(size + 2, np.uint32)
     tail, start = ONE, np.uint64(offset)
     for i in range(size):
-        here = np.uint64(i)
-        old = np.uint64(queue[here])
-        at = FOUR * (start + here)
+        index = np.uint64(i)
+        old = np.uint64(queue[index])
+        at = FOUR * (start + index)
         inner = np.uint64(keys[old] != LEAF)
         nodes[at] = keys[old]
         nodes[at + ONE] = features[old]
-        nodes[at + TWO] = FOUR * (start + here + (tail - here) * inner)
+        nodes[at + TWO] = FOUR * (start + index + (tail - index) * inner)
         nodes[at + THREE] = shifts[old]
         queue[tail], queue[tail + ONE] = children[old, 0], children[old, 1]
         tail += TWO * inner
@@ -121,10 +121,10 @@ def find_row(words: Words, at: Integer, table: Words, slots: Words, n: Integer) 
     slot = hash_of(words, at) & mask
     while slots[slot] != 0:
         row = np.uint64(slots[slot] - 1)
-        same = True
+        is_equal = True
         for j in range(table.shape[1]):
-            same &= table[row, np.uint64(j)] == words[at, np.uint64(j)]
-        if same:
+            is_equal &= table[row, np.uint64(j)] == words[at, np.uint64(j)]
+        if is_equal:
             return np.int64(row)
         slot = (slot + ONE) & mask
     slots[slot] = n + 1
@@ -163,11 +163,13 @@ def step(nodes: Words, keys: Words, row: Integer, at: Integer) -> Integer:
 
 
 @kernel
-def land(nodes: Words, at: Words, going: Words, n: Integer, walker: Integer, place: Word) -> Word:
-    """Note where a walker is; return n, plus one if it still has to go on."""
-    at[walker] = place
+def land(
+    nodes: Words, at: Words, going: Words, n: Integer, walker: Integer, position: Word
+) -> Word:
+    """Store the position of a walker; return n, plus one if it is at no leaf yet."""
+    at[walker] = position
     going[n] = walker
-    return n + np.uint64(nodes[place] != LEAF)
+    return n + np.uint64(nodes[position] != LEAF)
 
 
 @kernel
@@ -185,9 +187,9 @@ def walk(
     for i in range(n):
         going[np.uint64(i)] = i
     while n > 0:
-        kept = ZERO
-        whole = n - n % 8
-        for i in range(0, whole, 8):
+        n_left = ZERO
+        n_blocked = n - n % 8
+        for i in range(0, n_blocked, 8):
             # The next eight who are still on their way: w walker, r where its keys begin, a node.
             o = np.uint64(i)
             w0, w1 = np.uint64(going[o]), np.uint64(going[o + ONE])
@@ -210,22 +212,22 @@ def walk(
                 a4, a5 = step(nodes, flat, r4, a4), step(nodes, flat, r5, a5)
                 a6, a7 = step(nodes, flat, r6, a6), step(nodes, flat, r7, a7)
             # Who is at no leaf yet is written back to the front of the list, in order.
-            kept = land(nodes, at, going, kept, w0, a0)
-            kept = land(nodes, at, going, kept, w1, a1)
-            kept = land(nodes, at, going, kept, w2, a2)
-            kept = land(nodes, at, going, kept, w3, a3)
-            kept = land(nodes, at, going, kept, w4, a4)
-            kept = land(nodes, at, going, kept, w5, a5)
-            kept = land(nodes, at, going, kept, w6, a6)
-            kept = land(nodes, at, going, kept, w7, a7)
+            n_left = land(nodes, at, going, n_left, w0, a0)
+            n_left = land(nodes, at, going, n_left, w1, a1)
+            n_left = land(nodes, at, going, n_left, w2, a2)
+            n_left = land(nodes, at, going, n_left, w3, a3)
+            n_left = land(nodes, at, going, n_left, w4, a4)
+            n_left = land(nodes, at, going, n_left, w5, a5)
+            n_left = land(nodes, at, going, n_left, w6, a6)
+            n_left = land(nodes, at, going, n_left, w7, a7)
         # Fewer than eight are left over: one by one.
-        for i in range(whole, n):
+        for i in range(n_blocked, n):
             walker = np.uint64(going[np.uint64(i)])
-            place = np.uint64(at[walker])
+            position = np.uint64(at[walker])
             for _ in range(steps):
-                place = step(nodes, flat, width * row[walker], place)
-            kept = land(nodes, at, going, kept, walker, place)
-        n = np.int64(kept)
+                position = step(nodes, flat, width * row[walker], position)
+            n_left = land(nodes, at, going, n_left, walker, position)
+        n = np.int64(n_left)
         steps = min(steps, MORE_STEPS)
 
 

@@ -408,12 +408,10 @@ def _examples(model: Any, classes: NDArray[Any], reference: Any) -> Examples:
         reference = X
     if own:
         return _of_classifier(model, reference)
-    if isinstance(model, VennAbers) and len(model.tables_) == 1 and reference is None:
-        table = model.tables_[0]
-        total, positive = table.sums.counts()
-        scores = np.tile(table.x, 2)
-        repeats = np.concatenate([total - positive, positive])
-        codes = np.repeat([0, 1], len(total))
+    if isinstance(model, VennAbers) and len(model.scores_) == 1 and reference is None:
+        scores = np.tile(model.scores_[0], 2)
+        repeats = model.weights_[0].T.ravel()
+        codes = np.repeat([0, 1], len(model.scores_[0]))
         there = repeats > 0
         p = model._predict_proba(scores[there])
         return Examples(p, codes[there], repeats[there], None, None)

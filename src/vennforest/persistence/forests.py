@@ -25,6 +25,7 @@ FIELD_TYPES = {
 
 MAX_NODES = 1 << 30
 NO_CHILD = -1
+CHILDREN = ("left_child", "right_child")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,8 @@ class PackedTrees:
     kinds : ndarray of shape (n_trees,), int64
         Which of ``bare_trees`` each tree is like.
     nodes : dict of ndarray of shape (n_nodes,)
-        The fields of scikit-learn's nodes.
+        The fields of scikit-learn's nodes; children relative to their parent, 0 where there is
+        none, which compresses better.
     values : ndarray of shape (n_nodes, k)
         Class distributions.
     counts, depths, seeds : ndarray of shape (n_trees,), int64
@@ -92,47 +94,49 @@ class PackedTrees:
             )
         require(not np.isnan(self.nodes["threshold"]).any(), "thresholds must be numbers")
         left, right = self.nodes["left_child"], self.nodes["right_child"]
+        is_inner = left > 0
+        require((is_inner == (right > 0)).all(), "nodes must have two children or none")
+        remaining = np.repeat(np.cumsum(self.counts).astype(np.int32), self.counts)
+        remaining -= np.arange(n_nodes, dtype=np.int32)
+        for child in (left, right):
+            is_in_tree = (child >= 0) & (child < remaining)
+            require(is_in_tree.all(), "children must come after their parent, in its tree")
         feature = self.nodes["feature"]
-        is_inner = left != NO_CHILD
-        require((right[~is_inner] == NO_CHILD).all(), "leaves have no child")
-        counts = self.counts.astype(np.int32)
-        index = np.arange(n_nodes, dtype=np.int32)
-        index -= np.repeat((np.cumsum(counts) - counts).astype(np.int32), counts)
-        size, index = np.repeat(counts, counts)[is_inner], index[is_inner]
-        for child in (left[is_inner], right[is_inner]):
-            follows = (child > index) & (child < size)
-            require(follows.all(), "children must come after their parent, in its tree")
-        inner_feature = feature[is_inner]
-        has_feature = (inner_feature >= 0) & (inner_feature < n_features)
-        require(has_feature.all(), f"features must be in [0, {n_features})")
+        has_feature = (feature >= 0) & (feature < n_features)
+        require((has_feature | ~is_inner).all(), f"features must be in [0, {n_features})")
 
     def forest(self) -> Any:
         """Return the forest, after a check of the arrays."""
         self._check_state()
-        nodes = np.empty(len(self.values), NODE_DTYPE)
-        for name in FIELD_TYPES:
-            nodes[name] = self.nodes[name]
-        values = np.ascontiguousarray(self.values)[:, None]
-        n_features, k = int(self.bare_forest.n_features_in_), values.shape[2]
+        n_features, k = int(self.bare_forest.n_features_in_), len(self.bare_forest.classes_)
         n_classes = np.array([k], dtype=np.intp)
+        values = np.ascontiguousarray(self.values)[:, None]
+        buffer = np.zeros(int(self.counts.max()), NODE_DTYPE)
         trees = []
-        stops = np.cumsum(self.counts)
-        for start, stop, depth, seed, kind in zip(
-            (stops - self.counts).tolist(),
-            stops.tolist(),
+        start = 0
+        for count, depth, seed, kind in zip(
+            self.counts.tolist(),
             self.depths.tolist(),
             self.seeds.tolist(),
             self.kinds.tolist(),
             strict=True,
         ):
+            part = slice(start, start + count)
+            start += count
+            nodes = buffer[:count]
+            for name in FIELD_TYPES:
+                nodes[name] = self.nodes[name][part]
+            for name in CHILDREN:
+                offset = nodes[name]
+                nodes[name] = np.where(offset > 0, np.arange(count) + offset, NO_CHILD)
             tree = _copy_with(self.bare_trees[kind], random_state=seed)
             tree.tree_ = Tree(n_features, n_classes, 1)
-            tree.tree_.__setstate__(
+            tree.tree_.__setstate__(  # which copies the arrays
                 {
                     "max_depth": depth,
-                    "node_count": stop - start,
-                    "nodes": nodes[start:stop],
-                    "values": values[start:stop],
+                    "node_count": count,
+                    "nodes": nodes,
+                    "values": values[part],
                 }
             )
             trees.append(tree)
@@ -161,15 +165,20 @@ def pack_forest(forest: Any) -> PackedTrees | None:
             bare_trees.append(_copy_with(tree, *TREE_ATTRIBUTES))
         kinds.append(kind)
     states = [tree.tree_.__getstate__() for tree in trees]
+    nodes = {
+        name: np.concatenate([state["nodes"][name] for state in states]).astype(dtype)
+        for name, dtype in FIELD_TYPES.items()
+    }
+    index = np.concatenate([np.arange(state["node_count"], dtype=np.int32) for state in states])
+    for name in CHILDREN:
+        nodes[name] = np.where(nodes[name] == NO_CHILD, 0, nodes[name] - index).astype(np.int32)
+    values = np.concatenate([state["values"][:, 0] for state in states])
     return PackedTrees(
         _copy_with(forest, "estimators_"),
         bare_trees,
         np.array(kinds, dtype=np.int64),
-        {
-            name: np.concatenate([state["nodes"][name] for state in states]).astype(dtype)
-            for name, dtype in FIELD_TYPES.items()
-        },
-        np.concatenate([state["values"][:, 0] for state in states]),
+        nodes,
+        values,
         np.array([state["node_count"] for state in states], dtype=np.int64),
         np.array([state["max_depth"] for state in states], dtype=np.int64),
         np.array([tree.random_state for tree in trees], dtype=np.int64),

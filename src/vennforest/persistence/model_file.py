@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._files import one_line, written_whole
 from vennforest._messages import InputError, listed, needed, warn
 from vennforest._program import __version__
+from vennforest._state import is_own_type
 from vennforest.persistence.archive import (
     FORMAT,
     HEADER,
@@ -26,7 +27,7 @@ from vennforest.persistence.archive import (
     header_of,
     open_archive,
 )
-from vennforest.persistence.parts import from_stored, is_own_type, is_trusted, to_stored
+from vennforest.persistence.parts import from_stored, is_trusted, to_stored
 
 LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")
 """Libraries whose versions are in every header, with those that a model's types come from."""
@@ -70,7 +71,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def write_model(
-    model: Any, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None
+    model: Any, path: str | os.PathLike[str], extra: Mapping[str, Any] | None = None
 ) -> None:
     """Write a model with more entries in the header, such as the columns that it was fitted to."""
     if not is_own_type(type(model)):
@@ -98,7 +99,7 @@ def write_model(
         with zipfile.ZipFile(part) as archive:
             types = sorted(set(_types_in(json.loads(archive.read(SCHEMA)))))
         check_readable(part, types)
-        header = {**_header(model, types), **(about or {})}
+        header = {**_header(model, types), **(extra or {})}
         with zipfile.ZipFile(part, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.writestr(HEADER, json.dumps(header, indent=2, ensure_ascii=False))
 
@@ -158,13 +159,15 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
         header = header_of(archive, name)
         types = set(_types_in(json.loads(archive.read(SCHEMA))))
         _check_versions(header, name)
-        known = sorted(trusted_names | set(filter(is_trusted, types)))
+        trusted_types = sorted(trusted_names | set(filter(is_trusted, types)))
         try:
-            model = from_stored(skops.load(archive.fp, trusted=known))
+            model = from_stored(skops.load(archive.fp, trusted=trusted_types))
         except (MemoryError, ImportError):
             raise
         except Exception as error:
-            unknown = sorted(set(skops.get_untrusted_types(file=archive.fp)).difference(known))
+            unknown = sorted(
+                set(skops.get_untrusted_types(file=archive.fp)).difference(trusted_types)
+            )
             if unknown:
                 raise InputError(
                     f"{name} contains {listed(unknown, 6, str)}, which vennforest does not read by "
@@ -201,7 +204,7 @@ def _header(model: Any, types: Sequence[str]) -> dict[str, Any]:
         "format": FORMAT,
         "vennforest": __version__,
         "python": platform.python_version(),
-        "libraries": {name: found for name in names if (found := _version(name))},
+        "libraries": {name: installed for name in names if (installed := _version(name))},
         "model": type(model).__name__,
         "classes": [str(label) for label in model.classes_],
         "classes_dtype": str(model.classes_.dtype),
@@ -253,29 +256,33 @@ def _text(thing: Any) -> str:
 def _check_versions(header: Mapping[str, Any], name: str) -> None:
     """Warn of other versions of libraries than a file was written with; refuse missing ones."""
     for library in VERSIONED:
-        written, installed = header.get("libraries", {}).get(library), _version(library)
-        if written and installed is None:
+        saved, installed = header.get("libraries", {}).get(library), _version(library)
+        if saved and installed is None:
             raise ImportError(
                 f"{name} contains a model made with {library}: install it with "
                 f"pip install {library}"
             )
-        if written and written != installed:
+        if saved and saved != installed:
             warn(
-                f"{name} was written with {library} {written} and is read with {installed}: its "
-                f"predictions may differ, or fail; install {library}=={written}, or fit the model "
+                f"{name} was written with {library} {saved} and is read with {installed}: its "
+                f"predictions may differ, or fail; install {library}=={saved}, or fit the model "
                 "again"
             )
 
 
 def _other_versions(header: Mapping[str, Any]) -> str:
     """Return what to install where the reason may be another version than at ``save``."""
-    written = header.get("libraries", {})
-    others = [
-        f"{library}=={written[library]}"
+    saved = header.get("libraries", {})
+    requirements = [
+        f"{library}=={saved[library]}"
         for library in VERSIONED
-        if library in written and written[library] != _version(library)
+        if library in saved and saved[library] != _version(library)
     ]
-    return f"; it was written with {' and '.join(others)}, which may read it" if others else ""
+    return (
+        f"; it was written with {' and '.join(requirements)}, which may read it"
+        if requirements
+        else ""
+    )
 
 
 @cache  # installed packages are looked up on the disk

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-import attrs
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _is_fitted
 
+from vennforest._state import check_state, is_own_type, with_state
 from vennforest.persistence.forests import PackedTrees, pack_forest
 
 Memo = dict[int, tuple[Any, Any]]
@@ -34,7 +33,7 @@ def from_stored(model: Any) -> Any:
     restored = _replaced(model, _restored_part, memo)
     for part, _ in memo.values():
         if is_own_type(type(part)):
-            _check(part)
+            check_state(part)
     return restored
 
 
@@ -78,16 +77,6 @@ def _rebuilt(value: Any, replace: Callable[[Any], Any], memo: Memo) -> Any:
     return value
 
 
-def with_state(cls: type, state: Mapping[str, Any]) -> Any:
-    """Return an object of a class with these attributes, without a call of its constructor."""
-    instance: Any = object.__new__(cls)
-    if hasattr(instance, "__setstate__"):
-        instance.__setstate__(state)
-    else:
-        vars(instance).update(state)
-    return instance
-
-
 # --- trusted types -----------------------------------------------------------------------------
 
 TRUSTED = frozenset(
@@ -125,29 +114,3 @@ def is_trusted(name: str) -> bool:
             return False
     is_splitter = module == "sklearn.model_selection._split"
     return name in TRUSTED or is_splitter or (module.startswith("skrub.") and cls in TRUSTED_SKRUB)
-
-
-def is_own_type(value: Any) -> bool:
-    """Tell whether something is a class of vennforest whose state is checked when it is read."""
-    return (
-        isinstance(value, type)
-        and value.__module__.startswith("vennforest.")
-        and (
-            hasattr(value, "_check_state")
-            or hasattr(value, "from_state")
-            or attrs.has(value)
-            or issubclass(value, BaseEstimator)
-        )
-    )
-
-
-def _check(part: Any) -> None:
-    """Raise an error for a part of vennforest with a state that no fit leaves."""
-    if isinstance(part, BaseEstimator) and not _is_fitted(part):
-        return
-    if hasattr(part, "_check_state"):
-        part._check_state()
-    elif attrs.has(type(part)):
-        attrs.validate(part)
-        if hasattr(part, "__attrs_post_init__"):
-            part.__attrs_post_init__()

@@ -1,6 +1,10 @@
 """Tables in files and data frames: one reader for fit, predict and report."""
 
-from vennforest.tables.columns import TableColumns
-from vennforest.tables.vectorize import TableEncoder, table_pipeline
+from vennforest._messages import needed
+
+needed("pyarrow", "tables")
+
+from vennforest.tables.columns import TableColumns  # noqa: E402
+from vennforest.tables.vectorize import TableEncoder, table_pipeline  # noqa: E402
 
 __all__ = ["TableColumns", "TableEncoder", "table_pipeline"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self, get_args
 
@@ -14,7 +14,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import listed, nearest
-from vennforest._state import stored
 from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import MAX_NUMBER, Column, Kind
 from vennforest.tables.types import DROP, check_types, infer_declared
@@ -31,7 +30,6 @@ ARROW_TYPES: dict[str, pa.DataType] = {
 """Arrow types of the kinds of columns; others are text."""
 
 
-@stored("table-columns")
 class TableColumns(TransformerMixin, BaseEstimator):
     """Read every cell as what its column contained in training.
 
@@ -177,35 +175,17 @@ class TableColumns(TransformerMixin, BaseEstimator):
         learnt = zip(self.feature_names_in_.tolist(), self.kinds_, strict=True)
         return [name for name, kind in learnt if kind == "number"]
 
-    def to_state(self) -> Mapping[str, Any]:
-        """Return what a file contains: the parameters, and what was learnt."""
-        learnt = None
-        if hasattr(self, "kinds_"):
-            learnt = {
-                "names": self.feature_names_in_.tolist(),
-                "kinds": self.kinds_,
-                "formats": self.formats_,
-            }
-        return {"parameters": self.get_params(deep=False), "learnt": learnt}
-
-    @classmethod
-    def from_state(cls, parameters: Mapping[str, Any], learnt: Mapping[str, Any] | None) -> Self:
-        """Return the reader of tables; a ``ValueError`` refuses what ``fit`` cannot learn."""
-        columns = cls(**parameters)
-        if columns.types is not None:
-            check_types(columns.types)
-        markers = columns.missing or []
-        require(all(isinstance(one, str) for one in markers), "missing must contain text")
-        if learnt is not None:
-            names, kinds, formats = (list(learnt[key]) for key in ("names", "kinds", "formats"))
-            require(len(names) == len(kinds) == len(formats), "kinds must be of the columns")
-            require(all(isinstance(name, str) for name in names), "names must be text")
-            require(len(set(names)) == len(names), "columns must have different names")
-            require(set(kinds) <= set(get_args(Kind)), "kinds must be known")
-            require(all(isinstance(f, str | None) for f in formats), "formats must be text")
-            columns.feature_names_in_ = np.array(names, dtype=object)
-            columns.kinds_, columns.formats_ = kinds, formats
-        return columns
+    def _check_state(self) -> None:
+        if self.types is not None:
+            check_types(self.types)
+        markers = self.missing or []
+        require(all(isinstance(marker, str) for marker in markers), "missing must contain text")
+        names, kinds, formats = self.feature_names_in_, self.kinds_, self.formats_
+        require(len(names) == len(kinds) == len(formats), "kinds must be of the columns")
+        require(all(isinstance(name, str) for name in names.tolist()), "names must be text")
+        require(len(set(names.tolist())) == len(names), "columns must have different names")
+        require(set(kinds) <= set(get_args(Kind)), "kinds must be known")
+        require(all(isinstance(f, str | None) for f in formats), "formats must be text")
 
     def check_names(self, names: Iterable[str]) -> list[str]:
         """Return the names that were not in training; an `InputError` says which is missing."""

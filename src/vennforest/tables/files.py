@@ -21,7 +21,6 @@ from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.tables.cells import (
     Column,
-    as_floats,
     is_text,
     plain_type,
     text_as_floats,
@@ -120,51 +119,17 @@ class TableFile:
         self.n_rows = source.count_rows()
         return source
 
-    def batches(
-        self,
-        columns: Sequence[str] | None = None,
-        numbers: Sequence[str] = (),
-        missing: Sequence[str] = (),
-        as_written: Sequence[str] = (),
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows as record batches, in the order of the file, in bounded memory.
 
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            None: all.
-        numbers : sequence of str
-            Columns of numbers: of a text file they become float64.
-        missing : sequence of str
-            Cells of these columns that stand for missing values, besides NA, NaN, null and nothing.
-        as_written : sequence of str
-            Those of ``numbers`` that a batch also has as text, in columns named by `written_name`.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read, or a cell of ``numbers`` is not one, with its row.
+        ``columns`` are those to read; None: all. An `InputError` refuses a file that cannot be
+        read.
         """
         columns = self.names if columns is None else list(dict.fromkeys(columns))
-        numbers = [name for name in numbers if name in columns] if self._is_text else []
-        n_rows = 0
         with self._errors():
-            batches = self._source.to_batches(
+            yield from self._source.to_batches(
                 columns=columns, batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1
             )
-            for batch in batches:
-                for name in numbers:
-                    cells = batch[name]
-                    if name in as_written:
-                        batch = batch.append_column(written_name(name), cells)
-                    if self.decimal == ",":
-                        cells = with_decimal_point(cells)
-                    floats = as_floats(cells, name, str(self.path), n_rows, missing)
-                    place = batch.schema.get_field_index(name)
-                    array = pa.array(floats, from_pandas=True)
-                    batch = batch.set_column(place, name, array)
-                n_rows += batch.num_rows
-                yield batch
 
     def read(self, as_text: Iterable[str] = (), missing: Sequence[str] = ()) -> pd.DataFrame:
         """Return all rows as a data frame with the index 0, 1, …, see `read_table`."""
@@ -175,7 +140,7 @@ class TableFile:
         columns: dict[str, Any] = {}
         for name in self.names:
             cells, table = table[name], table.drop_columns(name)
-            if self._is_text and name not in as_text:
+            if self.is_text and name not in as_text:
                 points = with_decimal_point(cells) if self.decimal == "," else cells
                 columns[name] = typed_text(Column(points, name, missing), cells, missing)
             else:
@@ -183,7 +148,8 @@ class TableFile:
         return pd.DataFrame(columns)
 
     @property
-    def _is_text(self) -> bool:
+    def is_text(self) -> bool:
+        """Whether all cells are text, because the file is."""
         return isinstance(self._source, TextTable)
 
     @contextmanager
@@ -198,11 +164,6 @@ class TableFile:
             ) from error
         except (pa.ArrowException, OSError, EOFError) as error:
             raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
-
-
-def written_name(name: str) -> str:
-    """Return the name of the column that has the cells of a column of numbers as written."""
-    return f"{name}\0as written"
 
 
 def _refuse_duplicates(path: Path | str, names: Sequence[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import needed
-from vennforest._state import stored
 from vennforest._validation import InputError, require
 from vennforest.tables.columns import TableColumns, as_pandas
 
@@ -68,7 +66,6 @@ def table_pipeline(
     )
 
 
-@stored("table-encoder")
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode the columns that `TableColumns` returns as numbers.
 
@@ -186,33 +183,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             table[:, sources == name] = encoded.to_numpy(dtype=np.float32)
         return table
 
-    def to_state(self) -> Mapping[str, Any]:
-        """Return what a file contains: the parameters, and what was learnt."""
-        learnt = None
-        if hasattr(self, "encodings_"):
-            learnt = {
-                "encodings": self.encodings_,
-                "one_hot": self.one_hot_,
-                "encoders": self.encoders_,
-            }
-        return {"parameters": self.get_params(deep=False), "learnt": learnt}
-
-    @classmethod
-    def from_state(cls, parameters: Mapping[str, Any], learnt: Mapping[str, Any] | None) -> Self:
-        """Return the encoder; a ``ValueError`` refuses encoders of other columns."""
-        encoder = cls(**parameters)
-        if learnt is not None:
-            encoder.encodings_ = dict(learnt["encodings"])
-            encoder.one_hot_ = learnt["one_hot"]
-            encoder.encoders_ = dict(learnt["encoders"])
-            encodings = set(encoder.encodings_.values())
-            require(encodings <= set(get_args(Encoding)), "encodings must be known")
-            encoded = [n for n, how in encoder.encodings_.items() if how in ("text", "date")]
-            require(list(encoder.encoders_) == encoded, "encoders must be of text and dates")
-            n_categories = len(encoder._columns("category"))
-            n_encoded = 0 if encoder.one_hot_ is None else encoder.one_hot_.n_features_in_
-            require(n_encoded == n_categories, "one_hot must be of the categories")
-        return encoder
+    def _check_state(self) -> None:
+        require(set(self.encodings_.values()) <= set(get_args(Encoding)), "encodings must be known")
+        is_encoded = [name for name, how in self.encodings_.items() if how in ("text", "date")]
+        require(list(self.encoders_) == is_encoded, "encoders must be of text and dates")
+        n_categories = len(self._columns("category"))
+        n_encoded = 0 if self.one_hot_ is None else self.one_hot_.n_features_in_
+        require(n_encoded == n_categories, "one_hot must be of the categories")
 
     def _encoding(self, column: pd.Series[Any]) -> Encoding:
         if column.dtype.kind == "f":

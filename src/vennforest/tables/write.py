@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyarrow import csv, ipc, parquet
 
 from vennforest._validation import InputError
-from vennforest.tables.cells import number
+from vennforest.tables.cells import is_text, number, plain_type
 
 FORMULA = re.compile(r"[=+\-@\t\r＝＋－＠]")
-"""How text begins that spreadsheet programs may take for a formula."""
+"""First letters of text that spreadsheet programs may take for a formula."""
 
 SUFFIXES = {
     ".csv": "csv",
@@ -46,31 +46,31 @@ def output_format(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def table_writer(path: Path | IO[bytes], how: str, schema: pa.Schema) -> Iterator[Any]:
-    """Give something whose ``write_table`` appends to a file, written from the start.
+def table_writer(path: Path | IO[bytes], file_format: str, schema: pa.Schema) -> Iterator[Any]:
+    """Give a writer whose ``write_table`` and ``write_batch`` append to a new file.
 
-    How it is written is what `output_format` returns.
+    ``file_format`` is as `output_format` returns it.
     """
-    if how == "parquet":
+    if file_format == "parquet":
         with parquet.ParquetWriter(path, schema) as writer:
             yield writer
         return
-    with ExitStack() as opened:
+    with ExitStack() as stack:
         sink = pa.OSFile(str(path), "wb") if isinstance(path, Path) else pa.PythonFile(path, "w")
         if isinstance(path, Path):
-            opened.enter_context(sink)
-        if how == "arrow":
-            yield opened.enter_context(ipc.new_file(sink, schema))
+            stack.enter_context(sink)
+        if file_format == "arrow":
+            yield stack.enter_context(ipc.new_file(sink, schema))
             return
-        packed = {".gz": "gzip", ".zst": "zstd"}.get(Path(how).suffix)
+        packed = {".gz": "gzip", ".zst": "zstd"}.get(Path(file_format).suffix)
         if packed is not None:
-            sink = opened.enter_context(pa.CompressedOutputStream(sink, packed))
-        options = csv.WriteOptions(delimiter="\t" if how.startswith("tsv") else ",")
-        yield opened.enter_context(csv.CSVWriter(sink, schema, write_options=options))
+            sink = stack.enter_context(pa.CompressedOutputStream(sink, packed))
+        options = csv.WriteOptions(delimiter="\t" if file_format.startswith("tsv") else ",")
+        yield stack.enter_context(csv.CSVWriter(sink, schema, write_options=options))
 
 
 def as_text(value: str) -> str:
-    """Return text that no spreadsheet program takes for a formula: an apostrophe goes before.
+    """Return text with an apostrophe before it if a spreadsheet may take it for a formula.
 
     Numbers stay as they are.
     """
@@ -81,9 +81,10 @@ def all_as_text(table: pa.Table) -> pa.Table:
     """Return a table whose names and texts are not formulas, see `as_text`."""
     arrays = []
     for column in table.columns:
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        kind = plain_type(column.type)
+        if is_text(kind):
             cells = [None if cell is None else as_text(cell) for cell in column.to_pylist()]
-            arrays.append(pa.array(cells, column.type))
+            arrays.append(pa.array(cells, kind))
         else:
             arrays.append(column)
     return pa.Table.from_arrays(arrays, names=[as_text(name) for name in table.column_names])

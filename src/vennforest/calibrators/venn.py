@@ -1,0 +1,273 @@
+"""Venn predictors: the frequencies of the labels in the new object's category.
+
+A Venn predictor is valid for every taxonomy that treats the calibration examples and the new one
+alike (Vovk & Petej 2014, section 2): every fixed function of the scores does.
+
+References
+----------
+Johansson, Linusson, Löfström & Boström (2018), Efficient Venn predictors using random forests:
+the label taxonomy. Lambrou, Nouretdinov & Papadopoulos (2015), Inductive Venn prediction, Annals of
+Mathematics and Artificial Intelligence 74, 181-201.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._messages import not_one_of
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_array,
+    check_number,
+    check_option,
+    require,
+)
+from vennforest.calibrators.base import BoundedCalibrator
+from vennforest.calibrators.formula import LOWEST, Term, Terms, first_where, no_formula
+from vennforest.counts import ScoreCounts
+from vennforest.multiprobability import Merge, Multiprobability
+
+N_BINS = 10
+"""Bins of the largest score within each label, with ``taxonomy="bins"``."""
+
+MAX_WEIGHT = 1e300
+"""Largest weight in a category: sums of them stay finite."""
+
+
+class Venn(BoundedCalibrator):
+    """Inductive Venn predictor: lower and upper probabilities from counts of labels by category.
+
+    With N calibration examples in the new object's category, c_j of them of label j, the bounds
+    are ``L_j = c_j / (N + 1)`` and ``U_j = (c_j + 1) / (N + 1)`` (Johansson et al. 2018, eqs. 3
+    and 4); an empty category gives [0, 1] for every class. Any number of classes.
+
+    Parameters
+    ----------
+    taxonomy : {"label", "bins"} or callable, default="label"
+        Which category an example is in. ``"label"``: the class with the largest score, the first of
+        equals; of two classes the second where its score exceeds .5, or 0 if some calibration score
+        is outside of [0, 1]. ``"bins"``: the class with the largest probability, split by that
+        probability into ten equal parts of [1/k, 1], with scores beyond in the outer ones.
+        A function from scores (n,) (two classes) or (n, k) to n categories of any hashable values,
+        which gives a score the same category whatever other scores it is called with.
+    merge : {"midpoint", "log", "brier"}, default="midpoint"
+        How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
+
+    Attributes
+    ----------
+    counts_ : ndarray of shape (n_categories, k)
+        Weight of the calibration examples of each label in each category.
+    categories_ : list or None
+        With a function: the value of each category that occurs in ``fit``.
+    boundary_ : float
+        With ``"label"`` and two classes: the second one is predicted above it.
+
+    Notes
+    -----
+    The bounds are valid where calibration examples and new ones are exchangeable (Vovk & Petej
+    2014, Theorem 1). A weight counts as so many observations, and the new object as one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores, y = np.array([0.1, 0.3, 0.4, 0.8, 0.9]), np.array([0, 0, 1, 1, 1])
+    >>> m = Venn().fit(scores, y).predict_multiprobability([0.2, 0.7])
+    >>> m.lower
+    array([[0.5       , 0.25      ],
+           [0.        , 0.66666667]])
+    >>> m.upper
+    array([[0.75      , 0.5       ],
+           [0.33333333, 1.        ]])
+    """
+
+    title = "Venn"
+    counts_: FloatArray
+    categories_: list[Any] | None
+    boundary_: float
+    example_categories_: IntArray | None
+    """Category of each example of positive weight, (n,); None after ``fit_counts``."""
+    example_codes_: IntArray | None
+    """Their classes, (n,)."""
+    example_weights_: FloatArray | None
+    """Their weights, (n,); None: 1 each."""
+
+    def __init__(
+        self,
+        taxonomy: str | Callable[[FloatArray], Any] = "label",
+        merge: Merge = "midpoint",
+    ) -> None:
+        self.taxonomy = taxonomy
+        self.merge = merge
+
+    def _fit(self, counts: ScoreCounts) -> None:
+        self._check_taxonomy()
+        check_option(self.merge, Merge, "merge")
+        k, scores = len(counts.classes), counts.scores
+        self.boundary_ = 0.5 if scores.min() >= 0 and scores.max() <= 1 else 0.0
+        self.categories_ = None
+        if callable(self.taxonomy):
+            self.categories_ = _distinct(self.taxonomy, scores)[0]
+        self.counts_ = np.zeros((self._n_categories(k), k))
+        np.add.at(self.counts_, self._category_of(scores), counts.weights)
+        self._forget_examples()
+
+    def _check_taxonomy(self) -> None:
+        if self.taxonomy not in ("label", "bins") and not callable(self.taxonomy):
+            raise not_one_of("taxonomy", ("label", "bins"), self.taxonomy, " or a callable")
+
+    def _n_categories(self, k: int) -> int:
+        if self.categories_ is not None:
+            return len(self.categories_)
+        return k * N_BINS if self.taxonomy == "bins" else k
+
+    def _category_of(self, scores: FloatArray) -> IntArray:
+        """Return the category of each score, (n,); -1: none that occurred in ``fit``."""
+        if not callable(self.taxonomy):
+            return bins_of(scores) if self.taxonomy == "bins" else label_of(scores, self.boundary_)
+        assert self.categories_ is not None
+        values, index = _distinct(self.taxonomy, scores)
+        number = {value: category for category, value in enumerate(self.categories_)}
+        return np.array([number.get(value, -1) for value in values], np.intp)[index]
+
+    def _forget_examples(self) -> None:
+        self.example_categories_ = self.example_codes_ = self.example_weights_ = None
+
+    def _remember(
+        self,
+        scores: FloatArray,
+        codes: IntArray,
+        weight: FloatArray | None,
+        positive: NDArray[np.bool_] | None,
+    ) -> None:
+        super()._remember(scores, codes, weight, positive)
+        self.example_categories_, self.example_codes_ = self._category_of(scores), codes.copy()
+        self.example_weights_ = None if weight is None else weight.copy()
+
+    def _without_examples(self) -> Self:
+        calibrator = super()._without_examples()
+        calibrator._forget_examples()
+        return calibrator
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        self._check_taxonomy()
+        require(
+            callable(self.taxonomy) == (self.categories_ is not None),
+            "categories_ must go with a taxonomy that is a function",
+        )
+        k = len(self.classes_)
+        shape = self._n_categories(k), k
+        check_number(self.boundary_, "boundary_")
+        check_array(self.counts_, "counts_", shape, low=0, high=MAX_WEIGHT)
+        if self.example_categories_ is not None:
+            n = len(self.example_categories_)
+            check_array(self.example_categories_, "example_categories_", (n,), "i", 0, shape[0] - 1)
+            check_array(self.example_codes_, "example_codes_", (n,), "i", 0, k - 1)
+            if self.example_weights_ is not None:
+                check_array(self.example_weights_, "example_weights_", (n,), low=0)
+
+    def _multiprobability(
+        self, scores: FloatArray, left_out: IntArray | None = None
+    ) -> Multiprobability:
+        category = self._category_of(scores)
+        # Category -1 is the empty one that is added at the end.
+        counts = np.vstack([self.counts_, np.zeros(len(self.classes_))])[category]
+        if left_out is not None:
+            assert self.example_categories_ is not None and self.example_codes_ is not None
+            same = (left_out >= 0) & (self.example_categories_[left_out] == category)
+            gone, weights = left_out[same], self.example_weights_
+            cell = same, self.example_codes_[gone]
+            without = counts[cell] - (1 if weights is None else weights[gone])
+            counts[cell] = np.maximum(without, 0)  # rounding
+        total = counts.sum(axis=1, keepdims=True) + 1
+        lower, upper = counts / total, (counts + 1) / total
+        return Multiprobability(lower, upper, self.classes_, distributions=True)
+
+    def _class_shares(self) -> FloatArray:
+        shares: FloatArray = self.counts_.sum(axis=0) / self.counts_.sum()
+        return shares
+
+    def _starts(self) -> FloatArray:
+        if callable(self.taxonomy):
+            raise no_formula("taxonomy", self.taxonomy)
+        # Categories of two classes increase with the score.
+        last = np.arange(self._n_categories(2) - 1)
+        return first_where(lambda s: self._category_of(s) > last, LOWEST, -LOWEST, len(last))
+
+    def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
+        if callable(self.taxonomy):
+            raise no_formula("taxonomy", self.taxonomy)
+        total = self.counts_.sum(axis=1, keepdims=True) + 1
+        bounds = self.counts_ / total, (self.counts_ + 1) / total
+        p = Multiprobability(*bounds, self.classes_).merge(self.merge)
+        columns = {"p0": bounds[0], "p1": bounds[1], "p": p}
+        category, k = _category_formula(scores, self.taxonomy == "bins"), len(scores)
+        values = category.look_up(
+            np.arange(1.0, len(p)),
+            {f"{name}_{j}": column[:, j] for name, column in columns.items() for j in range(k)},
+        )
+        return {name: tuple(values[f"{name}_{j}"] for j in range(k)) for name in columns}
+
+
+def label_of(scores: FloatArray, boundary: float = 0.5) -> IntArray:
+    """Return the class with the largest score, shape (n,), the first of equals.
+
+    Scores (n,) are those of the second of two classes, predicted above the boundary.
+    """
+    if scores.ndim == 1:
+        return (scores > boundary).astype(np.intp)
+    largest: IntArray = scores.argmax(axis=1)
+    return largest
+
+
+def bins_of(scores: FloatArray) -> IntArray:
+    """Return the bin of the largest score within its label, shape (n,), N_BINS a label.
+
+    Bin b contains ``b <= N_BINS (c - 1/k) / (1 - 1/k) < b + 1`` for the largest score c, and the
+    last one also c = 1. Of two classes bins are numbered as the second class's score increases.
+    """
+    label = label_of(scores)
+    largest = np.maximum(scores, 1 - scores) if scores.ndim == 1 else scores.max(axis=1)
+    lowest = 1 / (2 if scores.ndim == 1 else scores.shape[1])
+    share = (np.clip(largest, lowest, 1) - lowest) / (1 - lowest)
+    part = np.minimum((share * N_BINS).astype(np.intp), N_BINS - 1)
+    if scores.ndim == 1:
+        part = np.where(label == 0, N_BINS - 1 - part, part)
+    return label * N_BINS + part
+
+
+def _category_formula(scores: Terms, in_bins: bool) -> Term:
+    """Return `label_of` or `bins_of` of several columns of scores as a formula."""
+    label: Term | float = 0.0
+    largest = scores[0]
+    for j, score in enumerate(scores[1:], 1):
+        label = score.unless_above(largest, label, float(j))
+        largest = largest.max(score)
+    assert isinstance(label, Term)
+    if not in_bins:
+        return label
+    lowest = 1 / len(scores)
+    share = (largest.clip(lowest, 1.0) - lowest) / (1 - lowest)
+    return float(N_BINS) * label + (share * float(N_BINS)).floor().min(N_BINS - 1)
+
+
+def _distinct(
+    taxonomy: Callable[[FloatArray], Any], scores: FloatArray
+) -> tuple[list[Any], IntArray]:
+    """Return the distinct categories of scores by a user's function, and the index of each one."""
+    categories: NDArray[Any] = np.asarray(taxonomy(scores))
+    if categories.shape != (len(scores),):
+        raise ValueError(
+            f"taxonomy must return {len(scores)} categories for as many scores, "
+            f"got shape {categories.shape}"
+        )
+    number: dict[Any, int] = {}  # values need not be sortable
+    index = [number.setdefault(value, len(number)) for value in categories.tolist()]
+    if any(value != value for value in number):
+        raise ValueError("taxonomy must return categories that equal themselves, got NaN")
+    return list(number), np.array(index, np.intp)

@@ -1,0 +1,350 @@
+"""Venn–Abers predictors: two isotonic fits, one for each label the new object might have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_array,
+    check_increasing,
+    check_option,
+    require,
+)
+from vennforest.calibrators import venn_abers_kernels as kernels
+from vennforest.calibrators.base import (
+    BoundedCalibrator,
+    normalised_bounds,
+    normalised_bounds_formulas,
+)
+from vennforest.calibrators.formula import LOWEST, Terms, after
+from vennforest.calibrators.intervals import (
+    ConfidenceIntervals,
+    IntervalCurve,
+    Method,
+    check_level,
+    interval_curve,
+    read_intervals,
+)
+from vennforest.counts import ScoreCounts
+from vennforest.multiprobability import Merge, Multiprobability, merge_formula
+from vennforest.prior import shift_intervals, shift_probabilities
+
+MAX_WEIGHT = 1e15
+"""Sum of weights up to which the new object's weight of 1 is not lost beside it."""
+
+DERIVED = ("_tables", "_examples", "_curves")
+"""Attributes that follow from the learnt ones, computed at the first use."""
+
+
+class StepFunction(NamedTuple):
+    """The isotonic fit of a new observation of one label as a function of its score."""
+
+    ends: FloatArray
+    """(n - 1,) scores between n runs of equal fits."""
+    fits: FloatArray
+    """(n,) the fit of each run."""
+    a: NDArray[np.int32]
+    """(n,) the left point of the touching line (see ``venn_abers_kernels``)."""
+    b: NDArray[np.int32]
+    """(n,) its right point."""
+    grid: tuple[NDArray[np.uint32], float, float]
+    """What shortens the search in ``ends``."""
+
+
+Examples = tuple[NDArray[np.int32], NDArray[np.bool_], FloatArray]
+"""Of each calibration example the number of its score, whether it is of the class, its weight."""
+
+
+class StepTable:
+    """Both isotonic fits of every possible new score, from examples counted at scores x (m,).
+
+    p0 of a score s depends on how many calibration scores are <= s, p1 on how many are < s, so
+    each is a short table of steps (the fits of Algorithm 2 of Vovk & Petej 2014).
+    """
+
+    def __init__(self, x: FloatArray, weights: FloatArray) -> None:
+        self.x = x
+        self.W, self.Y = kernels.cumulative_points(weights)
+        following = kernels.suffix_hulls(self.W, self.Y)
+        self.p0, self.p1 = (self._steps(following, label) for label in (0, 1))
+        self._hulls: tuple[NDArray[np.int32], ...] | None = None
+
+    def _steps(self, following: NDArray[np.int32], label: int) -> StepFunction:
+        ends, fits, a, b = kernels.step_function(self.x, self.W, self.Y, following, label)
+        return StepFunction(ends, fits, a, b, kernels.grid_of(ends))
+
+    def read(self, scores: FloatArray, out: FloatArray) -> None:
+        """Write p0 and p1 of contiguous scores (n,) to ``out`` (2, n)."""
+        for steps, or_equal, bounds in ((self.p0, True, out[0]), (self.p1, False, out[1])):
+            kernels.read_steps(scores, steps.ends, steps.fits, *steps.grid, or_equal, bounds)
+        np.minimum(out[0], out[1], out=out[0])  # rounding of large sums may exceed the difference
+
+    def read_left_out(
+        self,
+        scores: FloatArray,
+        left_out: IntArray,
+        examples: Examples,
+        out: FloatArray,
+    ) -> None:
+        """Do the same, each score without the example of number ``left_out`` (n,), -1: with all."""
+        if self._hulls is None:
+            self._hulls = kernels.hull_tree(self.W, self.Y)
+        points = self.x, self.W, self.Y, self._hulls
+        for v, steps in enumerate((self.p0, self.p1)):
+            line = steps.ends, steps.a, steps.b
+            kernels.read_left_out(scores, left_out, *examples, *points, v, *line, out[v])
+        np.minimum(out[0], out[1], out=out[0])
+
+    def starts(self) -> FloatArray:
+        """Return where p0 or p1 may change, increasing."""
+        return np.unique(np.concatenate([self.p0.ends, after(self.p1.ends)]))
+
+
+class VennAbers(BoundedCalibrator):
+    """Inductive Venn–Abers predictor: probabilities with bounds that carry a validity guarantee.
+
+    For a new score s, p0 is the isotonic fit to the calibration pairs plus (s, 0), read at s, and
+    p1 the same with (s, 1); always p0 < p1 (Vovk & Petej 2014, section 3; Johansson et al. 2018,
+    eqs. 7-9). ``fit`` computes both for every possible s, so a new score is a look-up.
+
+    Parameters
+    ----------
+    merge : {"log", "brier", "midpoint"}, default="log"
+        How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
+
+    Attributes
+    ----------
+    scores_ : list of ndarray of shape (m,)
+        The distinct calibration scores, increasing: those of the second of two classes, or one
+        array a class.
+    weights_ : list of ndarray of shape (m, 2)
+        The weight of the other classes, and of the class, at each of these scores.
+
+    Notes
+    -----
+    *More than two classes*: one class against the rest. The probabilities are normalised, and so
+    are the bounds, in a way that keeps both what the guarantee speaks of and what normalisation
+    gives: see `normalised_bounds`.
+
+    *Validity*: where calibration and new examples are exchangeable, one of p0 and p1 (that of the
+    true label) is perfectly calibrated (Vovk & Petej 2014, Theorem 1). The single probability
+    lies between the two and has no guarantee of its own.
+
+    *Weights* count as so many observations, the new object as one. Sums of weights are rounded to
+    16 digits, which makes bounds less precise where weights are very different; sums above 1e15,
+    beside which the new object is lost, are refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores, y = np.array([0.1, 0.3, 0.4, 0.8, 0.9]), np.array([0, 0, 1, 0, 1])
+    >>> m = VennAbers().fit(scores, y).predict_multiprobability([0.2, 0.85])
+    >>> m.p0.round(3), m.p1.round(3)
+    (array([0.   , 0.333]), array([0.5, 1. ]))
+    """
+
+    title = "Venn–Abers"
+    scores_: list[FloatArray]
+    weights_: list[FloatArray]
+    example_scores_: FloatArray | None
+    """Scores of the examples of positive weight, (n,) or (n, k); None after ``fit_counts``."""
+    example_codes_: IntArray | None
+    """Their classes, (n,)."""
+    example_weights_: FloatArray | None
+    """Their weights, (n,); None: 1 each."""
+
+    def __init__(self, merge: Merge = "log") -> None:
+        self.merge = merge
+
+    def _fit(self, counts: ScoreCounts) -> None:
+        check_option(self.merge, Merge, "merge")
+        if counts.total > MAX_WEIGHT:
+            raise ValueError(
+                f"sample_weight must sum to at most {MAX_WEIGHT:g}, since a new object counts as "
+                f"1, got {counts.total:g}: divide all weights by one number"
+            )
+        columns = counts.columns()
+        self.scores_ = [column.scores for column in columns]
+        self.weights_ = [column.weights for column in columns]
+        self._forget_examples()
+        for name in DERIVED:
+            vars(self).pop(name, None)
+
+    @cached_property
+    def _tables(self) -> list[StepTable]:
+        columns = zip(self.scores_, self.weights_, strict=True)
+        return [StepTable(x, weights) for x, weights in columns]
+
+    @cached_property
+    def _examples(self) -> list[Examples]:
+        scores, codes, weights = self.example_scores_, self.example_codes_, self.example_weights_
+        assert scores is not None and codes is not None
+        weights = np.ones(len(codes)) if weights is None else weights
+        columns = [scores] if scores.ndim == 1 else scores.T
+        labels = [codes == (1 if scores.ndim == 1 else j) for j in range(len(columns))]
+        return [
+            (np.searchsorted(x, column).astype(np.int32), label, weights)
+            for x, column, label in zip(self.scores_, columns, labels, strict=True)
+        ]
+
+    @cached_property
+    def _curves(self) -> dict[tuple[float, str], list[IntervalCurve]]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what follows from the learnt arrays; it is computed again at the next use."""
+        return {name: value for name, value in vars(self).items() if name not in DERIVED}
+
+    def _forget_examples(self) -> None:
+        self.example_scores_ = self.example_codes_ = self.example_weights_ = None
+
+    def _remember(
+        self,
+        scores: FloatArray,
+        codes: IntArray,
+        weight: FloatArray | None,
+        positive: NDArray[np.bool_] | None,
+    ) -> None:
+        super()._remember(scores, codes, weight, positive)
+        # Copies, since the caller may change the arrays.
+        self.example_scores_, self.example_codes_ = scores.copy(), codes.astype(np.int32)
+        self.example_weights_ = None if weight is None else weight.copy()
+
+    def _without_examples(self) -> Self:
+        calibrator = super()._without_examples()
+        calibrator._forget_examples()
+        return calibrator
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        n_columns = 1 if len(self.classes_) == 2 else len(self.classes_)
+        require(
+            len(self.scores_) == len(self.weights_) == n_columns,
+            f"scores_ and weights_ must have {n_columns} arrays",
+        )
+        for x, weights in zip(self.scores_, self.weights_, strict=True):
+            check_array(x, "scores_", (None,))
+            check_increasing(x, "scores_")
+            check_array(weights, "weights_", (len(x), 2), low=0, high=MAX_WEIGHT)
+            require(
+                len(x) and weights.sum(axis=1).min() > 0, "weights_ must be positive at every score"
+            )
+        if self.example_scores_ is not None:
+            n, k = len(self.example_scores_), len(self.classes_)
+            check_array(self.example_scores_, "example_scores_", (n,) if k == 2 else (n, k))
+            check_array(self.example_codes_, "example_codes_", (n,), "i", 0, k - 1)
+            if self.example_weights_ is not None:
+                check_array(self.example_weights_, "example_weights_", (n,), low=0)
+
+    def _multiprobability(
+        self, scores: FloatArray, left_out: IntArray | None = None
+    ) -> Multiprobability:
+        sides = np.empty((2, len(self.classes_), len(scores)))
+        if scores.ndim == 1:
+            self._read(0, scores, left_out, sides[:, 1])
+            np.subtract(1, sides[::-1, 1], out=sides[:, 0])
+            return Multiprobability(sides[0].T, sides[1].T, self.classes_)
+        for j, column in enumerate(scores.T):
+            self._read(j, column, left_out, sides[:, j])
+        lower, upper = normalised_bounds(*sides.transpose(0, 2, 1))
+        return Multiprobability(lower, upper, self.classes_)
+
+    def _read(self, j: int, scores: FloatArray, left_out: IntArray | None, out: FloatArray) -> None:
+        """Write p0 and p1 of scores (n,) in column j to ``out`` (2, n)."""
+        scores, table = np.ascontiguousarray(scores), self._tables[j]
+        if left_out is None:
+            table.read(scores, out)
+            return
+        table.read_left_out(scores, left_out, self._examples[j], out)
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        if scores.ndim == 2:
+            return super()._predict_proba(scores)
+        # The same, without the bounds of the first class.
+        bounds = np.empty((2, len(scores)))
+        self._read(0, scores, None, bounds)
+        p: FloatArray = merge_formula(self.merge, *bounds)
+        return np.column_stack([1 - p, p])
+
+    def predict_confidence(
+        self, scores: ArrayLike, level: float = 0.95, method: Method = "likelihood-ratio"
+    ) -> ConfidenceIntervals:
+        """Return confidence intervals for the frequency of every class at new scores.
+
+        They assume independent examples, and that the frequency of a class does not decrease with
+        its score. Bounds are something else: how far one more label would move the probability.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,) or (m, k)
+            New scores, of the kind given to ``fit``.
+        level : float, default=0.95
+            Probability, in (0, 1), with which an interval contains the frequency.
+        method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
+            ``"likelihood-ratio"``: sharp, by a limit theorem with simulated corrections.
+            ``"exact"``: never below the level for any number of examples, and about twice as wide.
+
+        Returns
+        -------
+        ConfidenceIntervals
+            Ends of shape (m, k), in [0, 1], widened where needed to contain ``predict_proba``.
+
+        Raises
+        ------
+        ValueError
+            If scores are NaN or infinite, the level does not lie between 0 and 1, or the method is
+            ``"exact"`` (which counts examples) and weights are not integers.
+        """
+        new = self._check_new(scores)
+        check_level(level)
+        check_option(method, Method, "method")
+        curves = self._interval_curves(level, method)
+        intervals = read_intervals(curves, new, self.classes_, level)
+        p = self._predict_proba(new)
+        if self.shift_ is not None:
+            factors = self.shift_.factors
+            lower, upper = shift_intervals(intervals.lower, intervals.upper, factors)
+            intervals = replace(intervals, lower=lower, upper=upper)
+            p = shift_probabilities(p, factors)
+        return intervals.widen(p)
+
+    def _interval_curves(
+        self, level: float, method: Method = "likelihood-ratio"
+    ) -> list[IntervalCurve]:
+        """Return the curves of ``predict_confidence``, computed once for a level and method."""
+        if (level, method) not in self._curves:
+            self._curves[level, method] = [
+                interval_curve(x, weights.sum(axis=1), weights[:, 1], level, method)
+                for x, weights in zip(self.scores_, self.weights_, strict=True)
+            ]
+        return self._curves[level, method]
+
+    def _class_shares(self) -> FloatArray:
+        if len(self.weights_) == 1:
+            totals = self.weights_[0].sum(axis=0)
+        else:
+            totals = np.array([weights[:, 1].sum() for weights in self.weights_])
+        shares: FloatArray = totals / totals.sum()
+        return shares
+
+    def _starts(self) -> FloatArray:
+        return self._tables[0].starts()
+
+    def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
+        bounds = []
+        for score, table in zip(scores, self._tables, strict=True):
+            start = table.starts()
+            values = np.empty((2, len(start) + 1))
+            table.read(np.append(LOWEST, start), values)
+            columns = score.look_up(start, {"p0": values[0], "p1": values[1]})
+            bounds.append((columns["p0"], columns["p1"]))
+        p0, p1 = zip(*bounds, strict=True)
+        lower, upper = normalised_bounds_formulas(p0, p1)
+        return {"p0": lower, "p1": upper}
