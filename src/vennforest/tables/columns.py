@@ -95,14 +95,14 @@ class TableColumns(TransformerMixin, BaseEstimator):
         formats: list[str | None] = []
         for i, name in enumerate(names):
             kind: Kind = "number"
-            written = None
+            date_format = None
             if name in types:
                 column = Column(X.iloc[:, i], name, markers, types[name])
-                kind, written = infer_declared(column, types[name])
+                kind, date_format = infer_declared(column, types[name])
             elif i not in numbers:
-                kind, written = Column(X.iloc[:, i], name, markers).infer()
+                kind, date_format = Column(X.iloc[:, i], name, markers).infer()
             kinds.append(kind)
-            formats.append(written)
+            formats.append(date_format)
         if all(kind == "empty" for kind in kinds):
             raise InputError("X must have a column with values, got empty ones only")
         self.feature_names_in_ = np.array(names, dtype=object)
@@ -123,9 +123,9 @@ class TableColumns(TransformerMixin, BaseEstimator):
             pa.field(
                 name,
                 ARROW_TYPES.get(kind, pa.string()),
-                metadata={} if written is None else {"format": written},
+                metadata={} if date_format is None else {"format": date_format},
             )
-            for name, kind, written in fields
+            for name, kind, date_format in fields
         )
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -146,17 +146,17 @@ class TableColumns(TransformerMixin, BaseEstimator):
         names = [str(name) for name in X.columns]
         self.check_names(names)
         _refuse_duplicates(names, self.feature_names_in_.tolist())
-        places = {name: i for i, name in enumerate(names)}
+        indices = {name: i for i, name in enumerate(names)}
         markers = self.missing or ()
         numbers = {} if markers else _plain_numbers(X)
         columns: dict[str, Any] = {}
         learnt = zip(self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True)
-        for name, kind, written in learnt:
-            place = places[name]
-            if kind == "number" and place in numbers:
-                columns[name] = numbers[place]
+        for name, kind, date_format in learnt:
+            index = indices[name]
+            if kind == "number" and index in numbers:
+                columns[name] = numbers[index]
             else:
-                cells = Column(X.iloc[:, place], name, markers).read(kind, written)
+                cells = Column(X.iloc[:, index], name, markers).read(kind, date_format)
                 columns[name] = pd.Series(cells, index=X.index, dtype=cells.dtype)
         return pd.DataFrame(columns, index=X.index)
 
@@ -165,8 +165,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "kinds_")
         learnt = zip(self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True)
         return {
-            name: (DROP if kind == "empty" else kind) + (f" {written}" if written else "")
-            for name, kind, written in learnt
+            name: (DROP if kind == "empty" else kind) + (f" {date_format}" if date_format else "")
+            for name, kind, date_format in learnt
         }
 
     @property
@@ -219,8 +219,8 @@ def unknown_names(names: Iterable[str], expected: list[str]) -> list[str]:
     if missing:
         close = get_close_matches(missing[0], extra, n=1, cutoff=0.6)
         hint = f": is {close[0]!r} what {missing[0]!r} was?" if close else ""
-        what = "column" if len(missing) == 1 else "columns"
-        raise InputError(f"the table lacks the {what} {listed(missing, 5)} of training{hint}")
+        noun = "column" if len(missing) == 1 else "columns"
+        raise InputError(f"the table lacks the {noun} {listed(missing, 5)} of training{hint}")
     return extra
 
 
@@ -231,8 +231,8 @@ def _without_dropped(X: pd.DataFrame, types: dict[str, str]) -> pd.DataFrame:
         if name not in names:
             near = nearest(name, names)
             raise InputError(f"types must name columns of the table, got {name!r}{near}")
-    places = [i for i, name in enumerate(names) if types.get(name) != DROP]
-    return X.iloc[:, places] if DROP in types.values() else X
+    indices = [i for i, name in enumerate(names) if types.get(name) != DROP]
+    return X.iloc[:, indices] if DROP in types.values() else X
 
 
 def as_pandas(X: Any) -> pd.DataFrame:
@@ -246,13 +246,13 @@ def as_pandas(X: Any) -> pd.DataFrame:
 
 
 def _plain_numbers(X: pd.DataFrame) -> dict[int, NDArray[np.float64]]:
-    """Return the columns of numpy numbers that are in range and not all missing, by place.
+    """Return the columns of numpy numbers that are in range and not all missing, by index.
 
     They are read together, because a table may have tens of thousands of them.
     """
     is_plain = [isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in X.dtypes]
-    places = np.flatnonzero(is_plain)
-    values = X.iloc[:, places].to_numpy(dtype=np.float64)
+    indices = np.flatnonzero(is_plain)
+    values = X.iloc[:, indices].to_numpy(dtype=np.float64)
     missing = np.isnan(values)
-    sound = ~missing.all(axis=0) & (missing | (np.abs(values) <= MAX_NUMBER)).all(axis=0)
-    return {int(places[i]): values[:, i] for i in np.flatnonzero(sound)}
+    in_range = ~missing.all(axis=0) & (missing | (np.abs(values) <= MAX_NUMBER)).all(axis=0)
+    return {int(indices[i]): values[:, i] for i in np.flatnonzero(in_range)}
