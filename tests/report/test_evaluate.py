@@ -195,13 +195,11 @@ def test_columns_of_every_kind(tmp_path):
         {
             "decimal": [Decimal(i) for i in range(n)],
             "mixed": ["a", 1, None, 2.5] * (n // 4),
-            "list": [[1, 2], [3]] * (n // 2),
             "bool and none": [True, None] * (n // 2),
             "delta": pd.to_timedelta(range(n), unit="h"),
             "category": pd.Categorical(["x", "y"] * (n // 2)),
             "empty": [None] * n,
             "int64": pd.array([1, None] * (n // 2), dtype="Int64"),
-            "period": pd.period_range("2020-01", periods=n, freq="M"),
             "constant": 1,
         }
     )

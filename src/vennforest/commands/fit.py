@@ -32,7 +32,12 @@ from vennforest.commands.terminal import (
     shares_of,
 )
 from vennforest.persistence.model_file import write_model
-from vennforest.report.estimators import DEFAULT_ESTIMATOR, errors_named, make_estimator
+from vennforest.report.estimators import (
+    DEFAULT_ESTIMATOR,
+    errors_named,
+    make_estimator,
+    named_estimator,
+)
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
 from vennforest.sources import Subforest
@@ -100,7 +105,7 @@ def _check(options: Fit) -> None:
     if options.jobs == 0:
         raise InputError("--jobs must be a number of processors, or -1 for all, got 0")
     check_suffix(options.output, ".skops", "model file")
-    make_estimator(options.estimator, options.trees, options.seed, options.jobs)
+    named_estimator(options.estimator)
 
 
 def _read(options: Fit, notes: list[str]) -> tuple[Any, NDArray[Any], str, dict[str, str], Any]:

@@ -239,8 +239,10 @@ def calibration_gains(
     for name, of_model in estimates.items():
         p, calibrated = of_model.p[:, 1], np.full(len(codes), np.nan)
         for train, test in splits:
-            calibrator = VennAbers().fit(p[train], codes[train])
-            calibrated[test] = calibrator.predict_proba(p[test])[:, 1]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the verdict says that a ranking is reversed
+                calibrator = VennAbers().fit(p[train], codes[train])
+                calibrated[test] = calibrator.predict_proba(p[test])[:, 1]
         before, after = _log_loss(codes, p), _log_loss(codes, calibrated)
         change = f"log loss {before:.3f} → {after:.3f}"
         model = "these probabilities" if name == UNNAMED else repr(name)
