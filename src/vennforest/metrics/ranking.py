@@ -398,12 +398,9 @@ def _weight_above(values: FloatArray, weight: FloatArray, at: FloatArray) -> Flo
 
 def _ratio(numerator: FloatArray, denominator: Any) -> FloatArray:
     """Return ratios, NaN where the denominator is 0."""
-    return np.divide(
-        numerator,
-        denominator,
-        out=np.full(len(numerator), np.nan),
-        where=np.asarray(denominator) > 0,
-    )
+    ratio = np.full(len(numerator), np.nan)
+    np.divide(numerator, denominator, out=ratio, where=np.asarray(denominator) > 0)
+    return ratio
 
 
 def _check_thresholds(thresholds: ArrayLike) -> FloatArray:

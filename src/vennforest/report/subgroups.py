@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vennforest._validation import InputError, IntArray
 from vennforest.metrics import auc_interval
 from vennforest.monitoring.columns import holm
-from vennforest.performance.estimate import FEWEST as MIN_ROWS_OF_PERIOD
+from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
 from vennforest.report.event import Event
 from vennforest.report.measures import CALIBRATION_TESTS, Predictions, squared_losses
 from vennforest.report.splits import are_missing, equal_parts, moments
