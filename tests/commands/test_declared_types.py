@@ -107,7 +107,7 @@ def test_a_new_cell_that_does_not_fit_is_named(folder, tmp_path, capsys):
     frame.loc[17, "income"] = "12 $"
     frame.to_csv(tmp_path / "new.csv", index=False)
     command = ("predict", folder / "m.skops", tmp_path / "new.csv", "-o", tmp_path / "p.csv")
-    assert "column 'income' held numbers in training and now contains '12 $' in row 18" in refused(
+    assert "column 'income' must contain numbers, got '12 $' in row 18" in refused(
         capsys, *command, "--rows-at-once", 5
     )
     assert not (tmp_path / "p.csv").exists()

@@ -189,7 +189,7 @@ class VennAbers(BoundedCalibrator):
         self.weights_ = [column.weights for column in columns]
         self._forget_examples()
         for name in DERIVED:
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
 
     @cached_property
     def _tables(self) -> list[StepTable]:

@@ -20,16 +20,14 @@ from vennforest.commands.calibrator_file import (
     score_options,
     written_label,
 )
-from vennforest.commands.model_rows import read_model, rows_of
+from vennforest.commands.model_rows import read_model, rows_for
 from vennforest.commands.report_options import Check
 from vennforest.commands.report_table import common_options, finish, values_of_columns
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED
-from vennforest.tables.cells import Column
+from vennforest.tables.cells import Column, as_floats
 from vennforest.tables.read import find_column, read_table
-from vennforest.tables.scores import score_numbers
-from vennforest.tables.stream import TableFile
 from vennforest.tables.target import LabelledTable, split_target
 
 if TYPE_CHECKING:
@@ -117,14 +115,7 @@ def _check_columns(options: Check, names: Sequence[str]) -> tuple[Evaluation, Ch
 
 def _numbers(cells: pd.Series[Any], name: str) -> FloatArray:
     """Return a column as numbers, NaN where a cell is empty."""
-    values, text_of_row = score_numbers(cells, name)
-    wrong = np.flatnonzero(np.isnan(values) & Column(cells, name).is_present)
-    if len(wrong):
-        raise InputError(
-            f"the column {name!r} must contain numbers, got {str(text_of_row(int(wrong[0])))!r}: "
-            "leave cells without one empty"
-        )
-    return values
+    return as_floats(Column(cells, name).array, name, "the table").astype(np.float64)
 
 
 def class_of_name(name: str, labels: NDArray[Any]) -> int | None:
@@ -189,7 +180,7 @@ def _check_model(options: Check, data: Path) -> tuple[Evaluation, Check, list[st
                 f"{path} contains a {type(model).__name__}, which takes scores and no table: "
                 "give the probabilities it makes with --probability"
             )
-        X = _rows_as_trained(model, table, data, options.decimal)
+        X = rows_for(model, table.X)
         scored, kept = ["vennforest", "predict", *files, "--keep", "-o", "scored.csv"], []
     with refused_as("the table does not fit the model"):
         evaluation = check(y, model, X=X, **common)
@@ -210,13 +201,3 @@ def _labels_of(calibrator: Calibrator, y: NDArray[Any]) -> NDArray[Any]:
     label_of = {written_label(label): label for label in calibrator.classes_.tolist()}
     texts = [written_label(label) for label in y.tolist()]
     return np.array([label_of.get(text, text) for text in texts], dtype=object)
-
-
-def _rows_as_trained(model: Any, table: LabelledTable, data: Path, decimal: str | None) -> Any:
-    """Return the rows with a label as the model takes them."""
-    import pandas as pd
-
-    file = TableFile(data, decimal)
-    rows = rows_of(model, file, [name for name in file.names if name not in table.X.columns])
-    parts = [batch.rows for batch in file.batches(rows.columns, [], 1_000_000, rows.numbers)]
-    return rows.read(pd.concat(parts, ignore_index=True).iloc[table.X.index.to_numpy()])
