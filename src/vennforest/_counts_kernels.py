@@ -1,8 +1,22 @@
-"""Compiled loop that counts the examples of two classes at each score."""
+"""Compiled loops that count the examples of two classes at each score."""
 
 import numpy as np
 
 from vennforest._jit import kernel
+
+
+@kernel
+def split_by_class(scores, codes):
+    """Return the scores of class 0 and those of class 1, in any order."""
+    parts = np.empty(len(scores))
+    i, j = 0, len(scores) - 1
+    for k in range(len(scores)):
+        parts[i] = parts[j] = scores[k]  # one of the two positions is written to again
+        if codes[k]:
+            j -= 1
+        else:
+            i += 1
+    return parts[:i], parts[i:]
 
 
 @kernel

@@ -54,7 +54,8 @@ def bounds_frame(
         raise ValueError(f"index must name {len(lower)} rows, got {len(index)}")
     names = [name for label in classes.tolist() for name in columns_of(label)[-len(values) :]]
     table = np.stack(values, axis=2).reshape(len(lower), len(names))
-    return pandas.DataFrame(table, index=index, columns=names)
+    frame: pd.DataFrame = pandas.DataFrame(table, index=index, columns=names)
+    return frame
 
 
 def bounds_html(lower: FloatArray, upper: FloatArray, classes: NDArray[Any]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest._counts_kernels import count_two_classes
+from vennforest._counts_kernels import count_two_classes, split_by_class
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -308,9 +308,10 @@ def tabulate(
     scores = scores + 0.0  # -0.0 becomes 0.0
     if weight is None and k == 2 and scores.ndim == 1:
         # Sorting each class by itself and merging is several times faster than an argsort of all.
-        counts: tuple[FloatArray, FloatArray] = count_two_classes(
-            *(np.sort(scores[is_class]) for is_class in (codes == 0, codes == 1))
-        )
+        first, second = split_by_class(scores, np.ascontiguousarray(codes))
+        first.sort()
+        second.sort()
+        counts: tuple[FloatArray, FloatArray] = count_two_classes(first, second)
         return counts
     return _add_up(scores, one_hot(codes, weight, k))
 

@@ -12,7 +12,7 @@ from vennforest._messages import CalibrationWarning
 from vennforest._validation import InputError
 from vennforest.calibrators import make_calibrator
 from vennforest.cli import main
-from vennforest.export import from_json, table_of, to_json, to_sql
+from vennforest.export import from_json, to_json, to_sql
 
 METHODS = ["venn-abers", "platt", "isotonic", "beta", "matrix", "spline"]
 
@@ -43,8 +43,6 @@ def test_reversed_scores_are_those_of_the_other_end(method, probabilities):
         assert np.array_equal(read.predict_proba(s), got.predict_proba(s))
         assert json.loads(to_json(got))["reading"] is not None
     assert got.predict_proba([s.min()])[0, 1] > got.predict_proba([s.max()])[0, 1]
-    with pytest.raises(ValueError, match="a table must be of"):
-        table_of(got)
 
 
 @pytest.mark.parametrize("method", ["venn-abers", "isotonic", "platt"])

@@ -205,11 +205,11 @@ def test_copies_predict_the_same():
     ],
 )
 def test_state_that_no_fit_has_made_is_refused(name, value, message):
-    state = Venn().fit([0.1, 0.9], [0, 1]).to_state()
-    Venn.from_state(**state)
-    state["fitted"][name] = value
+    model = Venn().fit([0.1, 0.9], [0, 1])
+    model._check_state()
+    setattr(model, name, value)
     with pytest.raises(ValueError, match=message):
-        Venn.from_state(**state)
+        model._check_state()
 
 
 def test_wrong_input_is_refused():

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from oracles import formulas as oracle
 from vennforest import ScoreCounts, VennAbers
+from vennforest.calibrators import venn_abers
 from vennforest.calibrators import venn_abers_kernels as kernels
 from vennforest.calibrators.intervals import interval_curves, read_intervals
 
@@ -190,6 +191,19 @@ def test_reading_through_the_grid_counts_the_values_below(values, new):
     assert_array_equal(out, [sum(v < s for v in values) for s in new])
     kernels.read_steps(new, *table, True, out)
     assert_array_equal(out, [sum(v <= s for v in values) for s in new])
+
+
+def test_a_large_table_is_read_like_a_small_one(monkeypatch):
+    rng = np.random.default_rng(0)
+    scores = rng.random(3000)
+    new = np.concatenate([rng.random(3000), scores, [-1, 2, 0.5]])
+    model = fitted(scores, scores > 0.5)
+    expected = bounds_of(model, new)
+    monkeypatch.setattr(venn_abers, "MIN_SIZE_TO_ORDER", 100)
+    assert_array_equal(bounds_of(model, new), expected)
+    ordered, order = kernels.order_by_parts(new, scores.min(), scores.max())
+    assert_array_equal(ordered, new[order])
+    assert_array_equal(np.sort(order), np.arange(len(new)))
 
 
 # --- hulls of blocks of points ---------------------------------------------------------------
@@ -457,11 +471,11 @@ def test_pickles_and_clones_are_the_same_predictor():
     ],
 )
 def test_state_that_no_fit_has_made_is_refused(name, value, message):
-    state = VennAbers().fit([0.1, 0.9], [0, 1]).to_state()
-    VennAbers.from_state(**state)
-    state["fitted"][name] = value
+    model = VennAbers().fit([0.1, 0.9], [0, 1])
+    model._check_state()
+    setattr(model, name, value)
     with pytest.raises(ValueError, match=message):
-        VennAbers.from_state(**state)
+        model._check_state()
 
 
 # --- refusals --------------------------------------------------------------------------------

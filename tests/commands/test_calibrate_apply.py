@@ -258,32 +258,24 @@ def pasted(text, command):
     return main(shlex.split(line[line.index("vennforest ") :])[1:])
 
 
-@pytest.mark.parametrize("columns", [["bad_p"], ["p bad"], ["good p"], ["rating"]])
-def test_the_command_that_a_report_prints_works_as_it_stands(
-    tmp_path, monkeypatch, capsys, columns
-):
+@pytest.mark.parametrize("columns", [["bad_p"], ["p bad"], ["good p"]])
+def test_the_command_that_check_prints_works_as_it_stands(tmp_path, monkeypatch, capsys, columns):
     rng = np.random.default_rng(9)
     bad = rng.random(1500)
     y = np.where(rng.random(1500) < bad**2, "bad", "good")
-    frame = pd.DataFrame(
-        {"bad_p": bad, "p bad": bad, "good p": 1 - bad, "rating": 600 + 200 * bad, "y": y}
-    )
+    frame = pd.DataFrame({"bad_p": bad, "p bad": bad, "good p": 1 - bad, "y": y})
     (tmp_path / "a table").mkdir()
     frame.to_csv(tmp_path / "a table" / "off.csv", index=False)
     monkeypatch.chdir(tmp_path)
     named = [part for name in columns for part in ("--probability", name)]
-    positive = ["--positive", "bad"] if columns in (["rating"], ["bad_p"]) else []
-    assert main(["report", "a table/off.csv", "-t", "y", *named, *positive]) == 0
+    positive = ["--positive", "bad"] if columns == ["bad_p"] else []
+    assert main(["check", "a table/off.csv", "-t", "y", *named, *positive]) == 0
     said = capsys.readouterr().err
     assert pasted(said, "calibrate") == 0
     read = from_json((tmp_path / "calibrator.json").read_text(encoding="utf-8"))
     assert main(["apply", "calibrator.json", "a table/off.csv", "-o", "out.csv"]) == 0
     p = read_csv(tmp_path / "out.csv")["p(bad)"]
     assert read.classes_.tolist() == ["bad", "good"] and np.abs(p - bad**2).mean() < 0.05
-    if columns != ["rating"]:  # and the one in the note on what is gained
-        (tmp_path / "calibrator.json").unlink()
-        note = next(line for line in said.splitlines() if "Calibrated by folds" in line)
-        assert pasted(note, "calibrate") == 0 and (tmp_path / "calibrator.json").exists()
 
 
 @pytest.mark.parametrize("method", list(METHODS))
@@ -329,8 +321,8 @@ def test_show_tells_direction_grid_and_classes_and_refuses_other_json(tmp_path, 
 
 @pytest.mark.parametrize("way", ["yes", "no"])
 @pytest.mark.parametrize("method", ["venn-abers", "platt"])
-def test_report_on_a_calibrator_is_that_of_its_answers(tmp_path, method, way, capsys):
-    from vennforest.report import report
+def test_check_of_a_calibrator_is_that_of_its_answers(tmp_path, method, way, capsys):
+    from vennforest.report import check
 
     s, y = draw(900)
     s = s if way == "yes" else 1 - s
@@ -339,23 +331,20 @@ def test_report_on_a_calibrator_is_that_of_its_answers(tmp_path, method, way, ca
     frame[500:].rename(columns={"s": "now"}).to_csv(tmp_path / "later.csv", index=False)
     calibrate(tmp_path, "--method", method, "--increasing", way)
     capsys.readouterr()
-    command = ["report", str(tmp_path / "later.csv"), "-t", "y", "--json"]
-    command += ["--model", str(tmp_path / "c.json"), "-o", str(tmp_path / "r.html")]
+    command = ["check", str(tmp_path / "c.json"), str(tmp_path / "later.csv"), "-t", "y", "--json"]
+    command += ["-o", str(tmp_path / "r.html")]
     assert main(command) == 2  # it has no column of that name
     capsys.readouterr()
     assert main([*command, "--score", "now"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    own = from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
-    p = own.predict_proba(frame["s"][500:])
-    expected = report(frame["y"][500:], {"Calibrated": p}).summary()
-    mine, theirs = (one["methods"]["Calibrated"] for one in (found, expected))
-    assert mine["log_loss"] == pytest.approx(theirs["log_loss"], rel=1e-12)
-    assert mine["brier"] == pytest.approx(theirs["brier"], rel=1e-12)
-    assert (mine["size"] is not None) == (method == "venn-abers")
-    assert main(["report", str(tmp_path / "later.csv"), "-t", "y", "--score", "now"]) == 2
-    strange = frame[500:].assign(y="maybe").rename(columns={"s": "now"})
-    strange.to_csv(tmp_path / "later.csv", index=False)
-    capsys.readouterr()
+    of_file = json.loads(capsys.readouterr().out)["methods"]["model"]
+    calibrator = from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
+    p = calibrator.predict_proba(frame["s"][500:])
+    expected = check(frame["y"][500:], p).methods.loc["Predictions"]
+    assert of_file["log_loss"] == pytest.approx(expected["log_loss"], rel=1e-12)
+    assert of_file["brier"] == pytest.approx(expected["brier"], rel=1e-12)
+    assert (of_file["width"] is not None) == (method == "venn-abers")
+    unknown = frame[500:].assign(y="maybe").rename(columns={"s": "now"})
+    unknown.to_csv(tmp_path / "later.csv", index=False)
     assert main([*command, "--score", "now"]) == 2
 
 
@@ -436,20 +425,15 @@ def test_exports_of_other_systems(tmp_path, capsys, name, scores):
     assert not found["alarm"]  # scores alone are as before
     assert main([*watch, "-o", str(tmp_path / "w.html"), "-t", "y"]) == 0
     assert json.loads(capsys.readouterr().out)["alarm"]
-    report = ["report", data, "-t", "y", "--model", file, "--time", "day", "--json"]
-    assert main([*report, "-o", str(tmp_path / "r.html")]) == 0
+    check = ["check", file, data, "-t", "y", "--by", "day", "--json"]
+    assert main([*check, "-o", str(tmp_path / "r.html")]) == 0
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Observed and expected by" in page
 
 
-def test_a_report_of_scores_finds_their_direction(tmp_path, capsys):
+def test_scores_are_no_probabilities_to_check(tmp_path, capsys):
     exports(tmp_path)
-    table = pd.read_csv(tmp_path / "points.csv")
-    table["y"] = np.where(table["y"] == "bad", "x bad", "ok")  # the second label
-    table.to_csv(tmp_path / "t.csv", index=False)
-    page = str(tmp_path / "r.html")
-    given = ["report", str(tmp_path / "t.csv"), "-t", "y", "--probability", "points", "-o", page]
-    assert main([*given, "--by", "day"]) == 0
-    said = capsys.readouterr().err
-    assert "high scores are taken to mean that it is less likely" in said
-    assert "Observed and expected by" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    command = ["check", str(tmp_path / "points.csv"), "-t", "y", "--probability", "points"]
+    assert main([*command, "-o", str(tmp_path / "r.html")]) == 2
+    error = capsys.readouterr().err
+    assert "must contain probabilities in [0, 1]" in error and "vennforest calibrate" in error

@@ -58,12 +58,12 @@ def test_json_for_machines(table, tmp_path, capsys):
     code = run("report", table, "-t", "y", "-o", page, "--json", "--costs", costs,
                "--positive", "no", "--seed", "3", *FAST)  # fmt: skip
     assert code == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["report"] == str(page) and page.exists()
-    assert found["data"]["rows"] == 59 and found["data"]["positive"] == "no"
-    assert found["settings"]["random_state"] == 3 and found["settings"]["n_folds"] == 2
-    assert set(found["methods"]) == {"none", "venn-abers"}
-    assert 0 <= found["decisions"]["venn-abers"]["settled"] <= 1
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["report"] == str(page) and page.exists()
+    assert summary["rows"] == 59 and summary["positive"] == "no"
+    assert summary["settings"]["random_state"] == 3 and summary["settings"]["n_folds"] == 2
+    assert set(summary["methods"]) == {"none", "venn-abers", "baseline"}
+    assert 0 <= summary["methods"]["venn-abers"]["mean_cost"] <= 3
 
 
 def test_examples_and_formats_give_the_same(table, tmp_path, capsys):
@@ -126,7 +126,7 @@ def test_our_errors_ask_for_a_report(table, tmp_path, capsys, monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("by\nnought")
 
-    monkeypatch.setattr("vennforest.commands.report_run.evaluate", broken)
+    monkeypatch.setattr("vennforest.commands.report.evaluate", broken)
     monkeypatch.chdir(tmp_path)
     assert run("report", table, "-t", "y") == 1
     said = capsys.readouterr().err
@@ -203,7 +203,7 @@ def test_version_and_help(capsys):
 
 def test_help_is_short(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    for command in ("fit", "predict", "report", "calibrate", "apply", "watch", "show"):
+    for command in ("fit", "predict", "report", "check", "calibrate", "apply", "watch", "show"):
         assert run(command, "--help") == 0
         lines = capsys.readouterr().out.splitlines()
         assert len(lines) <= 45 and max(map(len, lines)) <= 80
@@ -215,7 +215,7 @@ def test_stopping_leaves_nothing_half_written(table, tmp_path):
     page.write_text("old")
     ready = tmp_path / "ready"
     code = (
-        "import sys, pathlib, vennforest.report.folds as folds\n"
+        "import sys, pathlib, vennforest.report.training as folds\n"
         "from vennforest.cli import main\n"
         "real = folds._predicted\n"
         "def slow(*a):\n"

@@ -16,7 +16,7 @@ from vennforest.classifier.fitting import SOURCE_NAMES  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.commands import options  # noqa: E402
 from vennforest.persistence import read_header  # noqa: E402
-from vennforest.report.learners import LEARNERS  # noqa: E402
+from vennforest.report.estimators import ESTIMATORS  # noqa: E402
 
 
 def run(*typed):
@@ -39,7 +39,7 @@ def table(n=120, seed=0):
 def test_help_names_what_comes_with_the_library():
     assert list(options.METHODS) == list(METHODS)
     assert set(options.SOURCES) <= set(SOURCE_NAMES)
-    assert set(options.ESTIMATORS) == set(LEARNERS)
+    assert set(options.ESTIMATORS) == set(ESTIMATORS)
 
 
 def test_fit_trains_a_named_estimator_and_keeps_groups_together(tmp_path, capsys):
@@ -69,12 +69,13 @@ def test_a_repeated_id_is_no_feature_unless_kept_and_the_report_says_so_first(tm
     capsys.readouterr()
     options = ("--trees", 20, "--folds", 2, "--methods", "platt", "--json", "-o", page)
     assert run("report", data, "-t", "y", *options) == 0
-    advice = json.loads(capsys.readouterr().out)["advice"]
-    assert advice["action"] == "check" and "--groups patient_id" in advice["command"]
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["verdict"]["action"] == "check"
+    assert "--groups patient_id" in summary["advised"]
     first = page.read_text("utf-8").split('id="why"')[0]
     assert "Check the column “patient_id” first" in first
     assert run("report", data, "-t", "y", "--groups", "patient_id", *options) == 0
-    assert json.loads(capsys.readouterr().out)["advice"]["action"] != "check"
+    assert json.loads(capsys.readouterr().out)["verdict"]["action"] != "check"
 
 
 def test_workbooks_give_what_the_same_text_gives(tmp_path):

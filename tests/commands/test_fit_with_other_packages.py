@@ -52,9 +52,9 @@ def packages(monkeypatch):
     modules = {"xgboost": xgboost, "xgboost.sklearn": xgboost.sklearn, "lightgbm": lightgbm}
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
-    known = vennforest.report.learners.version
+    known = vennforest.report.estimators.version
     monkeypatch.setattr(
-        "vennforest.report.learners.version",
+        "vennforest.report.estimators.version",
         lambda name: "4.5.0" if name in modules else known(name),
     )
 

@@ -10,8 +10,6 @@ import pytest
 from vennforest import load
 from vennforest._messages import harmless
 from vennforest.cli import main
-from vennforest.commands.report_options import Report
-from vennforest.commands.report_table import read_report_table
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.tables import TableColumns
 
@@ -63,24 +61,11 @@ def test_marks_of_missing_cells(tmp_path, capsys):
     assert np.array_equal(model.predict_proba(X), model.predict_proba(blank))
 
 
-def test_marks_of_missing_cells_in_a_report(tmp_path):
-    """A table with marks is read as one with empty cells."""
-    lab().to_csv(tmp_path / "t.csv", index=False)
-    lab().replace({"lab": {"n.d.": "", "-": ""}}).to_csv(tmp_path / "blank.csv", index=False)
-
-    def read(name, *missing):
-        options = Report(tmp_path / name, "y", missing=",".join(missing))
-        return read_report_table(options).labelled.X
-
-    assert read("t.csv", "n.d.", "-").equals(read("blank.csv"))
-    assert read("t.csv")["lab"].dtype.kind == "O" and read("blank.csv")["lab"].dtype.kind == "f"
-
-
 @pytest.mark.parametrize("option", ["--missing", "--decimal", "--keep", "--groups", "--types"])
 def test_an_example_takes_no_options_of_files(option, tmp_path, capsys):
     page = str(tmp_path / "p.html")
     assert main(["report", "--example", "iris", option, "x", "-o", page]) == 2
-    assert "an example has no other options" in capsys.readouterr().err
+    assert "an example has no such options" in capsys.readouterr().err
 
 
 def test_marks_among_numbers_and_in_frames():

@@ -73,7 +73,7 @@ def test_costs_by_name_are_of_their_classes():
     matrix = CostMatrix.read(costs, np.array(["ill", "well"]))
     decided = matrix.decide(np.array([[0.1, 0.9], [0.9, 0.1]]))
     assert [matrix.decisions[j] for j in decided] == ["wait", "treat"]
-    assert matrix.paid(decided, np.array([0, 0])).tolist() == [5, 0]
+    assert matrix.costs[0, decided].tolist() == [5, 0]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_choices_by_costs_are_those_by_net_benefit():
     for j, t in enumerate(grid):
         # Costs: t for acting in vain, 1 - t for a positive that is missed.
         costs = CostMatrix(np.array([[t, 0], [0, 1 - t]]), ("act", "wait"))
-        paid = costs.paid(costs.decide(np.column_stack([1 - p, p])), y.astype(int))
+        paid = costs.costs[y.astype(int), costs.decide(np.column_stack([1 - p, p]))]
         share = (weight * y).sum() / weight.sum()
         mean = (weight * paid).sum() / weight.sum()
         assert curve.net_benefit[j] == pytest.approx(share - mean / (1 - t))

@@ -5,7 +5,6 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import norm
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from oracles import ranking as slow
 from vennforest import Multiprobability
@@ -13,7 +12,6 @@ from vennforest.metrics import (
     auc_interval,
     calibration_line,
     decision_curve,
-    ranking_curves,
     smooth_calibration_curve,
     threshold_table,
 )
@@ -111,25 +109,6 @@ def test_perfect_ranking_still_has_an_interval():
     for bad in ({"level": 1.0}, {"groups": [1, 2]}):
         with pytest.raises(ValueError, match="must"):
             auc_interval(y, p, **bad)
-
-
-def test_ranking_curves_are_scikit_learns_and_the_gain_counts_ties_in_part():
-    for outcome, p, rng in problems(120, 2):
-        curves = ranking_curves(outcome, p)
-        area = roc_auc_score(outcome, p)
-        assert np.trapezoid(curves.true_positive_rate, curves.false_positive_rate) == pytest.approx(
-            area
-        )
-        assert curves.average_precision == average_precision_score(outcome, p)
-        depth = rng.random(3)
-        wanted = [slow.found_at_depth(outcome, p, d) for d in depth]
-        np.testing.assert_allclose(curves.gain_at(depth), wanted, atol=1e-12)
-    many = ranking_curves(np.arange(5000) % 2, np.random.default_rng(0).random(5000))
-    assert len(many.precision) <= 1000 and many.recall[[0, -1]].tolist() == [1, 0]
-    with pytest.raises(ValueError, match="pos_label must name one of 3"):
-        ranking_curves([0, 1, 2], np.eye(3))
-    with pytest.raises(ValueError, match="one of them only"):
-        ranking_curves([1, 1], [0.5, 0.4])
 
 
 def test_threshold_tables_and_decision_curves_count_row_by_row():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from oracles import monitoring as oracle
-from vennforest._state import from_state, state_of
+from vennforest._state import check_state
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.bets import (
     LABELS,
@@ -66,7 +66,7 @@ def test_channel_is_the_mixture(form, of_labels):
                 for a, b in ((0, 5), (5, 6), (6, 14))
             ]
         )
-        from_state(Channel, state_of(channel))  # as a file does
+        check_state(channel)  # as a file does
         reference = list(zip(bets.cells(before).tolist(), known.tolist(), strict=True))
         stream = list(zip(bets.cells(scores).tolist(), hits.tolist(), strict=True))
         column = oracle.stream_columns(reference, stream, case, of_labels, bets.limits.tolist())
@@ -171,7 +171,7 @@ def test_designed_bets_are_fair(scores, seed, share, probabilities):
         bets_on_share(float(shares.mean())),
         bets_on_labels(scores, shares),
     ):
-        from_state(Bets, state_of(bets))  # as a file does
+        check_state(bets)  # as a file does
 
 
 def test_scores_that_are_probabilities_are_taken_for_them():

@@ -88,20 +88,6 @@ def threshold_row(outcome, p, weight, t, low=None, high=None):
     }
 
 
-def found_at_depth(outcome, p, depth):
-    """The share of the class expected in the top rows, ties taken in part."""
-    rows = depth * len(p)
-    found = 0.0
-    for value in sorted(set(p), reverse=True):
-        tied = p == value
-        part = min(1.0, max(0.0, rows / tied.sum()))
-        found += part * outcome[tied].sum()
-        rows -= tied.sum()
-        if rows <= 0:
-            break
-    return found / outcome.sum()
-
-
 def local_line(p, outcome, weight, t, span):
     """Cleveland's local line at t by least squares, one row an observation."""
     order = np.argsort(np.abs(p - t), kind="stable")

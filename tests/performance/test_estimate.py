@@ -239,7 +239,7 @@ def test_rows_of_kinds_that_were_never_seen_are_refused_or_warned_of(model):
 def test_examples_that_trained_the_models_leave_more_open(model, monkeypatch):
     X, _ = problem(3000, 13)
     wide = estimate_performance(model, X)
-    monkeypatch.setattr(estimate, "SAME_ROWS", 1.0)
+    monkeypatch.setattr(estimate, "REUSE_VARIANCE", 1.0)
     narrow = estimate_performance(model, X)
     assert np.array_equal(wide.estimate, narrow.estimate)
     assert ((wide.upper - wide.lower) > 1.05 * (narrow.upper - narrow.lower)).all()

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 PRELOADED = ["vennforest.cli", "vennforest.commands.fit", "vennforest.commands.predict",
-             "vennforest.commands.report_run", "skrub", "matplotlib.pyplot", __name__]  # fmt: skip
+             "vennforest.commands.report", "skrub", "matplotlib.pyplot", __name__]  # fmt: skip
 
 
 class Child:

@@ -266,3 +266,38 @@ def test_batches_are_the_rows_in_their_order(tmp_path):
         assert name.endswith("csv") or len(batches) > 2
         np.testing.assert_array_equal(rows["n"].cast("float64"), table["n"])
         assert [t or "" for t in rows["t"].to_pylist()] == table["t"].tolist()
+
+
+@pytest.mark.parametrize("name", ["data[1].parquet", "d*.parquet", "it's.parquet"])
+def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path, name):
+    for other in ("data1.parquet", "d.parquet", "dd.parquet", "its.parquet"):
+        parquet.write_table(pyarrow.table({"s": [2.0]}), tmp_path / other)
+    parquet.write_table(pyarrow.table({"s": [1.0]}), tmp_path / name)
+    assert read_table(tmp_path / name)["s"].tolist() == [1.0]
+
+
+def test_names_of_folders_are_no_columns(tmp_path):
+    folder = tmp_path / "y=no" / "run=7"
+    folder.mkdir(parents=True)
+    parquet.write_table(pyarrow.table({"s": [1.0], "y": ["a"]}), folder / "x.parquet")
+    assert read_table(folder / "x.parquet")["y"].tolist() == ["a"]
+    assert read_table(folder).columns.tolist() == ["s", "y"]
+
+
+@pytest.mark.parametrize("writer", ["pandas", "pyarrow", "polars"])
+def test_every_writer_of_parquet_gives_the_same_table(tmp_path, writer):
+    table = pyarrow.table({"s": np.arange(120) / 7, "y": ["yes", "no", "no"] * 40})
+    path = tmp_path / "t.parquet"
+    if writer == "pandas":
+        table.to_pandas().astype({"y": "category"}).to_parquet(path, row_group_size=40)
+    elif writer == "pyarrow":
+        with parquet.ParquetWriter(path, table.schema) as file:
+            for start in range(0, 120, 40):
+                file.write_table(table.slice(start, 0))  # a row group without rows
+                file.write_table(table.slice(start, 40))
+    else:
+        pl = pytest.importorskip("polars")
+        pl.from_arrow(table).with_columns(pl.col("y").cast(pl.Categorical)).write_parquet(path)
+    rows = read_table(path)
+    assert rows["s"].tolist() == table["s"].to_pylist()
+    assert rows["y"].tolist() == table["y"].to_pylist()

@@ -39,6 +39,9 @@ from vennforest.prior import shift_intervals, shift_probabilities
 MAX_WEIGHT = 1e15
 """Sum of weights up to which the new object's weight of 1 is not lost beside it."""
 
+MIN_SIZE_TO_ORDER = 1 << 16
+"""Steps and new scores from which on these are ordered: the table exceeds a fast cache."""
+
 DERIVED = ("_tables", "_examples", "_curves")
 """Attributes that follow from the learnt ones, computed at the first use."""
 
@@ -82,6 +85,17 @@ class StepTable:
 
     def read(self, scores: FloatArray, out: FloatArray) -> None:
         """Write p0 and p1 of contiguous scores (n,) to ``out`` (2, n)."""
+        n_steps = max(len(self.p0.fits), len(self.p1.fits))
+        if min(len(scores), n_steps) >= MIN_SIZE_TO_ORDER:
+            scores, order = kernels.order_by_parts(scores, self.x[0], self.x[-1])
+            ordered = np.empty(out.shape)
+            self._look_up(scores, ordered)
+            for bounds, values in zip(out, ordered, strict=True):
+                bounds[order] = values
+        else:
+            self._look_up(scores, out)
+
+    def _look_up(self, scores: FloatArray, out: FloatArray) -> None:
         for steps, or_equal, bounds in ((self.p0, True, out[0]), (self.p1, False, out[1])):
             kernels.read_steps(scores, steps.ends, steps.fits, *steps.grid, or_equal, bounds)
         np.minimum(out[0], out[1], out=out[0])  # rounding of large sums may exceed the difference
@@ -175,7 +189,7 @@ class VennAbers(BoundedCalibrator):
         self.weights_ = [column.weights for column in columns]
         self._forget_examples()
         for name in DERIVED:
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
 
     @cached_property
     def _tables(self) -> list[StepTable]:

@@ -33,8 +33,14 @@ from vennforest.commands.terminal import (
     shares_of,
 )
 from vennforest.persistence.model_file import write_model
-from vennforest.report.folds import audit_notes, members_of
-from vennforest.report.learners import FOREST, learner_of
+from vennforest.report.estimators import (
+    DEFAULT_ESTIMATOR,
+    errors_named,
+    make_estimator,
+    named_estimator,
+)
+from vennforest.report.splits import group_codes
+from vennforest.report.training import audit_notes
 from vennforest.sources import Subforest
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.cells import PLURAL
@@ -98,7 +104,7 @@ def _check(options: Fit) -> None:
     if options.jobs == 0:
         raise InputError("--jobs must be a number of processors, or -1 for all, got 0")
     check_suffix(options.output, ".skops", "model file")
-    learner_of(options.estimator)
+    named_estimator(options.estimator)
 
 
 def _read(options: Fit, notes: list[str]) -> tuple[Any, NDArray[Any], str, dict[str, str], Any]:
@@ -124,17 +130,16 @@ def _read(options: Fit, notes: list[str]) -> tuple[Any, NDArray[Any], str, dict[
         find_column(table.X, options.by)
     groups = None
     if options.groups is not None:
-        groups = members_of(frame.loc[table.X.index, options.groups], len(table.y), notes)
+        groups = group_codes(frame.loc[table.X.index, options.groups], len(table.y), notes)
     return table.X, table.y, table.target, table.types, groups
 
 
 def _fit(
     options: Fit, X: Any, y: NDArray[Any], types: dict[str, str], groups: Any, notes: list[str]
 ) -> CalibratedClassifier:
-    learner = learner_of(options.estimator)
     model = CalibratedClassifier(
         table_pipeline(
-            learner.make(options.trees, options.seed, options.jobs),
+            make_estimator(options.estimator, options.trees, options.seed, options.jobs),
             random_state=options.seed,
             types=types or None,
             missing=names_in(options.missing or "") or None,
@@ -150,7 +155,7 @@ def _fit(
         warnings.simplefilter("ignore")  # of skrub, on how columns are read
         warnings.simplefilter("always", CalibrationWarning)
         warnings.filterwarnings("always", message=".*least populated class.*")
-        with refused_as(), learner.errors_named():
+        with refused_as(), errors_named(options.estimator):
             model.fit(X, y, **({} if groups is None else {"groups": groups}))
     messages = dict.fromkeys(str(warning.message) for warning in caught)
     notes += [f"{message[:1].upper()}{message[1:]}." for message in messages]
@@ -161,7 +166,7 @@ def _reported(options: Fit) -> dict[str, Any]:
     """Return the options that a model file names."""
     groups = {} if options.groups is None else {"groups": options.groups}
     return {
-        "estimator": options.estimator or FOREST,
+        "estimator": options.estimator or DEFAULT_ESTIMATOR,
         "trees": options.trees,
         "seed": options.seed,
         "drop": options.drop or [],

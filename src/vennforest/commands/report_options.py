@@ -1,4 +1,4 @@
-"""The options of ``vennforest report``."""
+"""The options of ``vennforest report`` and ``vennforest check``."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from vennforest.commands.options import (
     Page,
     ScoreColumns,
     Seed,
+    Target,
     Trees,
     Trusted,
     Types,
@@ -33,65 +34,81 @@ from vennforest.commands.options import (
 
 COMPARED = ", ".join(name for name in METHODS if name not in ("none", "pooled"))
 
+By = Annotated[
+    list[str] | None, option(f"Report on each value separately {SEVERAL}.", metavar="COLUMN")
+]
+Positive = Annotated[
+    str | None, option("The positive class.", metavar="LABEL", default="the rarer")
+]
+Costs = Annotated[
+    str | None,
+    option("What decisions cost, as JSON or a file.", metavar="JSON"),
+    Input("file of costs"),
+]
+Tolerance = Annotated[
+    float | None, option("Percentage points that may be off.", metavar="POINTS", default="2")
+]
 
-@command("report_run")
+
+@command("report")
 @dataclass(frozen=True)
 class Report(Options):
-    """Compare ways of calibrating a forest on a table, and write a report.
-
-    With --probability or --model nothing is trained.
-    """
+    """Train models on a table, compare ways of calibrating them, and write a report."""
 
     data: Annotated[Path | None, argument("DATA", TABLE), Input("table")] = None
     target: OptionalTarget = None
     output: Page = Path("report.html")
     example: Annotated[
-        str | None,
-        option("Instead of DATA: breast-cancer, digits, iris, wine.", metavar="NAME"),
+        str | None, option("Instead of DATA: breast-cancer, digits, iris, wine.", metavar="NAME")
     ] = None
-    probability: Annotated[
-        list[str] | None,
-        option(f"Judge this column of probabilities {SEVERAL}.", metavar="COLUMN"),
-    ] = None
-    model: Annotated[
-        Path | None, option("Judge this model or calibrator.", metavar="FILE"), Input("model")
-    ] = None
-    scores: ScoreColumns = None
-    trusted: Trusted = None
     estimator: Estimator = None
-    test: Annotated[
-        Path | None,
-        option("Train on DATA, evaluate on this table.", metavar="TABLE"),
-        Input("table to test on"),
-    ] = None
+    methods: Annotated[str | None, option(f"{COMPARED}.", metavar="A,B,…", default="all")] = None
     groups: Groups = None
     time: Annotated[
         str | None, option("Predict each row by a model of earlier rows.", metavar="COLUMN")
     ] = None
-    by: Annotated[
-        list[str] | None,
-        option(f"Report on each value separately {SEVERAL}.", metavar="COLUMN"),
-    ] = None
-    positive: Annotated[
-        str | None, option("The positive class.", metavar="LABEL", default="the rarer")
-    ] = None
+    by: By = None
+    positive: Positive = None
+    costs: Costs = None
+    tolerance: Tolerance = None
     decimal: Decimal = None
     drop: Drop = None
     keep: Keep = None
     types: Types = None
     missing: Missing = None
-    methods: Annotated[str | None, option(f"{COMPARED}.", metavar="A,B,…", default="all")] = None
-    costs: Annotated[
-        str | None,
-        option("What decisions cost, as JSON or a file.", metavar="JSON"),
-        Input("file of costs"),
-    ] = None
-    tolerance: Annotated[
-        float | None,
-        option("Percentage points that may be off.", metavar="POINTS", default="2"),
-    ] = None
-    rows: Annotated[bool, option("List single rows with their values.", "--rows")] = False
-    folds: Annotated[int, option("Folds of the cross-validation.", lowest=2)] = 10
+    folds: Annotated[int, option("Folds of the cross-validation.", lowest=2)] = 5
     trees: Trees = 300
     seed: Seed = 0
     jobs: Jobs = -1
+
+
+@command("check")
+@dataclass(frozen=True)
+class Check(Options):
+    """Judge probabilities in a column, or a model on rows it has not seen, and write a report.
+
+    PREDICTIONS is a table with --probability, or a model or calibrator whose rows are in DATA.
+    Nothing is trained.
+    """
+
+    predictions: Annotated[
+        Path, argument("PREDICTIONS", "A table, a model or a calibrator."), Input("predictions")
+    ]
+    target: Target
+    data: Annotated[Path | None, argument("DATA", f"For a model: {TABLE[2:]}"), Input("table")] = (
+        None
+    )
+    output: Page = Path("check.html")
+    probability: Annotated[
+        list[str] | None,
+        option(f"Probabilities of a class or of a model {SEVERAL}.", metavar="COLUMN"),
+    ] = None
+    scores: ScoreColumns = None
+    groups: Groups = None
+    by: By = None
+    positive: Positive = None
+    costs: Costs = None
+    tolerance: Tolerance = None
+    decimal: Decimal = None
+    trusted: Trusted = None
+    seed: Seed = 0

@@ -31,7 +31,7 @@ from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import as_numbers
 from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
-from vennforest.report.folds import moments
+from vennforest.report.splits import moments
 from vennforest.report.watched import render, watched
 from vennforest.tables.cells import Column
 from vennforest.tables.files import TableFile
@@ -258,7 +258,7 @@ def _labels(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[Any]:
     column = Column(table[target], target)
     label_of = {written_label(label): label for label in monitor.classes_.tolist()}
     labels: NDArray[Any] = np.full(len(table), None, dtype=object)
-    cells = column.present.tolist()
+    cells = column.array.drop_null().to_pylist()
     if not cells:
         raise InputError(f"the target {target!r} is missing in every row")
     for row, cell in zip(np.flatnonzero(column.is_present), cells, strict=True):

@@ -1,4 +1,4 @@
-"""Decisions at known costs, and which of them are the same at both bounds."""
+"""Decisions of least expected cost, and their agreement over the bounds."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ FORM = 'JSON {"observed class": {"decision": cost}}, or a list of rows in the or
 
 @dataclass(frozen=True)
 class Decisions:
-    """What decisions by one method's probabilities cost.
+    """Cost of decisions by one method's probabilities.
 
     Attributes
     ----------
     mean_cost : float
-        Mean cost of the decisions, given what was observed.
+        Mean cost of the decisions, given the observed classes.
     expected_cost : float
-        What the probabilities promised it to be.
+        Its expectation under the probabilities.
     settled : float or None
-        Share of decisions that are the same wherever the probability lies between its bounds;
-        None where there are none.
+        Share of decisions that are the same for all probabilities between the bounds; None
+        without bounds.
     settled_cost, unsettled_cost : float or None
-        Mean cost among those, and among the others; None where there are none.
+        Mean cost of these and of the other decisions; None where there are none.
     """
 
     mean_cost: float
@@ -43,7 +43,7 @@ class Decisions:
 
 @dataclass(frozen=True, eq=False)
 class CostMatrix:
-    """What each decision costs, given the class that is observed.
+    """Cost of each decision for each observed class.
 
     Attributes
     ----------
@@ -57,19 +57,19 @@ class CostMatrix:
     decisions: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Refuse costs that are not finite, and fewer than two decisions."""
+        """Raise an error for costs that are not finite, or fewer than two decisions."""
         if not np.isfinite(self.costs).all():
             raise InputError("costs must be finite numbers, got NaN or inf")
         if not 2 <= len(self.decisions) == self.costs.shape[1]:
             raise InputError(f"costs must name at least two decisions, got {len(self.decisions)}")
 
     @classmethod
-    def read(cls, given: Any, classes: NDArray[Any]) -> CostMatrix:
-        """Return the costs that a matrix, a mapping, JSON text or a file contains.
+    def read(cls, source: Any, classes: NDArray[Any]) -> CostMatrix:
+        """Read costs from a matrix, a mapping, JSON text or a file.
 
         Parameters
         ----------
-        given : CostMatrix, array-like, dict, str or path
+        source : CostMatrix, array-like, dict, str or path
             ``{"observed class": {"decision": cost}}``, or rows in the order of the classes.
         classes : ndarray of shape (k,)
             Labels, sorted.
@@ -79,22 +79,22 @@ class CostMatrix:
         InputError
             If it is none of these, a class is missing or unknown, or a cost is not a finite number.
         """
-        if isinstance(given, CostMatrix):
-            if len(given.costs) != len(classes):
+        if isinstance(source, CostMatrix):
+            if len(source.costs) != len(classes):
                 raise InputError(
                     f"costs must have a row for each of {len(classes)} classes, "
-                    f"got {len(given.costs)}"
+                    f"got {len(source.costs)}"
                 )
-            return given
-        if isinstance(given, str | Path):
-            given = _parse(given)
+            return source
+        if isinstance(source, str | Path):
+            source = _parse(source)
         names = [str(label) for label in classes]
-        if isinstance(given, dict):
-            return _from_dict(given, names)
+        if isinstance(source, dict):
+            return _from_dict(source, names)
         try:
-            costs = np.asarray(given, dtype=np.float64)
+            costs = np.asarray(source, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"costs must be {FORM}, got {str(given)[:80]}") from None
+            raise InputError(f"costs must be {FORM}, got {str(source)[:80]}") from None
         if costs.shape != (len(names), len(names)):
             raise InputError(
                 f"costs must have a row and a column for each of {len(names)} classes "
@@ -103,48 +103,45 @@ class CostMatrix:
         return cls(costs, tuple(names))
 
     @property
-    def slack(self) -> float:
-        """How far apart expected costs may be that rounding alone sets apart."""
+    def tolerance(self) -> float:
+        """Difference of equal expected costs by rounding."""
         return 1e-12 * max(1.0, float(np.abs(self.costs).max()))
 
     def decide(self, p: FloatArray) -> IntArray:
         """Return the decision (n,) of least expected cost, the first of equals; p is (n, k)."""
         expected = p @ self.costs
-        is_least = expected <= expected.min(axis=1, keepdims=True) + self.slack
-        first: IntArray = is_least.argmax(axis=1)
-        return first
+        is_least = expected <= expected.min(axis=1, keepdims=True) + self.tolerance
+        return np.asarray(is_least.argmax(axis=1))
 
-    def paid(self, decided: IntArray, codes: IntArray) -> FloatArray:
-        """Return what each decision cost, (n,), given the observed classes."""
-        return np.asarray(self.costs[codes, decided])
+    def paid(self, decisions: IntArray, codes: IntArray) -> FloatArray:
+        """Return the cost of each decision (n,), given the observed classes (n,)."""
+        return np.asarray(self.costs[codes, decisions])
 
-    def settled(self, decided: IntArray, bounds: Multiprobability) -> NDArray[np.bool_]:
-        """Tell which decisions (n,) cost least under all probabilities between the bounds.
+    def settled(self, decisions: IntArray, bounds: Multiprobability) -> NDArray[np.bool_]:
+        """Return which decisions (n,) cost least for all probabilities between the bounds, (n,).
 
         A decision j is settled if Σ p_i (c_ij − c_ij') is at most 0 for every other j' and every p
         with lower ≤ p ≤ upper and Σ p_i = 1.
         """
-        same = np.ones(len(decided), dtype=bool)
-        for j in np.unique(decided):
-            mine = np.flatnonzero(decided == j)
-            low, high = bounds.lower[mine], bounds.upper[mine]
-            for other in range(self.costs.shape[1]):
-                if other != j:
-                    gap = self.costs[:, j] - self.costs[:, other]
-                    same[mine] &= largest_mean(gap, low, high) <= self.slack
-        return same
+        settled = np.ones(len(decisions), dtype=bool)
+        for j in np.unique(decisions):
+            rows = np.flatnonzero(decisions == j)
+            for excess in self.costs[:, [j]].T - self.costs.T:
+                largest = largest_mean(excess, bounds.lower[rows], bounds.upper[rows])
+                settled[rows] &= largest <= self.tolerance
+        return settled
 
     def judge(self, p: FloatArray, bounds: Multiprobability | None, codes: IntArray) -> Decisions:
-        """Return what the decisions by probabilities (n, k) cost, given the observed classes."""
-        decided = self.decide(p)
-        paid = self.paid(decided, codes)
-        promised = np.take_along_axis(p @ self.costs, decided[:, None], axis=1)
-        mean, expected = float(paid.mean()), float(promised.mean())
+        """Return the cost of the decisions by probabilities (n, k), given the observed classes."""
+        decisions = self.decide(p)
+        costs = self.paid(decisions, codes)
+        expected = np.take_along_axis(p @ self.costs, decisions[:, None], axis=1)
+        means = float(costs.mean()), float(expected.mean())
         if bounds is None:
-            return Decisions(mean, expected)
-        same = self.settled(decided, bounds)
-        share = float(same.mean())
-        return Decisions(mean, expected, share, _mean(paid[same]), _mean(paid[~same]))
+            return Decisions(*means)
+        settled = self.settled(decisions, bounds)
+        share = float(settled.mean())
+        return Decisions(*means, share, _mean(costs[settled]), _mean(costs[~settled]))
 
 
 def largest_mean(values: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
@@ -152,30 +149,28 @@ def largest_mean(values: FloatArray, lower: FloatArray, upper: FloatArray) -> Fl
 
     Notes
     -----
-    Every class is given its lower bound, and what is left goes to the classes of the largest value
+    Classes start at their lower bounds, and the rest goes to the classes of the largest value
     first: the optimum of a fractional knapsack.
     """
     order = np.argsort(-values, kind="stable")
-    space = np.cumsum((upper - lower)[:, order], axis=1)
-    left = np.maximum(1 - lower.sum(axis=1, keepdims=True), 0)
-    filled = np.diff(np.minimum(space, left), axis=1, prepend=0.0)
-    largest: FloatArray = lower @ values + filled @ values[order]
-    return largest
+    capacity = np.cumsum((upper - lower)[:, order], axis=1)
+    rest = np.maximum(1 - lower.sum(axis=1, keepdims=True), 0)
+    added = np.diff(np.minimum(capacity, rest), axis=1, prepend=0.0)
+    return np.asarray(lower @ values + added @ values[order])
 
 
 def _mean(values: FloatArray) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def cost_file(given: str | Path) -> Path | None:
-    """Return the file that costs are given by; None: they are JSON themselves."""
-    if isinstance(given, str) and given.lstrip().startswith(("{", "[")):
-        return None
-    return Path(given)
+def cost_file(source: str | Path) -> Path | None:
+    """Return the path of a file of costs, None for JSON text."""
+    is_json = isinstance(source, str) and source.lstrip().startswith(("{", "["))
+    return None if is_json else Path(source)
 
 
-def _parse(given: str | Path) -> Any:
-    text, path = str(given), cost_file(given)
+def _parse(source: str | Path) -> Any:
+    text, path = str(source), cost_file(source)
     if path is not None:
         try:
             refuse_special(path)
@@ -190,8 +185,8 @@ def _parse(given: str | Path) -> Any:
         raise InputError(f"costs must be {FORM}, got JSON with a fault: {error}") from None
 
 
-def _from_dict(given: dict[Any, Any], names: list[str]) -> CostMatrix:
-    table = {str(name): row for name, row in given.items()}
+def _from_dict(mapping: dict[Any, Any], names: list[str]) -> CostMatrix:
+    table = {str(name): row for name, row in mapping.items()}
     unknown = [name for name in table if name not in names]
     missing = [name for name in names if name not in table]
     if unknown or missing:

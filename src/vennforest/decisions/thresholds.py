@@ -1,9 +1,10 @@
-"""Thresholds of scores that keep a promise with a stated probability: Learn then Test."""
+"""Thresholds of scores with guaranteed precision, recall, false alarms or cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil, inf, log
 from numbers import Real
 from typing import Any, Literal
 
@@ -26,44 +27,43 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.sources import CalibrationExamples
 
 Promise = Literal["precision", "recall", "false alarms", "cost"]
-"""What a threshold promises."""
+"""Guaranteed quantities."""
 
-RATIO = 2
-"""The search for a precision begins at so many times more examples each time."""
+START_RATIO = 2
+"""Factor between the numbers of examples at which the search for a precision starts."""
 
-KEPT_APART = ("holdout", "frozen")
-"""Sources whose scores are of examples that no part of the model saw, by the model that is used."""
+INDEPENDENT_SOURCES = ("holdout", "frozen")
+"""Sources that score calibration examples by the final model, which saw none of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Threshold:
-    """From which score on a case is flagged, and what that promises.
+    """A threshold of scores and its guarantee.
 
     Attributes
     ----------
     threshold : float or None
         Cases with this score or a higher one are flagged. None: no threshold keeps the promise
-        with these data. Infinite where it alone is impossible and ``lower`` is not.
+        with these data. Infinite where only ``lower`` exists.
     lower : float or None
-        With ``abstain``: cases with this score or a lower one are not in the class; those between
-        are left undecided. None without.
+        With ``abstain``: cases with this score or a lower one are not in the class; cases between
+        the two are undecided. None without.
     promise : {"precision", "recall", "false alarms", "cost"}
     target : float
-        What was asked for: false alarms and costs per case.
+        Its value; false alarms and costs per case.
     delta : float
-        The probability with which the promise fails.
+        Probability that the promise fails.
     observed : float or None
-        The same among the calibration examples at this threshold: not a promise.
+        The same quantity among the calibration examples at this threshold: not a promise.
     flagged : float
         Share of the calibration examples that are flagged, in [0, 1].
     undecided : float
-        Share of them that are neither flagged nor taken for the other class, in [0, 1].
+        Share of them that are undecided, in [0, 1].
     n_examples : int
         Number of calibration examples.
     exact : bool
-        Whether the promise is a theorem. False: calibration scores are out of bag or of folds,
-        by other trees or models than score new cases; what was measured is in
-        ``docs/promises.md``.
+        Whether the promise is a theorem. False: calibration scores are out of bag or of folds, by
+        other trees or models than those that score new cases.
     reason : str
         Why there is no threshold, in a sentence; empty where there is one.
     """
@@ -82,7 +82,7 @@ class Threshold:
     _score: Callable[[Any], FloatArray]
 
     def decide(self, rows: Any) -> IntArray:
-        """Return what to do with new cases.
+        """Return decisions for new cases.
 
         Parameters
         ----------
@@ -102,11 +102,8 @@ class Threshold:
         if self.threshold is None:
             raise InputError(self.reason)
         scores = self._score(rows)
-        decided = np.full(len(scores), 0 if self.lower is None else -1, dtype=np.intp)
-        if self.lower is not None:
-            decided[scores <= self.lower] = 0
-        decided[scores >= self.threshold] = 1
-        return decided
+        is_out = np.full(len(scores), True) if self.lower is None else scores <= self.lower
+        return np.where(scores >= self.threshold, 1, np.where(is_out, 0, -1)).astype(np.intp)
 
 
 def threshold_for(
@@ -123,29 +120,29 @@ def threshold_for(
     abstain: bool = False,
     pos_label: Any = None,
 ) -> Threshold:
-    """Return the threshold that keeps a promise with a stated probability.
+    """Return a threshold that guarantees a precision, recall, number of false alarms or cost.
 
-    One of ``precision``, ``recall``, ``false_alarms`` and ``cost`` is promised. Over the drawing of
-    the calibration examples, the promise fails with probability ``delta`` at most.
+    One of the four is given. Over the drawing of the calibration examples, the guarantee fails
+    with probability ``delta`` at most.
 
     Parameters
     ----------
     model : CalibratedClassifier, or array-like of shape (n,)
-        Fitted; its calibration scores are used. Or scores of any system, higher for the class, of
-        examples that it was not trained on.
+        A fitted model, whose calibration scores are used. Or scores of any system, higher for the
+        class, of examples that it was not trained on.
     y : array-like of shape (n,), optional
         Labels, where scores are given.
     precision : float, optional
-        In (0, 1): least share of the class among flagged cases. The smallest threshold is returned.
+        In (0, 1): minimum share of the class among flagged cases. The smallest such threshold.
     recall : float, optional
-        In (0, 1): least share of the cases of the class that are flagged. The largest threshold.
+        In (0, 1): minimum share of the cases of the class that are flagged. The largest threshold.
     false_alarms : float, optional
-        Above 0: most cases of the other class that are flagged, expected among ``rows`` cases.
+        Above 0: maximum expected number of flagged cases of the other class among ``rows`` cases.
         The smallest threshold.
     rows : float, optional
-        How many cases come in the time in which so many false alarms are allowed, such as a day.
+        Number of cases among which so many false alarms are allowed, such as those of a day.
     cost : float, optional
-        Above 0: largest expected cost per case. The threshold with the least upper limit of it.
+        Above 0: maximum expected cost per case. The threshold with the smallest upper limit.
     costs : (float, float), optional
         Of a false alarm, and of a case of the class that is not flagged. Not negative.
     delta : float, default=0.05
@@ -161,17 +158,17 @@ def threshold_for(
     NotFittedError
         Before ``fit``.
     ValueError
-        If not one promise is asked for, or not possible as such; if calibration examples have
-        weights or groups, so they cannot be counted as independent, saw the model, or are of a
+        If not exactly one promise is given, or its value is out of range; if calibration examples
+        have weights or groups, so they are not independent, trained the model, or are of a
         population with another prior.
 
     Notes
     -----
-    ``docs/promises.md`` has what is proved and measured. Precision: Learn then Test (Angelopoulos
+    Precision: Learn then Test (Angelopoulos
     et al. 2021) from the highest threshold down. Of the n examples at or above one K are of the
     class; its p-value is P(Bin(n, precision) >= K). Thresholds are tested until one is not
     rejected, from as many examples on as could be rejected, and from 2, 4, 8 ... times as many;
-    each start has its part of delta, and takes along what is left of earlier ones (the fallback
+    each start has its part of delta, and inherits the unspent parts of earlier ones (the fallback
     procedure, Wiens 2003). Recall and false alarms move in one direction with the threshold: one
     exact binomial limit serves for all. Costs: exact binomial limits of false alarms and misses at
     ranks 1, 2, 3, 5, 8 ..., with an equal part of delta for each.
@@ -182,52 +179,64 @@ def threshold_for(
     >>> from vennforest import CalibratedClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(calibrate_on="holdout", random_state=0).fit(X[:400], y[:400])
-    >>> found = threshold_for(model, precision=0.9, abstain=True)
-    >>> found.decide(X[400:408])
+    >>> threshold = threshold_for(model, precision=0.9, abstain=True)
+    >>> threshold.decide(X[400:408])
     array([ 0,  1,  1,  1,  1,  1, -1, -1])
     """
-    promise, target = _asked(precision, recall, false_alarms, rows, cost, costs)
+    promise, target = _read_promise(precision, recall, false_alarms, rows, cost, costs)
     delta = check_inside(delta, "delta")
     if abstain and promise != "precision":
-        raise InputError("abstain must be False but with precision, got True")
+        raise InputError("abstain must be False except with precision, got True")
     scores, labels, exact, score = _examples(model, y, pos_label)
     n, positives = len(labels), int(labels.sum())
     if not n:
         raise InputError("y must contain at least one example, got none")
-    about = promise, target, delta
-    threshold = lower = None
+    lower = None
     if promise == "precision":
-        threshold = _precise(scores, labels, target, delta / (2 if abstain else 1))
+        threshold = _precision_threshold(scores, labels, target, delta / (2 if abstain else 1))
         if abstain:
-            other = _precise(-scores, ~labels, target, delta / 2)
-            lower = -np.inf if other is None else -other
-            if threshold is not None:  # where the two overlap no one is undecided
-                lower = min(lower, float(np.nextafter(threshold, -np.inf)))
+            negated = _precision_threshold(-scores, ~labels, target, delta / 2)
+            lower = -inf if negated is None else -negated
+            if threshold is not None:  # where the two overlap no case is undecided
+                lower = min(lower, float(np.nextafter(threshold, -inf)))
     elif promise == "recall":
-        threshold = _recalling(scores, labels, target, delta)
+        threshold = _recall_threshold(scores, labels, target, delta)
     elif promise == "false alarms":
-        threshold = _quiet(scores, labels, target, delta)
-    elif costs is not None:
-        threshold = _cheap(scores, labels, target, costs, delta)
-    if threshold is None and lower in (None, -np.inf):
-        why = _why(promise, target, delta, n, positives)
-        return Threshold(None, None, *about, None, 0.0, 0.0, n, exact, why, score)
-    threshold = np.inf if threshold is None else threshold
+        threshold = _false_alarm_threshold(scores, labels, target, delta)
+    else:
+        threshold = _cost_threshold(scores, labels, target, costs or (0, 0), delta)
+    if threshold is None and lower in (None, -inf):
+        reason = _reason(promise, target, delta, n, positives)
+        return Threshold(
+            None, None, promise, target, delta, None, 0.0, 0.0, n, exact, reason, score
+        )
+    threshold = inf if threshold is None else threshold
     flagged = scores >= threshold
     hits, alarms = int((flagged & labels).sum()), int((flagged & ~labels).sum())
-    paid = 0.0 if costs is None else (costs[0] * alarms + costs[1] * (positives - hits)) / n
     observed = {
         "precision": hits / (hits + alarms) if hits + alarms else None,
         "recall": hits / positives if positives else None,
         "false alarms": alarms / n,
-        "cost": paid,
+        "cost": ((costs or (0, 0))[0] * alarms + (costs or (0, 0))[1] * (positives - hits)) / n,
     }[promise]
     undecided = 0.0 if lower is None else float((~flagged & (scores > lower)).mean())
-    share = float(flagged.mean())
-    return Threshold(threshold, lower, *about, observed, share, undecided, n, exact, "", score)
+    return Threshold(
+        threshold,
+        lower,
+        promise,
+        target,
+        delta,
+        observed,
+        float(flagged.mean()),
+        undecided,
+        n,
+        exact,
+        "",
+        score,
+    )
 
 
-def _asked(
+def _read_promise(
     precision: float | None,
     recall: float | None,
     false_alarms: float | None,
@@ -235,23 +244,25 @@ def _asked(
     cost: float | None,
     costs: tuple[float, float] | None,
 ) -> tuple[Promise, float]:
-    """Return what is promised, and how much: of false alarms and costs how much per case."""
-    given = {"precision": precision, "recall": recall, "false_alarms": false_alarms, "cost": cost}
-    named = [name for name, value in given.items() if value is not None]
-    if len(named) != 1:
+    """Return the promise and its value, of false alarms and costs per case."""
+    values = {"precision": precision, "recall": recall, "false_alarms": false_alarms, "cost": cost}
+    names = [name for name, value in values.items() if value is not None]
+    if len(names) != 1:
         raise InputError(
             "one of precision, recall, false_alarms and cost must be given, got "
-            f"{' and '.join(named) or 'none'}"
+            f"{' and '.join(names) or 'none'}"
         )
-    for name, value, own in (("rows", rows, "false_alarms"), ("costs", costs, "cost")):
-        if (value is None) == (named == [own]):
-            raise InputError(f"{name} must be given with {own}, and only with it, got {value!r}")
+    for name, value, needed_by in (("rows", rows, "false_alarms"), ("costs", costs, "cost")):
+        if (value is None) == (names == [needed_by]):
+            raise InputError(
+                f"{name} must be given with {needed_by}, and only with it, got {value!r}"
+            )
     if precision is not None:
         return "precision", check_inside(precision, "precision")
     if recall is not None:
         return "recall", check_inside(recall, "recall")
     if false_alarms is not None:
-        share = _above(false_alarms, "false_alarms") / _above(rows, "rows")
+        share = _check_positive(false_alarms, "false_alarms") / _check_positive(rows, "rows")
         if share >= 1:
             raise InputError(f"false_alarms must be fewer than rows, got {false_alarms!r}")
         return "false alarms", share
@@ -260,12 +271,11 @@ def _asked(
         raise InputError(
             f"costs must be two numbers, of a false alarm and of a miss, got {costs!r}"
         )
-    return "cost", _above(cost, "cost")
+    return "cost", _check_positive(cost, "cost")
 
 
-def _above(value: Any, name: str) -> float:
-    sound = isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
-    if not sound:
+def _check_positive(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < inf:
         raise InputError(f"{name} must be a number above 0, got {value!r}")
     return float(value)
 
@@ -273,7 +283,7 @@ def _above(value: Any, name: str) -> float:
 def _examples(
     model: Any, y: ArrayLike | None, pos_label: Any
 ) -> tuple[FloatArray, NDArray[np.bool_], bool, Callable[[Any], FloatArray]]:
-    """Return scores and whether they are of the class, and what scores new cases."""
+    """Return scores, whether they are of the class, exactness, and a function that scores rows."""
     if y is not None:
         scores = _one_column(model)
         check_consistent_length(scores, y)
@@ -300,26 +310,27 @@ def _examples(
             'calibrate_on must not be "training" for a promise, as the model has seen these '
             f"examples: {way_out}"
         )
-    for name, there in (
+    for name, is_set in (
         ("sample_weight", examples.weight is not None),
         ("groups", fitted.row_groups is not None),
         ("with_prior", fitted.shift is not None),
     ):
-        if there:
+        if is_set:
             raise InputError(
                 f"model must be fitted without {name} for a promise, which counts independent "
                 f"examples of the population at hand, got a model with: {way_out}"
             )
 
     def column(scores: FloatArray) -> FloatArray:
-        own: FloatArray = scores if scores.ndim == 1 else scores[:, code]
-        return -own if scores.ndim == 1 and code == 0 else own
+        if scores.ndim == 1:
+            return -scores if code == 0 else scores
+        return scores[:, code]
 
     def score(X: Any) -> FloatArray:
         mean: FloatArray = np.mean([column(f.score(X)) for f in fitted.folds], axis=0)
         return mean
 
-    exact = len(fitted.folds) == 1 and fitted.calibrate_on in KEPT_APART
+    exact = len(fitted.folds) == 1 and fitted.calibrate_on in INDEPENDENT_SOURCES
     return column(examples.scores), examples.codes == code, exact, score
 
 
@@ -332,129 +343,125 @@ def _one_column(scores: Any) -> FloatArray:
     return checked
 
 
-def fewest(share: float, delta: float) -> int:
-    """Return how many examples without an exception reject that their share is at most this."""
-    return max(1, int(np.ceil(np.log(delta) / np.log(share) - 1e-9)))
+def min_examples(share: float, delta: float) -> int:
+    """Return the number of examples, all hits, that reject a share of hits of at most this."""
+    return max(1, ceil(log(delta) / log(share) - 1e-9))
 
 
 def _starts(n: int, share: float, delta: float) -> tuple[list[int], float]:
-    """Return after how many examples the search begins, and each start's part of delta.
+    """Return the numbers of examples at which the search starts, and each start's part of delta.
 
-    More starts need more examples for the first: there are as many as there is room for.
+    More starts need more examples for the first one: there are as many as n examples allow.
     """
     starts: list[int] = []
-    for number in range(1, 64):
-        first = fewest(share, delta / number)
-        more = [first * RATIO**i for i in range(number)]
-        if more[-1] > n:
+    for n_starts in range(1, 64):
+        first = min_examples(share, delta / n_starts)
+        longer = [first * START_RATIO**i for i in range(n_starts)]
+        if longer[-1] > n:
             break
-        starts = more
+        starts = longer
     return starts, delta / max(len(starts), 1)
 
 
-def _steps(scores: FloatArray, labels: NDArray[np.bool_]) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return distinct scores from the highest, how many examples have them or more, of the class.
-
-    Shapes (m,).
-    """
+def _cumulate(
+    scores: FloatArray, labels: NDArray[np.bool_]
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return distinct scores (m,), falling, with the numbers of examples and hits from each up."""
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
     last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
-    of_class: IntArray = np.cumsum(labels[order], dtype=np.intp)
-    return ranked[last], last + 1, of_class[last]
+    hits: IntArray = np.cumsum(labels[order], dtype=np.intp)
+    return ranked[last], last + 1, hits[last]
 
 
-def _precise(
+def _precision_threshold(
     scores: FloatArray, labels: NDArray[np.bool_], share: float, delta: float
 ) -> float | None:
-    """Return the smallest threshold whose precision is at least the share; None: there is none."""
-    values, n, k = _steps(scores, labels)
+    """Return the smallest threshold whose precision is at least the share, or None."""
+    values, n, hits = _cumulate(scores, labels)
     starts, part = _starts(len(scores), share, delta)
-    found, level, nth = None, 0.0, 0
-    p_values = np.asarray(binom.sf(k - 1, n, share))
+    p_values = np.asarray(binom.sf(hits - 1, n, share))
+    threshold, level, n_started = None, 0.0, 0
     for value, count, p in zip(values, n.tolist(), p_values.tolist(), strict=True):
-        while nth < len(starts) and count >= starts[nth]:
-            level, nth = level + part, nth + 1
+        while n_started < len(starts) and count >= starts[n_started]:
+            level, n_started = level + part, n_started + 1
         if level and p <= level:
-            found = float(value)
+            threshold = float(value)
         else:
             level = 0.0  # until the next start
-    return found
+    return threshold
 
 
-def _recalling(
+def _recall_threshold(
     scores: FloatArray, labels: NDArray[np.bool_], share: float, delta: float
 ) -> float | None:
-    """Return the largest threshold whose recall is at least the share; None: there is none."""
-    values, _, k = _steps(scores, labels)
-    sound = np.flatnonzero(binom.sf(k - 1, k[-1], share) <= delta)
-    return float(values[sound[0]]) if len(sound) else None
+    """Return the largest threshold whose recall is at least the share, or None."""
+    values, _, hits = _cumulate(scores, labels)
+    valid = np.flatnonzero(binom.sf(hits - 1, hits[-1], share) <= delta)
+    return float(values[valid[0]]) if len(valid) else None
 
 
-def _quiet(
+def _false_alarm_threshold(
     scores: FloatArray, labels: NDArray[np.bool_], share: float, delta: float
 ) -> float | None:
-    """Return the smallest threshold above which the share of others is at most this."""
-    values, n, k = _steps(scores, labels)
-    sound = np.flatnonzero(binom.cdf(n - k, len(scores), share) <= delta)
-    if len(sound):
-        return float(values[sound[-1]])
-    nobody = bool(binom.cdf(0, len(scores), share) <= delta)
-    return float(np.nextafter(values[0], np.inf)) if nobody else None
+    """Return the smallest threshold with at most this share of false alarms, or None."""
+    values, n, hits = _cumulate(scores, labels)
+    values = np.append(np.nextafter(values[0], inf), values)  # first flag no example
+    alarms = np.append(0, n - hits)
+    valid = np.flatnonzero(binom.cdf(alarms, len(scores), share) <= delta)
+    return float(values[valid[-1]]) if len(valid) else None
 
 
 def limits(counts: IntArray, n: int, delta: float) -> FloatArray:
     """Return upper limits of the probability of cases beyond thresholds, for all at once.
 
     Beyond the j-th of n examples in order lies a probability below the binomial limit for j - 1 of
-    them, whatever the threshold, which is a fact about the rank alone. Beyond a threshold with
-    ``count`` examples lies no more than beyond the next rank below, of the ranks 1, 2, 3, 5, 8 ...
-    One of the limits for counts (m,) is too low with probability delta.
+    them, whatever the threshold, by its rank alone. Beyond a threshold with ``count`` examples
+    lies no more than beyond the next rank below, of the ranks 1, 2, 3, 5, 8 ... One of the limits
+    for counts (m,) is too low with probability delta.
     """
     ranks = [1]
     while ranks[-1] < n:
         ranks.append(min(n, int(1.6 * ranks[-1]) + 1))
     rank = np.array(ranks, dtype=np.float64)
-    each = np.append(betainccinv(rank, n - rank + 1, delta / len(ranks)), 1.0)
-    found: FloatArray = each[np.searchsorted(rank, counts + 1)]
-    return found
+    limit = np.append(betainccinv(rank, n - rank + 1, delta / len(ranks)), 1.0)
+    return np.asarray(limit[np.searchsorted(rank, counts + 1)])
 
 
-def _cheap(
+def _cost_threshold(
     scores: FloatArray,
     labels: NDArray[np.bool_],
-    cost: float,
+    max_cost: float,
     costs: tuple[float, float],
     delta: float,
 ) -> float | None:
-    """Return the threshold with the least limit of its expected cost; None: it is too high."""
-    values, n, k = _steps(scores, labels)
-    values = np.append(np.nextafter(values[0], np.inf), values)
-    n, k = np.append(0, n), np.append(0, k)
-    total = len(scores)
-    alarms, misses = limits(n - k, total, delta / 2), limits(k[-1] - k, total, delta / 2)
-    expected = costs[0] * alarms + costs[1] * misses
+    """Return the threshold with the smallest limit of its expected cost, None if it is too high."""
+    values, n, hits = _cumulate(scores, labels)
+    values = np.append(np.nextafter(values[0], inf), values)  # first flag no example
+    alarms, misses = np.append(0, n - hits), hits[-1] - np.append(0, hits)
+    expected = costs[0] * limits(alarms, len(scores), delta / 2)
+    expected += costs[1] * limits(misses, len(scores), delta / 2)
     best = int(expected.argmin())
-    return float(values[best]) if expected[best] <= cost else None
+    return float(values[best]) if expected[best] <= max_cost else None
 
 
-def _why(promise: Promise, target: float, delta: float, n: int, positives: int) -> str:
-    """Return why no threshold keeps a promise, with what would be needed."""
-    what = f"a {promise} of {target:g}"
-    if promise not in ("precision", "recall"):
-        what = f"at most {target:g} of {promise} per case"
-    start = f"impossible with these data: no threshold promises {what} with probability "
-    start += f"{1 - delta:g}"
+def _reason(promise: Promise, target: float, delta: float, n: int, positives: int) -> str:
+    """Return why no threshold keeps a promise, with the number of examples needed."""
+    quantity = f"a {promise} of {target:g}"
+    if promise in ("false alarms", "cost"):
+        quantity = f"at most {target:g} of {promise} per case"
+    text = (
+        f"impossible with these data: no threshold promises {quantity} with probability "
+        f"{1 - delta:g}"
+    )
     if promise == "cost":
-        return f"{start}; ask for less, or for a larger delta, or calibrate on more examples"
-    need = fewest(1 - target if promise == "false alarms" else target, delta)
-    end, have = {
-        "precision": (
-            f"at least the {need:,} examples with the highest scores, all of the class, would show "
-            "it at best",
-            n,
-        ),
-        "recall": (f"{need:,} examples of the class are needed", positives),
-        "false alarms": (f"{need:,} examples are needed", n),
+        return f"{text}; ask for less, or for a larger delta, or calibrate on more examples"
+    n_needed = min_examples(1 - target if promise == "false alarms" else target, delta)
+    need = {
+        "precision": f"at least the {n_needed:,} examples with the highest scores, all of the "
+        "class, would show it at best",
+        "recall": f"{n_needed:,} examples of the class are needed",
+        "false alarms": f"{n_needed:,} examples are needed",
     }[promise]
-    return f"{start} ({end}; there are {have:,}); ask for less, or for a larger delta"
+    available = positives if promise == "recall" else n
+    return f"{text} ({need}; there are {available:,}); ask for less, or for a larger delta"

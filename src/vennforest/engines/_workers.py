@@ -166,16 +166,16 @@ def _count(
 
     def checked() -> Iterable[pa.RecordBatch]:
         for batch, y, n_before in _labelled_batches(batches, numbers, target, where):
+            values = matrix_of({name: batch[name] for name in numbers}, where, n_before)
+            values = values.astype(np.float64)
+            for name, column in zip(numbers, values.T, strict=True):
+                check_finite(column, name, where, n_before, is_weight=name == weight)
             unknown = np.flatnonzero(~np.isin(y, classes))
             if len(unknown):
                 raise InputError(
                     f"column {target!r} must contain labels of classes {classes}, got "
                     f"{y[unknown[0]].item()!r} in {row_name(n_before + int(unknown[0]), where)}"
                 )
-            values = matrix_of({name: batch[name] for name in numbers}, where, n_before)
-            values = values.astype(np.float64)
-            for name, column in zip(numbers, values.T, strict=True):
-                check_finite(column, name, where, n_before, is_weight=name == weight)
             labels = Column(batch[target], target).array
             yield pa.RecordBatch.from_arrays(
                 [*map(pa.array, values.T), labels], names=[*numbers, target]

@@ -36,11 +36,9 @@ from vennforest.metrics.intervals import (
 from vennforest.metrics.ranking import (
     AucInterval,
     DecisionCurve,
-    RankingCurves,
     ThresholdTable,
     auc_interval,
     decision_curve,
-    ranking_curves,
     threshold_table,
 )
 
@@ -53,7 +51,6 @@ __all__ = [
     "IntervalCurve",
     "IntervalEstimate",
     "IntervalSummary",
-    "RankingCurves",
     "ReliabilityCurve",
     "SmoothCurve",
     "ThresholdTable",
@@ -66,7 +63,6 @@ __all__ = [
     "interval_curve",
     "interval_summary",
     "kuiper_test",
-    "ranking_curves",
     "reliability_curve",
     "smooth_calibration_curve",
     "spiegelhalter_test",

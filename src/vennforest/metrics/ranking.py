@@ -1,4 +1,4 @@
-"""Ranking and decisions: ROC curves and areas, threshold tables, decision curves."""
+"""Ranking and decisions: areas under ROC curves, threshold tables, decision curves."""
 
 from __future__ import annotations
 
@@ -10,11 +10,6 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 from scipy.stats import rankdata
-from sklearn.metrics import (
-    average_precision_score,
-    precision_recall_curve,
-    roc_curve,
-)
 
 from vennforest._validation import FloatArray, IntArray, check_inside, class_index
 from vennforest.metrics._inputs import (
@@ -24,9 +19,6 @@ from vennforest.metrics._inputs import (
     positive_problem,
 )
 from vennforest.multiprobability import Multiprobability
-
-MAX_CURVE_POINTS = 1000
-"""Points of a drawn curve."""
 
 
 @dataclass(frozen=True)
@@ -161,85 +153,6 @@ def _score_interval(area: float, m: int, n: int, z: float) -> tuple[float, float
     low = brentq(excess, 0.0, min(area, 1 - 1e-12)) if area > 0 else 0.0
     high = brentq(excess, max(area, 1e-12), 1.0) if area < 1 else 1.0
     return float(low), float(high)
-
-
-@dataclass(frozen=True, eq=False)
-class RankingCurves:
-    """ROC, precision-recall and gain curves of the positive class.
-
-    Attributes
-    ----------
-    false_positive_rate, true_positive_rate : ndarray of shape (a,)
-        The ROC curve, from (0, 0) to (1, 1).
-    recall, precision : ndarray of shape (b,)
-        The precision-recall curve; recall falls to 0.
-    average_precision : float
-        scikit-learn's, in [0, 1]; of random ranking the share of the class.
-    share : float
-        The share of the positive class, in [0, 1].
-    depth, gain : ndarray of shape (c,)
-        Share of rows from the top, and share of the positive class among them. Rows of equal
-        estimates count in part, as if drawn at random.
-    """
-
-    false_positive_rate: FloatArray
-    true_positive_rate: FloatArray
-    recall: FloatArray
-    precision: FloatArray
-    average_precision: float
-    share: float
-    depth: FloatArray
-    gain: FloatArray
-
-    def gain_at(self, depth: ArrayLike) -> FloatArray:
-        """Return the share of the positive class among the top rows, for a share of all rows."""
-        return np.interp(np.asarray(depth, np.float64), self.depth, self.gain)
-
-
-def ranking_curves(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> RankingCurves:
-    """Return ROC, precision-recall and gain curves.
-
-    Parameters
-    ----------
-    y, p, sample_weight, classes, pos_label
-        As in ``brier_decomposition``.
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``, if there are more than two classes and no ``pos_label``, or not
-        both outcomes.
-    """
-    outcome, estimate, weight = positive_problem(y, p, sample_weight, classes, pos_label)
-    if outcome.all() or not outcome.any():
-        raise ValueError("y must contain the positive class and another one, got one of them only")
-    fpr, tpr, _ = roc_curve(outcome, estimate, sample_weight=weight, drop_intermediate=False)
-    precision, recall, _ = precision_recall_curve(outcome, estimate, sample_weight=weight)
-    share = float(weight @ outcome / weight.sum())
-    depth = share * tpr + (1 - share) * fpr
-    roc_points, recall_points = _thin(len(fpr)), _thin(len(recall))
-    return RankingCurves(
-        false_positive_rate=fpr[roc_points],
-        true_positive_rate=tpr[roc_points],
-        recall=recall[recall_points],
-        precision=precision[recall_points],
-        average_precision=float(average_precision_score(outcome, estimate, sample_weight=weight)),
-        share=share,
-        depth=depth,
-        gain=tpr,
-    )
-
-
-def _thin(n: int) -> IntArray:
-    """Return at most MAX_CURVE_POINTS indices below n, the ends among them."""
-    return np.linspace(0, n - 1, min(n, MAX_CURVE_POINTS)).round().astype(np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,12 +311,9 @@ def _weight_above(values: FloatArray, weight: FloatArray, at: FloatArray) -> Flo
 
 def _ratio(numerator: FloatArray, denominator: Any) -> FloatArray:
     """Return ratios, NaN where the denominator is 0."""
-    return np.divide(
-        numerator,
-        denominator,
-        out=np.full(len(numerator), np.nan),
-        where=np.asarray(denominator) > 0,
-    )
+    ratio = np.full(len(numerator), np.nan)
+    np.divide(numerator, denominator, out=ratio, where=np.asarray(denominator) > 0)
+    return ratio
 
 
 def _check_thresholds(thresholds: ArrayLike) -> FloatArray:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit, logit
 
-from vennforest._state import stored
 from vennforest._validation import FloatArray, array, check_array, check_increasing, require
 from vennforest.calibrators import PlattScaling
 from vennforest.counts import ScoreCounts
@@ -66,7 +65,6 @@ NAMES: dict[Kind, tuple[str, ...]] = {
 }
 
 
-@stored("bets")
 @attrs.frozen(eq=False)
 class Bets:
     """Bins of a score, and bets that are fair in them.

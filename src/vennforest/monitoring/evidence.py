@@ -14,7 +14,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._state import stored
 from vennforest._validation import FloatArray, array, number, require
 from vennforest.monitoring import stream_kernels
 from vennforest.monitoring.bets import (
@@ -50,7 +49,6 @@ def _double(instance: Any, attribute: Any, value: Any) -> None:
     require(sound, f"{attribute.name} must be a vector of float64")
 
 
-@stored("channel")
 @attrs.frozen(eq=False)
 class Channel:
     """The evidence of one kind about one class, ``code``.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Self
 
@@ -13,7 +12,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import warn
-from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -68,7 +66,6 @@ AT_ONCE = 10_000
 """Rows by which the evidence of all copies is advanced together."""
 
 
-@stored("monitor")
 class Monitor(BaseEstimator):
     """Evidence that a stream of predictions and labels is no longer like the calibration examples.
 
@@ -569,28 +566,16 @@ class Monitor(BaseEstimator):
         """Return whether ``fit`` has been called."""
         return "_progress" in self.__dict__
 
-    def to_state(self) -> Mapping[str, Any]:
-        """Return what a file contains: the parameters, and what was learnt."""
-        return {
-            "parameters": self.get_params(deep=False),
-            "progress": self.__dict__.get("_progress"),
-        }
-
-    @classmethod
-    def from_state(cls, parameters: Mapping[str, Any], progress: Progress | None) -> Self:
-        """Return the monitor, and refuse parameters, evidence and a model of different ones."""
-        made = cls(**parameters)
-        if progress is not None:
-            require(isinstance(progress, Progress), "progress must be of a monitor")
-            made._check_parameters()
-            kept = (made.watch, made.form) == (progress.watch, progress.form)
-            require(kept, "watch and form must be those of fit")
-            own = getattr(made.model, "classes_", progress.classes)
-            require(same_labels(own, progress.classes), "model must be of the same classes")
-            if progress.own_reference:
-                require(calibration_examples(made.model), "model must have a reference")
-            made._progress = progress
-        return made
+    def _check_state(self) -> None:
+        progress = self._progress
+        require(isinstance(progress, Progress), "progress must be of a monitor")
+        self._check_parameters()
+        kept = (self.watch, self.form) == (progress.watch, progress.form)
+        require(kept, "watch and form must be those of fit")
+        own = getattr(self.model, "classes_", progress.classes)
+        require(same_labels(own, progress.classes), "model must be of the same classes")
+        if progress.own_reference:
+            require(calibration_examples(self.model), "model must have a reference")
 
 
 def _many_repeats(progress: Progress) -> bool:

@@ -11,7 +11,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._state import stored
 from vennforest._validation import check_array, check_number, labels, number, require
 from vennforest.monitoring.evidence import MOST, Channel, Form, Watch, check_channels
 from vennforest.monitoring.known_rows import WINDOW, KnownRows
@@ -126,7 +125,6 @@ _integers = attrs.validators.deep_iterable(
 )
 
 
-@stored("monitor-progress")
 @attrs.frozen(eq=False)
 class Progress:
     """What a monitor knows after so many examples of a stream; see `Monitor`.

@@ -1,4 +1,4 @@
-"""What measures of a model's predictions are expected to be on rows without labels."""
+"""Expected measures of a model's predictions on rows without labels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from vennforest.calibrators.intervals import expected_scores
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import calibration_probabilities, predict
 from vennforest.decisions.costs import CostMatrix
-from vennforest.decisions.thresholds import KEPT_APART
+from vennforest.decisions.thresholds import INDEPENDENT_SOURCES
 from vennforest.performance.measures import Metric, Predictions
 from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import ShiftedPrior, shift_probabilities
@@ -43,37 +43,35 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Shift = Literal["covariate"]
-"""What may have changed."""
+"""Changes between calibration examples and rows that are corrected for."""
 
-FEWEST = 30
-"""Rows that a measure is estimated of, and examples that it is estimated from."""
+MIN_ROWS_TO_ESTIMATE = 30
+"""Rows, and calibration examples, of an estimate."""
 
-DRAWS = 1000
-"""Drawn maps and labels, where there are few rows."""
+MAX_DRAWS, MIN_DRAWS = 1000, 200
+"""Draws of maps and labels."""
 
-MOST_DRAWN = 200_000_000
-"""Labels that are drawn at most, but for `LEAST_DRAWS`."""
+MAX_DRAWN_LABELS = 200_000_000
+"""Labels in all draws, by which their number is reduced."""
 
-LEAST_DRAWS = 200
+MAX_DENSITY_RATIO = 50.0
+"""Density ratios are clipped to this and to one divided by it."""
 
-MOST_RATIO = 50.0
-"""Density ratios are at most this, and at least one divided by it."""
+REUSE_VARIANCE = 1.4
+"""Factor of the variance of the calibration error where the examples also trained the models.
 
-SAME_ROWS = 1.4
-"""Variance of the calibration error where the examples trained the models too, against apart.
-
-Scores out of bag and over folds are as good as those of the models on average; how far the models
-of one training set depart from that average is not among the residuals, which depend on each other
-through the models as well. With more and more rows a stable learner needs no factor (Austern & Zhou
-2020); for so many rows as there are it depends on the learner and has no formula (Bates, Hastie &
-Tibshirani 2024). Chosen by simulation: ``benchmarks/estimated_performance.py factor``.
+Scores out of bag and over folds are as good as those of the models on average. The residuals do not
+show how much the models of one training set differ from that average, and depend on each other
+through the models. With more and more rows a stable learner needs no factor (Austern & Zhou
+2020); for finite numbers it depends on the learner and has no formula (Bates, Hastie &
+Tibshirani 2024). Chosen by simulation.
 """
 
-NO_OVERLAP = 0.9
-"""Share of new rows of kinds that hardly any example is of, above which nothing is estimated."""
+MAX_SHARE_OUTSIDE = 0.9
+"""Share of new rows outside the range of the examples above which nothing is estimated."""
 
-MOST_BEYOND = 0.25
-"""Share of new rows of kinds that make up a hundredth of the examples, above which it is warned."""
+MAX_SHARE_OUTSIDE_SILENT = 0.25
+"""Share of new rows outside the range of the examples above which there is a warning."""
 
 
 UNDEFINED = {
@@ -81,7 +79,7 @@ UNDEFINED = {
     "recall": "recall is not defined: probably no row is of the positive class",
     "auc": "the AUC is not defined: probably all rows are of one class",
 }
-"""Why a measure cannot be estimated."""
+"""Reasons why a measure cannot be estimated."""
 
 OTHER_ORDER = (
     "reference must be the rows given to fit in the same order, or rows that the model was not "
@@ -99,14 +97,13 @@ class PerformanceEstimate:
     estimate, lower, upper : ndarray of shape (len(metrics),)
         NaN where a measure cannot be estimated.
     level : float
-        Probability with which each interval contains what the measure turns out to be.
+        Probability with which each interval contains the measure.
     n_rows : int
         Rows without labels.
     n_examples : int
-        Labelled examples that it is estimated from; with ``shift="covariate"`` as many as their
-        weights leave (Kish's effective number).
+        Labelled examples; with ``shift="covariate"`` Kish's effective number of weighted ones.
     reasons : dict of str to str
-        Why a measure cannot be estimated.
+        Reasons why measures cannot be estimated.
     """
 
     metrics: tuple[Metric, ...]
@@ -127,21 +124,24 @@ class PerformanceEstimate:
 
     def __getitem__(self, metric: str) -> tuple[float, float, float]:
         """Return estimate, lower and upper end of a measure."""
-        at = self.metrics.index(metric)
-        return float(self.estimate[at]), float(self.lower[at]), float(self.upper[at])
+        j = self.metrics.index(metric)
+        return float(self.estimate[j]), float(self.lower[j]), float(self.upper[j])
 
 
 class Examples(NamedTuple):
-    """Labelled examples, and what they were predicted without knowing their labels."""
+    """Labelled examples with probabilities by models that were not trained on them.
+
+    ``repeats`` (n,) is the number of examples of each row, ``groups`` (n,) numbers dependent ones,
+    ``rows`` are the examples as the model takes them (None: unknown), and ``is_reused`` tells
+    whether they trained the final models, though not those that scored them.
+    """
 
     p: FloatArray
     codes: IntArray
     repeats: FloatArray | None
     groups: IntArray | None
     rows: Any
-    """As the model takes them; None: not at hand."""
-    trained: bool = False
-    """Whether they trained the models as well, though not those that scored them."""
+    is_reused: bool = False
 
 
 def estimate_performance(
@@ -157,16 +157,16 @@ def estimate_performance(
     reference: Any = None,
     random_state: int = 0,
 ) -> PerformanceEstimate:
-    """Estimate from calibrated probabilities how good predictions are, without labels.
+    """Estimate measures of predictions from calibrated probabilities, without labels.
 
     A change of the labels given the rows (concept shift) cannot be seen without labels: the
-    estimate then is wrong, and nothing in it says so.
+    estimate is then wrong without any sign of it.
 
     Parameters
     ----------
     model : CalibratedClassifier, calibrator or classifier
-        Fitted. A calibrator that has kept its calibration scores (`VennAbers` of two classes), or
-        anything with ``predict_proba`` and a ``reference``.
+        Fitted. `VennAbers` of two classes, which keeps its calibration scores, or any other
+        classifier or calibrator with a ``reference``.
     X : array-like, sparse matrix or data frame of shape (m, d)
         Rows as the model takes them, 30 or more; scores of shape (m,) or (m, k) for a calibrator.
     metrics : sequence of str, optional
@@ -175,26 +175,26 @@ def estimate_performance(
         classes precision and recall are means over the classes, and the AUC is the mean of each
         class against the rest, over the classes for which they are defined.
     threshold : float, optional
-        Of two classes the positive one is decided for from this probability on, in [0, 1]; by
-        default the most probable class is.
+        Minimum probability, in [0, 1], of decisions for the positive one of two classes; by
+        default decisions are for the most probable class.
     positive : label, optional
         The positive class of two; by default the second.
     costs : CostMatrix, array-like, dict, str or path, optional
-        What decisions cost, see ``CostMatrix.read``. Without a threshold the decision of least
-        expected cost is taken.
+        Costs of decisions, see ``CostMatrix.read``. Without a threshold decisions are of least
+        expected cost.
     level : float, default=0.95
         Probability, in (0, 1), with which each interval contains the measure.
     shift : {None, "covariate"}, default=None
-        What may differ between the rows and the calibration examples, beside chance. None: no
-        more than how frequent each score is. ``"covariate"``: how frequent each kind of row is,
-        while labels of a kind of row stay as they are; every kind of new row is there among the
-        examples. For other shares of the classes: ``model.with_prior``.
+        Assumed difference between the rows and the calibration examples. None: the frequencies of
+        scores. ``"covariate"``: the distribution of rows, while the labels given a row stay as
+        they are; new rows lie in the range of the examples. For other shares of the classes use
+        ``model.with_prior``.
     reference : array-like or (array-like, array-like), optional
         Rows that were given to the model's ``fit``, in the same order, for
         ``shift="covariate"``. Or a pair of labelled rows that the model was not trained on and
         their labels, which take the place of calibration examples.
     random_state : int, default=0
-        Of the drawn labels.
+        Seed of the drawn labels.
 
     Returns
     -------
@@ -204,13 +204,13 @@ def estimate_performance(
     Raises
     ------
     InputError
-        A ``ValueError``: an argument has no such value, there are fewer than 30 rows or examples,
-        the model has kept no calibration scores, or it refuses the rows.
+        A ``ValueError``: an argument is out of range, there are fewer than 30 rows or examples,
+        the model keeps no calibration scores, or it refuses the rows.
 
     Warns
     -----
     UserWarning
-        With ``shift="covariate"``, if many rows are of kinds that hardly any example is of.
+        With ``shift="covariate"``, if many rows lie outside the range of the examples.
 
     Notes
     -----
@@ -231,8 +231,8 @@ def estimate_performance(
     >>> from vennforest import CalibratedClassifier, estimate_performance
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
-    >>> found = estimate_performance(model, X[400:])
-    >>> [round(value, 2) for value in found["accuracy"]]
+    >>> performance = estimate_performance(model, X[400:])
+    >>> [round(value, 2) for value in performance["accuracy"]]
     [0.94, 0.9, 0.97]
     >>> round(model.score(X[400:], y[400:]), 2)
     0.96
@@ -241,19 +241,21 @@ def estimate_performance(
     X = X if hasattr(X, "shape") else np.asarray(X)
     if shift is not None:
         check_option(shift, Shift, "shift")
-    if (n := _num_samples(X)) < FEWEST:
-        raise InputError(f"X must have {FEWEST} rows or more to estimate a performance, got {n}")
-    asked = _metrics(metrics, costs)
+    if (n := _num_samples(X)) < MIN_ROWS_TO_ESTIMATE:
+        raise InputError(
+            f"X must have {MIN_ROWS_TO_ESTIMATE} rows or more to estimate a performance, got {n}"
+        )
+    names = _check_metrics(metrics, costs)
     classes = _classes(model)
     examples = _examples(model, classes, reference)
-    if len(examples.codes) < FEWEST:
+    if len(examples.codes) < MIN_ROWS_TO_ESTIMATE:
         raise InputError(
-            f"the calibration examples must be {FEWEST} or more to estimate a performance, got "
-            f"{len(examples.codes)}"
+            f"the calibration examples must be {MIN_ROWS_TO_ESTIMATE} or more to estimate a "
+            f"performance, got {len(examples.codes)}"
         )
     unshifted, prior = _predicted(model, X, classes)
     p = unshifted if prior is None else shift_probabilities(unshifted, prior.factors)
-    importance = extra_old = extra_new = None
+    importance = log_ratio = new_log_ratio = None
     n_examples = float(len(examples.codes))
     if shift == "covariate":
         if examples.rows is None:
@@ -262,81 +264,67 @@ def estimate_performance(
                 "same order, or labelled rows and their labels"
             )
         old, new = density_ratios(_estimator(model), examples.rows, X, random_state)
-        # Beyond the ratios of the examples the map would be extrapolated.
-        within = np.clip(new, old.min(), old.max())
-        importance, extra_old, extra_new = old, np.log(old)[:, None], np.log(within)[:, None]
+        importance, log_ratio = old, np.log(old)[:, None]
+        # Clipped, because the map would extrapolate beyond the ratios of the examples.
+        new_log_ratio = np.log(np.clip(new, old.min(), old.max()))[:, None]
         n_examples = old.sum() ** 2 / (old**2).sum()
         _check_overlap(old, new, n_examples)
-    fitted = Recalibration.fit(
+    recalibration = Recalibration.fit(
         examples.p,
         examples.codes,
         repeats=examples.repeats,
         importance=importance,
         groups=examples.groups,
-        covariates=extra_old,
+        covariates=log_ratio,
     )
-    if examples.trained:
-        fitted = replace(fitted, root=fitted.root * np.sqrt(SAME_ROWS))
-    at = fitted.at(unshifted, extra_new)
+    if examples.is_reused:
+        root = recalibration.root * np.sqrt(REUSE_VARIANCE)
+        recalibration = replace(recalibration, root=root)
+    recalibrate = recalibration.at(unshifted, new_log_ratio)
 
-    def truth(theta: FloatArray) -> FloatArray:
-        q = at(theta)
+    def corrected(theta: FloatArray) -> FloatArray:
+        q = recalibrate(theta)
         return q if prior is None else shift_probabilities(q, prior.factors)
 
-    given = _decided(p, classes, threshold, positive, costs, asked)
-    return _estimate(given, truth, fitted, asked, level, round(n_examples), random_state)
-
-
-def _estimate(
-    given: Predictions,
-    truth: Any,
-    fitted: Recalibration,
-    asked: tuple[Metric, ...],
-    level: float,
-    n_examples: int,
-    random_state: int,
-) -> PerformanceEstimate:
-    """Return expected measures, and the quantiles of drawn ones."""
+    predictions = _decide(p, classes, threshold, positive, costs, names)
     rng = np.random.default_rng(random_state)
-    q = truth(fitted.theta)
-    expected = given.expected(q)
-    number = int(np.clip(MOST_DRAWN // q.size, LEAST_DRAWS, DRAWS))
-    drawn = np.empty((number, len(asked)))
-    for b, theta in enumerate(fitted.draws(number, rng)):
-        measures = given.drawn(_labels(truth(theta), rng))
-        drawn[b] = [measures[metric] for metric in asked]
-    estimate = np.array([expected[metric] for metric in asked])
-    lower, upper = np.full((2, len(asked)), np.nan)
+    expected = predictions.expected(corrected(recalibration.theta))
+    n_draws = int(np.clip(MAX_DRAWN_LABELS // p.size, MIN_DRAWS, MAX_DRAWS))
+    draws = np.empty((n_draws, len(names)))
+    for b, theta in enumerate(recalibration.draws(n_draws, rng)):
+        measures = predictions.drawn(_draw_labels(corrected(theta), rng))
+        draws[b] = [measures[name] for name in names]
+    estimate = np.array([expected[name] for name in names])
+    lower, upper = np.full((2, len(names)), np.nan)
     reasons: dict[str, str] = {}
-    for j, metric in enumerate(asked):
-        there = ~np.isnan(drawn[:, j])
-        if np.isnan(estimate[j]) or there.mean() < level:
-            reasons[metric] = UNDEFINED[metric]
-            estimate[j] = np.nan
+    for j, name in enumerate(names):
+        defined = ~np.isnan(draws[:, j])
+        if np.isnan(estimate[j]) or defined.mean() < level:
+            reasons[name], estimate[j] = UNDEFINED[name], np.nan
         else:
             tails = (1 - level) / 2, (1 + level) / 2
-            lower[j], upper[j] = np.quantile(drawn[there, j], tails)
-    return PerformanceEstimate(asked, estimate, lower, upper, level, given.n, n_examples, reasons)
+            lower[j], upper[j] = np.quantile(draws[defined, j], tails)
+    return PerformanceEstimate(names, estimate, lower, upper, level, n, round(n_examples), reasons)
 
 
 def _check_overlap(old: FloatArray, new: FloatArray, n_examples: float) -> None:
-    """Refuse new rows that hardly any example is like, and warn of many such rows."""
-    beyond = float((new > np.quantile(old, 0.99)).mean())
-    if n_examples < FEWEST or beyond > NO_OVERLAP:
+    """Raise an error or warn where density ratios show new rows outside the range of examples."""
+    outside = float((new > np.quantile(old, 0.99)).mean())
+    if n_examples < MIN_ROWS_TO_ESTIMATE or outside > MAX_SHARE_OUTSIDE:
         raise InputError(
-            "X must contain rows of kinds that are among the examples for shift='covariate', got "
-            f"{beyond:.0%} of kinds that hardly any of {len(old)} examples is of: label some of "
-            "the new rows"
+            "X must lie in the range of the examples for shift='covariate', got "
+            f"{outside:.0%} of the rows outside that of {len(old)} examples: label some of the "
+            "new rows"
         )
-    if beyond > MOST_BEYOND:
+    if outside > MAX_SHARE_OUTSIDE_SILENT:
         warn(
-            f"{beyond:.0%} of the new rows are of kinds that make up 1% of the examples: the "
+            f"{outside:.0%} of the new rows are like the outermost 1% of the examples: the "
             "estimated performance says little about them"
         )
 
 
-def _labels(q: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Return a label (m,) for each row, drawn with probabilities q (m, k)."""
+def _draw_labels(q: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Draw a class index for each row with probabilities q (m, k)."""
     u = rng.random(len(q))
     if q.shape[1] == 2:
         return (u < q[:, 1]).astype(np.intp)
@@ -344,17 +332,17 @@ def _labels(q: FloatArray, rng: np.random.Generator) -> IntArray:
     return codes
 
 
-def _metrics(metrics: Sequence[Metric] | None, costs: Any) -> tuple[Metric, ...]:
+def _check_metrics(metrics: Sequence[Metric] | None, costs: Any) -> tuple[Metric, ...]:
     if metrics is None:
         return tuple(name for name in get_args(Metric) if name != "cost" or costs is not None)
-    asked = (metrics,) if isinstance(metrics, str) else tuple(metrics)
-    if not asked:
+    names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    if not names:
         raise InputError("metrics must name one measure at least, got none")
-    for name in asked:
+    for name in names:
         check_option(name, Metric, "metrics")
-    if "cost" in asked and costs is None:
+    if "cost" in names and costs is None:
         raise InputError('costs must be given to estimate the metric "cost", got None')
-    return asked  # type: ignore[return-value]
+    return names  # type: ignore[return-value]
 
 
 def _classes(model: Any) -> NDArray[Any]:
@@ -375,7 +363,7 @@ def _estimator(model: Any) -> Any:
 
 
 def _predicted(model: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, Any]:
-    """Return probabilities (m, k) for the shares that were calibrated on, and others set since."""
+    """Return probabilities (m, k) before ``with_prior``, and the shares set by it."""
     if isinstance(model, CalibratedClassifier):
         fitted = model._state
         shift: ShiftedPrior | None = fitted.shift
@@ -389,7 +377,7 @@ def _predicted(model: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, A
 
 
 def _examples(model: Any, classes: NDArray[Any], reference: Any) -> Examples:
-    """Return the examples that say how well the model is calibrated."""
+    """Return the examples that show how well the model is calibrated."""
     own = isinstance(model, CalibratedClassifier)
     if isinstance(reference, tuple) and len(reference) == 2:
         X, codes = reference[0], _codes(reference[1], classes)
@@ -407,11 +395,11 @@ def _examples(model: Any, classes: NDArray[Any], reference: Any) -> Examples:
         scores = np.tile(model.scores_[0], 2)
         repeats = model.weights_[0].T.ravel()
         codes = np.repeat([0, 1], len(model.scores_[0]))
-        there = repeats > 0
-        p = model._predict_proba(scores[there])
-        return Examples(p, codes[there], repeats[there], None, None)
+        occurs = repeats > 0
+        p = model._predict_proba(scores[occurs])
+        return Examples(p, codes[occurs], repeats[occurs], None, None)
     raise InputError(
-        f"reference must be given with a {type(model).__name__}, which has kept no calibration "
+        f"reference must be given with a {type(model).__name__}, which keeps no calibration "
         "scores: labelled rows that it was not trained on, and their labels"
     )
 
@@ -424,7 +412,7 @@ def _codes(y: ArrayLike, classes: NDArray[Any]) -> IntArray:
 
 
 def are_of_fit(model: CalibratedClassifier, codes: IntArray) -> bool:
-    """Tell whether labels are those of the rows that the model was fitted to."""
+    """Return whether class indices (n,) are those of the rows that the model was fitted to."""
     fitted = model._state
     if fitted.n_rows != len(codes) or any(fold.rows is None for fold in fitted.folds):
         return False
@@ -453,17 +441,17 @@ def _of_classifier(model: CalibratedClassifier, X: Any) -> Examples:
                 )
             rows = _safe_indexing(X if hasattr(X, "shape") else np.asarray(X), numbers)
     p = calibration_probabilities(replace(fitted, folds=folds))
-    trained = fitted.calibrate_on not in KEPT_APART
-    return Examples(p, examples.codes, examples.weight, groups, rows, trained)
+    is_reused = fitted.calibrate_on not in INDEPENDENT_SOURCES
+    return Examples(p, examples.codes, examples.weight, groups, rows, is_reused)
 
 
 def _scored_by_all(fold: Fold) -> Fold:
-    """Return calibration examples with the scores that all members are expected to give them.
+    """Return calibration examples with the expected scores by all members of the ensemble.
 
-    An out-of-bag score is the mean over some of the members, and tells less of the label than
-    that by all, which new rows get.
+    An out-of-bag score is the mean over some of the members, and less informative than the score
+    by all, which new rows get.
     """
-    # The few members of a small ensemble answer by subforests of out-of-bag size.
+    # Small ensembles predict by subforests of out-of-bag size.
     if fold.noise is None or fold.few_trees:
         return fold
     columns = fold.scores[:, None] if fold.scores.ndim == 1 else fold.scores
@@ -475,48 +463,47 @@ def _scored_by_all(fold: Fold) -> Fold:
     return replace(fold, scores=scores.reshape(fold.scores.shape))
 
 
-def _decided(
+def _decide(
     p: FloatArray,
     classes: NDArray[Any],
     threshold: float | None,
     positive: Any,
     costs: Any,
-    asked: tuple[Metric, ...],
+    names: tuple[Metric, ...],
 ) -> Predictions:
-    """Return what is decided of probabilities (m, k), and what it costs."""
+    """Return the decisions by probabilities (m, k), and their costs."""
     k = len(classes)
-    at = k - 1
+    code = k - 1
     if positive is not None:
-        found = [j for j, label in enumerate(classes.tolist()) if str(label) == str(positive)]
-        if not found or k != 2:
+        labels = [str(label) for label in classes.tolist()]
+        if str(positive) not in labels or k != 2:
             raise InputError(
                 f"positive must be one of two classes, got {positive!r} of {classes.tolist()[:8]}"
             )
-        at = found[0]
-    decided = p.argmax(axis=1)
+        code = labels.index(str(positive))
+    decisions = p.argmax(axis=1)
     if threshold is not None:
         if k != 2 or not isinstance(threshold, Real) or not 0 <= float(threshold) <= 1:
             raise InputError(
                 "threshold must be a probability in [0, 1] of the positive one of two classes, "
                 f"got {threshold!r} for {k} classes"
             )
-        decided = np.where(p[:, at] >= float(threshold), at, 1 - at)
-    paid = None
-    if "cost" in asked:
+        decisions = np.where(p[:, code] >= float(threshold), code, 1 - code)
+    costs_of_rows = None
+    if "cost" in names:
         matrix = CostMatrix.read(costs, classes)
         if threshold is None:
-            taken = matrix.decide(p)
+            columns = matrix.decide(p)
         elif set(matrix.decisions) == {str(label) for label in classes.tolist()}:
-            places = [matrix.decisions.index(str(label)) for label in classes.tolist()]
-            taken = np.asarray(places)[decided]
+            order = [matrix.decisions.index(str(label)) for label in classes.tolist()]
+            columns = np.asarray(order)[decisions]
         else:
             raise InputError(
                 "threshold must be None with costs of decisions that are not named as the classes "
                 f"are, got {list(matrix.decisions)}"
             )
-        paid = matrix.costs[:, taken].T
-    counted = [at] if k == 2 else range(k)
-    return Predictions(p, decided, list(counted), paid)
+        costs_of_rows = matrix.costs[:, columns].T
+    return Predictions(p, decisions, [code] if k == 2 else range(k), costs_of_rows)
 
 
 def density_ratios(
@@ -524,9 +511,9 @@ def density_ratios(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the density of new rows divided by that of old ones, at old rows and at new ones.
 
-    A calibrated classifier is trained to tell new rows from old, and the odds that it gives to a
-    row that it was not trained on are the ratio, but for the numbers of rows (Bickel, Brückner &
-    Scheffer 2009). Those at old rows have mean 1.
+    A calibrated classifier is trained to tell new rows from old. Its odds for a row outside its
+    training set, divided by the ratio of the numbers of rows, are the density ratio (Bickel,
+    Brückner & Scheffer 2009). Ratios at old rows have mean 1.
     """
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
@@ -534,11 +521,13 @@ def density_ratios(
     is_new = np.repeat([0, 1], [n, m])
     domain = CalibratedClassifier(clone(estimator), random_state=random_state, merge="pooled")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is said of training rows is not of the user's model
+        warnings.simplefilter(
+            "ignore"
+        )  # warnings about training rows are not about the user's model
         p = domain.fit(_stack(old, new), is_new).oob_probability_
     odds = p[:, 1] / np.maximum(p[:, 0], np.finfo(float).tiny) * n / m
-    odds[np.isnan(odds)] = 1.0  # rows that every tree of a small forest has seen
-    ratios: FloatArray = np.clip(odds, 1 / MOST_RATIO, MOST_RATIO)
+    odds[np.isnan(odds)] = 1.0  # rows in the bags of all trees of a small forest
+    ratios: FloatArray = np.clip(odds, 1 / MAX_DENSITY_RATIO, MAX_DENSITY_RATIO)
     ratios /= ratios[:n].mean()
     return ratios[:n], ratios[n:]
 

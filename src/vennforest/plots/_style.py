@@ -1,4 +1,4 @@
-"""What all plots share: colours, markers, axes, names of lines."""
+"""Colours, markers, axes and legends of all plots."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES: tuple[Any, ...] = ("-", "--", "-.", (0, (3, 1, 1, 1, 1, 1)), (0, (5, 1)), (0, (1, 1)))
 GREY = "#767676"
-LONGEST_NAME = 42
+MAX_NAME_LENGTH = 42
+"""Characters of a name in a legend or at a tick."""
 
 
 class Style(NamedTuple):
-    """The look of a method, which differs from others with and without colour."""
+    """Colour, marker and line of a method, distinct in colour and in black and white."""
 
     color: str
     marker: str
@@ -30,7 +31,7 @@ class Style(NamedTuple):
 
 
 def style(i: int) -> Style:
-    """Return the look of the i-th method; colour, marker and line repeat at different lengths."""
+    """Return the style of the i-th method."""
     return Style(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i % len(LINES)])
 
 
@@ -40,14 +41,14 @@ def pyplot() -> Any:
 
 
 class Display:
-    """Where something was drawn.
+    """Base class of displays.
 
     Attributes
     ----------
     ax_ : Axes
-        The axes: those that were given, or of a new figure.
+        The axes with the plot.
     figure_ : Figure
-        Their figure.
+        The figure that contains them.
     """
 
     ax_: Axes
@@ -63,27 +64,20 @@ class Display:
 
 def draw_line(ax: Axes, i: int, name: str, x: Any, y: Any, **more: Any) -> Line2D:
     """Draw the line of the i-th method."""
-    look = style(i)
-    return ax.plot(
-        x,
-        y,
-        color=look.color,
-        linestyle=look.linestyle,
-        linewidth=1.6,
-        label=short(name),
-        **more,
-    )[0]
+    color, _, linestyle = style(i)
+    return ax.plot(x, y, color=color, ls=linestyle, lw=1.6, label=short(name), **more)[0]
 
 
 def short(name: Any) -> str:
     """Return a name that fits a legend or a tick."""
     text = str(name)
-    one_word = text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
-    return shorten(text, LONGEST_NAME, placeholder=" …") if " " in text else one_word
+    if " " in text:
+        return shorten(text, MAX_NAME_LENGTH, placeholder=" …")
+    return text if len(text) <= MAX_NAME_LENGTH else text[: MAX_NAME_LENGTH - 1] + "…"
 
 
 def plain(ax: Axes) -> None:
-    """Take off what carries no information, and put a light grid below the data."""
+    """Hide the upper and right spines, and draw a light grid below the data."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     ax.grid(visible=True, color="0.9", linewidth=0.6)
@@ -97,20 +91,20 @@ def percents(*axes: Any) -> None:
 
 
 MAX_NAMES_INSIDE = 6
-"""The legend of more lines stands beside the axes."""
+"""Lines up to which the legend is inside the axes."""
 
 
 def legend(ax: Axes, entries: Sequence[tuple[str, Line2D]], loc: str = "upper left") -> None:
     """Add a legend of named lines: inside the axes at ``loc``, of many lines beside them."""
-    place: dict[str, Any] = {"loc": loc, "framealpha": 0.85}
+    position: dict[str, Any] = {"loc": loc, "framealpha": 0.85}
     if len(entries) > MAX_NAMES_INSIDE:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "frameon": False}
+        position = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "frameon": False}
     lines, names = [line for _, line in entries], [short(name) for name, _ in entries]
-    ax.legend(lines, names, fontsize="small", handlelength=2.6, **place)
+    ax.legend(lines, names, fontsize="small", handlelength=2.6, **position)
 
 
 def named(values: Any, name: str | None, default: str) -> dict[str, Any]:
-    """Return a mapping from names of methods: the given one, or one of a single method."""
+    """Return a mapping from names of methods to values, also of a single method."""
     if isinstance(values, Mapping):
         if not values:
             raise ValueError("methods must contain at least one entry, got none")

@@ -19,26 +19,27 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 MAX_SINGLE_BARS = 80
-"""Up to so many objects each has a bar of its own."""
+"""Objects up to which each has a bar."""
 
 
 class IntervalDisplay(Display):
-    """Probabilities with Venn–Abers bounds, and confidence intervals where they are given.
+    """Probabilities with Venn–Abers bounds and confidence intervals, by score or by probability.
 
-    In the order of the scores, or of the probabilities. Bounds are thick, confidence intervals
-    thin: the bounds say what one more label would change, the confidence interval how well the
-    frequency among cases with such a score is known.
+    Bounds are thick, confidence intervals thin: the bounds show the effect of one more label, the
+    confidence interval the uncertainty of the frequency among cases with such a score.
 
     Parameters
     ----------
     curve : IntervalCurve
-        What ``vennforest.metrics.interval_curve`` returns.
+        The return value of ``vennforest.metrics.interval_curve``.
 
     Attributes
     ----------
-    ax_, figure_, line_, bounds_, confidence_
-        Where it was drawn, and the probabilities, the bounds and the confidence intervals (None
-        without).
+    ax_, figure_ : Axes, Figure
+    line_ : Line2D
+        The probabilities.
+    bounds_, confidence_ : Collection
+        The bounds, and the confidence intervals (None without).
     """
 
     line_: Line2D
@@ -65,18 +66,17 @@ class IntervalDisplay(Display):
         Parameters
         ----------
         y : array-like of shape (n,) or None
-            Observed labels, where they are known: ticks at the upper edge where the event
-            happened, at the lower edge where it did not.
+            Observed labels: ticks at the upper edge where the event happened, at the lower edge
+            where it did not.
         m : Multiprobability
             Lower and upper probabilities of n objects.
         scores : array-like of shape (n,), optional
-            With scores the bounds are drawn against them; without, the objects stand in the order
-            of their probabilities.
+            The horizontal axis; by default the rank of the probabilities.
         confidence : ConfidenceIntervals, optional
-            Of the same objects, as ``predict_confidence`` returns.
+            Confidence intervals of the same objects, from ``predict_confidence``.
         ax, title, **options
-            Where to draw, by default on a new figure, below which title, and what
-            ``vennforest.metrics.interval_curve`` takes, such as the probabilities ``p`` (n, k).
+            Axes, by default of a new figure, title, and further arguments of
+            ``vennforest.metrics.interval_curve``, such as the probabilities ``p`` (n, k).
 
         Raises
         ------
@@ -90,13 +90,13 @@ class IntervalDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike | None = None, **options: Any
     ) -> Self:
-        """Draw the probabilities, bounds and confidence intervals that a fitted classifier gives.
+        """Draw the probabilities, bounds and confidence intervals of a fitted classifier.
 
         Parameters
         ----------
         estimator : classifier
-            Fitted; has ``predict_multiprobability``. What ``predict_proba`` and
-            ``predict_confidence`` return is drawn where it has them.
+            Fitted, with ``predict_multiprobability``; ``predict_proba`` and
+            ``predict_confidence`` are drawn where it has them.
         X, y, **options
             Objects, array-like of shape (n, d), and as for ``from_predictions``.
 
@@ -140,13 +140,13 @@ class IntervalDisplay(Display):
         if curve.outcome is not None:
             self._draw_outcomes(curve.outcome)
         event = short(curve.event)
-        what = "the predicted label" if curve.event == "predicted label" else repr(event)
+        event_name = "the predicted label" if curve.event == "predicted label" else repr(event)
         x_label = "Score"
         if not curve.by_score:
-            part = "" if len(curve.x) == curve.n else f", {len(curve.x):,} of {curve.n:,} shown"
-            x_label = f"Rows, sorted by probability{part}"
+            subset = "" if len(curve.x) == curve.n else f", {len(curve.x):,} of {curve.n:,} shown"
+            x_label = f"Rows, sorted by probability{subset}"
             ax.xaxis.set_major_formatter("{x:,.0f}")
-        ax.set(xlabel=x_label, ylabel=f"Probability of {what}", ylim=(-0.06, 1.06))
+        ax.set(xlabel=x_label, ylabel=f"Probability of {event_name}", ylim=(-0.06, 1.06))
         if title is not None:
             ax.set_title(title)
         plain(ax)

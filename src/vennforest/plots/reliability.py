@@ -33,20 +33,20 @@ class ReliabilityDisplay(Display):
 
     Dots are bins: mean estimate against observed share, their size the number of observations.
     The line is the CORP curve, the isotonic regression of the outcomes on the estimates. The grey
-    band is where that curve would lie if the method's estimates were calibrated.
+    band is the range of that curve for calibrated estimates.
 
     Parameters
     ----------
     curves : dict of str to ReliabilityCurve
-        What ``vennforest.metrics.reliability_curve`` returns, by name of the method.
+        Return values of ``vennforest.metrics.reliability_curve``, by name of the method.
     smooth : dict of str to SmoothCurve, optional
-        What ``vennforest.metrics.smooth_calibration_curve`` returns, by name of the method: curves
-        that may fall as well as rise, drawn thinner.
+        Return values of ``vennforest.metrics.smooth_calibration_curve``, by name of the method:
+        curves that may fall as well as rise, drawn thinner.
 
     Attributes
     ----------
     ax_, figure_, ax_histogram_
-        Where the diagram was drawn, and the histogram below it (None without).
+        The diagram, and the histogram below it (None without).
     lines_, line_
         The CORP curve of every method, and that of the first.
     """
@@ -84,7 +84,7 @@ class ReliabilityDisplay(Display):
             Estimates of one method, or of several by name. With more than two classes and no
             ``pos_label``, the diagram shows the confidence in the predicted label.
         name, ax
-            What one method is called, and where to draw: by default on a new figure.
+            Name of a single method, and axes, by default of a new figure.
         plot_options, **options
             Passed to ``plot`` and to ``vennforest.metrics.reliability_curve``.
 
@@ -106,13 +106,13 @@ class ReliabilityDisplay(Display):
         Parameters
         ----------
         estimator : classifier, or dict of str to classifier
-            Fitted; each has ``predict_proba`` and ``classes_``.
+            Fitted, with ``predict_proba`` and ``classes_``.
         X : array-like of shape (n, d)
             Objects that the classifiers were not trained on.
         y : array-like of shape (n,)
             Their labels.
         name, **options
-            As for ``from_predictions``; a classifier is called by its class's name.
+            As for ``from_predictions``; the default name is that of the class.
         """
         models = named(estimator, name, type(estimator).__name__)
         p = {key: model.predict_proba(X) for key, model in models.items()}
@@ -133,18 +133,18 @@ class ReliabilityDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; by default on a new figure. A histogram hangs below them, for which a
-            figure with ``layout="constrained"`` makes room.
+            By default of a new figure. The histogram is below them; a figure with
+            ``layout="constrained"`` leaves space for it.
         band : bool or str, optional
-            Whether to show the consistency band, or the method whose band is shown; by default for
-            a single method only, because every method has its own.
+            Whether to show the consistency bands, or the name of one method; by default only the
+            band of a single method.
         histogram : bool
             Whether to show how the estimates are distributed.
         title : str, optional
             By default the name of a single method.
         log : bool
-            Whether both axes are logarithmic, for a rare event; shares of 0 are not seen there, and
-            there is no histogram.
+            Whether both axes are logarithmic, for a rare event; then shares of 0 and the histogram
+            are not shown.
         """
         histogram = histogram and not log
         width = 5.2 if len(self.curves) < MAX_NAMES_INSIDE else 8.4
@@ -159,21 +159,16 @@ class ReliabilityDisplay(Display):
                 draw_line(ax, i, key, values.corp_estimate, values.corp_share, zorder=3)
             )
             self._draw_bins(values, i)
-        smoothed = {
-            f"{key}, smoothed" if len(self.curves) > 1 else "smoothed": ax.plot(
-                curve_.estimate,
-                curve_.share,
-                color=style(list(self.curves).index(key) if len(self.curves) > 1 else 1).color,
-                linewidth=1.0,
-                zorder=3,
-            )[0]
-            for key, curve_ in self.smooth.items()
-        }
+        smoothed = {}
+        for key, smooth in self.smooth.items():
+            is_single = len(self.curves) == 1
+            color = style(1 if is_single else list(self.curves).index(key)).color
+            label = "smoothed" if is_single else f"{key}, smoothed"
+            smoothed[label] = ax.plot(smooth.estimate, smooth.share, c=color, lw=1.0, zorder=3)[0]
         self.line_ = self.lines_[0]
-        any_curve = next(iter(self.curves.values()))
-        x_label, y_label = _axis_labels(any_curve.event)
+        x_label, y_label = _axis_labels(next(iter(self.curves.values())).event)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_label, ylabel=y_label)
-        if not histogram:  # with one below, the layout would lose what hangs over the square
+        if not histogram:  # the layout would lose a histogram below a square
             ax.set_aspect("equal", adjustable="box")
         if log:
             self._draw_log()
@@ -181,9 +176,10 @@ class ReliabilityDisplay(Display):
             ax.set(xticks=np.linspace(0, 1, 6), yticks=np.linspace(0, 1, 6))
             percents(ax.xaxis, ax.yaxis)
         plain(ax)
-        only = next(iter(self.curves)) if len(self.curves) == 1 else UNNAMED
-        default = "Reliability diagram" if only == UNNAMED else short(only)
-        ax.set_title(default if title is None else title)
+        if title is None:
+            name = next(iter(self.curves)) if len(self.curves) == 1 else UNNAMED
+            title = "Reliability diagram" if name == UNNAMED else short(name)
+        ax.set_title(title)
         self.ax_histogram_ = self._draw_histogram(x_label) if histogram else None
         lines = dict(zip(self.curves, self.lines_, strict=True)) | smoothed
         legend(ax, [*lines.items(), ("perfectly calibrated", ideal)])
@@ -191,17 +187,17 @@ class ReliabilityDisplay(Display):
 
     def _draw_log(self) -> None:
         """Show the estimates from half the smallest bin's to 1, by powers of ten."""
-        seen = np.concatenate([c.bin_estimate for c in self.curves.values()])
-        least = min(float(seen[seen > 0].min(initial=0.1)) / 2, 0.1)
+        estimates = np.concatenate([curve.bin_estimate for curve in self.curves.values()])
+        smallest = min(float(estimates[estimates > 0].min(initial=0.1)) / 2, 0.1)
         ax = self.ax_
         ax.set_xscale("log", nonpositive="mask")
         ax.set_yscale("log", nonpositive="mask")
-        ax.set(xlim=(least, 1.1), ylim=(least, 1.1))
-        ax.plot([least, 1], [least, 1], color=GREY, linewidth=1, linestyle=":")
+        ax.set(xlim=(smallest, 1.1), ylim=(smallest, 1.1))
+        ax.plot([smallest, 1], [smallest, 1], color=GREY, linewidth=1, linestyle=":")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(lambda x, _: f"{100 * x:g}%")
             axis.set_minor_formatter("")
-        for points in ax.collections:  # what lies below the axes is not drawn outside of them
+        for points in ax.collections:  # bins with a share of 0 would be drawn outside of the axes
             points.set_clip_on(True)
 
     def _draw_band(self, values: ReliabilityCurve, color: str) -> None:

@@ -1,37 +1,13 @@
-"""Evaluate predictions, a model or a data set, and write what came out as one web page.
+"""Compare ways to calibrate a model on a data set, or judge probabilities that exist already.
 
-The module itself can be called: ``vennforest.report(y, predictions)`` is
-``vennforest.report.report(y, predictions)``.
+`evaluate` trains and compares; `check` judges. Both return an `Evaluation`: data frames, a verdict,
+and one web page of them.
 """
 
-from __future__ import annotations
-
-import sys
-from types import ModuleType
-from typing import Any
-
 from vennforest.decisions import CostMatrix
-from vennforest.report.evaluate import evaluate, report, report_model, report_scores
+from vennforest.report.check import check
+from vennforest.report.evaluate import evaluate
 from vennforest.report.evaluation import Evaluation
-from vennforest.report.measures import Measures, Verdict
+from vennforest.report.words import Verdict
 
-__all__ = [
-    "CostMatrix",
-    "Evaluation",
-    "Measures",
-    "Verdict",
-    "evaluate",
-    "report",
-    "report_model",
-    "report_scores",
-]
-
-
-class _CallableModule(ModuleType):
-    """The package, which may be called like the function of its name."""
-
-    def __call__(self, *args: Any, **options: Any) -> Evaluation:
-        return report(*args, **options)
-
-
-sys.modules[__name__].__class__ = _CallableModule
+__all__ = ["CostMatrix", "Evaluation", "Verdict", "check", "evaluate"]

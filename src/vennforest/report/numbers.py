@@ -70,6 +70,14 @@ def decimals(values: Iterable[float | None], least: int = 3) -> int:
     return min(MOST_DIGITS, digits)
 
 
+def signed(share: float) -> str:
+    """Return a share in percent with its sign."""
+    if abs(share) < 0.0005:
+        return "0%"
+    text = f"{-100 * share:.0f}%" if share < -1 else percent(min(1.0, abs(share)))
+    return f"−{text}" if share < 0 else text
+
+
 def with_margin(mean: float, margin: float) -> tuple[str, str]:
     """Return a difference and half its interval with the same decimals, two of which count."""
     if not math.isfinite(margin):
@@ -101,7 +109,7 @@ def p_value(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"= {value:.2g}"
 
 
-def rounded(n: float) -> str:
+def rounded_up(n: float) -> str:
     """Return a number of rows with two significant digits, rounded up."""
     step = 10.0 ** max(0, math.floor(math.log10(max(n, 1))) - 1)
     return f"{math.ceil(n / step - 1e-9) * step:,.0f}"

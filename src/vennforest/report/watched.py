@@ -20,8 +20,8 @@ from vennforest.performance import PerformanceEstimate, estimate_performance
 from vennforest.performance.measures import EPSILON
 from vennforest.report.evaluation import for_json
 from vennforest.report.figures import draw, over_periods, paint_evidence
-from vennforest.report.page import frame, templates
-from vennforest.report.subsets import periods
+from vennforest.report.page import frame_of_page, templates
+from vennforest.report.subgroups import periods
 
 LEAST_SHOWN = 0.05
 """Largest corrected p-value of a column that is reported to have moved."""
@@ -454,7 +454,7 @@ def render(found: Watched, command: str | None = None) -> str:
         metrics=METRICS,
         performance=Markup(performance) if len(found.over_time) > 1 else None,
         most_columns=MOST_COLUMNS,
-        **frame(command),
+        **frame_of_page(command or ""),
     )
     return harmless(page)
 
@@ -467,6 +467,6 @@ def _picture(found: Watched) -> str:
     return draw(
         "evidence",
         (9.0, 3.6),
-        lambda ax: paint_evidence(ax, {"Evidence": evidence}, level, began, times),
+        lambda ax: paint_evidence(ax, evidence, level, began, times),
         "Evidence of a change over the rows of the stream, on a logarithmic scale",
     )

@@ -264,21 +264,6 @@ class Column:
         self.array = pc.if_else(missing, pa.scalar(None, array.type), array)
         self.is_present: NDArray[np.bool_] = ~missing.to_numpy(zero_copy_only=False)
 
-    @property
-    def there(self) -> NDArray[np.bool_]:
-        """The cells that are not missing."""
-        return self.is_present
-
-    @property
-    def present(self) -> pd.Series[Any]:
-        """The cells that are not missing, with their index."""
-        import pandas as pd
-
-        index = None if self._index is None else self._index[self.is_present]
-        cells = self.array.drop_null()
-        values = cells.to_pylist() if is_text(cells.type) else cells.to_numpy(zero_copy_only=False)
-        return pd.Series(values, index=index, dtype=object if is_text(cells.type) else None)
-
     def infer(self) -> tuple[Kind, str | None]:
         """Return what the cells contain, and the format of dates written as text (else None)."""
         kind = self.array.type

@@ -1,0 +1,150 @@
+"""The classifiers that ``--estimator`` names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from vennforest._files import one_line
+from vennforest._messages import InputError, not_one_of
+
+DEFAULT_ESTIMATOR = "mixed-forest"
+
+
+class NumberedLabels(ClassifierMixin, BaseEstimator):
+    """Fit a classifier that takes classes numbered from 0 only, such as XGBoost's, to any labels.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted to the index of each label in ``classes_``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The sorted labels.
+    estimator_ : classifier
+        The fitted clone of ``estimator``.
+    """
+
+    numbers_labels = True
+    """Tells the checks of ``fit`` that labels need not be numbers."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NumberedLabels:
+        """Fit the classifier to the index of each label."""
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.estimator_ = clone(self.estimator).fit(X, codes, **weights)
+        self.n_features_in_ = self.estimator_.n_features_in_
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return the probability of each class, of shape (n, k)."""
+        probabilities: NDArray[Any] = self.estimator_.predict_proba(X)
+        return probabilities
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable label of each row."""
+        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return labels
+
+
+class NamedEstimator(NamedTuple):
+    """Title, module and class of a classifier, and whether it is made of ``n_estimators`` trees."""
+
+    title: str
+    module: str
+    name: str
+    has_trees: bool = True
+
+
+ESTIMATORS = {
+    DEFAULT_ESTIMATOR: NamedEstimator("forest", "vennforest", "MixedForestClassifier"),
+    "random-forest": NamedEstimator("random forest", "sklearn.ensemble", "RandomForestClassifier"),
+    "extra-trees": NamedEstimator(
+        "extra-trees ensemble", "sklearn.ensemble", "ExtraTreesClassifier"
+    ),
+    "hist-gradient-boosting": NamedEstimator(
+        "histogram gradient boosting", "sklearn.ensemble", "HistGradientBoostingClassifier", False
+    ),
+    "logistic": NamedEstimator(
+        "logistic regression", "sklearn.linear_model", "LogisticRegression", False
+    ),
+    "lightgbm": NamedEstimator("LightGBM model", "lightgbm", "LGBMClassifier"),
+    "xgboost": NamedEstimator("XGBoost model", "xgboost", "XGBClassifier"),
+    "catboost": NamedEstimator("CatBoost model", "catboost", "CatBoostClassifier"),
+}
+"""What ``--estimator`` takes."""
+
+
+def named_estimator(name: str | None) -> NamedEstimator:
+    """Return the entry of a name; None: the default forest."""
+    if name is not None and name not in ESTIMATORS:
+        raise not_one_of("estimator", ESTIMATORS, name)
+    return ESTIMATORS[name or DEFAULT_ESTIMATOR]
+
+
+def make_estimator(name: str | None, n_trees: int, seed: int, n_jobs: int | None) -> Any:
+    """Return the unfitted classifier of a name."""
+    _, module, class_name, has_trees = named_estimator(name)
+    if name == "logistic":
+        imputer = SimpleImputer(strategy="median", add_indicator=True)
+        return make_pipeline(imputer, StandardScaler(), LogisticRegression(max_iter=1000))
+    try:
+        kind = getattr(import_module(module), class_name)
+    except ImportError as error:
+        if find_spec(module) is not None:
+            raise _version_error(module, error) from error
+        raise ImportError(
+            f"estimator needs {module}: install it with pip install {module}"
+        ) from error
+    options: dict[str, Any] = {"random_state": seed}
+    if has_trees:
+        options["n_estimators"] = n_trees
+    if name == "catboost":
+        options |= {"thread_count": -1 if n_jobs is None else n_jobs}
+        options |= {"verbose": False, "allow_writing_files": False}
+    elif has_trees:
+        options["n_jobs"] = n_jobs
+    if name == "lightgbm":
+        options["verbose"] = -1
+    estimator = kind(**options)
+    return NumberedLabels(estimator) if name == "xgboost" else estimator
+
+
+@contextmanager
+def errors_named(name: str | None) -> Iterator[None]:
+    """Name the version of the package whose classifier fails, such as one too old."""
+    module = named_estimator(name).module
+    try:
+        yield
+    except (BrokenProcessPool, ImportError, MemoryError, OSError, ValueError):
+        raise
+    except Exception as error:
+        if module.split(".")[0] in ("sklearn", "vennforest"):
+            raise
+        raise _version_error(module, error) from error
+
+
+def _version_error(module: str, error: Exception) -> InputError:
+    return InputError(
+        f"{module} {version(module)} does not work with scikit-learn {version('scikit-learn')} "
+        f"({type(error).__name__}: {one_line(error)}): install another version of {module}, or "
+        "take another estimator"
+    )

@@ -1,0 +1,164 @@
+"""Which rows train and which are predicted, and the groups and times that decide it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from vennforest._messages import listed
+from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest.monitoring.stream import as_numbers
+from vennforest.sources.checks import spelled_twice
+from vennforest.tables.cells import Column
+
+Split = tuple[IntArray, IntArray]
+"""Rows to train on and rows to predict."""
+
+
+def shuffled(codes: IntArray, groups: IntArray | None, n_folds: int, seed: int) -> list[Split]:
+    """Return shuffled folds, stratified by class; groups are kept together."""
+    X, random = np.empty(len(codes)), np.random.RandomState(seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        if groups is None:
+            splitter = StratifiedKFold(n_folds, shuffle=True, random_state=random)
+            return list(splitter.split(X, codes))
+        n_groups = len(np.unique(groups))
+        if n_groups < 2:
+            raise InputError(f"groups must be at least two, got {n_groups}")
+        grouped = StratifiedGroupKFold(min(n_folds, n_groups), shuffle=True, random_state=random)
+        return _trainable(list(grouped.split(X, codes, groups)), codes, groups)
+
+
+def forward(
+    codes: IntArray, time: FloatArray, groups: IntArray | None, n_folds: int
+) -> list[Split]:
+    """Return folds that are predicted from the rows before them; rows of one time stay together."""
+    n_times = len(np.unique(time))
+    if n_times < 2:
+        raise InputError("time must have at least two different times, got one")
+    part = equal_parts(time, min(n_folds + 1, n_times))
+    splits = [(np.flatnonzero(part < i), np.flatnonzero(part == i)) for i in np.unique(part)[1:]]
+    return _trainable(splits, codes, groups)
+
+
+def equal_parts(values: NDArray[Any], n_parts: int) -> IntArray:
+    """Return the part (n,) of each row, in order of the values, which are not split themselves."""
+    _, position = np.unique(values, return_inverse=True)
+    sizes = np.bincount(position)
+    middle = (np.cumsum(sizes) - sizes / 2) / len(values)
+    part = np.minimum((middle * n_parts).astype(np.intp), n_parts - 1)
+    return part[position]
+
+
+def _trainable(splits: Sequence[Split], codes: IntArray, groups: IntArray | None) -> list[Split]:
+    """Leave out folds that are empty or would train on fewer than two classes with two rows.
+
+    Rows of a predicted group do not train.
+    """
+    trainable = []
+    for train, test in splits:
+        if groups is not None:
+            train = train[~np.isin(groups[train], groups[test])]
+        if len(test) and (np.bincount(codes[train], minlength=1) >= 2).sum() >= 2:
+            trainable.append((train, test))
+    if not trainable:
+        raise InputError(
+            "the rows to train on must have two classes with two rows each, got fewer in every fold"
+        )
+    return trainable
+
+
+def are_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which values (n,) are None, NaN, NA or NaT, or text of spaces alone."""
+    import pandas as pd
+
+    is_blank = [isinstance(value, str) and not value.strip() for value in values.tolist()]
+    missing: NDArray[np.bool_] = pd.isna(values) | np.array(is_blank, dtype=bool)
+    return missing
+
+
+def group_codes(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray | None:
+    """Return the code (n,) of each row's group, and add notes on missing and misspelt ones.
+
+    A row without a group is a group of its own. Names that differ by spaces at their ends are one.
+    """
+    if groups is None:
+        return None
+    values = np.asarray(groups, dtype=object)
+    if values.shape != (n,):
+        raise InputError(f"groups must have shape ({n},), got {values.shape}")
+    missing = are_missing(values)
+    if missing.any():
+        notes.append(f"{int(missing.sum()):,} rows without a group count as a group each.")
+    if twice := spelled_twice(np.unique([str(v).strip() for v in values[~missing].tolist()])):
+        notes.append(
+            f"Groups differ only in case or spaces: {twice}. They count as different groups, whose "
+            "rows may be on both sides of a split."
+        )
+    names = np.array([f"{type(v).__name__} {v}".strip() for v in values.tolist()], dtype=object)
+    names[missing] = [f"row {i}" for i in np.flatnonzero(missing)]
+    codes: IntArray = np.unique(names.astype(str), return_inverse=True)[1].astype(np.intp)
+    return codes
+
+
+def moments(column: Any, name: str) -> NDArray[Any]:
+    """Return the times of a column (n,) as numbers, or as dates; NaN and NaT where missing."""
+    import pandas as pd
+
+    cells = Column(pd.Series(column), name)
+    kind, written = cells.infer()
+    if kind not in ("number", "date"):
+        raise InputError(
+            f"the times {name!r} must be numbers or dates in one format, got {kind}: write dates "
+            "as 2021-01-25, or declare their format with --types"
+        )
+    read = cells.read(kind, written)
+    return read.astype("datetime64[us]" if read.dtype.kind == "M" else np.float64)
+
+
+def times(column: Any, name: str) -> FloatArray:
+    """Return the times of a column (n,) as numbers, NaN where missing: see `moments`."""
+    return as_numbers(moments(column, name))
+
+
+def without_single_rows(
+    codes: IntArray, classes: NDArray[Any], notes: list[str]
+) -> tuple[IntArray, IntArray, NDArray[Any]]:
+    """Return rows, codes and classes without classes of one row, and add a note on these."""
+    single = np.bincount(codes, minlength=len(classes)) < 2
+    if (~single).sum() < 2:
+        raise InputError(
+            f"y must have two classes with two rows each, got {int((~single).sum())} such"
+        )
+    if single.any():
+        names = listed(classes[single].astype(str).tolist(), 5)
+        notes.append(f"Left out: {names}. One row cannot both train a model and be predicted.")
+    rows = np.flatnonzero(~single[codes])
+    new_code = np.cumsum(~single) - 1
+    return rows, new_code[codes[rows]].astype(np.intp), classes[~single]
+
+
+def possible_folds(codes: IntArray, classes: NDArray[Any], n_folds: int, notes: list[str]) -> int:
+    """Return how many folds the largest class allows, and add notes on rare classes."""
+    counts = np.bincount(codes, minlength=len(classes))
+    most = int(counts.max())
+    if most < n_folds:
+        notes.append(
+            f"No class has {n_folds} rows, the largest has {most}: {most} folds instead of "
+            f"{n_folds}."
+        )
+        n_folds = most
+    pairs = zip(classes, counts, strict=True)
+    rare = [f"{label} ({count})" for label, count in pairs if count < n_folds]
+    if rare:
+        notes.append(
+            f"Fewer rows than the {n_folds} folds: {listed(rare, 5, str)}. Each of these rows is "
+            "predicted once, by a model trained on the others."
+        )
+    return n_folds

@@ -1,0 +1,160 @@
+"""The commands ``report`` and ``check``."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas")
+for extra in ("skrub", "matplotlib", "jinja2", "typer", "skops", "pyarrow"):
+    pytest.importorskip(extra)
+
+from support.report_data import calibrated, table_of  # noqa: E402
+from vennforest.cli import main  # noqa: E402
+from vennforest.commands.check import class_of_name  # noqa: E402
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("p(yes)", 1), ("no", 0), ("prob_yes", 1), ("P.no", 0), ("score", None), ("noyes", None),
+     ("model_no", None), ("my score yes", None)],
+)  # fmt: skip
+def test_columns_name_their_class(name, expected):
+    assert class_of_name(name, np.array(["no", "yes"])) == expected
+
+
+def test_a_number_of_a_model_is_no_class(tmp_path, capsys):
+    y, p, rng = calibrated(300, 3, strength=2.0)
+    frame = pd.DataFrame({"model_0": p, "model_1": rng.random(300), "y": (y == "yes") * 1})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    base = ["check", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "p.html", "--json"]
+    assert run(*base, "--probability", "model_0") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["auc"]["auc"] > 0.8 and "probability of '1'" in err
+    assert run(*base, "--probability", "model_0", "--probability", "model_1") == 0
+    methods = json.loads(capsys.readouterr().out)["methods"]
+    assert list(methods) == ["model_0", "model_1", "baseline"]
+
+
+@pytest.fixture
+def predictions(tmp_path):
+    y, p, rng = calibrated(150, 18, strength=2.0)
+    frame = pd.DataFrame(
+        {
+            "p(no)": 1 - p, "p(yes)": p, "lower(yes)": p * 0.9, "upper(yes)": p * 0.9 + 0.1,
+            "score": 100 * p, "word": "w", "site": rng.choice(["x", "y"], 150), "y": y,
+        }
+    )  # fmt: skip
+    frame.loc[3, "p(yes)"] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    return ["check", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "page.html", "--json"]
+
+
+def test_columns_of_probabilities_are_judged_with_their_bounds(predictions, capsys):
+    assert run(*predictions, "--probability", "p(yes)", "--by", "site") == 0
+    out, err = capsys.readouterr()
+    summary = json.loads(out)
+    assert summary["rows"] == 149 and {row["part"] for row in summary["subgroups"]} == {"x", "y"}
+    assert "1 rows without a probability" in err and "probability of 'yes'" in err
+    assert "points off" in err  # also where nobody watches
+    assert summary["methods"]["p(yes)"]["width"] == pytest.approx(0.1)
+    assert run(*predictions, "--probability", "p(yes)", "--probability", "p(no)") == 0
+    assert list(json.loads(capsys.readouterr().out)["methods"]) == ["Predictions", "baseline"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--probability", "word"], "must contain numbers"),
+        (["--probability", "sc"], "there is no column 'sc'"),
+        (["--probability", "score"], "divide percentages by 100"),
+        (["--probability", "p(yes)", "{table}"], "not both"),
+        ([], "a table with --probability COLUMN, or a model and a table"),
+        (["--probability", "p(yes)", "--groups", "no one"], "there is no column 'no one'"),
+        (["--probability", "p(yes)", "--folds", "3"], "--folds"),
+    ],
+)
+def test_what_cannot_be_checked(predictions, capsys, options, message):
+    options = [str(option).format(table=predictions[1]) for option in options]
+    assert run(*predictions, *options) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--estimator", "logistic", "--trees", 5], "--trees has no meaning for --estimator logis"),
+        (["--groups", "no one"], "there is no column 'no one'"),
+        (["--methods", ","], "--methods must name one method at least"),
+        (["--probability", "p(yes)"], "--probability"),
+        (["--model", "m.skops"], "--model"),
+    ],
+)
+def test_options_that_report_does_not_take(predictions, capsys, options, message):
+    assert run("report", *predictions[1:], *options) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_model_is_checked_on_a_table(tmp_path, capsys):
+    for i, seed in enumerate((19, 20)):
+        X, y = table_of(120, seed)
+        X["id"] = np.arange(120) + 1000 * i
+        X["word"] = np.where(X["b"] > 0, "left", "right")
+        X.assign(y=y).to_csv(tmp_path / f"{i}.csv", index=False)
+    train, test, model = tmp_path / "0.csv", tmp_path / "1.csv", tmp_path / "m.skops"
+    assert run("fit", train, "-t", "y", "-o", model, "--trees", 20) == 0
+    options = ("-t", "y", "-o", tmp_path / "c.html", "--json")
+    assert run("predict", model, test, "--keep", "-o", tmp_path / "p.csv") == 0
+    capsys.readouterr()
+    assert run("check", model, test, *options) == 0
+    of_model = json.loads(capsys.readouterr().out)["methods"]["venn-abers"]
+    assert run("check", tmp_path / "p.csv", "--probability", "p(yes)", *options) == 0
+    of_column = json.loads(capsys.readouterr().out)["methods"]["p(yes)"]
+    for measure in ("brier", "log_loss", "auc", "width"):
+        assert of_model[measure] == pytest.approx(of_column[measure], abs=1e-9)
+    assert run("check", tmp_path / "none.skops", test, *options) == 2
+    assert "there is no model file" in capsys.readouterr().err
+    assert run("check", model, train, *options) == 0
+    assert "it was trained on these" in capsys.readouterr().err
+
+
+def test_the_advised_command_keeps_groups_and_estimator(tmp_path, capsys):
+    """Without its groups the report, and the model, would be of other folds."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 240)
+    x = rng.normal(size=240) + 3 * y
+    frame = pd.DataFrame({"y": y, "person": np.arange(240) // 2 + 1000, "x": x})
+    frame.assign(leak=3 * y + rng.random(240)).to_csv(tmp_path / "t.csv", index=False)
+    command = ("report", tmp_path / "t.csv", "-t", "y", "--groups", "person", "--folds", 2)
+    command += ("--methods", "platt", "-o", tmp_path / "p.html", "--estimator", "logistic")
+    assert run(*command) == 0
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith("--drop leak --estimator logistic --groups person")
+    assert run(*command, "--drop", "leak", "--tolerance", 20) == 0
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("  vennforest fit") or "raw" in last
+    assert "--groups person --drop leak" in last or "raw" in last
+
+
+def test_costs_have_as_many_decimals_and_no_exponents(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(300) < 0.3, "yes", "no")
+    frame = pd.DataFrame({"p": np.where(y == "yes", 0.5, 0.2) + 0.3 * rng.random(300), "y": y})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    page = tmp_path / "p.html"
+    base = ("check", tmp_path / "t.csv", "-t", "y", "--probability", "p", "-o", page)
+    for scale, decimals in ((1, 3), (1_000_000, 0)):
+        costs = {"yes": {"act": 0, "wait": 5 * scale}, "no": {"act": scale, "wait": 0}}
+        assert run(*base, "--costs", json.dumps(costs)) == 0
+        section = page.read_text("utf-8").split('id="costs"')[1].split("</section>")[0]
+        matrix, paid = section.split('id="cost-table"')
+        assert f">{5 * scale:,}<" in matrix
+        cells = re.findall(r'<span class="label">([\d,.]+)</span></td>', paid)
+        assert len(cells) == 4
+        for text in cells:
+            assert len(text.partition(".")[2]) == decimals

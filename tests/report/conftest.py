@@ -1,0 +1,25 @@
+"""Evaluations that several tests look at."""
+
+import pytest
+
+for package in ("pandas", "skrub", "matplotlib", "jinja2"):
+    pytest.importorskip(package)
+
+from sklearn.datasets import load_breast_cancer  # noqa: E402
+
+from support.report_data import SCRIPT, nasty_table  # noqa: E402
+from vennforest.report import evaluate  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def cancer():
+    bunch = load_breast_cancer(as_frame=True)
+    costs = {"benign": {"wait": 0, "operate": 1}, "malignant": {"wait": 5, "operate": 0.5}}
+    options = {"name": "breast cancer", "target": "diagnosis", "costs": costs}
+    return evaluate(bunch.data, bunch.target_names[bunch.target], n_folds=3, n_trees=40, **options)
+
+
+@pytest.fixture(scope="session")
+def nasty():
+    X, y = nasty_table()
+    return evaluate(X, y, n_folds=3, n_trees=20, target=SCRIPT, name=SCRIPT)

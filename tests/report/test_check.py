@@ -1,0 +1,134 @@
+"""Probabilities that exist already: given, or of a fitted model."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from support.report_data import calibrated, table_of
+from vennforest import CalibratedClassifier, Multiprobability, VennAbers
+from vennforest.report import check
+
+
+def test_predictions_of_every_shape():
+    y, p, _ = calibrated(120, 5)
+    table = np.column_stack([1 - p, p])
+    bounds = Multiprobability(
+        np.clip(table - 0.05, 0, 1), np.clip(table + 0.05, 0, 1), np.array(["no", "yes"])
+    )
+    evaluation = check(y, {"column": p, "table": table, "bounds": bounds, "both": (p, bounds)})
+    measures = evaluation.comparison.measures
+    assert list(measures) == ["column", "table", "bounds", "both"]
+    assert measures["column"] == measures["table"] and measures["both"].width > 0
+    assert evaluation.verdict.method in ("bounds", "both")
+    np.testing.assert_allclose(evaluation.probabilities["both"][:, 1], p)
+    assert check(y, p).comparison.measures["Predictions"] == measures["column"]
+    assert check(y, tuple(p)).comparison.measures["Predictions"] == measures["column"]
+    three = np.random.default_rng(0).dirichlet(np.ones(3), 120)
+    assert check(np.arange(120) % 3, three).comparison.positive is None
+    for wrong, message in (
+        ({}, "at least one model"),
+        (p[:-1], "must be of 120 rows"),
+        (p * 3, "must lie in"),
+        (three, "a column for each of 2 classes"),
+        (table * 0.9, "sum to 1"),
+        ({"a": Multiprobability(three, three, np.arange(3))}, "of the classes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check(y, wrong)
+    with pytest.raises(ValueError, match="a column for each of 3 classes"):
+        check(np.arange(120) % 3, p)
+    with pytest.raises(ValueError, match="two classes"):
+        check(["a"] * 120, p)
+    with pytest.raises(ValueError, match="positive must be one of"):
+        check(y, p, positive="maybe")
+
+
+def test_the_positive_class_is_the_rarer_one_unless_named():
+    y, p, _ = calibrated(200, 4)
+    turned = np.where(y == "yes", "a rare one", "common")
+    evaluation = check(turned, 1 - p)  # the column is of the second class, "common"
+    assert evaluation.comparison.label == "a rare one" and "rarer" in evaluation.positive_reason
+    assert evaluation.comparison.auc.auc > 0.6
+    named = check(turned, p, positive="a rare one")
+    assert named.comparison.label == "a rare one" and named.positive_reason == "as named"
+    assert named.comparison.best.brier == evaluation.comparison.best.brier
+    assert check([0, 1] * 20, [0.4, 0.6] * 20).comparison.label == 1
+
+
+def test_a_fitted_model_is_judged_with_bounds_and_intervals():
+    X, y = table_of(300, 7)
+    new, labels = table_of(200, 8)
+    forest = RandomForestClassifier(30, random_state=0)
+    model = CalibratedClassifier(forest, random_state=0).fit(X, y)
+    evaluation = check(labels, model, X=new)
+    estimates = evaluation.comparison.predictions.estimates
+    np.testing.assert_array_equal(estimates["venn-abers"].p, model.predict_proba(new))
+    assert estimates["venn-abers"].bounds is not None
+    assert estimates["venn-abers"].confidence is not None
+    np.testing.assert_array_equal(estimates["none"].p, model.estimators_[0].predict_proba(new))
+    assert "not trained on these rows" in evaluation.notes[0]
+    with pytest.raises(ValueError, match="labels of the model"):
+        check(np.where(labels == "yes", "maybe", labels), model, X=new)
+    with pytest.raises(ValueError, match="X must be given"):
+        check(labels, model)
+    plain = LogisticRegression().fit(X, y)
+    assert list(check(labels, plain, X=new).comparison.measures) == ["model"]
+
+
+def test_a_model_judged_on_its_own_rows_says_so():
+    X, y = table_of(300, 7)
+    new, labels = table_of(200, 8)
+    forest = RandomForestClassifier(30, random_state=0)
+    model = CalibratedClassifier(forest, random_state=0).fit(X, y)
+    order = np.random.default_rng(0).permutation(300)
+    for rows in (np.arange(300), order):
+        evaluation = check(y[rows], model, X=X.iloc[rows])
+        assert evaluation.verdict.action == "check" and "trained on these" in str(evaluation)
+    assert not check(labels, model, X=new).source.trained_on_rows
+
+
+def test_no_coverage_is_claimed_where_calibration_is_rejected():
+    X, y = table_of(3000, 7)
+    elsewhere, labels = table_of(600, 8)
+    labels = np.where(np.random.default_rng(0).random(600) < 0.4, "yes", labels)  # 20 points off
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    text = str(check(labels, model, X=elsewhere).verdict)
+    inside, n_levels = map(int, re.findall(r"in (\d+) of (\d+) levels", text)[0])
+    assert "do not hold" in text and "95% of cases" not in text
+    p, confidence = model.predict_proba(elsewhere)[:, 1], model.predict_confidence(elsewhere)
+    low = np.minimum(confidence.lower[:, 1], p)
+    high = np.maximum(confidence.upper[:, 1], p)
+    level = np.minimum((10 * p).astype(int), 9)
+    expected = [
+        low[level == i].mean() <= (labels == "yes")[level == i].mean() <= high[level == i].mean()
+        for i in np.unique(level)
+    ]
+    assert (inside, n_levels) == (sum(expected), len(expected)) and inside < n_levels / 2
+    fresh, same = table_of(600, 9)
+    assert "in 95% of cases" in str(check(same, model, X=fresh).verdict)
+
+
+def test_a_calibrator_is_judged_on_scores():
+    y, p, _ = calibrated(400, 6, strength=2.0)
+    scores = 500 + 40 * np.log(p / (1 - p))
+    calibrator = VennAbers().fit(scores[:200], y[:200])
+    evaluation = check(y[200:], calibrator, X=scores[200:])
+    expected = calibrator.predict_proba(scores[200:])
+    np.testing.assert_array_equal(evaluation.probabilities["model"], expected)
+
+
+def test_it_is_said_what_calibrating_given_probabilities_would_gain():
+    rng = np.random.default_rng(21)
+    true = rng.random(2000)
+    y = (rng.random(2000) < true).astype(int)
+    notes = check(y, {"off": true**3, "right": true}).notes
+    losses = re.search(r"'off' by folds: log loss ([\d.]+) → ([\d.]+)\.", notes[0])
+    before, after = map(float, losses.groups())
+    assert before == pytest.approx(log_loss(y, true**3), abs=6e-4)
+    assert log_loss(y, true) - 0.01 < after < log_loss(y, true) + 0.02
+    assert notes[1].startswith("Calibrating 'right' would gain nothing")
+    assert check(y[:50], true[:50]).notes == []

@@ -1,0 +1,275 @@
+"""Training in cross-validation: what is predicted by which model, and how data are read."""
+
+import itertools
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+from support.report_data import nasty_table, table_of
+from vennforest.report import evaluate
+from vennforest.report.estimators import ESTIMATORS
+from vennforest.report.evaluate import COMPARED_METHODS
+
+QUICK = {"n_folds": 2, "n_trees": 10, "methods": ["venn-abers"]}
+
+
+def mixed_table(n=160, seed=0):
+    """Text with one cell that is no number or date, gaps, dates, many words, a column of None."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    frame = pd.DataFrame(
+        {
+            "size": np.where(rng.random(n) < 0.1, "", np.round(x, 3).astype(str)),
+            "level": np.round(rng.normal(size=n), 2).astype(str),
+            "word": rng.choice(["None", "red", "blue", ""], n),
+            "firm": [f"firm {i} & sons" for i in rng.integers(0, 300, n)],
+            "seen": pd.date_range("2020-01-30", periods=n).strftime("%d/%m/%Y"),
+            "when": pd.date_range("2020-01-30", periods=n).strftime("%Y-%m-%d"),
+            "vip": rng.choice(["True", "False"], n),
+        }
+    )
+    frame.loc[17, "level"] = "<0.5"  # text to all, though numbers to every fold that lacks it
+    frame.loc[23, "when"] = "soon"
+    return frame, np.where(x + rng.normal(size=n) / 2 > 0, "yes", "no")
+
+
+def test_every_row_is_predicted_once_by_a_forest_not_trained_on_it():
+    # Labels without any relation to the one feature, which names the row: whoever has seen a row
+    # knows its label, whoever has not guesses.
+    rng = np.random.default_rng(1)
+    X, y = rng.permutation(200)[:, None] * 1.0, rng.integers(2, size=200)
+    evaluation = evaluate(X, y, n_folds=4, n_trees=30)
+    assert evaluation.methods.loc["none", "accuracy"] < 0.65
+    predictions = evaluation.comparison.predictions
+    assert np.bincount(predictions.fold).tolist() == [50] * 4
+    shares = [y[predictions.fold == i].mean() for i in range(4)]
+    assert max(shares) - min(shares) < 0.03
+    for estimates in predictions.estimates.values():
+        np.testing.assert_allclose(estimates.p.sum(axis=1), 1)
+        if estimates.bounds is not None:
+            assert (estimates.bounds.lower <= estimates.p + 1e-12).all()
+            assert (estimates.p <= estimates.bounds.upper + 1e-12).all()
+        if estimates.confidence is not None:
+            low, high = estimates.confidence
+            assert (low <= estimates.p).all() and (estimates.p <= high).all()
+            assert 0.01 < np.mean(high - low) < 0.9
+
+
+def test_same_seed_same_numbers():
+    X, y = nasty_table()
+    first, second, third = (
+        evaluate(X, y, n_folds=2, n_trees=10, random_state=seed) for seed in (3, 3, 4)
+    )
+    for method in COMPARED_METHODS:
+        np.testing.assert_array_equal(first.probabilities[method], second.probabilities[method])
+    assert not first.methods.equals(third.methods)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_report_judges_what_the_recommended_model_is(grouped):
+    """The model, fitted to the other folds, predicts what the report says, with its bounds."""
+    X, y = mixed_table()
+    groups = np.array([f"{i // 2:03}" for i in range(160)]) if grouped else None
+    methods = ["venn-abers"] if grouped else None  # others have stratified inner folds
+    options = {"methods": methods, "groups": groups, "random_state": 4}
+    evaluation = evaluate(X, y, n_folds=3, n_trees=15, **options)
+    predictions, method = evaluation.comparison.predictions, evaluation.verdict.method
+    assert evaluation.model.method == method
+    assert evaluation.settings["calibrate_on"] == ("cv" if grouped else "oob")
+    pipeline = evaluation.model.estimator
+    columns = clone(pipeline[0]).fit(X)  # what columns contain is learnt from the whole table
+    typed = columns.transform(X)
+    model = clone(evaluation.model).set_params(estimator=pipeline[1:])
+    for fold in range(3):
+        train, test = predictions.fold != fold, predictions.fold == fold
+        groups_of_fold = {"groups": groups[train]} if grouped else {}
+        model.fit(typed[train], y[train], **groups_of_fold)
+        p, estimates = model.predict_proba(typed[test]), predictions.estimates[method]
+        np.testing.assert_allclose(p, estimates.p[test], atol=1e-12)
+        if estimates.bounds is not None:
+            bounds = model.predict_multiprobability(typed[test])
+            np.testing.assert_allclose(bounds.lower, estimates.bounds.lower[test], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", list(ESTIMATORS))
+def test_every_named_estimator(name):
+    if name in ("lightgbm", "xgboost", "catboost"):
+        pytest.importorskip(name)
+    X, y = table_of(90, 12)
+    X["word"] = np.where(X["b"] > 0, "left", "right")
+    X.iloc[3, 0] = np.nan
+    with threadpool_limits(1):  # boosting spreads 60 rows over threads
+        evaluation = evaluate(X, y, estimator=name, **QUICK)
+        evaluation.model.fit(X, y).predict_proba(X)
+    assert evaluation.methods.loc["none", "name"].startswith("Raw ")
+    assert evaluation.comparison.auc.auc >= 0.5
+
+
+def test_an_estimator_of_ones_own():
+    X, y = table_of(90, 13)
+    model = LogisticRegression(C=0.5)
+    evaluation = evaluate(X.to_numpy(), y, estimator=model, n_folds=2, methods=["platt"])
+    assert evaluation.methods.loc["none", "name"] == "Raw LogisticRegression"
+    assert evaluation.model.estimator is model
+    for wrong in ("forest", LogisticRegression, 7):
+        with pytest.raises(ValueError, match="estimator must be"):
+            evaluate(X, y, estimator=wrong)
+
+
+def test_groups_are_never_on_both_sides():
+    rng = np.random.default_rng(9)
+    groups = np.repeat(np.arange(40), 5)
+    label = rng.integers(0, 2, 40)[groups]
+    X = rng.normal(size=(40, 4))[groups]  # names the group, and tells nothing else
+    options = {"n_folds": 4, "n_trees": 20, "methods": ["venn-abers"]}
+    loose, grouped = evaluate(X, label, **options), evaluate(X, label, groups=groups, **options)
+    auc = grouped.comparison.auc
+    assert loose.comparison.auc.auc > 0.9 and not auc.above_chance
+    fold = grouped.comparison.predictions.fold
+    for i in range(4):
+        assert not set(groups[fold == i]) & set(groups[fold != i])
+    assert auc.high - auc.low > 0.25  # 40 observations, not 200
+    assert "40 groups" in grouped.verdict.reasons["How well it predicts “label”"]
+
+
+def test_rows_in_order_of_time():
+    X, y = table_of(120, 11)
+    day = pd.date_range("2021-01-01", periods=120).strftime("%Y-%m-%d").to_numpy(object)
+    evaluation = evaluate(X, y, time=day, n_folds=3, n_trees=10, methods=["venn-abers"])
+    assert evaluation.source.kind == "time" and evaluation.rows.tolist() == list(range(30, 120))
+    assert any("30 of 120 rows only train" in note for note in evaluation.notes)
+
+
+def test_rare_classes():
+    X = np.random.default_rng(0).normal(size=(43, 2))
+    y = ["a"] * 20 + ["b"] * 19 + ["rare"] * 3 + ["single"]
+    evaluation = evaluate(X, y, n_folds=5, n_trees=20, methods=["venn-abers"])
+    assert evaluation.classes["n"].to_dict() == {"a": 20, "b": 19, "rare": 3}
+    single, rare, *_ = evaluation.notes
+    assert "Left out: 'single'." in single and "rare (3)" in rare
+    few = evaluate(X[:6], ["a", "b"] * 3, n_folds=10, n_trees=20, methods=["platt"])
+    assert few.comparison.predictions.n_folds == 3 and "3 folds instead of 10" in few.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": ["plat"]}, r"methods must be one of .*: did you mean 'platt'"),
+        ({"n_folds": 1}, "n_folds must be an integer >= 2"),
+        ({"n_trees": 0}, "n_trees must be"),
+        ({"positive": "maybe"}, "positive must be one of"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+        ({"costs": [[1, 2]]}, "costs must have a row"),
+        ({"tolerance": 2}, r"tolerance must lie in \(0, 1\), got 2"),
+    ],
+)
+def test_refused_arguments(options, message):
+    X, y = nasty_table(30)
+    with pytest.raises(ValueError, match=message):
+        evaluate(X, y, **{**QUICK, "n_trees": 5, **options})
+
+
+def test_refused_data():
+    X, y = nasty_table(30)
+    with pytest.raises(ValueError, match="a label for each"):
+        evaluate(X, y[:-1])
+    with pytest.raises(ValueError, match="infinite"):
+        evaluate(X.assign(bad=np.inf), y)
+    with pytest.raises(ValueError, match="two classes"):
+        evaluate(X, ["a"] * 29 + ["b"])
+    iris = load_iris()
+    with pytest.raises(ValueError, match="two classes only"):
+        evaluate(iris.data, iris.target, positive=1)
+
+
+def test_columns_of_every_kind(tmp_path):
+    n = 40
+    X = pd.DataFrame(
+        {
+            "decimal": [Decimal(i) for i in range(n)],
+            "mixed": ["a", 1, None, 2.5] * (n // 4),
+            "bool and none": [True, None] * (n // 2),
+            "delta": pd.to_timedelta(range(n), unit="h"),
+            "category": pd.Categorical(["x", "y"] * (n // 2)),
+            "empty": [None] * n,
+            "int64": pd.array([1, None] * (n // 2), dtype="Int64"),
+            "constant": 1,
+        }
+    )
+    evaluation = evaluate(X, ["p", "q"] * (n // 2), n_folds=2, n_trees=10, methods=["platt"])
+    assert evaluation.methods.loc["none", "accuracy"] > 0.9
+    evaluation.to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+
+
+def test_one_odd_cell_is_judged_as_fit_takes_it():
+    """A column of numbers with one cell of text is text in every fold, as it is to fit."""
+    X, y = mixed_table()
+    evaluation = evaluate(X, y, n_folds=4, n_trees=10, methods=["platt"])
+    assert evaluation.settings["columns"] == {
+        "size": "number", "level": "text", "word": "category", "firm": "text", "seen": "date",
+        "when": "text", "vip": "number",
+    }  # fmt: skip
+
+
+def test_polars_frames_and_arrays():
+    polars = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 2)), rng.integers(2, size=60)
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1]})
+    tables = [frame, polars.from_pandas(frame), x, x.tolist()]
+    measures = [evaluate(X, y, **QUICK).comparison.measures for X in tables]
+    assert measures[1] == measures[0] and measures[3] == measures[2]
+
+
+def test_it_is_said_that_text_of_many_values_needs_folds():
+    """Its codes fit the rows that they are made from, so out-of-bag scores are too good."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"amount": [f"${v:,.2f}" for v in np.exp(rng.normal(10, 1, 400))]})
+    X["age"] = rng.integers(20, 80, 400)
+    y = np.where(rng.random(400) < 0.3, "yes", "no")
+    options = {**QUICK, "n_trees": 25}
+    assert any("fit the rows that they are given" in n for n in evaluate(X, y, **options).notes)
+    plain = X.assign(amount=X["amount"].str.replace("[$,]", "", regex=True).astype(float))
+    assert not any("fit the rows" in note for note in evaluate(plain, y, **options).notes)
+
+
+def test_notes_of_folds_come_in_the_order_of_the_warnings():
+    class Loud(LogisticRegression):
+        def fit(self, X, y):
+            for name in "cabfed":
+                warnings.warn(f"the setting {name} is old", UserWarning, stacklevel=2)
+            return super().fit(X, y)
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] > 0).astype(int)
+    evaluation = evaluate(X, y, estimator=Loud(), n_folds=2, methods=["platt"])
+    notes = [note for note in evaluation.notes if "is old" in note]
+    assert [note.split()[5] for note in notes] == list("cabfed")
+    assert all(a.startswith("In every fold") for a, _ in itertools.pairwise(notes))
+
+
+def test_a_column_that_reveals_the_outcome_is_to_be_checked_first():
+    rng = np.random.default_rng(2)
+    y = np.where(rng.random(200) < 0.4, "failed", "ok")
+    X = pd.DataFrame({"heat": rng.normal(size=200), "repair": np.where(y == "failed", 3.0, 0.0)})
+    options = {"n_folds": 2, "n_trees": 10, "methods": ["platt"]}
+    verdict = evaluate(X, y, **options).verdict
+    assert (verdict.action, verdict.column) == ("check", "repair") and "“repair”" in str(verdict)
+    assert not evaluate(X[["heat"]], y, **options).source.suspects
+
+
+def test_it_prints_a_few_lines():
+    X, y = load_breast_cancer(return_X_y=True)
+    evaluation = evaluate(X, y, **QUICK)
+    lines = repr(evaluation).splitlines()
+    assert lines[0] == "data: 569 rows, 2 classes" and lines[1] == evaluation.verdict.sentence
+    assert len(lines) == 7 and "Venn–Abers" in lines[5]

@@ -1,0 +1,270 @@
+"""The page: what it says, that it is safe and needs nothing, and how it looks in a browser."""
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+
+from support.browser import CHROMIUM, chromium
+from support.report_data import SCRIPT, calibrated, with_bounds
+from vennforest.metrics import decision_curve
+from vennforest.report import check, evaluate, figures
+from vennforest.report.page import render
+
+
+class Page(HTMLParser):
+    """Collects tags, attributes and text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def cancer_html(cancer):
+    return render(cancer, "vennforest fit", "vennforest report --example breast-cancer")
+
+
+def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty):
+    html = render(nasty, command=f"vennforest report {SCRIPT}")
+    page = Page(html)
+    assert sum(tag == "script" for tag, _ in page.tags) == 1
+    assert SCRIPT not in html.replace("&lt;", "⟨")
+    assert any(SCRIPT in text for text in page.text)
+    for tag, attrs in page.tags:
+        assert tag not in ("link", "iframe", "object", "embed", "base")
+        assert attrs.get("src", "data:image/svg+xml").startswith("data:image/svg+xml")
+        assert tag != "img" or attrs["alt"]
+        for name in ("href", "xlink:href"):
+            assert attrs.get(name, "#").startswith("#")
+        assert not any(name.startswith("on") for name in attrs)
+    assert not re.search(r"url\((?!#)|@import", html)
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    links = {attrs["href"][1:] for tag, attrs in page.tags if tag == "a"}
+    assert links <= set(ids)
+    notebook = nasty._repr_html_()
+    assert notebook.startswith("<iframe") and "srcdoc" in notebook and SCRIPT not in notebook
+
+
+def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
+    text = " ".join(" ".join(Page(cancer_html).text).split())
+    m = cancer.methods
+    for number in (m.loc["none", "brier"], m.loc["venn-abers", "auc"], m.loc["platt", "log_loss"]):
+        assert f"{number:.3f}" in text
+    assert f"{100 * m.loc['none', 'calibration_error']:.1f} percentage points" in text
+    assert cancer.verdict.sentence in text
+    assert "vennforest fit" in text and "vennforest report --example breast-cancer" in text
+    assert "Always “operate”" in text
+    n_infinite = int(np.isinf(m["log_loss"]).sum())
+    assert text.count("the log loss is infinite") == n_infinite
+    assert ("∞" in text) == bool(n_infinite)
+    line = m.loc[cancer.verdict.method]
+    assert f"{line['slope']:.2f} ({line['slope_low']:.2f}–{line['slope_high']:.2f})" in (
+        text.replace("−", "-")
+    )
+
+
+def test_methods_without_bounds_make_a_page_without_them():
+    iris = load_iris(as_frame=True)
+    evaluation = evaluate(iris.data, iris.target, n_folds=2, n_trees=10, methods=["platt"])
+    assert list(evaluation.comparison.measures) == ["none", "platt"]
+    assert "Lower bound" not in render(evaluation)
+
+
+def test_many_classes_are_drawn_in_part():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(50), 12)
+    X = rng.normal(size=(600, 3)) + rng.normal(size=(50, 3))[y] * 2
+    html = render(evaluate(X, y, n_folds=2, n_trees=10, methods=["platt", "venn-abers"]))
+    assert "the 12 most frequent of 50 classes" in html
+    assert html.count('alt="Calibration of class') == 12
+
+
+def test_rare_events_are_told_apart():
+    y, p, _ = calibrated(6000, 17, strength=1.5, share=0.002)
+    evaluation = check(y, {"good": p, "worse": np.sqrt(p * p.mean())})
+    text = render(evaluation)
+    assert " 0.0 percentage points" not in text and "logarithmic" in text
+    first, second = (f"{m.brier:.6f}" for m in evaluation.comparison.measures.values())
+    assert first != second and first in text and second in text
+
+
+def test_subgroups_over_time_have_a_picture():
+    y, p, rng = calibrated(600, 3)
+    days = pd.date_range("2023-01-01", periods=600, freq="12h").strftime("%Y-%m-%d")
+    html = render(check(y, p, by={"day": days, "site": rng.choice(["a", "b"], 600)}))
+    assert html.count('alt="Observed and expected by') == 1
+    assert "By site" in html and "By day, by month" in html
+
+
+def test_the_picture_of_decisions_is_what_was_computed(monkeypatch):
+    from matplotlib.figure import Figure
+
+    y, (p, bounds) = with_bounds()
+    comparison = check(y, {"a": (p, bounds)}, positive="b").comparison
+    painted = []
+
+    def draw(name, size, paint, alt):
+        painted.append(Figure(layout="constrained").subplots())
+        paint(painted[0])
+
+    monkeypatch.setattr("vennforest.report.figures.draw", draw)
+    figures.net_benefit(comparison, "a")
+    line = painted[0].lines[2]
+    expected = decision_curve(y, p[:, 1], line.get_xdata(), pos_label="b")
+    np.testing.assert_array_equal(line.get_ydata(), expected.net_benefit)
+    assert not painted[0].collections  # given probabilities have no confidence intervals
+
+
+def test_evidence_is_drawn():
+    from matplotlib.figure import Figure
+
+    n = figures.MAX_EVIDENCE_POINTS * 3
+    evidence = np.exp(np.cumsum(np.random.default_rng(3).normal(size=n)) / 10)
+    for few, times in ((n, None), (500, np.arange("2024-01", 500, dtype="datetime64[D]"))):
+        ax = Figure().subplots()
+        figures.paint_evidence(ax, evidence[:few], 20.0, 100, times)
+        line = ax.lines[0]
+        assert len(line.get_xdata()) == min(few, figures.MAX_EVIDENCE_POINTS)
+        assert max(line.get_ydata()) == pytest.approx(np.log10(evidence[:few].max()))
+    assert np.array_equal(line.get_ydata(), np.log10(evidence[:500]))
+
+
+def test_a_file_is_written_whole_or_not_at_all(cancer, tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    monkeypatch.setattr("vennforest.report.page.render", lambda *_: "new")
+    path.write_text("old")
+    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        cancer.to_html(path)
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_the_summary_is_json(cancer):
+    summary = json.loads(json.dumps(cancer.summary(), allow_nan=False))
+    assert summary["verdict"]["method"] == cancer.verdict.method
+    assert summary["methods"]["venn"]["width"] == cancer.methods.loc["venn", "width"]
+    assert summary["classes"] == {"benign": 357, "malignant": 212}
+    assert summary["methods"]["none"]["width"] is None
+    assert len(summary["thresholds"]) == len(cancer.thresholds)
+
+
+def seen_in_browser(tmp_path, page, *options):
+    """What a script sees of the page that clicks, opens and prints."""
+    # A policy that lets the script run beside the page's own.
+    html = re.sub(r"script-src '[^']*'", "script-src 'unsafe-inline'", page.read_text("utf-8"))
+    script = """<script>
+      const heads = document.querySelectorAll("#comparison thead th");
+      const column = (i) => [...document.querySelectorAll("#comparison tbody tr")]
+        .map((row) => row.cells[i].textContent.replace("✓", "").trim());
+      const all = [...document.querySelectorAll("details")];
+      const colour = (name) => getComputedStyle(document.body)[name].match(/\\d+/g).map(Number);
+      heads[1].querySelector("button").click();
+      const up = column(1);
+      heads[1].querySelector("button").click();
+      const seen = {up, down: column(1), width: document.documentElement.scrollWidth,
+        paper: colour("backgroundColor").slice(0, 3), ink: colour("color").slice(0, 3),
+        pictures: [...document.querySelectorAll("figure img")]
+          .map((image) => image.getBoundingClientRect().width).filter((width) => width > 0)};
+      for (const details of all) details.open = true;
+      seen.cut = [...document.querySelectorAll(".scroll")]
+        .filter((box) => box.scrollWidth > box.clientWidth + 1)
+        .map((box) => box.closest("section").id);
+      document.title = JSON.stringify(seen);
+    </script></body>"""
+    changed = page.with_name("changed.html")
+    changed.write_text(html.replace("</body>", script), "utf-8")
+    dump = chromium(tmp_path, changed, *options, "--dump-dom")
+    return json.loads(re.search(r"<title>(\{.*?)</title>", dump.stdout).group(1))
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to open the page in")
+def test_in_a_browser(cancer_html, nasty, tmp_path):
+    page = tmp_path / "page.html"
+    nasty.to_html(page)
+    dump = chromium(tmp_path, page, "--dump-dom")
+    assert "CONSOLE" not in dump.stderr
+    assert dump.stdout.count("<button") > 10  # the page's own script was let run
+    seen = seen_in_browser(tmp_path, page, "--window-size=500,900", "--force-dark-mode")
+    numbers = [float(cell.replace("∞", "inf")) for cell in seen["up"]]
+    assert numbers == sorted(numbers) and len(set(numbers)) > 2
+    down = [float(cell.replace("∞", "inf")) for cell in seen["down"]]
+    assert down == sorted(numbers, reverse=True)
+    assert seen["width"] <= 500  # tables scroll, the page does not
+    assert min(seen["pictures"]) > 0.85 * seen["width"]
+    dark, pale = seen["paper"], seen["ink"]
+    page.write_text(cancer_html, "utf-8")
+    seen = seen_in_browser(tmp_path, page, "--window-size=1200,900")
+    assert min(seen["pictures"]) >= 480
+    assert seen["cut"] == []  # at this width every column of every table is seen
+    assert sum(dark) < 150 < 600 < sum(seen["paper"])
+    assert sum(seen["ink"]) < 200 < 500 < sum(pale)
+
+
+def printed(tmp_path, page):
+    """The text of each sheet."""
+    pdf = tmp_path / "page.pdf"
+    chromium(tmp_path, page, f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
+    command = ["pdftotext", "-layout", pdf, "-"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [sheet for sheet in text.split("\f") if sheet.strip()]
+
+
+PRINTS = pytest.mark.skipif(
+    CHROMIUM is None or shutil.which("pdftotext") is None, reason="no Chromium or no pdftotext"
+)
+
+
+@pytest.mark.browser
+@PRINTS
+def test_print_is_short(cancer_html, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text(cancer_html, "utf-8")
+    sheets = printed(tmp_path, page)
+    assert "AUC" in sheets[0]  # no empty first page
+    lines = "\n".join(sheets).splitlines()
+    row = next(line for line in lines if line.split()[:1] == ["Temperature"])
+    assert len(row.replace("✓", "").split()) == 8  # the name and every measure, down to the last
+    assert len(sheets) <= 4
+
+
+@pytest.mark.browser
+@PRINTS
+def test_tables_in_print(tmp_path):
+    """On the next sheet of a long table its head is seen, and no label is broken."""
+    rng = np.random.default_rng(0)
+    k, n = 90, 900
+    labels = np.array([f"productgroup{j:02d}" for j in range(k)])
+    p = rng.dirichlet(np.ones(k), n)
+    page = tmp_path / "page.html"
+    check(labels[rng.integers(0, k, n)], p, classes=labels).to_html(page)
+    sheets = printed(tmp_path, page)
+    lines = "\n".join(sheets).splitlines()
+    for label in labels:
+        assert sum(bool(re.match(rf" *{label} +\d", line)) for line in lines) == 1
+    assert sum("Recall" in sheet for sheet in sheets) >= 2
+    for sheet in sheets:
+        has_rows = any(re.match(r" *productgroup\d\d +\d", line) for line in sheet.splitlines())
+        assert not has_rows or "Recall" in sheet
+
+
+def test_pictures_are_svg(cancer_html):
+    pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', cancer_html)
+    assert len(pictures) == 2
+    assert all(base64.b64decode(picture).lstrip().startswith(b"<?xml") for picture in pictures)

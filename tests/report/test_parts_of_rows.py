@@ -1,0 +1,139 @@
+"""Levels of probability and subgroups, and the intervals of what was observed in them."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, t
+
+from support.report_data import calibrated
+from vennforest.monitoring.columns import holm
+from vennforest.report import check
+from vennforest.report.event import LEVEL_EDGES, RARE_LEVEL_EDGES, share_interval
+from vennforest.report.subgroups import parts_by_value, periods, sentence
+
+Z = 1.959963984540054
+
+
+@pytest.mark.parametrize("share", [0.3, 0.02])
+def test_levels_hold_what_was_observed(share):
+    y, p, _ = calibrated(3000, 16, share=share)
+    levels = check(y, p, positive="yes").levels
+    assert levels["n"].sum() == 3000
+    slow = []
+    for low, high in itertools.pairwise(RARE_LEVEL_EDGES if share < 0.1 else LEVEL_EDGES):
+        rows = (p >= low) & (p < high) if high < 1 else p >= low
+        if rows.any():
+            slow.append((rows.sum(), p[rows].mean(), (y[rows] == "yes").mean()))
+    np.testing.assert_allclose(levels[["n", "expected", "observed"]].to_numpy(), slow)
+    n, q = slow[0][0], slow[0][2]
+    centre = (q + Z * Z / (2 * n)) / (1 + Z * Z / n)
+    half = Z / (1 + Z * Z / n) * np.sqrt(q * (1 - q) / n + Z * Z / (4 * n * n))
+    ends = levels.loc[0, ["observed_low", "observed_high"]].tolist()
+    assert ends == pytest.approx([centre - half, centre + half])
+
+
+def slow_interval(outcome, groups):
+    """The formulas, group by group and row by row."""
+    n, share = len(outcome), sum(outcome) / len(outcome)
+    parts = {}
+    for y, g in zip(outcome, groups, strict=True):
+        parts.setdefault(g, []).append(y)
+    k = len(parts)
+    if k == 1:
+        return 0.0, 1.0
+    if share in (0, 1):
+        effect = sum(len(part) ** 2 for part in parts.values()) / n
+    else:
+        squares = sum((sum(part) - len(part) * share) ** 2 for part in parts.values())
+        effect = max(1, k / (k - 1) * squares / n**2 / (share * (1 - share) / n))
+    size = n / effect * (Z / t.ppf(0.975, k - 1)) ** 2
+    # The roots of (share - q)^2 = z^2 q (1 - q) / size.
+    a, b, c = 1 + Z**2 / size, -(2 * share + Z**2 / size), share**2
+    root = math.sqrt(max(0.0, b * b - 4 * a * c))
+    return (-b - root) / (2 * a), (-b + root) / (2 * a)
+
+
+def test_independent_rows_have_wilsons_interval():
+    for n in (1, 2, 7, 200):
+        for events in {0, 1, n // 3, n}:
+            wilson = binomtest(events, n).proportion_ci(0.95, method="wilson")
+            outcome = np.repeat([1.0, 0.0], [events, n - events])
+            assert share_interval(outcome) == pytest.approx((wilson.low, wilson.high), abs=1e-12)
+
+
+def test_the_interval_with_groups_is_that_of_the_formulas():
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        n = int(rng.integers(1, 40))
+        outcome = (rng.random(n) < rng.choice([0.0, 0.05, 0.5, 1.0])).astype(float)
+        groups = rng.integers(0, int(rng.integers(1, 15)), n) * 7
+        ends = share_interval(outcome, groups)
+        assert ends == pytest.approx(slow_interval(outcome.tolist(), groups.tolist()), abs=1e-9)
+        assert 0 <= ends[0] <= outcome.mean() <= ends[1] <= 1
+
+
+def test_the_interval_of_repeated_patients_contains_the_share():
+    """Rows of a patient are alike: Wilson's interval of the rows fails, that of groups holds."""
+    rng = np.random.default_rng(20261122)
+    n_draws, share = 600, 0.3
+    for k in (15, 60):
+        inside = np.zeros(2)
+        for _ in range(n_draws):
+            risk = rng.beta(share / 2, (1 - share) / 2, k)
+            groups = np.repeat(np.arange(k), rng.integers(1, 10, k))
+            outcome = (rng.random(len(groups)) < risk[groups]).astype(float)
+            for j, groups_of_interval in enumerate((None, groups)):
+                low, high = share_interval(outcome, groups_of_interval)
+                inside[j] += low <= share <= high
+        rows, grouped = inside / n_draws
+        assert rows < 0.8 and grouped > 0.92
+
+
+def test_p_values_of_subgroups_are_adjusted_for_their_number():
+    rng = np.random.default_rng(14)
+    for _ in range(200):
+        pvalues = rng.random(int(rng.integers(0, 8))).round(1).tolist()
+        slow, most = [0.0] * len(pvalues), 0.0
+        for i, j in enumerate(sorted(range(len(pvalues)), key=lambda j: pvalues[j])):
+            most = max(most, min(1.0, (len(pvalues) - i) * pvalues[j]))
+            slow[j] = most
+        assert holm(np.array(pvalues)) == pytest.approx(slow)
+
+
+def test_subgroups_contain_what_was_observed():
+    y, p, rng = calibrated(1200, 15)
+    site = rng.choice(["north", "south", "tiny"], 1200, p=[0.5, 0.49, 0.01]).astype(object)
+    y = np.where((site == "south") & (rng.random(1200) < 0.4), "yes", y)
+    by = {"site": site, "age": rng.normal(50, 9, 1200)}
+    frame = check(y, p, by=by, positive="yes").subgroups
+    text = sentence(frame.loc[["site"]], 6)
+    assert "south (too low on average)" in text and "fewer than 20 rows" in text
+    assert frame.loc["age", "n"].tolist() == [300] * 4
+    south = frame.loc[("site", "south")]
+    assert south["observed"] == pytest.approx((y[site == "south"] == "yes").mean())
+    assert south["expected"] == pytest.approx(p[site == "south"].mean())
+    with pytest.raises(ValueError, match="by must have shape"):
+        check(y, p, by={"site": site[1:]})
+
+
+def test_values_of_a_column_are_parts():
+    values = np.array([*[f"v{i}" for i in range(40)], *["v1"] * 9, None, " "], object)
+    parts = parts_by_value(values)
+    assert [name for name, _ in parts][-2:] == ["29 other values", "missing"] and len(parts) == 13
+    assert dict(parts)["missing"].tolist() == [49, 50] and len(dict(parts)["v1"]) == 10
+    assert sorted(np.concatenate([rows for _, rows in parts])) == list(range(51))
+    numbers = parts_by_value(np.array([10.0, 9.0, 10.0], object))
+    assert [name for name, _ in numbers] == ["9.0", "10.0"]
+
+
+def test_dates_are_cut_into_the_shortest_periods_with_enough_rows():
+    days = np.datetime64("2023-01-01T00", "us") + np.arange(2000) * np.timedelta64(6, "h")
+    kind, parts = periods(days)
+    assert kind == "month" or kind == "week"
+    assert sum(len(rows) for _, rows in parts) == 2000
+    for name, rows in parts:
+        assert kind != "month" or (days[rows].astype("datetime64[M]").astype(str) == name).all()
+    kind, parts = periods(np.arange(1000.0))
+    assert kind == "part" and [len(rows) for _, rows in parts] == [100] * 10

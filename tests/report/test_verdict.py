@@ -1,0 +1,148 @@
+"""What the numbers say in words."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from support.report_data import COSTS, calibrated, with_bounds
+from vennforest.report import check
+from vennforest.report.measures import Measures
+from vennforest.report.words import advice, calibration, recommendation, shown_methods
+
+BASE = Measures(
+    log_loss=0.3, log_loss_clipped=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
+    calibration_error=0.02, chance_error=0.02, chance_limit=0.03, mean_error=0.0, pvalue=0.5,
+    overconfidence=0.0,
+)  # fmt: skip
+OFF = replace(BASE, pvalue=0.001, calibration_error=0.1)
+
+
+@pytest.fixture
+def advised(cancer):
+    """Return the advice for other numbers of the recommended and of the raw method."""
+
+    def result(best=BASE, raw=BASE, source=None, **changes):
+        measures = {**cancer.comparison.measures, "none": raw, cancer.verdict.method: best}
+        comparison = replace(cancer.comparison, measures=measures, **changes)
+        return advice(comparison, replace(cancer.source, **(source or {})))
+
+    return result
+
+
+@pytest.mark.parametrize(
+    ("changes", "action"),
+    [
+        ({}, "use"),
+        ({"pvalue": 0.001}, "use"),  # small, though more than chance
+        ({"pvalue": 0.001, "calibration_error": 0.1}, "recalibrate"),
+        ({"pvalue": 0.05, "calibration_error": 0.1}, "collect"),
+        ({"impossible": 2, "log_loss": np.inf}, "recalibrate"),
+        ({"chance_limit": 0.2}, "collect"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["given", "folds"])
+def test_the_advice_follows_the_numbers(advised, changes, action, kind):
+    expected = "stop" if (kind, action) == ("folds", "recalibrate") else action
+    assert advised(replace(BASE, **changes), source={"kind": kind}).action == expected
+
+
+def test_the_tolerance_decides(advised):
+    assert advised(OFF, tolerance=0.02).action == "stop"
+    assert advised(OFF, tolerance=0.2).action == "use"
+
+
+def test_an_underconfident_forest_is_to_be_calibrated_on_folds(advised):
+    flat = advised(replace(OFF, overconfidence=-0.1), source={"calibrate_on": "oob"})
+    assert flat.action == "recalibrate" and flat.on_folds
+    assert flat.sentence.startswith("Calibrate on folds, or train more trees")
+    assert advised(replace(OFF, overconfidence=-0.1), source={"calibrate_on": "cv"}).action == (
+        "stop"
+    )
+
+
+def test_a_raw_forest_that_is_off_is_to_be_calibrated(advised):
+    result = advised(raw=OFF)
+    assert result.action == "recalibrate" and "Raw, it is 10.0 points off" in result.sentence
+
+
+def test_columns_are_checked_first(advised, cancer):
+    for why in ("leak", "id"):
+        checked = advised(source={"suspects": {"code": why}})
+        assert (checked.action, checked.column) == ("check", "code")
+    predictions = cancer.comparison.predictions
+    grouped = replace(predictions, groups=predictions.codes)
+    has_groups = advised(source={"suspects": {"code": "id"}}, predictions=grouped)
+    assert has_groups.action != "check"
+    blind = replace(cancer.comparison.auc, auc=0.51, low=0.45, high=0.57)
+    assert advised(auc=blind).action == "stop"
+    unread = advised(auc=blind, source={"suspects": {"price": "text"}})
+    assert unread.action == "check" and "“price”" in unread.sentence
+    assert advised(source={"suspects": {"price": "text"}}) == advised()
+
+
+def test_how_many_rows_would_show_a_ranking(advised, cancer):
+    """Four times the rows halve the interval.
+
+    An effect of .1 at a half-width of .2 is seen in four studies of five at a half-width of .07,
+    with eight times the rows.
+    """
+    few = advised(auc=replace(cancer.comparison.auc, auc=0.6, low=0.4, high=0.8))
+    assert few.action == "collect" and "about 4,700 rows" in few.sentence
+
+
+def test_a_model_that_cannot_rank_is_not_to_be_used():
+    n_used = 0
+    for seed in range(24):  # probabilities that have nothing to do with the labels
+        y, p, rng = calibrated(150, seed)
+        n_used += check(rng.permutation(y), p).verdict.action == "use"
+    assert n_used <= 2
+    y, p, _ = calibrated(4000, 1, strength=2.0)
+    verdict = check(y, p).verdict
+    assert verdict.action == "use" and "points off" in verdict.sentence
+    swapped = check(y, 1 - p).verdict
+    assert swapped.action == "stop" and "worse than chance" in swapped.sentence
+    assert check(y, 0.02 + 0.05 * p).verdict.action == "recalibrate"  # ranks as well
+
+
+def test_costs_are_compared_with_the_best_constant_decision():
+    y, p, rng = calibrated(4000, 3, strength=2.0)
+    evaluation = check(y, p, costs=COSTS, positive="yes")
+    decided = np.where(4 * p > 1, "treat", "wait")
+    paid = np.mean([COSTS[a][b] for a, b in zip(y, decided, strict=True)])
+    constant, name = min((np.mean([COSTS[a][b] for a in y]), b) for b in ("wait", "treat"))
+    costs = evaluation.comparison.costs
+    assert costs.saved.mean == pytest.approx(constant - paid)
+    assert evaluation.methods.loc["Predictions", "mean_cost"] == pytest.approx(paid)
+    assert f"always “{name}”" in evaluation.verdict.reasons["What its decisions cost"]
+    assert evaluation.verdict.action == "use"
+    assert check(rng.permutation(y), p, costs=COSTS, positive="yes").verdict.action != "use"
+    # They treat where 1 < 4 p: 0.25 is among the thresholds.
+    assert 0.25 in evaluation.thresholds.index
+
+
+def test_certain_predictions_that_are_all_right():
+    y = np.array(["no", "yes"] * 30)
+    sure = check(y, {"m": (y == "yes").astype(float)}).comparison
+    assert calibration(sure, "m").startswith("All are 0 or 1")
+    y[0] = "yes"
+    text = calibration(check(y, {"m": np.tile([0.0, 1.0], 30)}).comparison, "m")
+    assert "1.7 percentage points" in text
+
+
+def test_given_models_are_shown_together():
+    y, p = with_bounds()[0], np.random.default_rng(5).random(400)
+    evaluation = check(y, {"old": p, "new": p**2, "third": np.sqrt(p)})
+    shown = shown_methods(evaluation.comparison, evaluation.source)
+    assert set(shown) == {"old", "new", "third"} and shown[0] == evaluation.verdict.method
+    assert f"that of “{shown[1]}”" in recommendation(evaluation.comparison, evaluation.source)
+
+
+def test_the_figures_are_the_measures(cancer):
+    m = cancer.comparison.best
+    texts = [number for number, _ in cancer.verdict.figures]
+    assert texts[0] == f"{100 * m.calibration_error:.1f} points" and texts[1] == f"{m.auc:.3f}"
+    assert texts[2] == f"{100 * m.brier_skill:.1f}%"
+    assert (
+        f"“operate”: {cancer.comparison.costs.of_constants[1]:.4f}" in cancer.verdict.figures[3][1]
+    )
