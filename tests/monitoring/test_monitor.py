@@ -90,9 +90,7 @@ def test_models_calibrated_within_groups_are_watched():
 def test_reference_of_ones_own_beside_calibration_examples():
     rng = np.random.default_rng(4)
     monitor = Monitor(make("holdout"), random_state=0).fit(*draw(rng, 300))
-    assert (
-        sum(monitor._progress.channels[0].counts.ravel()) == 300
-    )  # all of it, design is calibration's
+    assert sum(monitor._channels[0].counts.ravel()) == 300  # all of it, design is calibration's
 
 
 def test_objects_alone_need_no_labels():
@@ -143,8 +141,8 @@ def test_parts_of_a_stream_are_the_stream():
 
 def test_file_goes_on_where_the_monitor_was(tmp_path):
     rng = np.random.default_rng(8)
-    for watch, form in (("labels", "ville"), ("objects", "shiryaev-roberts")):
-        monitor = Monitor(make("oob"), watch=watch, form=form, random_state=0).fit()
+    for watch in ("labels", "objects"):
+        monitor = Monitor(make("oob"), watch=watch, random_state=0).fit()
         X, y = draw(rng, 60)
         later, z = draw(rng, 40)
         if watch == "objects":
@@ -159,17 +157,13 @@ def test_file_goes_on_where_the_monitor_was(tmp_path):
         assert read.explain() == monitor.explain()
 
 
-def spoil(name, value):
-    def change(monitor):
-        progress = monitor._progress
-        target = progress.channels[1]
-        for one in (target, target.bets, progress):
-            if hasattr(one, name):
-                object.__setattr__(one, name, value(getattr(one, name)))
-                return
-        setattr(monitor, name, value(getattr(monitor, name)))
-
-    return change
+def spoil(monitor, name, value):
+    channel = monitor._channels[1]
+    for part in (channel, channel.bets, monitor._recent_rows, monitor):
+        if name in vars(part):
+            object.__setattr__(part, name, value(getattr(part, name)))
+            return
+    raise AssertionError(name)
 
 
 @pytest.mark.parametrize(
@@ -178,27 +172,28 @@ def spoil(name, value):
         ("counts", lambda v: v[:-1]),
         ("counts", lambda v: -v),
         ("weights", lambda v: v * np.nan),
-        ("scales", lambda v: v + np.inf),
+        ("log_capital", lambda v: v + np.inf),
         ("sums", lambda v: v[1:]),
         ("begins", lambda v: v - 5),
         ("times", lambda v: v.astype(np.float32)),
         ("code", lambda v: 7),
+        ("seed", lambda v: -1),
         ("factors", lambda v: v * 1.01),
         ("limits", lambda v: v * 0),
         ("kind", lambda v: "luck"),
-        ("seeds", lambda v: v[1:]),
-        ("channels", lambda v: v[1:]),
-        ("n_seen", lambda v: -1),
-        ("alarm", lambda v: 0.5),
-        ("last_time", lambda v: "x"),
+        ("hashes", lambda v: np.zeros(2, np.uint64)),
+        ("_channels", lambda v: v[1:]),
+        ("_log_evidence", lambda v: v + 1),
+        ("n_seen_", lambda v: -1),
+        ("alarm_", lambda v: 100),
         ("alpha", lambda v: 2.0),
-        ("classes", lambda v: v[::-1]),
+        ("classes_", lambda v: np.arange(3)),
     ],
 )
 def test_spoilt_file_is_refused(tmp_path, name, value):
     monitor = Monitor(random_state=0)
     monitor.fit_scores(np.linspace(0, 1, 100), np.arange(100) % 2)
-    spoil(name, value)(monitor)
+    spoil(monitor, name, value)
     with pytest.raises(InputError, match="as fit left it to be saved"):
         vennforest.save(monitor, tmp_path / "monitor.skops")
     save_spoilt(monitor, tmp_path / "monitor.skops")
@@ -215,7 +210,7 @@ def small():
 
 def test_what_is_refused_changes_nothing(small):
     small.update_scores([0.5, 0.6], ["x", "o"], time=[3, 4])
-    before = small.evidence_, small.n_seen_, small._progress.channels[0].counts.copy()
+    before = small.evidence_, small.n_seen_, small._channels[0].counts.copy()
     for scores, y, time, message in (
         ([0.1], ["z"], None, "y must contain labels of classes"),
         ([np.nan], ["x"], None, "scores must be finite"),
@@ -230,7 +225,7 @@ def test_what_is_refused_changes_nothing(small):
         with pytest.raises(ValueError, match=message):
             small.update_scores(scores, y, time=time)
     assert (small.evidence_, small.n_seen_) == before[:2]
-    assert_array_equal(small._progress.channels[0].counts, before[2])
+    assert_array_equal(small._channels[0].counts, before[2])
 
 
 def test_times_are_kept(small):
@@ -249,38 +244,21 @@ def test_times_are_kept(small):
         small.update_scores([0.5], ["x"], time=[np.datetime64("2024-12-31T23:59:59")])
 
 
-def test_stream_that_starts_again_is_refused(small):
+def test_a_stream_that_starts_again_is_left_out(small):
     rng = np.random.default_rng(11)
     scores, y = rng.random(50), np.array(["x", "o"] * 25)
-    small.update_scores(scores, y)
-    with pytest.raises(InputError, match="got the 50 rows of an earlier update again"):
-        small.update_scores(scores, y)
-    small.update_scores(scores[:5], y[:5])
-    small.update_scores(scores[:5], y[:5])  # a few rows may be alike
-
-
-def test_calibration_examples_are_recognised():
-    model = make("frozen")
-    rng = np.random.default_rng(0)
-    X, y = draw(rng, 500)  # those it was calibrated on
-    with pytest.raises(InputError, match="got 100 of 100 of the reference or training"):
-        Monitor(model, random_state=0).fit().update(X[:100], y[:100])
-    Monitor(model, random_state=0).fit(*draw(rng, 100)).update(X[:100], y[:100])
-    with pytest.raises(InputError, match="must be rows that the model was not trained on"):
-        Monitor(make("holdout")).fit(X, y)
-    many = Monitor(make("holdout"), random_state=0).fit()  # a forest gives many rows one score
-    many.update(*draw(rng, 200))
+    evidence = small.update_scores(scores, y)[-1]
+    with pytest.warns(UserWarning, match="50 of 100 rows came before and are left out"):
+        assert (small.update_scores(scores, y) == evidence).all()
+    assert small.n_seen_ == small.n_repeated_ == 50 and not small.taken_.any()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"watch": "all"}, "watch must be one of"),
-        ({"form": "sum"}, "form must be one of"),
         ({"alpha": 0}, "alpha must lie between 0 and 1, both excluded, got 0"),
         ({"alpha": "x"}, "alpha must lie between 0 and 1, both excluded, got 'x'"),
-        ({"run_length": 1}, "run_length must be a number >= 2"),
-        ({"run_length": np.inf}, "run_length must be a number >= 2"),
     ],
 )
 def test_parameters_are_checked(options, message):
@@ -352,7 +330,7 @@ def test_constant_scores():
 def test_parameters_set_after_fit_change_nothing_before_the_next_fit():
     X, y = draw(np.random.default_rng(21), 300)
     one, other = (Monitor(random_state=0).fit_scores(X[:, 0], y) for _ in range(2))
-    other.set_params(form="shiryaev-roberts", watch="objects", run_length=50)
+    other.set_params(watch="objects")
     new, labels = draw(np.random.default_rng(22), 100)
     assert other.update_scores(new[:, 0], labels).tolist() == (
         one.update_scores(new[:, 0], labels).tolist()

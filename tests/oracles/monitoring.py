@@ -14,40 +14,10 @@ def uniform(seed, at):
     return ((z ^ (z >> 31)) >> 11) / 2**53
 
 
-def p_values(scores, reference, seed):
-    """(#{larger} + U #{equal}) / n among the reference, all before, and the score itself."""
-    out = []
-    for t, s in enumerate(scores):
-        seen = [*reference, *scores[: t + 1]]
-        larger = sum(v > s for v in seen)
-        equal = sum(v == s for v in seen)
-        out.append((larger + uniform(seed, t) * equal) / len(seen))
-    return out
-
-
 def spread(weights, bets, jump):
     """Capital on each bet after a share ``jump`` of it was spread anew."""
     total = sum(weights)
     return [(1 - jump) * w + jump * total * b for w, b in zip(weights, bets, strict=True)]
-
-
-def jumper(p, jumps, form):
-    """The mean over rates of capital on epsilon in {-1, 0, 1}, after each p-value."""
-    third = [1 / 3] * 3
-    each = []
-    for jump in jumps:
-        weights = [0.0] * 3 if form == "shiryaev-roberts" else third
-        path = []
-        for value in p:
-            if form == "shiryaev-roberts":
-                weights = [w + 1 / 3 for w in weights]
-            weights = spread(weights, third, jump)
-            weights = [
-                w * (1 + e * (value - 0.5)) for w, e in zip(weights, (-1, 0, 1), strict=True)
-            ]
-            path.append(sum(weights))
-        each.append(path)
-    return [sum(one) / len(jumps) for one in zip(*each, strict=True)]
 
 
 def stream_columns(reference, stream, seed, of_labels, limits):
@@ -76,24 +46,19 @@ def begun(column, factors, prior, jump, first, last):
     return sum(weights)
 
 
-def evidence(column, factors, prior, jumps, wait, form):
+def evidence(column, factors, prior, jumps, wait):
     """Mean over rates of jumping: a mixture over the step at which betting begins."""
     out = []
     for n in range(len(column)):
-        found = []
+        capitals = []
         for jump in jumps:
-            if form == "ville":
-                total, still = 0.0, 1.0
-                for first in range(n + 1):
-                    chance = still / (first + wait)
-                    total += chance * begun(column, factors, prior, jump, first, n)
-                    still -= chance
-                found.append(total + still)
-            else:
-                found.append(
-                    sum(begun(column, factors, prior, jump, first, n) for first in range(n + 1))
-                )
-        out.append(sum(found) / len(jumps))
+            total, still = 0.0, 1.0
+            for first in range(n + 1):
+                chance = still / (first + wait)
+                total += chance * begun(column, factors, prior, jump, first, n)
+                still -= chance
+            capitals.append(total + still)
+        out.append(sum(capitals) / len(jumps))
     return out
 
 

@@ -53,6 +53,7 @@ from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData
 from vennforest.sources.checks import check_order
 from vennforest.sources.data import feature_importances
+from vennforest.sources.row_hashes import count_equal_pairs, hash_rows
 
 Value = TypeVar("Value")
 
@@ -284,6 +285,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             source,
             reason,
             n_rows=len(data),
+            n_equal_pairs=count_equal_pairs(hash_rows(X)),
             row_groups=row_groups,
             groups=groups_by,
             group_codes=row_codes,
@@ -314,6 +316,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             fitted.calibrate_on,
             fitted.calibrate_on_reason,
             n_rows=fitted.n_rows,
+            n_equal_pairs=fitted.n_equal_pairs,
             row_groups=fitted.row_groups,
             groups=fitted.groups,
             group_codes=fitted.group_codes,

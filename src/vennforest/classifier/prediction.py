@@ -94,6 +94,8 @@ class FittedClassifier:
         The source of the calibration scores, and why it was chosen.
     n_rows : int or None
         Number of rows given to ``fit``; None: unknown.
+    n_equal_pairs : float
+        Number of pairs of equal rows among them: how common equal rows are by nature.
     row_groups : ndarray of shape (n_rows,) or None
         Groups of rows that belong together.
     groups : Groups or None
@@ -111,6 +113,7 @@ class FittedClassifier:
     calibrate_on: str
     calibrate_on_reason: str
     n_rows: int | None = None
+    n_equal_pairs: float = 0.0
     row_groups: IntArray | None = None
     groups: Groups | None = None
     group_codes: IntArray | None = None

@@ -17,7 +17,7 @@ from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
-from vennforest.monitoring.stream import score_columns
+from vennforest.monitoring.scoring import score_columns
 from vennforest.tables.cells import Column, as_floats, row_name, shown_cell
 from vennforest.tables.labelled_scores import LabelledScores
 from vennforest.tables.read import find_column

@@ -1,4 +1,4 @@
-"""Which columns of a table changed at a given row: two-sample tests, corrected for their number."""
+"""Columns of a table that changed at a row: two-sample tests, corrected for their number."""
 
 from __future__ import annotations
 
@@ -12,21 +12,28 @@ from scipy.stats import chi2_contingency, ks_2samp
 
 from vennforest.monitoring.stream import is_missing
 
-FEWEST = 30
-"""Rows that there must be on either side."""
+MIN_ROWS_A_SIDE = 30
+"""Rows before and after the change below which columns are not compared."""
 
-MOST_VALUES = 20
-"""Of text so many most frequent values are told apart."""
+MAX_VALUES = 20
+"""Number of most frequent values of a text column that are compared one by one."""
 
 
 @dataclass(frozen=True)
 class ColumnChange:
     """How one column differs before and after a row.
 
-    ``distance`` in [0, 1] is Kolmogorov–Smirnov's of numbers, total variation of other values; a
-    missing cell counts as a value. ``p_value`` is that of the two-sample test, corrected by Holm's
-    method for the number of columns. ``before`` and ``after`` have the median of numbers, or the
-    share of the value whose share has changed most.
+    Attributes
+    ----------
+    name : str
+        The column.
+    distance : float
+        In [0, 1]: Kolmogorov–Smirnov's of numbers, total variation of other values. A missing cell
+        counts as a value.
+    p_value : float
+        Of the two-sample test, corrected by Holm's method for the number of columns.
+    before, after : str
+        The median of numbers, or the share of the value whose share has changed most.
     """
 
     name: str
@@ -39,60 +46,62 @@ class ColumnChange:
 def column_changes(columns: Mapping[str, NDArray[Any]], row: int) -> list[ColumnChange]:
     """Return how every column differs before and after a row, the most different first.
 
-    The tests take the row as given and rows as independent: a row that was chosen by looking at
-    the same data makes p-values of columns that move with the labels a little too small. Nothing
-    is returned where fewer than 30 rows are on a side.
+    The tests take the row as given and rows as independent: for a row chosen by looking at the
+    same data, p-values of columns that move with the labels are a little too small. The list is
+    empty with fewer than 30 rows on a side.
     """
     n = len(next(iter(columns.values()))) if columns else 0
-    if min(row, n - row) < FEWEST:
+    if min(row, n - row) < MIN_ROWS_A_SIDE:
         return []
-    found = [
-        _numbers(name, values, row) if values.dtype.kind in "fiub" else _texts(name, values, row)
+    changes = [
+        (_number_change if values.dtype.kind in "fiub" else _text_change)(name, values, row)
         for name, values in columns.items()
     ]
-    corrected = holm(np.array([one.p_value for one in found]))
-    changes = [replace(one, p_value=float(p)) for one, p in zip(found, corrected, strict=True)]
-    return sorted(changes, key=lambda one: (one.p_value, -one.distance))
+    p_values = holm(np.array([change.p_value for change in changes]))
+    corrected = [
+        replace(change, p_value=float(p)) for change, p in zip(changes, p_values, strict=True)
+    ]
+    return sorted(corrected, key=lambda change: (change.p_value, -change.distance))
 
 
-def _numbers(name: str, given: NDArray[Any], row: int) -> ColumnChange:
-    values = given.astype(np.float64)
-    gone = np.isnan(values)
-    placed = np.where(gone, -np.inf, values)
-    test = ks_2samp(placed[:row], placed[row:], method="asymp")
-    shown = []
-    for part, missing in ((values[:row], gone[:row]), (values[row:], gone[row:])):
-        text = "–" if missing.all() else f"median {np.median(part[~missing]):.4g}"
-        shown.append(text + (f", {missing.mean():.0%} missing" if gone.any() else ""))
-    return ColumnChange(name, float(test.statistic), float(test.pvalue), *shown)
+def _number_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
+    values = column.astype(np.float64)
+    missing = np.isnan(values)
+    ranked = np.where(missing, -np.inf, values)
+    test = ks_2samp(ranked[:row], ranked[row:], method="asymp")
+    texts = []
+    for part, gaps in ((values[:row], missing[:row]), (values[row:], missing[row:])):
+        text = "–" if gaps.all() else f"median {np.median(part[~gaps]):.4g}"
+        texts.append(text + (f", {gaps.mean():.0%} missing" if missing.any() else ""))
+    return ColumnChange(name, float(test.statistic), float(test.pvalue), *texts)
 
 
-def _texts(name: str, given: NDArray[Any], row: int) -> ColumnChange:
-    gone = is_missing(given)
-    texts = np.array(["" if m else str(v) for v, m in zip(given.tolist(), gone, strict=True)])
+def _text_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
+    missing = is_missing(column)
+    texts = np.array(["" if m else str(v) for v, m in zip(column.tolist(), missing, strict=True)])
     values, codes = np.unique(texts, return_inverse=True)
-    sizes = np.bincount(codes)
-    kept = np.argsort(-sizes, kind="stable")[:MOST_VALUES]
-    place = np.full(len(values), len(kept))
-    place[kept] = np.arange(len(kept))
-    codes = place[codes]
+    frequent = np.argsort(-np.bincount(codes), kind="stable")[:MAX_VALUES]
+    group_of_value = np.full(len(values), len(frequent))
+    group_of_value[frequent] = np.arange(len(frequent))
+    groups = group_of_value[codes]
+    n_groups = len(frequent) + 1
     table = np.stack(
-        [np.bincount(part, minlength=len(kept) + 1) for part in (codes[:row], codes[row:])]
+        [np.bincount(part, minlength=n_groups) for part in (groups[:row], groups[row:])]
     )
     table = table[:, table.sum(axis=0) > 0]
     shares = table / table.sum(axis=1, keepdims=True)
-    most = int(np.abs(shares[0] - shares[1]).argmax())
-    label = str(values[kept[most]]) if most < len(kept) else "other values"
-    label = label or "missing"
+    difference = np.abs(shares[0] - shares[1])
+    group = int(difference.argmax())
+    label = str(values[frequent[group]]) if group < len(frequent) else "other values"
     p = float(chi2_contingency(table).pvalue) if table.shape[1] > 1 else 1.0
-    before, after = (f"{share:.1%} {label!r}" for share in shares[:, most])
-    return ColumnChange(name, float(np.abs(shares[0] - shares[1]).sum() / 2), p, before, after)
+    before, after = (f"{share:.1%} {label or 'missing'!r}" for share in shares[:, group])
+    return ColumnChange(name, float(difference.sum() / 2), p, before, after)
 
 
-def holm(p: NDArray[Any]) -> NDArray[Any]:
-    """Return p-values corrected so all together are wrong as rarely as one."""
-    order = np.argsort(p, kind="stable")
-    steps = (len(p) - np.arange(len(p))) * p[order]
-    out = np.empty(len(p))
-    out[order] = np.minimum(np.maximum.accumulate(steps), 1)
-    return out
+def holm(p_values: NDArray[Any]) -> NDArray[Any]:
+    """Return p-values (m,) corrected for their number by Holm's method."""
+    order = np.argsort(p_values, kind="stable")
+    steps = (len(p_values) - np.arange(len(p_values))) * p_values[order]
+    corrected = np.empty(len(p_values))
+    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1)
+    return corrected

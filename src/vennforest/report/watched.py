@@ -15,7 +15,7 @@ from vennforest._files import one_line
 from vennforest._messages import harmless, listed
 from vennforest._validation import FloatArray
 from vennforest.monitoring import Change, Monitor
-from vennforest.monitoring.columns import FEWEST, ColumnChange, column_changes
+from vennforest.monitoring.columns import MIN_ROWS_A_SIDE, ColumnChange, column_changes
 from vennforest.performance import PerformanceEstimate, estimate_performance
 from vennforest.performance.measures import EPSILON
 from vennforest.report.evaluation import for_json
@@ -116,34 +116,26 @@ class Watched:
             sentences.append(f"Columns that moved then: {names}.")
         elif self.columns:
             sentences.append("No single column moved then by more than chance would.")
-        elif self.began is not None and self.began < FEWEST:
+        elif self.began is not None and self.began < MIN_ROWS_A_SIDE:
             sentences.append(
                 "The change is as old as this table, which has no earlier rows to compare columns "
                 "with."
             )
         else:
             sentences.append(
-                f"Fewer than {FEWEST} rows have come since: columns are not compared yet."
+                f"Fewer than {MIN_ROWS_A_SIDE} rows have come since: columns are not compared yet."
             )
         sentences += [*self.price, *self._expected(), f"What to do: {self.advice()}"]
         return sentences
 
     def chance(self) -> str:
         """Return how likely so much evidence would be if nothing had changed."""
-        monitor = self.monitor
-        if monitor.form == "ville":
-            return (
-                "the chance of this if nothing had changed is less than "
-                f"1 in {rounded_down(monitor.max_evidence_)}"
-            )
         return (
-            "if nothing had changed, such an alarm would come within n rows with a chance of at "
-            f"most n in {monitor.run_length:,.0f}"
+            "the chance of this if nothing had changed is less than "
+            f"1 in {rounded_down(self.monitor.max_evidence_)}"
         )
 
     def _no_alarm(self) -> str:
-        if self.monitor.form != "ville":
-            return "what was seen is no more than chance"
         top = self.monitor.max_evidence_
         if top < 2:
             return "what was seen is what chance gives"
@@ -236,7 +228,7 @@ class Watched:
             "columns": [asdict(one) for one in self.columns],
             "shifted": [asdict(one) for one in self.shifted],
             "classes": self.classes,
-            "chance": 1 / monitor.max_evidence_ if monitor.form == "ville" else None,
+            "chance": 1 / monitor.max_evidence_,
             "kinds": sorted(self.kinds()) if monitor.alarm_ is not None else [],
             "period": self.period,
             "expected": None if self.total is None else _figures(self.total),
@@ -349,7 +341,7 @@ def _observed(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> l
     shown, enough = [], False
     for side, when in zip(_sides(y, began), ("before", "since"), strict=True):
         codes = np.array([place[label] for label in y[side].tolist()], np.intp)
-        enough = len(codes) >= FEWEST
+        enough = len(codes) >= MIN_ROWS_A_SIDE
         if enough:
             own = p[side][np.arange(len(codes)), codes]
             accuracy = float((p[side].argmax(axis=1) == codes).mean())

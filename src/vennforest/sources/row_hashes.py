@@ -108,3 +108,9 @@ def draw_examples(hashes: HashArray, seed: int, n_examples: int) -> IntArray:
     out = np.empty(len(hashes), np.intp)
     hash_kernels.draw_examples(hashes, np.uint64(seed), n_examples, out)
     return out
+
+
+def count_equal_pairs(hashes: HashArray) -> float:
+    """Return how many pairs of rows are equal, from their hashes (n,)."""
+    counts = np.unique(hashes, return_counts=True)[1].astype(np.float64)
+    return float((counts * (counts - 1) / 2).sum())
