@@ -101,7 +101,7 @@ def test_a_summary_that_fails_does_not_fail_the_command(table, tmp_path, capsys,
     def broken(*_):
         raise ValueError("scores must be in [0, 1], got 1.0000000000000002")
 
-    monkeypatch.setattr("vennforest.commands.fit.forest_spread", broken)
+    monkeypatch.setattr("vennforest.commands.fit.seed_sentence", broken)
     assert run("fit", table, "-t", "y", "-o", tmp_path / "m.skops", "--trees", 5) == 0
     assert "Wrote " in capsys.readouterr().err
     assert vennforest.load(tmp_path / "m.skops").classes_.tolist() == ["no", "yes"]

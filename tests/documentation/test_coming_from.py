@@ -25,8 +25,8 @@ Y, Y_CAL = Y[:300], Y[300:600]
 FOLDS = StratifiedKFold(5)
 
 SAME = [
-    (GaussianNB(), "sigmoid", PlattScaling(), True),
-    (GaussianNB(), "sigmoid", PlattScaling(), False),
+    (GaussianNB(), "sigmoid", PlattScaling(on="score"), True),
+    (GaussianNB(), "sigmoid", PlattScaling(on="score"), False),
     (LogisticRegression(), "sigmoid", "platt", True),
     (LogisticRegression(), "sigmoid", "platt", False),
     (GaussianNB(), "isotonic", IsotonicCalibration(between="linear"), True),
