@@ -1,12 +1,12 @@
 """Models for populations in which classes have other shares, and what those shares are."""
 
 import copy
+import dataclasses
 import warnings
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
-import attrs
 import numpy as np
 import pandas as pd
 import pytest
@@ -212,7 +212,7 @@ def test_models_shift_their_odds(settings, k):
     one = predict_together([model, other], new)
     assert (one[1][0].lower == bounds.lower).all() and (one[1][1] == q).all()
     if settings in ({}, {"calibrate_on": "holdout"}, {"method": "venn"}):
-        unpooled = attrs.evolve(model._state, point_calibrator=None)
+        unpooled = dataclasses.replace(model._state, point_calibrators=None)
         moved = shift_bounds(predict(unpooled, new)[0], factors)
         if settings == {"method": "venn"} and k == 3:  # the kind of bounds is known to the part
             m = model.calibrator_.predict_multiprobability(model.estimator_.predict_proba(new))
@@ -345,7 +345,9 @@ def test_weights_are_repaired():
     X, y = rare(4000, 2)
     new = rare(2000, 3)[0]
     weight = np.where(y == 1, 9.0, 1.0)
-    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y, weight)
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(
+        X, y, sample_weight=weight
+    )
     assert model.prior_[1] == pytest.approx(9 * y.sum() / (9 * y.sum() + (1 - y).sum()))
     assert error(model, new) > 0.2
     assert error(model.with_prior({1: y.mean()}), new) < 0.03

@@ -81,7 +81,7 @@ def explain(
     >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
     >>> found = explain(model, X[406:408])
     >>> (1 / (1 + np.exp(-found.base_values - found.values.sum(axis=1)))).round(2)
-    array([0.57, 0.97])
+    array([0.58, 0.97])
     """
     shap = needed("shap", "explanations", "shap")
     check_is_fitted(model, "classes_")

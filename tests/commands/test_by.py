@@ -34,7 +34,7 @@ def test_groups_by_a_column(folder, column, capsys):
     model = folder / "m.skops"
     command = ["fit", str(folder / "data.csv"), "--target", "y", "-o", str(model), "--trees", "20"]
     assert main([*command, "--jobs", "1", "--by", column]) == 0
-    assert len(load(model).grouping_) in (2, 3)
+    assert len(load(model).groups_) in (2, 3)
     capsys.readouterr()
     assert main(["show", str(model)]) == 0
     assert f"groups by '{column}'" in capsys.readouterr().out

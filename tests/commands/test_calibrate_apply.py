@@ -214,7 +214,7 @@ def test_errors_of_apply(table, capsys):
     fails("there is no column to copy 'i' in", "s,id\n0.1,1\n", more=["--id", "i"])
     fails("--score must name one column, got 2", "s,t\n0.1,1\n", more=["-s", "s", "-s", "t"])
     fails("there is no calibrator", calibrator="none.json")
-    (folder / "bad.json").write_text(document.replace('"coef_": [[', '"coef_": [["x", ', 1))
+    (folder / "bad.json").write_text(document.replace('"values": [', '"values": ["x", '))
     fails("bad.json: the calibrator is damaged", calibrator="bad.json")
     (folder / "bad.json").write_text("{}")
     fails("bad.json: the calibrator must be JSON with", calibrator="bad.json")

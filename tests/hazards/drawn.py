@@ -24,11 +24,9 @@ from sklearn.ensemble import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
     GridSearchCV,
-    GroupKFold,
     KFold,
     ShuffleSplit,
     StratifiedKFold,
-    cross_val_score,
 )
 from sklearn.multiclass import OutputCodeClassifier
 from sklearn.multioutput import MultiOutputClassifier
@@ -700,24 +698,6 @@ DRAWN = [
             "early stopping": modest(GradientBoostingClassifier(n_iter_no_change=3)),
         },
         Verdict("right"),
-    ),
-    Hazard(
-        "groups of a search",
-        "groups given to a search or cross-validation, whose model gets none",
-        {
-            "search": lambda rng: GridSearchCV(
-                CalibratedClassifier(forest(), random_state=0),
-                {"method": ["platt"]},
-                cv=GroupKFold(3),
-            ).fit(*coin(rng), groups=GROUPS),
-            "cross-validation": lambda rng: cross_val_score(
-                CalibratedClassifier(forest(), random_state=0),
-                *coin(rng),
-                cv=GroupKFold(3),
-                groups=GROUPS,
-            ),
-        },
-        Verdict("warned", "split by groups"),
     ),
     Hazard(
         "scores of a calibrator",

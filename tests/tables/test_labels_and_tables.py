@@ -114,7 +114,7 @@ def test_labels_in_any_container(setup, wrap):
         (np.zeros(120), "y must contain at least two classes, got one class: 0.0"),
         (["a"] * 120, "y must contain at least two classes, got one class: 'a'"),
         (np.linspace(0, 1, 120), "Unknown label type: continuous"),
-        (np.zeros((120, 2), int), "zeros and ones in every column"),
+        (np.zeros((120, 2), int), "y must have one column, got several"),
         (np.r_[np.nan, np.zeros(119)], "y contains NaN"),
         (np.zeros(119), "inconsistent numbers of samples"),
     ],

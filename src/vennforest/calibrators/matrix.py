@@ -155,7 +155,7 @@ class MatrixScaling(SoftmaxMap):
     >>> scores = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.4, 0.1]]
     >>> model = MatrixScaling().fit(scores, ["a", "b", "c", "b"])
     >>> model.predict_proba([[0.4, 0.4, 0.2]]).round(2)
-    array([[0.29, 0.61, 0.1 ]])
+    array([[0.29, 0.6 , 0.11]])
     """
 
     title = "Matrix scaling"

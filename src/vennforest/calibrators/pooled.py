@@ -88,7 +88,7 @@ class PooledCalibration(ProbabilityCalibrator):
     >>> model.predict_proba([0.5, 0.9])[:, 1].round(2)
     array([0.24, 0.83])
     >>> {name: round(weight, 1) for name, weight in model.weights_.items()}
-    {'matrix': 0.3, 'platt': 0.3, 'spline': 0.3}
+    {'matrix': 0.4, 'platt': 0.3, 'spline': 0.3}
     """
 
     title = "Pooled"

@@ -171,11 +171,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
     >>> model.predict_proba(X[406:408]).round(2)
-    array([[0.43, 0.57],
+    array([[0.42, 0.58],
            [0.03, 0.97]])
     >>> m = model.predict_multiprobability(X[406:408])
     >>> m.lower[:, 1].round(2), m.upper[:, 1].round(2)
-    (array([0.57, 0.91]), array([0.75, 0.97]))
+    (array([0.58, 0.91]), array([0.75, 0.97]))
     """
 
     _fitted: FittedClassifier
@@ -463,7 +463,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         array([0.432, 0.568])
         >>> screening = model.with_prior({0: 0.01})
         >>> model.predict_proba(X[406:407]).round(2), screening.predict_proba(X[406:407]).round(2)
-        (array([[0.43, 0.57]]), array([[0.01, 0.99]]))
+        (array([[0.42, 0.58]]), array([[0.01, 0.99]]))
         """
         fitted = self._state
         shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
