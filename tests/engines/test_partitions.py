@@ -134,12 +134,12 @@ def test_an_exchangeable_answer_leaves_out_the_example_whose_trees_it_takes(meth
         forest, method=method, calibrate_on=source, random_state=0, merge="log"
     ).fit(X, y)
     new = draw(4)[0][:30]
-    scorer = model._state.folds[0]
-    drawn_scores, drawn_left_out = scorer.draw(new)
+    fold = model._state.folds[0]
+    drawn_scores, drawn_left_out = fold.draw(new)
     crews = plan_crews(forest, 6)
     m = model.predict_multiprobability(new)
-    whole = slow_scores(model, np.repeat(new, 1, axis=0), np.full(30, -1), crews)
-    assert np.allclose(scorer.whole(new), whole)
+    whole = slow_scores(model, new, np.full(30, -1), crews)
+    assert np.allclose(fold.score(new), whole)
     assert len(set(home[drawn_left_out])) == 6
     for i, left in enumerate(drawn_left_out):
         score = slow_scores(model, new[i : i + 1], [home[left]], crews)[0]

@@ -7,7 +7,6 @@ import numpy as np
 
 from vennforest.engines import _partitions
 from vennforest.forest import Members
-from vennforest.sources import Fold
 
 
 @dataclass(frozen=True)
@@ -31,5 +30,16 @@ class Partitions:
         members = Members(forest, self.votes, n_jobs)
         membership = _partitions.bags_of(crews, int(home.max()) + 1)
         scores = members.mean(members.check(data.X), membership, home)
-        scorer = _partitions.PartitionScorer(members, membership, home, self.subforest, seed)
-        return [Fold(forest, scores, data.codes, data.weight, scorer)]
+        fold = _partitions.PartitionFold(
+            model=forest,
+            scores=scores,
+            codes=data.codes,
+            weight=data.weight,
+            classes=data.classes,
+            members=members,
+            membership=membership,
+            homes=home,
+            subforest=self.subforest,
+            seed=seed,
+        )
+        return [fold]

@@ -564,7 +564,7 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
         )
     part_of_row = _parts_of_rows(all_rows, fitted.row_groups, fitted.n_rows)
     k, has_point = len(fitted.classes), fitted.point_calibrators is not None
-    total, count = np.zeros((3, fitted.n_rows, k)), np.zeros(fitted.n_rows)
+    total, count = np.zeros((fitted.n_rows, 3, k)), np.zeros(fitted.n_rows)
     for part in range(part_of_row.max() + 1):
         is_held = [part_of_row[fold.rows] == part for fold in examples]
         rest = [fold.select(~held) for fold, held in zip(examples, is_held, strict=True)]
@@ -586,10 +586,10 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
                 p = calibrate(calibration.point, some.scores, codes)
             values = [p, p, p] if bounds is None else [p, bounds.lower, bounds.upper]
             rows = np.asarray(some.rows)  # of a splitter of the user's some may come again
-            np.add.at(total, (slice(None), rows), values)
+            np.add.at(total, rows, np.stack(values, axis=1))
             np.add.at(count, rows, 1)
     with np.errstate(invalid="ignore"):
-        p, lower, upper = total / count[:, None]
+        p, lower, upper = np.moveaxis(total / count[:, None, None], 1, 0)
     bounds = None
     if has_bounds(fitted.calibrators[0]):
         bounds = Multiprobability(lower, upper, fitted.classes)
