@@ -22,7 +22,7 @@ def table(rng, n, change=0.0):
     size = rng.normal(size=n)
     line = 1.5 * size + 1.2 * (town == "Ulm") - 1 + change
     label = np.where(rng.logistic(size=n) < line, "yes", "no")
-    return pd.DataFrame({"size": size.round(3), "town": town, "sold": label})
+    return pd.DataFrame({"size": size.round(6), "town": town, "sold": label})
 
 
 @pytest.fixture(scope="module")
