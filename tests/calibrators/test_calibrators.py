@@ -296,4 +296,5 @@ def test_exchanging_the_classes_exchanges_the_probabilities(calibrator, pairs):
     new = np.linspace(0, 1, 33)[np.arange(33) != 16]
     p = clone(calibrator).fit(scores, y, classes=[False, True]).predict_proba(new)
     q = clone(calibrator).fit(1 - scores, ~y, classes=[False, True]).predict_proba(1 - new)
-    assert_allclose(p, q[:, ::-1], rtol=1e-6, atol=1e-8)
+    # Optimisers stop at another point of the same flat maximum.
+    assert_allclose(p, q[:, ::-1], rtol=1e-5, atol=1e-6)
