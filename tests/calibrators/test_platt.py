@@ -1,5 +1,6 @@
 """Platt scaling against Newton steps with 60 digits, and where its maximum is hard to reach."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -247,3 +248,16 @@ def test_the_standard_of_numbers():
     z = (column - center) / scale
     assert_allclose([z.mean(), z.std()], [0, 1], atol=1e-15)
     assert standardise(column * 0 + 0.1, weight) == (0.1, 1.0)
+
+
+def test_a_second_fit_and_a_pickle_forget_what_predictions_were_computed_with():
+    scores, y = np.array([0.1, 0.3, 0.4, 0.8]), np.array([0, 0, 1, 1])
+    model, expected = PlattScaling(), PlattScaling().fit(scores, 1 - y, increasing=False)
+    before = model.fit(scores, y)
+    fresh = pickle.dumps(before)
+    p = before.predict_proba(scores)
+    assert pickle.dumps(before) == fresh
+    assert_array_equal(pickle.loads(fresh).predict_proba(scores), p)
+    again = model.fit(scores, 1 - y, increasing=False).predict_proba(scores)
+    assert_array_equal(again, expected.predict_proba(scores))
+    assert not np.array_equal(again, p)
