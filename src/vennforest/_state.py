@@ -8,19 +8,11 @@ a probability with [0, 1].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-import attrs
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _is_fitted
-
-Type = TypeVar("Type", bound=type)
-
-
-def stored(name: str) -> Callable[[Type], Type]:
-    """Return a class as it is."""
-    return lambda cls: cls
 
 
 def is_own_type(value: Any) -> bool:
@@ -28,12 +20,7 @@ def is_own_type(value: Any) -> bool:
     return (
         isinstance(value, type)
         and value.__module__.startswith("vennforest.")
-        and (
-            hasattr(value, "_check_state")
-            or hasattr(value, "from_state")
-            or attrs.has(value)
-            or issubclass(value, BaseEstimator)
-        )
+        and hasattr(value, "_check_state")
     )
 
 
@@ -48,12 +35,6 @@ def with_state(cls: type, state: Mapping[str, Any]) -> Any:
 
 
 def check_state(value: Any) -> None:
-    """Raise an error for an object of vennforest with attributes that no fit leaves."""
-    if isinstance(value, BaseEstimator) and not _is_fitted(value):
-        return
-    if hasattr(value, "_check_state"):
+    """Raise a ValueError for an object of vennforest with attributes that no fit leaves."""
+    if not isinstance(value, BaseEstimator) or _is_fitted(value):
         value._check_state()
-    elif attrs.has(type(value)):
-        attrs.validate(value)
-        if hasattr(value, "__attrs_post_init__"):
-            value.__attrs_post_init__()

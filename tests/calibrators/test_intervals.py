@@ -244,6 +244,18 @@ def test_coverage_of_drawn_curves(name):
     assert np.mean(covered) > 0.88
 
 
+def test_the_end_above_which_all_are_positive_is_exact_for_real_weights():
+    """The fit is 1 there: rounding of cumulative weights must not hide it."""
+    rng = np.random.default_rng(276)
+    for _ in range(10):
+        scores, weight = np.sort(rng.random(60)), rng.gamma(2, 1, 60)
+        y = (rng.random(60) < scores).astype(int)
+        y[-6:] = 1
+        lower = interval_curves(scores, y, 2, weight=weight)[0].lower
+        exact = ends_of(scores, y, weight, -2 * np.log1p(-0.95))[0]
+        assert (lower[-6:] <= exact[-6:] + 1e-9).all()
+
+
 @pytest.mark.parametrize("weight", [1.0, 0.3])
 def test_equal_labels_have_the_exact_end(weight):
     """No positive example in n: three in n; the fits 0 and 1 of weights are exact too."""

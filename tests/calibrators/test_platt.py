@@ -1,5 +1,6 @@
 """Platt scaling against Newton steps with 60 digits, and where its maximum is hard to reach."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -105,7 +106,8 @@ def test_zeros_and_ones_stand_halfway_to_their_neighbours():
 
 @pytest.mark.parametrize("targets", ["smoothed", "hard"])
 @pytest.mark.parametrize(
-    ("scale", "offset"), [(1e9, 0), (1e-9, 0), (1e-150, 0), (1e150, 0), (1, 1e6), (1e9, -1e15)]
+    ("scale", "offset"),
+    [(1e9, 0), (1e-9, 0), (1e-150, 0), (1e150, 0), (1e300, 0), (1, 1e6), (1e9, -1e15)],
 )
 def test_the_fit_does_not_depend_on_scale_or_offset(targets, scale, offset):
     rng = np.random.default_rng(1)
@@ -125,6 +127,7 @@ def test_the_fit_does_not_depend_on_scale_or_offset(targets, scale, offset):
         [0.1, 0.1, 0.1, 0.1],
         [1.0, 1.0 + 2.3e-16, 1.0, 1.0 + 2.3e-16],
         [1e-150, 1e150, -1e150, 3.0],
+        [1e-150, 1.7e308, -1.7e308, 3.0],
         [1e6, 1e6 + 1e-9, 1e6 + 2e-9, 1e6],
     ],
     ids=str,
@@ -245,3 +248,16 @@ def test_the_standard_of_numbers():
     z = (column - center) / scale
     assert_allclose([z.mean(), z.std()], [0, 1], atol=1e-15)
     assert standardise(column * 0 + 0.1, weight) == (0.1, 1.0)
+
+
+def test_a_second_fit_and_a_pickle_forget_what_predictions_were_computed_with():
+    scores, y = np.array([0.1, 0.3, 0.4, 0.8]), np.array([0, 0, 1, 1])
+    model, expected = PlattScaling(), PlattScaling().fit(scores, 1 - y, increasing=False)
+    before = model.fit(scores, y)
+    fresh = pickle.dumps(before)
+    p = before.predict_proba(scores)
+    assert pickle.dumps(before) == fresh
+    assert_array_equal(pickle.loads(fresh).predict_proba(scores), p)
+    again = model.fit(scores, 1 - y, increasing=False).predict_proba(scores)
+    assert_array_equal(again, expected.predict_proba(scores))
+    assert not np.array_equal(again, p)

@@ -363,6 +363,25 @@ HAZARDS = [
         ),
     ),
     Hazard(
+        "one example of a group left out",
+        'groups= with subforest="exchangeable"',
+        {
+            "fit": lambda rng: fit(
+                forest(),
+                *coin(rng),
+                {"calibrate_on": "oob", "subforest": "exchangeable"},
+                groups=np.arange(200) // 2,
+            )
+        },
+        Verdict("refused", 'subforest must be "all" where groups are given'),
+        lambda rng: fit(
+            forest(),
+            *coin(rng),
+            {"calibrate_on": "oob"},
+            groups=np.arange(200) // 2,
+        ),
+    ),
+    Hazard(
         "threshold inside",
         "a decision threshold tuned inside the calibrated classifier",
         {"fit": lambda rng: fit(TunedThresholdClassifierCV(GaussianNB()), *coin(rng))},

@@ -101,6 +101,11 @@ FORGERIES = {
         "__module__": "evil_module",
         "__loader__": "ObjectNode",
     },
+    "vennforest.calibrators.formula.Score": {  # has no check of its state
+        "__class__": "Score",
+        "__module__": "vennforest.calibrators.formula",
+        "__loader__": "ObjectNode",
+    },
 }
 
 

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler, TargetEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from vennforest import CalibratedClassifier
-from vennforest.sources import Folds, Holdout
+from vennforest.sources import Folds, Holdout, OutOfBag
 from vennforest.sources.row_hashes import hash_rows
 
 
@@ -159,6 +159,17 @@ def test_no_group_is_on_both_sides_of_a_split(data):
     assert fitted(GaussianNB(), X, y, groups, cv=GroupKFold(3)).calibrate_on_ == "cv"
     with pytest.raises(ValueError, match='groups must be left out with calibrate_on="training"'):
         fitted(GaussianNB(), X, y, groups, calibrate_on="training")
+
+
+def test_groups_rule_out_leaving_out_one_example_of_a_group(data):
+    X, y = data
+    groups = np.arange(len(X)) // 2
+    for options in (
+        {"calibrate_on": "oob", "subforest": "exchangeable"},
+        {"calibrate_on": OutOfBag("exchangeable")},
+    ):
+        with pytest.raises(ValueError, match=r'subforest must be "all".*use calibrate_on="cv"'):
+            fitted(forest(40), X, y, groups, **options)
 
 
 def test_splitters_that_know_the_rows_are_not_dropped(data):

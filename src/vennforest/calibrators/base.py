@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -30,10 +30,10 @@ from vennforest._validation import (
 from vennforest.calibrators.formula import (
     LOWEST,
     Computed,
+    Evaluation,
     Score,
     Term,
     Terms,
-    evaluate,
     no_formula,
     summed,
 )
@@ -86,6 +86,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     title: ClassVar[str] = ""
     """The name that readers of reports and plots see."""
+
+    _derived: ClassVar[tuple[str, ...]] = ("_evaluation",)
+    """Attributes that follow from the learnt ones, computed at the first use."""
 
     classes_: NDArray[Any]
     score_range_: FloatArray | None
@@ -191,6 +194,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self.shift_ = None
         self.n_examples_ = 0
         self.score_range_ = _expected_range(counts)
+        for name in self._derived:
+            self.__dict__.pop(name, None)
         self._fit(counts)
         return self
 
@@ -243,10 +248,17 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n, k) for scores (n,) (two classes) or (n, k)."""
+        p = self._evaluation(scores)
+        return p if len(self.classes_) > 2 else np.column_stack([1 - p, p])
+
+    @cached_property
+    def _evaluation(self) -> Evaluation:
         k = len(self.classes_)
-        columns = tuple(Score(j) for j in range(1 if k == 2 else k))
-        p = evaluate(self._formula(columns), scores)
-        return p if k > 2 else np.column_stack([1 - p, p])
+        return Evaluation(self._formula(tuple(Score(j) for j in range(1 if k == 2 else k))))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what follows from the learnt attributes; the next use computes it again."""
+        return {name: value for name, value in vars(self).items() if name not in self._derived}
 
     def _formula(self, scores: Terms) -> Terms:
         """Return the probabilities as formulas of scores: what every export is written from.

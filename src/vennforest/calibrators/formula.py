@@ -1,7 +1,7 @@
 """Formulas: the arithmetic of a calibrator as a tree of terms that numpy and every export read.
 
 A calibrator describes itself once, in ``_formula``: sums, products, logarithms, exponentials,
-comparisons, and tables that are looked up. `evaluate` computes the tree with numpy; SQL, ONNX and
+comparisons, and tables that are looked up. `Evaluation` computes the tree with numpy; SQL, ONNX and
 JSON are written from it by ``vennforest.export``.
 """
 
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Literal, Protocol, TypeVar
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, IntArray
 
 Operation = Literal[
     "add", "subtract", "multiply", "divide", "min", "max", "log", "exp", "floor", "if <="
@@ -246,8 +246,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "subtract": np.subtract,
     "multiply": np.multiply,
     "divide": np.divide,
-    "min": np.minimum,
-    "max": np.maximum,
+    "min": lambda x, y, out=None: np.minimum(x, y, out=out),  # a third argument is deprecated
+    "max": lambda x, y, out=None: np.maximum(x, y, out=out),
     "log": np.log,
     "exp": np.exp,
     "floor": np.floor,
@@ -255,38 +255,70 @@ NUMPY: dict[str, Callable[..., Any]] = {
 }
 
 
-class _Numpy:
-    """The language of numpy arrays, for one block of rows."""
+class Evaluation:
+    """Terms in the order of their computation with numpy, for any number of calls.
 
-    def __init__(self, scores: FloatArray) -> None:
-        self.columns = scores[None] if scores.ndim == 1 else scores.T
+    Ordering them takes longer than computing a few rows, so a fitted calibrator does it once.
+    """
 
-    def score(self, column: int) -> Any:
-        return np.ascontiguousarray(self.columns[column])
+    def __init__(self, terms: Sequence[Term]) -> None:
+        order = in_order(terms)
+        position = {id(term): i for i, term in enumerate(order)}
+        last_use = {id(part): i for i, term in enumerate(order) for part in parts_of(term)}
+        last_use |= dict.fromkeys(map(id, terms), len(order))
+        self.values: list[Any] = [None] * len(order)  # and the constants, after the terms
+        self.scores: list[tuple[int, int]] = []
+        self.steps: list[tuple[Callable[..., Any], tuple[int, ...], int]] = []
+        rows: dict[tuple[int, int], int] = {}
+        for i, term in enumerate(order):
+            if isinstance(term, Score):
+                self.scores.append((i, term.column))
+                continue
+            arguments = []
+            for part in parts_of(term):
+                arguments.append(position.get(id(part), len(self.values)))
+                if not isinstance(part, Term):
+                    self.values.append(float(part))
+            if isinstance(term, Computed):
+                # An array that nothing else reads takes the result.
+                ended = (
+                    position[id(part)]
+                    for part in term.terms
+                    if isinstance(part, Computed) and last_use[id(part)] == i
+                )
+                if term.operation != "if <=" and (place := next(ended, None)) is not None:
+                    arguments.append(place)
+                self.steps.append((NUMPY[term.operation], tuple(arguments), i))
+            else:
+                assert isinstance(term, Column)
+                key = id(term.table), id(term.at)
+                if key not in rows:
+                    rows[key] = len(self.values)
+                    self.values.append(None)
+                    self.steps.append((partial(_row_of, term.table), tuple(arguments), rows[key]))
+                self.steps.append((term.table.columns[term.name].take, (rows[key],), i))
+        self.results = [position[id(term)] for term in terms]
 
-    def number(self, value: float) -> Any:
-        return value
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return the values of the terms, (n, n_terms), for scores (n,) or (n, k)."""
+        out = np.empty((len(scores), len(self.results)))
+        columns = scores[None] if scores.ndim == 1 else scores.T
+        values = self.values.copy()
+        with np.errstate(all="ignore"):
+            for start in range(0, len(scores), BLOCK_ROWS):
+                block = slice(start, start + BLOCK_ROWS)
+                for i, j in self.scores:
+                    values[i] = np.ascontiguousarray(columns[j, block])
+                for function, arguments, i in self.steps:
+                    values[i] = function(*[values[a] for a in arguments])
+                for j, i in enumerate(self.results):
+                    out[block, j] = values[i]
+        return out
 
-    def apply(self, operation: Operation, *terms: Any) -> Any:
-        return NUMPY[operation](*terms)
 
-    def look_up(self, table: Steps, x: Any) -> Mapping[str, Any]:
-        row = np.searchsorted(table.start, x, side="right") - 1
-        return {name: column[row] for name, column in table.columns.items()}
-
-    def keep(self, term: Any) -> Any:
-        return term
-
-
-def evaluate(terms: Sequence[Term], scores: FloatArray) -> FloatArray:
-    """Return the values of terms, (n, len(terms)), for scores (n,) or (n, k)."""
-    values = np.empty((len(scores), len(terms)))
-    with np.errstate(all="ignore"):
-        for start in range(0, len(scores), BLOCK_ROWS):
-            block = slice(start, start + BLOCK_ROWS)
-            for j, column in enumerate(written(terms, _Numpy(scores[block]))):
-                values[block, j] = column
-    return values
+def _row_of(table: Steps, x: FloatArray) -> IntArray:
+    """Return the number of the interval that contains each x."""
+    return table.start.searchsorted(x, side="right") - 1
 
 
 def after(scores: FloatArray) -> FloatArray:

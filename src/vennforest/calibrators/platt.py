@@ -17,6 +17,7 @@ from vennforest.calibrators.regression import (
     fit_logistic,
     log_odds,
     log_odds_term,
+    standard_scores,
     standardise,
     target_weights,
 )
@@ -147,5 +148,7 @@ def fit_sigmoid(
     """Return center, scale, slope and intercept for scores (m,) with weights (m, 2)."""
     negative, positive = target_weights(weights, targets)
     center, scale = standardise(scores, weights.sum(axis=1))
-    slope, intercept, _ = fit_logistic((scores[None] - center) / scale, negative, positive)
+    slope, intercept, _ = fit_logistic(
+        standard_scores(scores, center, scale)[None], negative, positive
+    )
     return center, scale, float(slope[0]), intercept

@@ -112,8 +112,10 @@ class Venn(BoundedCalibrator):
         self.categories_ = None
         if callable(self.taxonomy):
             self.categories_ = _distinct(self.taxonomy, scores)[0]
-        self.counts_ = np.zeros((self._n_categories(k), k))
-        np.add.at(self.counts_, self._category_of(scores), counts.weights)
+        category, n_categories = self._category_of(scores), self._n_categories(k)
+        self.counts_ = np.column_stack(
+            [np.bincount(category, weight, n_categories) for weight in counts.weights.T]
+        )
         self._forget_examples()
 
     def _check_taxonomy(self) -> None:

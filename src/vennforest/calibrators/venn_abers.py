@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,9 +41,6 @@ MAX_WEIGHT = 1e15
 
 MIN_SIZE_TO_ORDER = 1 << 16
 """Steps and new scores from which on these are ordered: the table exceeds a fast cache."""
-
-DERIVED = ("_tables", "_examples", "_curves")
-"""Attributes that follow from the learnt ones, computed at the first use."""
 
 
 class StepFunction(NamedTuple):
@@ -165,6 +162,7 @@ class VennAbers(BoundedCalibrator):
     """
 
     title = "Venn–Abers"
+    _derived = ("_evaluation", "_tables", "_examples", "_curves")
     scores_: list[FloatArray]
     weights_: list[FloatArray]
     example_scores_: FloatArray | None
@@ -188,8 +186,6 @@ class VennAbers(BoundedCalibrator):
         self.scores_ = [column.scores for column in columns]
         self.weights_ = [column.weights for column in columns]
         self._forget_examples()
-        for name in DERIVED:
-            self.__dict__.pop(name, None)
 
     @cached_property
     def _tables(self) -> list[StepTable]:
@@ -211,10 +207,6 @@ class VennAbers(BoundedCalibrator):
     @cached_property
     def _curves(self) -> dict[tuple[float, str], list[IntervalCurve]]:
         return {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what follows from the learnt arrays; it is computed again at the next use."""
-        return {name: value for name, value in vars(self).items() if name not in DERIVED}
 
     def _forget_examples(self) -> None:
         self.example_scores_ = self.example_codes_ = self.example_weights_ = None

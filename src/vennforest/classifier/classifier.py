@@ -95,8 +95,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Venn–Abers, which is valid whatever the distribution where calibration scores are of examples
     kept apart from training (``"holdout"``, ``"cv"`` a fold, a frozen model), and is measured to
     be nearly so out of bag. Where they would not contain the probability they are widened, to the
-    cautious side (not with ``merge="log"``): ``docs/guarantee.md`` says of every setting what is
-    proven.
+    cautious side (not with ``merge="log"``): ``docs/understanding.md`` says of every setting what
+    is proven.
 
     Parameters
     ----------
@@ -126,9 +126,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     subforest : {"all", "exchangeable"}, default="all"
         With ``"oob"``, which trees score a new object for its bounds: every tree, or the out-of-bag
         trees of a random calibration example, which then leaves the calibration set (Johansson et
-        al. 2018). ``"all"`` draws nothing, so bounds are the same for every seed; with fewer than
-        100 trees they are too cautious, by .09 with 10 trees and .02 with 100
-        (``docs/measured.md``).
+        al. 2018; not where ``fit`` is given ``groups``). ``"all"`` draws nothing, so bounds are
+        the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
+        trees and .02 with 100 (``docs/measured.md``).
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
     holdout_size : float or int, default=1/3
@@ -442,7 +442,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ----------
         shares : mapping of label to float
             The share of each class there, in (0, 1), with sum 1; classes that are not named share
-            the rest in their present proportions. ``docs/guarantee.md`` says what bounds then
+            the rest in their present proportions. ``docs/understanding.md`` says what bounds then
             promise.
         instead_of : mapping of label to float, optional
             The shares of the population that calibration examples were drawn from, where they are

@@ -29,7 +29,7 @@ from vennforest.commands.options import Watch
 from vennforest.commands.terminal import busy, print_json, say_notes
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import as_numbers
-from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
+from vennforest.performance.estimate import are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.splits import moments
 from vennforest.report.watched import render, watched
@@ -38,6 +38,10 @@ from vennforest.tables.files import TableFile
 from vennforest.tables.known_rows import share_known
 from vennforest.tables.read import find_column
 
+OTHER_ORDER = (
+    "reference must be the rows given to fit in the same order, or rows that the model was not "
+    "trained on, got its training rows in another order"
+)
 HEADER_OF_MONITOR = ("target", "columns", "n_rows", "known_rows")
 """What a monitor's file says as the model's does."""
 

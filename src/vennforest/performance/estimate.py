@@ -81,11 +81,6 @@ UNDEFINED = {
 }
 """Reasons why a measure cannot be estimated."""
 
-OTHER_ORDER = (
-    "reference must be the rows given to fit in the same order, or rows that the model was not "
-    "trained on, got its training rows in another order"
-)
-
 
 @dataclass(frozen=True, eq=False)
 class PerformanceEstimate:

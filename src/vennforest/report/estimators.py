@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from vennforest._files import one_line
 from vennforest._messages import InputError, not_one_of
+from vennforest._validation import check_labels, require
 
 DEFAULT_ESTIMATOR = "mixed-forest"
 
@@ -53,6 +54,10 @@ class NumberedLabels(ClassifierMixin, BaseEstimator):
         self.estimator_ = clone(self.estimator).fit(X, codes, **weights)
         self.n_features_in_ = self.estimator_.n_features_in_
         return self
+
+    def _check_state(self) -> None:
+        check_labels(self.classes_, "classes")
+        require(hasattr(self.estimator_, "fit"), "estimator must be a classifier")
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the probability of each class, of shape (n, k)."""

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, check_cv
 
 from vennforest._messages import warn
-from vennforest._validation import InputError, IntArray
+from vennforest._validation import InputError, IntArray, require
 from vennforest.sources.data import Fold, TrainingData
 from vennforest.sources.holdout import must_stratify
 
@@ -85,6 +85,12 @@ class Folds:
         order = np.argsort(scored, kind="stable")
         scores = np.concatenate([part.scores for part in parts])[order]
         return [data.rows(scored[order]).fold(models[-1], scores)]
+
+    def _check_state(self) -> None:
+        is_split = self.cv is None or isinstance(self.cv, Integral | Iterable)
+        require(is_split or hasattr(self.cv, "split"), "cv must be folds or a splitter")
+        for name in ("ensemble", "stratify"):
+            require(isinstance(getattr(self, name), bool), f"{name} must be a boolean")
 
     def _splitter(self, data: TrainingData, random_state: np.random.RandomState) -> Any:
         cv = 5 if self.cv is None else self.cv

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from vennforest._messages import warn
-from vennforest._validation import IntArray
+from vennforest._validation import IntArray, check_number, require
 from vennforest.sources.data import Fold, TrainingData
 
 MIN_EXAMPLES_OF_OTHER_CLASSES = 8
@@ -60,6 +60,10 @@ class Holdout:
         train = np.setdiff1d(np.arange(len(data)), held)
         return [data.rows(held).fold(data.rows(train).fit(estimator))]
 
+    def _check_state(self) -> None:
+        check_number(self.size, "size", 0)
+        require(isinstance(self.stratify, bool), "stratify must be a boolean")
+
 
 def _held_out(
     data: TrainingData, size: float | int, stratify: bool, random_state: np.random.RandomState
@@ -104,6 +108,9 @@ class Training:
         data = data.with_positive_weight()
         return [data.fold(data.fit(estimator))]
 
+    def _check_state(self) -> None:
+        require(not vars(self), "Training must have no attributes")
+
 
 @dataclass(frozen=True)
 class Frozen:
@@ -112,3 +119,6 @@ class Frozen:
     def folds(self, estimator: Any, data: TrainingData, **settings: Any) -> list[Fold]:
         """Return one fold."""
         return [data.with_positive_weight().fold(estimator)]
+
+    def _check_state(self) -> None:
+        require(not vars(self), "Frozen must have no attributes")

@@ -20,6 +20,7 @@ from vennforest._messages import warn
 from vennforest._validation import (
     CodeArray,
     FloatArray,
+    InputError,
     IntArray,
     check_array,
     check_increasing,
@@ -222,6 +223,12 @@ class OutOfBag:
         frozen = isinstance(estimator, FrozenEstimator)
         inner = estimator.estimator if frozen else estimator
         _check_estimator(inner)
+        if self.subforest == "exchangeable" and data.groups is not None:
+            raise InputError(
+                'subforest must be "all" where groups are given, got "exchangeable": the drawn '
+                "example leaves the calibration set and others of its group stay in it; "
+                'use calibrate_on="cv"'
+            )
         if frozen:
             model = estimator
             check_is_fitted(last_step(inner))
@@ -262,6 +269,11 @@ class OutOfBag:
         )
         _check_noise(fold.noise, scores, examples.codes, data.classes)
         return [fold]
+
+    def _check_state(self) -> None:
+        check_option(self.subforest, Subforest, "subforest")
+        check_option(self.votes, Votes, "votes")
+        require(isinstance(self.verify, bool), "verify must be a boolean")
 
     def _read_membership(self, members: Members, rows: Any, data: TrainingData) -> Membership:
         n_trained_on = getattr(members.ensemble, "_n_samples", len(data))
