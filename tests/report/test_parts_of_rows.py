@@ -128,6 +128,13 @@ def test_values_of_a_column_are_parts():
     assert [name for name, _ in numbers] == ["9.0", "10.0"]
 
 
+@pytest.mark.parametrize("start", [0, 1e9, 1e15])
+def test_large_numbers_are_parts_with_names_of_their_own(start):
+    parts = parts_by_value(start + np.arange(100.0))
+    assert [len(rows) for _, rows in parts] == [25] * 4
+    assert len({name for name, _ in parts}) == 4
+
+
 def test_dates_are_cut_into_the_shortest_periods_with_enough_rows():
     days = np.datetime64("2023-01-01T00", "us") + np.arange(2000) * np.timedelta64(6, "h")
     kind, parts = periods(days)

@@ -182,7 +182,9 @@ def _cut(numbers: NDArray[np.float64]) -> tuple[IntArray, list[str]]:
     """Return quarters of numbers, and their names."""
     inner = np.linspace(0, 1, N_NUMBER_PARTS + 1)[1:-1]
     cuts = np.unique(np.quantile(numbers, inner))
-    ends = [f"{cut:.4g}" for cut in cuts]
+    # As few digits as tell the cuts apart; 17 tell any two numbers apart.
+    texts = ([f"{cut:.{digits}g}" for cut in cuts] for digits in range(4, 18))
+    ends = next(names for names in texts if len(set(names)) == len(cuts))
     between = [f"over {low} to {high}" for low, high in pairwise(ends)]
     names = [f"up to {ends[0]}", *between, f"over {ends[-1]}"]
     return np.searchsorted(cuts, numbers, side="left").astype(np.intp), names
