@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -57,3 +59,25 @@ def test_scores_of_too_many_columns():
     for wrong in (p[:, :2], p[:, 0]):
         with pytest.raises(ValueError, match="a column for each of 3 classes"):
             three.predict_proba(wrong)
+
+
+class CountsItems(ClassifierMixin, BaseEstimator):
+    """Predict from the number of items in a row."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        p = np.array([len(row) for row in X]) / 10
+        return np.column_stack([1 - p, p])
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_rows_may_be_lists_of_different_lengths(frozen):
+    rng = np.random.default_rng(0)
+    X = [list(range(int(n))) for n in rng.integers(1, 9, 120)]
+    y = rng.integers(0, 2, 120)
+    estimator = FrozenEstimator(CountsItems().fit(X, y)) if frozen else CountsItems()
+    p = CalibratedClassifier(estimator).fit(X, y).predict_proba(X[:5])
+    assert p.shape == (5, 2) and np.isfinite(p).all()

@@ -31,7 +31,7 @@ def hash_rows(X: Any) -> HashArray:
     if hasattr(X, "iloc") and X.ndim == 2:
         columns = [np.asarray(X.iloc[:, j]) for j in range(X.shape[1])]
     if columns is None or all(column.dtype.kind in "fiub" for column in columns):
-        table = np.asarray(X)
+        table = _as_array(X)
         table = table.reshape(len(table), math.prod(table.shape[1:]))
         if table.dtype.kind in "fiub" or not table.size:
             bits, infinity = _bits(table)
@@ -46,6 +46,17 @@ def hash_rows(X: Any) -> HashArray:
         np.column_stack(cells), np.column_stack(text), np.uint64(0x7FF0000000000000), out
     )
     return out
+
+
+def _as_array(X: Any) -> NDArray[Any]:
+    """Return an array of rows, one object a row where rows are of different lengths."""
+    try:
+        return np.asarray(X)
+    except ValueError:
+        rows = np.empty(len(X), object)
+        for i, row in enumerate(X):
+            rows[i] = row
+        return rows
 
 
 def _hash_sparse(X: Any) -> HashArray:
