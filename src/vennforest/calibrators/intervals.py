@@ -403,7 +403,8 @@ def _rounded_bound(s: IntArray, m: IntArray, error: float, *, upper: bool) -> Fl
     step = max(1, int(COUNT_ROUNDING * np.sqrt(m.min())))
     s = np.minimum(-(-s // step) * step, m) if upper else s // step * step
     pairs, index = np.unique(s * (m.max() + 1) + m, return_inverse=True)
-    return binomial_bound(*divmod(pairs, m.max() + 1), error, upper=upper)[index]
+    s, m = divmod(pairs, m.max() + 1)
+    return binomial_bound(s, m, error, upper=upper)[index]
 
 
 # Likelihood-ratio intervals

@@ -176,23 +176,23 @@ class Monitor(BaseEstimator):
             raise InputError("X and y must be given without a model: scores and their labels")
         if X is None:
             scores, codes = calibration_examples(self.model)
-            classes = self.model.classes_
+            labels = self.model.classes_
             n, n_equal_pairs = self.model._state.n_rows or 0, self.model._state.n_equal_pairs
         else:
             X = check_scores(X) if self.model is None else X
             classes = classes if self.model is None else self.model.classes_
-            codes, classes = encode_labels(y, classes)  # type: ignore[arg-type]
-            scores = self._scores(X, max(2, len(classes)))
+            codes, labels = encode_labels(y, classes)  # type: ignore[arg-type]
+            scores = self._scores(X, max(2, len(labels)))
             n, n_equal_pairs = len(scores), count_equal_pairs(hash_rows(X))
         if len(scores) != len(codes):
             raise InputError(
                 f"y must have {len(scores)} labels as there are rows, got {len(codes)}"
             )
-        if len(classes) < 2:
-            raise InputError(f"y must contain two classes or more, got {classes.tolist()}")
+        if len(labels) < 2:
+            raise InputError(f"y must contain two classes or more, got {labels.tolist()}")
         if len(codes) < MIN_REFERENCE:
             raise InputError(f"X must have {MIN_REFERENCE} rows or more, got {len(codes)}")
-        self.classes_, self._watch = np.asarray(classes), self.watch
+        self.classes_, self._watch = labels, self.watch
         self._window = window_length(n, n_equal_pairs)
         self._remembered = np.empty(0, np.uint64)
         self._state = self._design(scores, codes)
