@@ -181,7 +181,7 @@ def test_calibrators_take_scores():
         ({"shift": "concept"}, "shift"),
         ({"shift": "covariate"}, "reference"),
         ({"reference": np.zeros((5, 3))}, "800 rows"),
-        ({"reference": (np.zeros((5, 3)), [0, 1, 0, 1, 0])}, "calibration examples must have 30 rows"),
+        ({"reference": (np.zeros((5, 3)), [0, 1, 0, 1, 0])}, "examples must have 30 rows"),
         ({"reference": (np.zeros((40, 3)), ["x"] * 40)}, "reference"),
     ],
 )
