@@ -114,8 +114,8 @@ class BostromScaling(Calibrator):
         return tuple(corrected)
 
     def _raised(self, largest: Term) -> Term:
-        """Return 1 - r."""
-        return 1.0 - (float(self.A_) * largest - float(self.B_)).logistic()
+        """Return 1 - r, in which no digit is lost where r is nearly 1."""
+        return (float(self.B_) - float(self.A_) * largest).logistic()
 
 
 def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> FloatArray:
