@@ -6,9 +6,9 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from support.report_data import calibrated
 from vennforest import Multiprobability
+from vennforest.calibrators import METHODS
 from vennforest.metrics import calibration_error
 from vennforest.report import check, numbers
-from vennforest.calibrators import METHODS
 from vennforest.report.comparison import choose, compare_losses, difference_over_folds
 from vennforest.report.measures import (
     MethodEstimates,
@@ -167,7 +167,7 @@ def test_the_rule_of_the_recommendation():
         "none": p**3, "platt": p.clip(0.001, 0.999), "venn": coarse, "venn-abers": p * 0.98 + 0.01,
     }  # fmt: skip
     method, rule, against = choice_of(methods, ("venn", "venn-abers"), codes, fold)
-    assert method == "venn-abers" and rule == "the lowest log loss" or "with bounds" in rule
+    assert method == "venn-abers" and "with bounds" in rule
     assert against["venn"].clear and against["venn"].mean > 0
     assert against["none"].clear and against["none"].mean > 0
     assert choice_of(methods, (), codes, fold)[0] in ("platt", "venn-abers")
