@@ -91,15 +91,14 @@ def choose(
     is), then those with bounds if there are any; the best ranking is chosen.
     """
     lowest = min(measures, key=lambda m: (measures[m].log_loss, measures[m].brier))
-
-    def is_candidate(method: str) -> bool:
-        if measures[method].impossible and not measures[lowest].impossible:
-            return False
+    candidates = []
+    for method in measures:
         gap = compare_losses(method, lowest, measures, predictions)
         loss = measures[lowest].log_loss if gap.loss == "log loss" else measures[lowest].brier
-        return not gap.clear or gap.mean < NEGLIGIBLE_LOSS * loss
-
-    candidates = [m for m in measures if m == lowest or is_candidate(m)]
+        is_level = not gap.clear or gap.mean < NEGLIGIBLE_LOSS * loss
+        is_possible = not measures[method].impossible or measures[lowest].impossible
+        if is_level and is_possible:
+            candidates.append(method)
     accurate = [m for m in candidates if not measures[m].exceeds(tolerance)] or [lowest]
     bounded = [m for m in accurate if predictions.estimates[m].bounds is not None]
     finalists = bounded or accurate
@@ -146,25 +145,11 @@ class Costs:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The measures of all methods, and how the recommended one does.
+    """The measures of all methods and of the baseline, and how the recommended one does.
 
-    Attributes
-    ----------
-    predictions : Predictions
-    tolerance : float
-        Miscalibration that does not matter, in (0, 1).
-    baseline, measures : Measures, dict of str to Measures
-        Of the class frequencies, and by method.
-    method, rule : str
-        The recommended method, and the rule that chose it.
-    against : dict of str to Difference
-        The other methods' losses minus its loss: log losses; Brier scores where one is infinite.
-    auc : AucInterval
-        Of the recommended method.
-    gain : Difference
-        The baseline's loss minus the recommended method's: log loss, or Brier score where that is
-        infinite.
-    costs : Costs or None
+    ``tolerance`` is a miscalibration that does not matter. ``rule`` chose the recommended
+    ``method``; ``against`` are the other methods' losses minus its loss, and ``gain`` is the
+    baseline's: log losses, or Brier scores where a log loss is infinite.
     """
 
     predictions: Predictions
@@ -258,7 +243,6 @@ def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame
     for method, measures in {**comparison.measures, BASELINE: baseline}.items():
         row = {"name": names.get(method, method), **asdict(measures)}
         row["brier_skill"] = skill(measures.brier, baseline.brier)
-        row["miscalibration"] = measures.miscalibration
         if method in comparison.against:
             gap = comparison.against[method]
             row |= {"compared_by": gap.loss, "difference": gap.mean, "margin": gap.margin}
@@ -267,9 +251,8 @@ def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame
             with np.errstate(invalid="ignore"):  # probabilities that separate the classes
                 line = calibration_line(groups=predictions.groups, **options)
             for name in ("observed_expected", "intercept", "slope"):
-                estimate = getattr(line, name)
-                row |= {name: estimate.value, f"{name}_low": estimate.low}
-                row[f"{name}_high"] = estimate.high
+                value, low, high = vars(getattr(line, name)).values()
+                row |= {name: value, f"{name}_low": low, f"{name}_high": high}
         if costs is not None and method != BASELINE:
             row["mean_cost"] = costs.mean[method]
         rows[method] = row

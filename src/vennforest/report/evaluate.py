@@ -147,6 +147,7 @@ def evaluate(
         compared,
         X,
         y,
+        seed=random_state,
         n_folds=n_folds,
         groups=group_codes(groups, X.shape[0], remarks),
         time=None if time is None else times(time, "time"),

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import math
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
@@ -93,7 +93,7 @@ def written(value: Any, form: str, decimals: int = 3) -> str:
     return numbers.fixed(value, 2 if form == "short" else decimals)
 
 
-def table(frame: pd.DataFrame, columns: Columns, names: Sequence[str]) -> pd.DataFrame:
+def table(frame: pd.DataFrame, columns: Columns, names: Iterable[str]) -> pd.DataFrame:
     """Return columns of a data frame as text, with their intervals, by titles and names of rows.
 
     ``key_low`` and ``key_high`` are the ends of the interval of ``key``.

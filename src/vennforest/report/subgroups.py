@@ -168,7 +168,7 @@ def _values(
         frequent = names.map(text.value_counts()).nlargest(MAX_VALUES - 1).index
         rest = [f"{len(names) - len(frequent)} other values"]
         names = names[names.index.isin(frequent)]
-    codes = pd.Index(names).get_indexer(text)
+    codes = pd.Index(names).get_indexer(pd.Index(text))
     return np.where(codes < 0, len(names), codes), [*names, *rest]
 
 

@@ -66,6 +66,7 @@ def cross_validate(
     X: Any,
     y: Any,
     *,
+    seed: int,
     n_folds: int,
     groups: IntArray | None,
     time: FloatArray | None,
@@ -101,7 +102,7 @@ def cross_validate(
         largest = int(np.bincount(codes).max())
         if largest < n_folds:
             notes.append(f"No class has {n_folds} rows: {largest} folds instead of {n_folds}.")
-        splits = shuffled(codes, groups, min(n_folds, largest), model.random_state)
+        splits = shuffled(codes, groups, min(n_folds, largest), seed)
     notes += audit_notes(model, X, codes, groups)
     fold = np.full(len(codes), -1, dtype=np.intp)
     parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = {}

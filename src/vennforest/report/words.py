@@ -155,7 +155,7 @@ def advice(c: Comparison, source: Source) -> tuple[Action, str, str]:
     is_unclear = m.miscalibration > tolerance and m.pvalue < DOUBTFUL_LEVEL
     more_to_check = rounded_up(c.n * max(2.0, (m.detectable / tolerance) ** 2))
     given = f"the probabilities of {name}" if len(c.measures) > 1 else "these probabilities"
-    suspects = {why: column for column, why in reversed(source.suspects.items())}
+    suspects = {why: column for column, why in reversed(list(source.suspects.items()))}
     leak, shared_id = suspects.get("leak"), suspects.get("id")
     # fmt: off
     rules: list[tuple[Any, Action, str]] = [
