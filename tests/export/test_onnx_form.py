@@ -196,5 +196,5 @@ class Unknown(LogisticRegression):
 
 def test_an_estimator_that_has_no_converter():
     model = CalibratedClassifier(Unknown(), calibrate_on="holdout").fit(X, Y)
-    with pytest.raises(InputError, match="must be one that skl2onnx converts: .*Unknown"):
+    with pytest.raises(InputError, match=r"must be one that skl2onnx converts: .*Unknown"):
         to_onnx(model)
