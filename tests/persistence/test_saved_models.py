@@ -93,7 +93,7 @@ def forest(n=12):
         {"estimator": GridSearchCV(forest(5), {"max_depth": [2]}, cv=2), "cv": 2},
         {"by": 1},
         {"votes": "hard"},
-        {"method": "platt", "estimator": FrozenEstimator(forest().fit(*IRIS))},
+        {"method": "isotonic", "estimator": FrozenEstimator(forest().fit(*IRIS))},
     ],
     ids=str,
 )
