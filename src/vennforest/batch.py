@@ -219,6 +219,8 @@ class BatchPredictor:
             if level is None:
                 return predict_once(self.model, rows), None
             return predict_known(self.model, rows, level)
+        except InputError as error:
+            raise InputError(f"{one_line(error)} (in {where})") from error
         except ValueError as error:
             last_row = first_row + len(next(iter(columns.values())))
             raise InputError(
