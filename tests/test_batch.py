@@ -272,7 +272,7 @@ def test_columns_are_checked_before_batches_come():
     with pytest.raises(InputError, match="columns must be those of training"):
         BatchPredictor(model, schema, columns=["x1", "x0", "x2"])
     calibrator = vennforest.VennAbers().fit([0.1, 0.9], [0, 1])
-    with pytest.raises(InputError, match="columns must name the scores, .*, got None"):
+    with pytest.raises(InputError, match=r"columns must name the scores, .*, got None"):
         BatchPredictor(calibrator, schema)
     with pytest.raises(InputError, match="a column for each of 2 classes or that of the second"):
         BatchPredictor(calibrator, schema, columns=["x0", "x1", "x2"])
@@ -330,5 +330,5 @@ def test_confidence_intervals_are_written(name):
     known, table = model.predict_confidence(X, 0.9), together(at, batches)
     for j, c in enumerate(model.classes_):
         assert np.array_equal(table[f"low90({c})"].to_numpy(), known.lower[:, j])
-    with pytest.raises(InputError, match="answers must be some of .*p,.* got 'q'"):
+    with pytest.raises(InputError, match=r"answers must be some of .*p,.* got 'q'"):
         BatchPredictor(model, schema, answers="p,q")

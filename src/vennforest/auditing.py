@@ -139,14 +139,15 @@ def audit(
     >>> [finding.kind for finding in findings]
     ['copies']
     """
-    X, y, sample_weight, groups = indexable(X, column_or_1d(y), sample_weight, groups)
-    rows = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
-    if len(rows) < len(y):
+    labels = column_or_1d(y)
+    X, labels, sample_weight, groups = indexable(X, labels, sample_weight, groups)
+    rows = np.arange(len(labels)) if sample_weight is None else np.flatnonzero(sample_weight)
+    if len(rows) < len(labels):
         X = _safe_indexing(X, rows)
     group_codes = None if groups is None else np.unique(groups, return_inverse=True)[1][rows]
     return [
         finding if finding.rows is None else replace(finding, rows=rows[finding.rows])
-        for finding in _findings(model, X, np.asarray(y)[rows], group_codes)
+        for finding in _findings(model, X, labels[rows], group_codes)
     ]
 
 
@@ -548,13 +549,13 @@ def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            features = with_labels.fit_transform(X, y), with_labels.transform(X)
+            features = with_labels.fit_transform(X, y), _transformed(with_labels, X)
         except Exception:  # they cannot be fitted to so few rows
             return None
         if _num_samples(features[0]) != _num_samples(X):
             return "the steps before the ensemble change which rows there are"
         try:
-            blind_features = unlabelled.fit_transform(X, None), unlabelled.transform(X)
+            blind_features = unlabelled.fit_transform(X, None), _transformed(unlabelled, X)
         except Exception:
             return "the steps before the ensemble cannot be fitted without labels"
     if not all(map(_equal, features, blind_features)):
@@ -562,11 +563,19 @@ def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
     return None
 
 
+def _transformed(transformers: Pipeline, X: Any) -> Any:
+    """Return X after each step; a pipeline refuses steps that learn nothing as not fitted."""
+    for step in transformers_of(transformers):
+        X = step.transform(X)
+    return X
+
+
 def _equal(table: Any, other: Any) -> bool:
     """Tell whether two tables contain the same, numbers to a relative difference of 1e-6."""
     if type(table) is not type(other) or np.shape(table) != np.shape(other):
         return False
-    cells, others = (np.asarray(t.toarray() if issparse(t) else t) for t in (table, other))
+    is_sparse: bool = issparse(table)
+    cells, others = (np.asarray(t.toarray() if is_sparse else t) for t in (table, other))
     if cells.dtype.kind in "fiub" and others.dtype.kind in "fiub":
         return bool(np.allclose(cells, others, rtol=1e-6, atol=0, equal_nan=True))
     return bool(np.all((cells == others) | ((cells != cells) & (others != others))))

@@ -299,7 +299,7 @@ def _choose_for_frozen(
         return source, "it was asked for"
     # Members that are trees show whether the rows are those of their training.
     ensemble = last_step(estimator.estimator)
-    if is_bagged(ensemble) and bags_can_be_verified(ensemble, len(data)):
+    if is_bagged(ensemble) and bags_can_be_verified(ensemble):
         return "oob", "the rows are those that the frozen ensemble was trained on"
     return "frozen", MODEL_IS_FROZEN
 
