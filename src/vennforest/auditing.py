@@ -466,36 +466,48 @@ def _probabilities(model: Any, X: Any) -> FloatArray:
 def _moved(X: Any, distance: float) -> list[Any]:
     """Return tables whose rows are moved in the measured columns, in opposite pairs.
 
-    The unit of distance is that to the nearest other row. There are none of a sparse table, or of
-    one without measured columns.
+    The unit of distance is that to the nearest other row. Without measured columns as many cells
+    are those of other rows. There are no tables for a sparse X.
     """
-    is_table = not issparse(X) and len(getattr(X, "shape", ())) == 2
-    columns = columns_of(X) if is_table else []
+    if issparse(X) or len(getattr(X, "shape", ())) != 2:
+        return []
+    rng, n, columns = np.random.default_rng(1), len(X), columns_of(X)
     measured = [
         j
         for j, column in enumerate(columns)
-        if column.dtype.kind in "iuf" and len(np.unique(column[~np.isnan(column)])) > len(X) / 4
+        if column.dtype.kind in "iuf" and len(np.unique(column[~np.isnan(column)])) > n / 4
     ]
-    if not measured:
-        return []
-    table = np.column_stack([columns[j].astype(np.float64) for j in measured])
-    table = np.where(np.isnan(table), np.nanmedian(table, axis=0), table)
-    spread = table.std(axis=0)
-    scaled = table / spread
-    nearest = NearestNeighbors(n_neighbors=2).fit(scaled).kneighbors(scaled)[0][:, 1:]
-    rng, tables, is_frame = np.random.default_rng(1), [], hasattr(X, "iloc")
-    for _ in range(N_MOVES // 2):
-        step = rng.normal(size=table.shape)
-        step *= distance * nearest / np.linalg.norm(step, axis=1, keepdims=True) * spread
-        for change in (-step, step):
-            moved = X.copy() if is_frame or X.dtype.kind not in "iu" else X.astype(np.float64)
-            for j, of_column in zip(measured, change.T, strict=True):
-                if is_frame:
-                    moved.isetitem(j, columns[j] + of_column)
-                else:
-                    moved[:, j] = columns[j] + of_column
-            tables.append(moved)
-    return tables
+    changes: list[dict[int, Any]] = []
+    if measured:
+        table = np.column_stack([columns[j].astype(np.float64) for j in measured])
+        table = np.where(np.isnan(table), np.nanmedian(table, axis=0), table)
+        spread = table.std(axis=0)
+        scaled = table / spread
+        nearest = NearestNeighbors(n_neighbors=2).fit(scaled).kneighbors(scaled)[0][:, 1:]
+        for _ in range(N_MOVES // 2):
+            step = rng.normal(size=table.shape)
+            step *= distance * nearest / np.linalg.norm(step, axis=1, keepdims=True) * spread
+            for move in (-step, step):
+                moved = zip(measured, move.T, strict=True)
+                changes.append({j: columns[j] + of_column for j, of_column in moved})
+    for _ in range(0 if measured else N_MOVES):
+        is_swapped = rng.random((len(columns), n)) < distance / len(columns)
+        donors = np.where(is_swapped, rng.integers(0, n, is_swapped.shape), np.arange(n))
+        changes.append({j: column[donors[j]] for j, column in enumerate(columns)})
+    return [_with_columns(X, cells) for cells in changes]
+
+
+def _with_columns(X: Any, cells: dict[int, Any]) -> Any:
+    """Return a copy of a table (n, d) with other cells in some columns."""
+    if hasattr(X, "isetitem"):
+        table = X.copy()
+        for j, column in cells.items():
+            table.isetitem(j, column)
+        return table.astype({name: X.dtypes[name] for name in X.select_dtypes("category")})
+    table = X.copy() if X.dtype.kind not in "iu" else X.astype(np.float64)
+    for j, column in cells.items():
+        table[:, j] = column
+    return table
 
 
 # --- steps before the last -----------------------------------------------------------------------
