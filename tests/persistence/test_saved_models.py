@@ -180,12 +180,12 @@ def test_a_monitor_goes_on_where_it_was(tmp_path):
     rng = np.random.default_rng(2)
     scores = rng.random(300)
     y = rng.random(300) < scores
-    monitor = Monitor(random_state=0).fit_scores(scores[:200], y[:200])
-    monitor.update_scores(scores[200:250], y[200:250])
+    monitor = Monitor(random_state=0).fit(scores[:200], y[:200])
+    monitor.update(scores[200:250], y[200:250])
     vennforest.save(monitor, tmp_path / "m.skops")
     loaded = vennforest.load(tmp_path / "m.skops")
     for either in (monitor, loaded):
-        either.update_scores(scores[250:], y[250:])
+        either.update(scores[250:], y[250:])
     assert loaded.evidence_ == monitor.evidence_ and loaded.n_seen_ == 100
 
 

@@ -100,11 +100,7 @@ class CalibratorFile:
                     f"--prior must be LABEL=SHARE with a label of {', '.join(label_of)}, "
                     f"got {entry!r}"
                 ) from None
-        calibrator, counts, instead_of = self.calibrator, self.class_counts(), None
-        if counts is not None and calibrator.shift_ is None:
-            fitted_to = (counts / counts.sum()).tolist()
-            instead_of = dict(zip(label_of.values(), fitted_to, strict=True))
-        return replace(self, calibrator=calibrator.with_prior(shares, instead_of=instead_of))
+        return replace(self, calibrator=self.calibrator.with_prior(shares))
 
     def oriented(self, scores: FloatArray) -> FloatArray:
         """Return scores (n,) or (n, k), reversed if low ones are evidence for the class."""

@@ -67,13 +67,13 @@ def _write(
     options: Predict | Apply, table: TableFile, predictor: BatchPredictor
 ) -> tuple[int, Counter[Any]]:
     """Write the output; return the number of rows, and of rows of each predicted label."""
-    how, n_rows, labels = _format_of(options), 0, Counter[Any]()
-    safe = all_as_text if how.startswith(("csv", "tsv")) else (lambda part: part)
+    file_format, n_rows, labels = _format_of(options), 0, Counter[Any]()
+    safe = all_as_text if file_format == "csv" else (lambda part: part)
     schema = safe(predictor.schema.empty_table()).schema
     with (
         progress_bar("Rows") as progress,
         output_file(options.output) as file,
-        table_writer(file, how, schema) as writer,
+        table_writer(file, file_format, schema) as writer,
     ):
         for batch in predictor.over(table):
             writer.write_table(safe(pa.Table.from_batches([batch])))
