@@ -83,10 +83,13 @@ class Monitor(BaseEstimator):
     n_unlabelled_, n_repeated_ : int
         Number of rows left out because they had no label (not of those that wait), or because they
         came before, within up to 10,000 rows.
-    alarm_ : int or None
-        Number of the example, counted from 0, at which the first alarm was raised.
-    alarm_time_ : float or None
-        The time of that example.
+    evidence_, max_evidence_ : float
+        The evidence now, and the largest so far. The inverse bounds the chance of so much if
+        nothing has changed.
+    threshold_ : float
+        The evidence at which there is an alarm, ``1 / alpha``.
+    alarm_, alarm_time_ : int, float or None
+        Number, counted from 0, and time of the example at which the first alarm was raised.
     taken_ : ndarray of shape (n,)
         Which rows of the last update count.
 
@@ -131,6 +134,9 @@ class Monitor(BaseEstimator):
     n_seen_: int
     n_unlabelled_: int
     n_repeated_: int
+    evidence_: float
+    max_evidence_: float
+    threshold_: float
     alarm_: int | None
     alarm_time_: float | None
     taken_: NDArray[np.bool_]
@@ -196,8 +202,8 @@ class Monitor(BaseEstimator):
         self._window = window_length(n, n_equal_pairs)
         self._remembered = np.empty(0, np.uint64)
         self._state = self._design(scores, codes)
-        n_watched = self._state.shape[1]
-        self._log_evidence = self._log_max = -float(np.log(evidence.TOP_SHARE * n_watched))
+        self.threshold_ = 1 / self.alpha
+        self.evidence_ = self.max_evidence_ = 1 / (evidence.TOP_SHARE * self._state.shape[1])
         self.n_seen_ = self.n_unlabelled_ = self.n_repeated_ = 0
         self.alarm_ = self.alarm_time_ = None
         self._last_time: float | None = None
@@ -268,17 +274,19 @@ class Monitor(BaseEstimator):
         check_is_fitted(self, "classes_")
         scores = self._scores(X, len(self.classes_))
         n = len(scores)
-        codes, is_labelled = self._codes(y, n)
+        if (y is None) == (self._watch == "labels"):
+            raise InputError('y must be given with watch="labels", and only with it')
+        codes, is_labelled = np.zeros(n, np.intp), np.ones(n, bool)
+        if y is not None:
+            codes, is_labelled = label_codes(y, self.classes_, n)
         times = None if time is None else check_times(time, n, self._last_time)
         hashes = hash_rows(scores if self.model is None else X)
         n_complete, self._unlabelled_excess = self._count_complete(is_labelled)
         is_counted = is_labelled & (np.arange(n) < n_complete)
         self._remembered, is_new = remember_rows(self._remembered, self._window, hashes, is_counted)
         self.taken_ = taken = is_counted & is_new
-        log_before = self._log_evidence
-        log_path = self._advance(
-            scores[taken], codes[taken], None if times is None else times[taken]
-        )
+        before = self.evidence_
+        path = self._advance(scores[taken], codes[taken], None if times is None else times[taken])
         if times is not None and n_complete:
             self._last_time = float(times[n_complete - 1])
         self.n_unlabelled_ += int(n_complete - is_counted.sum())
@@ -300,17 +308,7 @@ class Monitor(BaseEstimator):
                 f"{self.n_repeated_} of {n_labelled} rows came before and are left out, since each "
                 "counts once: send every row once, when its label is known"
             )
-        return exp_finite(np.append(log_before, log_path)[np.cumsum(taken)])
-
-    def _codes(self, y: ArrayLike | None, n: int) -> tuple[IntArray, NDArray[np.bool_]]:
-        """Return each example's class number, and whether it has a label."""
-        if self._watch == "objects":
-            if y is not None:
-                raise InputError('y must not be given with watch="objects", which sees no labels')
-            return np.zeros(n, np.intp), np.ones(n, bool)
-        if y is None:
-            raise InputError('y must be given with watch="labels": without labels, use "objects"')
-        return label_codes(y, self.classes_, n)
+        return np.asarray(np.append(before, path)[np.cumsum(taken)])
 
     def _count_complete(self, is_labelled: NDArray[np.bool_]) -> tuple[int, float]:
         """Return how many rows come before those of which too many have no label.
@@ -328,7 +326,7 @@ class Monitor(BaseEstimator):
         return first, float(walk[first]) - lowest
 
     def _advance(self, scores: FloatArray, codes: IntArray, times: FloatArray | None) -> FloatArray:
-        """Return the logarithm of the evidence after each of these examples, (n,)."""
+        """Return the evidence after each of these examples, (n,)."""
         log_path = np.empty(len(scores))
         watched = evidence.channels(len(self.classes_), self._watch)
         for first in range(0, len(scores), BLOCK_ROWS):
@@ -341,16 +339,16 @@ class Monitor(BaseEstimator):
                 None if times is None else times[block],
                 self.n_seen_ + first,
             )
-        if len(log_path):
-            self._log_evidence = float(log_path[-1])
-            self._log_max = max(self._log_max, float(log_path.max()))
-        reached = log_path >= -np.log(self.alpha)
-        if self.alarm_ is None and reached.any():
-            first = int(reached.argmax())
+        path = exp_finite(log_path)
+        if len(path):
+            self.evidence_ = float(path[-1])
+            self.max_evidence_ = max(self.max_evidence_, float(path.max()))
+        if self.alarm_ is None and self.max_evidence_ >= self.threshold_:
+            first = int((path >= self.threshold_).argmax())
             self.alarm_ = self.n_seen_ + first
             self.alarm_time_ = None if times is None else float(times[first])
-        self.n_seen_ += len(log_path)
-        return log_path
+        self.n_seen_ += len(path)
+        return path
 
     def explain(self) -> list[Change]:
         """Return for every label the evidence, the change it speaks of, and since when.
@@ -360,33 +358,14 @@ class Monitor(BaseEstimator):
         check_is_fitted(self, "classes_")
         return evidence.explain(self._state, self.classes_, self._watch)
 
-    @property
-    def threshold_(self) -> float:
-        """The evidence at which there is an alarm."""
-        return float(1 / self.alpha)
-
-    @property
-    def evidence_(self) -> float:
-        """The evidence now: its inverse bounds the chance of so much if nothing has changed."""
-        check_is_fitted(self, "classes_")
-        return float(exp_finite(self._log_evidence))
-
-    @property
-    def max_evidence_(self) -> float:
-        """The largest evidence so far."""
-        check_is_fitted(self, "classes_")
-        return float(exp_finite(self._log_max))
-
     def _check_state(self) -> None:
-        check_inside(self.alpha, "alpha")
         check_option(self._watch, Watch, "watch")
-        require(self.watch == self._watch, "watch must be that of fit")
         model_classes = getattr(self.model, "classes_", self.classes_)
         require(same_labels(model_classes, self.classes_), "model must be of the same classes")
         for name in ("n_seen_", "n_unlabelled_", "n_repeated_", "_window"):
             check_number(getattr(self, name), name, 0, evidence.MAX_COUNT, integer=True)
-        for name in ("_log_evidence", "_log_max", "_unlabelled_excess"):
-            check_number(getattr(self, name), name)
+        for name in ("evidence_", "max_evidence_", "threshold_", "_unlabelled_excess"):
+            check_number(getattr(self, name), name, 0)
         evidence.check_evidence(self._state, len(self.classes_), self._watch, self.n_seen_)
         check_array(self._remembered, "remembered rows", (None,), "u")
         if self.alarm_ is not None:
