@@ -23,13 +23,15 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.classifier import CalibratedClassifier
+from vennforest.forest import leaves_rows_out
 from vennforest.sources.checks import (
     columns_of,
     copied_rows,
     copies_message,
     is_measured_column,
 )
-from vennforest.sources.data import is_bagged, parts_of, transformers_of
+from vennforest.sources.data import parts_of, split_pipeline
+from vennforest.sources.row_hashes import hash_rows
 
 MIN_ROWS = 40
 MAX_ROWS = 5_000
@@ -187,7 +189,7 @@ def _copies(
     label as often (McNemar 1947).
     """
     n = len(codes)
-    copied = np.flatnonzero(copied_rows(X, groups))
+    copied = np.flatnonzero(copied_rows(X, hash_rows(X), groups))
     if len(copied):
         yield Finding("copies", "warning", copies_message(len(copied) / n), copied)
         return
@@ -371,7 +373,7 @@ def repeats_ids(column: NDArray[Any], codes: IntArray) -> bool:
 
 def _is_out_of_bag(estimator: FrozenEstimator, X: Any, y: NDArray[Any]) -> bool:
     """Tell whether a frozen model is a forest of these rows, which calibrate it out of bag."""
-    if not is_bagged(estimator.estimator):
+    if not leaves_rows_out(split_pipeline(estimator.estimator)[1]):
         return False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -518,19 +520,19 @@ def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
 
     Steps of known packages declare it, and ``fit`` reads that.
     """
-    steps = transformers_of(estimator)
+    steps, last = split_pipeline(estimator)
     frozen = {
         name: part.estimator
         for name, part in estimator.get_params(deep=True).items()
         if isinstance(part, FrozenEstimator)
     }
-    if all(_is_declared(part) for part in parts_of([*steps, *frozen.values()])):
+    if all(_is_declared(part) for step in [*steps, *frozen.values()] for part in parts_of(step)):
         return
     names = ", ".join(type(step).__name__ for step in steps)
     rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MAX_ROWS])
     X, y = _safe_indexing(X, rows), y[rows]
     reason = sees_labels(estimator[:-1], X, y)
-    if reason and is_bagged(estimator):
+    if reason and leaves_rows_out(last):
         message = (
             f"{reason} ({names}), which their tags do not say: scores out of bag have seen their "
             'own labels. Set target_tags.required in __sklearn_tags__, or use calibrate_on="cv"'
@@ -561,13 +563,13 @@ def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            features = with_labels.fit_transform(X, y), _transformed(with_labels, X)
+            features = _features(with_labels, X, y)
         except Exception:  # they cannot be fitted to so few rows
             return None
         if _num_samples(features[0]) != _num_samples(X):
             return "the steps before the ensemble change which rows there are"
         try:
-            blind_features = unlabelled.fit_transform(X, None), _transformed(unlabelled, X)
+            blind_features = _features(unlabelled, X, None)
         except Exception:
             return "the steps before the ensemble cannot be fitted without labels"
     if not all(map(_equal, features, blind_features)):
@@ -575,11 +577,10 @@ def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
     return None
 
 
-def _transformed(transformers: Pipeline, X: Any) -> Any:
-    """Return X after each step; a pipeline refuses steps that learn nothing as not fitted."""
-    for step in transformers_of(transformers):
-        X = step.transform(X)
-    return X
+def _features(transformers: Pipeline, X: Any, y: NDArray[Any] | None) -> tuple[Any, Any]:
+    """Return what transformers make of rows that they are fitted to, and of the same as new rows."""
+    of_training = transformers.fit_transform(X, y)
+    return of_training, transform_rows(Pipeline([*transformers.steps, ("model", None)]), X)
 
 
 def _equal(table: Any, other: Any) -> bool:
