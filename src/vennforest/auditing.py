@@ -30,7 +30,7 @@ from vennforest.sources.checks import (
     copies_message,
     is_measured_column,
 )
-from vennforest.sources.data import parts_of, split_pipeline
+from vennforest.sources.data import parts_of, split_pipeline, transform_rows
 from vennforest.sources.row_hashes import hash_rows
 
 MIN_ROWS = 40
@@ -578,7 +578,7 @@ def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
 
 
 def _features(transformers: Pipeline, X: Any, y: NDArray[Any] | None) -> tuple[Any, Any]:
-    """Return what transformers make of rows that they are fitted to, and of the same as new rows."""
+    """Return what transformers make of the rows that they are fitted to, and of them as new rows."""
     of_training = transformers.fit_transform(X, y)
     return of_training, transform_rows(Pipeline([*transformers.steps, ("model", None)]), X)
 
