@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, ks_2samp
 
-from vennforest.monitoring.stream import is_missing
+from vennforest._validation import is_missing
 
 MIN_ROWS_A_SIDE = 30
 """Rows before and after the change below which columns are not compared."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from vennforest._validation import LARGEST, FloatArray, IntArray, check_array, require
+from vennforest._validation import FloatArray, IntArray, check_array, require
 from vennforest.monitoring import stream_kernels
 from vennforest.monitoring.bets import BET_NAMES, KINDS, N_BINS, Bets, Kind, Watch
 
@@ -115,7 +115,7 @@ def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
     """Return the state (R, m) without bets and examples, which `place` adds."""
     state = np.zeros(shape, STATE)
     state["seed"] = rng.randint(MAX_SEED, size=shape)
-    state["edges"], state["limits"], state["factors"] = LARGEST, 1.0, 1.0
+    state["edges"], state["limits"], state["factors"] = np.finfo(np.float64).max, 1.0, 1.0
     state["weights"][..., 0] = 1.0
     state["times"] = np.nan
     return state
@@ -224,7 +224,7 @@ def check_evidence(state: NDArray[Any], k: int, watch: Watch, n_seen: int) -> No
         "begins": (0, max(n_seen - 1, 0)),
     }
     for name in STATE.names or ():
-        values, (low, high) = state[name], limits.get(name, (-LARGEST, LARGEST))
+        values, (low, high) = state[name], limits.get(name, (-np.inf, np.inf))
         values = np.nan_to_num(values) if name == "times" else values
         check_array(values, name, values.shape, "if", low, high)
 

@@ -22,7 +22,6 @@ from vennforest._validation import (
     check_scores,
     encode_labels,
     require,
-    same_labels,
 )
 from vennforest.monitoring import evidence
 from vennforest.monitoring.bets import Watch, design_bets
@@ -361,7 +360,7 @@ class Monitor(BaseEstimator):
     def _check_state(self) -> None:
         check_option(self._watch, Watch, "watch")
         model_classes = getattr(self.model, "classes_", self.classes_)
-        require(same_labels(model_classes, self.classes_), "model must be of the same classes")
+        require(np.array_equal(model_classes, self.classes_), "model must be of the same classes")
         for name in ("n_seen_", "n_unlabelled_", "n_repeated_", "_window"):
             check_number(getattr(self, name), name, 0, evidence.MAX_COUNT, integer=True)
         for name in ("evidence_", "max_evidence_", "threshold_", "_unlabelled_excess"):
