@@ -578,7 +578,7 @@ def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
 
 
 def _features(transformers: Pipeline, X: Any, y: NDArray[Any] | None) -> tuple[Any, Any]:
-    """Return what transformers make of the rows that they are fitted to, and of them as new rows."""
+    """Return the features of rows that transformers are fitted to, and of the same as new rows."""
     of_training = transformers.fit_transform(X, y)
     return of_training, transform_rows(Pipeline([*transformers.steps, ("model", None)]), X)
 
