@@ -10,7 +10,7 @@ import vennforest
 from vennforest import CalibratedClassifier
 from vennforest.monitoring import Monitor
 
-STREAMS = 10
+STREAMS = 8
 
 
 def draw(rng, n):

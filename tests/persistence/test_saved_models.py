@@ -43,7 +43,6 @@ from vennforest._messages import InputError
 from vennforest.calibrators import METHODS
 from vennforest.persistence import read_header
 from vennforest.persistence.forests import pack_forest
-from vennforest.sources import Folds, Frozen, Holdout, OutOfBag, Training
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning", "ignore:.*converge")
 
@@ -93,11 +92,8 @@ def forest(n=12):
         {"estimator": StackingClassifier([("f", forest(5))], cv=2), "cv": 2},
         {"estimator": GridSearchCV(forest(5), {"max_depth": [2]}, cv=2), "cv": 2},
         {"by": 1},
-        {"calibrate_on": Holdout()},
-        {"calibrate_on": Folds(StratifiedKFold(3))},
-        {"calibrate_on": OutOfBag(votes="hard")},
-        {"calibrate_on": Training()},
-        {"estimator": FrozenEstimator(forest().fit(*IRIS)), "calibrate_on": Frozen()},
+        {"votes": "hard"},
+        {"method": "isotonic", "estimator": FrozenEstimator(forest().fit(*IRIS))},
     ],
     ids=str,
 )

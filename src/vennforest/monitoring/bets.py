@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, logit
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import PlattScaling
@@ -150,13 +150,8 @@ def expected_shares(
     if not probabilities:
         return fitted
     clipped = scores.clip(MIN_SHARE, 1 - MIN_SHARE)
-    deviance = 2 * (_log_likelihood(fitted, hits) - _log_likelihood(clipped, hits))
-    return clipped if deviance < MAX_DEVIANCE else fitted
-
-
-def _log_likelihood(p: FloatArray, hits: NDArray[np.bool_]) -> float:
-    log_odds = logit(p)
-    return float(log_expit(np.where(hits, log_odds, -log_odds)).sum())
+    ratios = np.where(hits, fitted / clipped, (1 - fitted) / (1 - clipped))
+    return clipped if 2 * np.log(ratios).sum() < MAX_DEVIANCE else fitted
 
 
 def _bin_scores(scores: FloatArray) -> tuple[FloatArray, FloatArray]:

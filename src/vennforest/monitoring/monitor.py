@@ -22,19 +22,18 @@ from vennforest._validation import (
     check_scores,
     encode_labels,
     require,
-    same_labels,
 )
 from vennforest.monitoring import evidence
 from vennforest.monitoring.bets import Watch, design_bets
 from vennforest.monitoring.evidence import Change, exp_finite
 from vennforest.monitoring.scoring import (
+    are_probabilities,
     calibration_examples,
-    gives_probabilities,
     score_columns,
     stream_scores,
 )
 from vennforest.monitoring.stream import check_times, label_codes, remember_rows, window_length
-from vennforest.sources.row_hashes import count_equal_pairs, hash_rows
+from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows
 
 MIN_REFERENCE = 40
 """Examples that the reference must have."""
@@ -47,9 +46,6 @@ MIN_REPEATED_ROWS, MIN_REPEATED_SHARE = 10, 0.05
 
 MAX_UNLABELLED_SHARE, MIN_UNLABELLED_EXCESS = 0.02, 5
 """Rows wait where missing labels exceed this share of them by so many."""
-
-BLOCK_ROWS = 10_000
-"""Rows by which the evidence of all copies is advanced together."""
 
 
 class Monitor(BaseEstimator):
@@ -83,10 +79,13 @@ class Monitor(BaseEstimator):
     n_unlabelled_, n_repeated_ : int
         Number of rows left out because they had no label (not of those that wait), or because they
         came before, within up to 10,000 rows.
-    alarm_ : int or None
-        Number of the example, counted from 0, at which the first alarm was raised.
-    alarm_time_ : float or None
-        The time of that example.
+    evidence_, max_evidence_ : float
+        The evidence now, and the largest so far. The inverse bounds the chance of so much if
+        nothing has changed.
+    threshold_ : float
+        The evidence at which there is an alarm, ``1 / alpha``.
+    alarm_, alarm_time_ : int, float or None
+        Number, counted from 0, and time of the example at which the first alarm was raised.
     taken_ : ndarray of shape (n,)
         Which rows of the last update count.
 
@@ -102,13 +101,8 @@ class Monitor(BaseEstimator):
     The guarantee is exact where reference and stream are scored in the same way: with a held-out
     part, or a model fitted to other data. It is nearly exact over folds, and out of bag, where new
     objects are scored by the trees that a calibration example was out of bag for, drawn at random
-    for each (Johansson et al. 2018).
-
-    References
-    ----------
-    Vovk, Gammerman & Shafer (2005), *Algorithmic Learning in a Random World*, chapters 7 and 8.
-    Vovk et al. (2021), Retrain or not retrain: conformal test martingales for change-point
-    detection.
+    for each (Johansson et al. 2018). See Vovk et al. (2021), Retrain or not retrain: conformal test
+    martingales for change-point detection.
 
     Examples
     --------
@@ -131,6 +125,9 @@ class Monitor(BaseEstimator):
     n_seen_: int
     n_unlabelled_: int
     n_repeated_: int
+    evidence_: float
+    max_evidence_: float
+    threshold_: float
     alarm_: int | None
     alarm_time_: float | None
     taken_: NDArray[np.bool_]
@@ -165,7 +162,7 @@ class Monitor(BaseEstimator):
 
         Raises
         ------
-        InputError
+        ValueError
             If there are fewer than 40, or calibration examples have weights.
         """
         check_option(self.watch, Watch, "watch")
@@ -174,16 +171,15 @@ class Monitor(BaseEstimator):
             raise InputError("X and y must be given together, or neither of them")
         if X is None and self.model is None:
             raise InputError("X and y must be given without a model: scores and their labels")
-        if X is None:
+        if y is None:
             scores, codes = calibration_examples(self.model)
             labels = self.model.classes_
             n, n_equal_pairs = self.model._state.n_rows or 0, self.model._state.n_equal_pairs
         else:
-            X = check_scores(X) if self.model is None else X
             classes = classes if self.model is None else self.model.classes_
-            codes, labels = encode_labels(y, classes)  # type: ignore[arg-type]
-            scores = self._scores(X, max(2, len(labels)))
-            n, n_equal_pairs = len(scores), count_equal_pairs(hash_rows(X))
+            codes, labels = encode_labels(y, classes)
+            scores, hashes = self._scores_and_hashes(X, max(2, len(labels)))
+            n, n_equal_pairs = len(scores), count_equal_pairs(hashes)
         if len(scores) != len(codes):
             raise InputError(
                 f"y must have {len(scores)} labels as there are rows, got {len(codes)}"
@@ -196,8 +192,8 @@ class Monitor(BaseEstimator):
         self._window = window_length(n, n_equal_pairs)
         self._remembered = np.empty(0, np.uint64)
         self._state = self._design(scores, codes)
-        n_watched = self._state.shape[1]
-        self._log_evidence = self._log_max = -float(np.log(evidence.TOP_SHARE * n_watched))
+        self.threshold_ = 1 / self.alpha
+        self.evidence_ = self.max_evidence_ = 1 / (evidence.TOP_SHARE * self._state.shape[1])
         self.n_seen_ = self.n_unlabelled_ = self.n_repeated_ = 0
         self.alarm_ = self.alarm_time_ = None
         self._last_time: float | None = None
@@ -207,11 +203,7 @@ class Monitor(BaseEstimator):
     def _design(self, scores: FloatArray, codes: IntArray) -> NDArray[Any]:
         """Return the state before the stream: in each copy other examples design the bets."""
         rng, n, k = check_random_state(self.random_state), len(scores), len(self.classes_)
-        n_design = round(DESIGN_SHARE * n)
-        if self.model is None:
-            probabilities = bool(scores.min() >= 0 and scores.max() <= 1)
-        else:
-            probabilities = gives_probabilities(self.model)
+        n_design, probabilities = round(DESIGN_SHARE * n), are_probabilities(self.model, scores)
         orders = [rng.permutation(n) for _ in range(evidence.n_copies(k))]
         watched = evidence.channels(k, self.watch)
         state = evidence.start((len(orders), len(watched.columns)), rng)
@@ -223,11 +215,12 @@ class Monitor(BaseEstimator):
             evidence.place(copy, watched, bets, scores[compared], codes[compared])
         return state
 
-    def _scores(self, X: Any, k: int) -> FloatArray:
-        """Return scores (n, c) of rows, or rows that are scores."""
+    def _scores_and_hashes(self, X: Any, k: int) -> tuple[FloatArray, HashArray]:
+        """Return scores (n, c) and hashes (n,) of rows, or of rows that are scores."""
         if self.model is not None:
-            return stream_scores(self.model, X)
-        return score_columns(check_scores(np.atleast_1d(np.asarray(X))), k)
+            return stream_scores(self.model, X), hash_rows(X)
+        scores = score_columns(check_scores(np.atleast_1d(np.asarray(X))), k)
+        return scores, hash_rows(scores)
 
     def update(
         self, X: Any, y: ArrayLike | None = None, *, time: ArrayLike | None = None
@@ -266,19 +259,20 @@ class Monitor(BaseEstimator):
             If one row in twenty or more came before and is left out, or if rows wait for labels.
         """
         check_is_fitted(self, "classes_")
-        scores = self._scores(X, len(self.classes_))
+        scores, hashes = self._scores_and_hashes(X, len(self.classes_))
         n = len(scores)
-        codes, is_labelled = self._codes(y, n)
+        if (y is None) == (self._watch == "labels"):
+            raise InputError('y must be given with watch="labels", and only with it')
+        codes, is_labelled = np.zeros(n, np.intp), np.ones(n, bool)
+        if y is not None:
+            codes, is_labelled = label_codes(y, self.classes_, n)
         times = None if time is None else check_times(time, n, self._last_time)
-        hashes = hash_rows(scores if self.model is None else X)
         n_complete, self._unlabelled_excess = self._count_complete(is_labelled)
         is_counted = is_labelled & (np.arange(n) < n_complete)
         self._remembered, is_new = remember_rows(self._remembered, self._window, hashes, is_counted)
         self.taken_ = taken = is_counted & is_new
-        log_before = self._log_evidence
-        log_path = self._advance(
-            scores[taken], codes[taken], None if times is None else times[taken]
-        )
+        before = self.evidence_
+        path = self._advance(scores[taken], codes[taken], None if times is None else times[taken])
         if times is not None and n_complete:
             self._last_time = float(times[n_complete - 1])
         self.n_unlabelled_ += int(n_complete - is_counted.sum())
@@ -290,8 +284,7 @@ class Monitor(BaseEstimator):
                 f"{n - n_complete} of {n} rows, from row {n_complete + 1} on, are not counted yet, "
                 f"since {(~is_labelled[n_complete:]).sum()} of them have no label: labels of one "
                 "class that come later than others would look like a change. Send these rows again "
-                "when their labels are known. If which labels are missing has nothing to do with "
-                "the class (a random sample was labelled), send only rows with a label"
+                "when their labels are known, or only rows with a label if they are a random sample"
             )
         if n_repeated and self.n_repeated_ >= max(
             MIN_REPEATED_ROWS, MIN_REPEATED_SHARE * n_labelled
@@ -300,24 +293,13 @@ class Monitor(BaseEstimator):
                 f"{self.n_repeated_} of {n_labelled} rows came before and are left out, since each "
                 "counts once: send every row once, when its label is known"
             )
-        return exp_finite(np.append(log_before, log_path)[np.cumsum(taken)])
-
-    def _codes(self, y: ArrayLike | None, n: int) -> tuple[IntArray, NDArray[np.bool_]]:
-        """Return each example's class number, and whether it has a label."""
-        if self._watch == "objects":
-            if y is not None:
-                raise InputError('y must not be given with watch="objects", which sees no labels')
-            return np.zeros(n, np.intp), np.ones(n, bool)
-        if y is None:
-            raise InputError('y must be given with watch="labels": without labels, use "objects"')
-        return label_codes(y, self.classes_, n)
+        return np.asarray(np.append(before, path)[np.cumsum(taken)])
 
     def _count_complete(self, is_labelled: NDArray[np.bool_]) -> tuple[int, float]:
-        """Return how many rows come before those of which too many have no label.
+        """Return how many rows come before those of which too many have no label, and an excess.
 
         Rows wait from where missing labels exceed 2% of the rows since by most, if by 5 or more.
-        The second number is the excess of the rows before, for later updates (a cumulative sum,
-        Page 1954).
+        The excess of the rows before is for later updates (a cumulative sum, Page 1954).
         """
         steps = ~is_labelled - MAX_UNLABELLED_SHARE
         walk = self._unlabelled_excess + np.cumsum(np.append(0.0, steps))
@@ -328,29 +310,20 @@ class Monitor(BaseEstimator):
         return first, float(walk[first]) - lowest
 
     def _advance(self, scores: FloatArray, codes: IntArray, times: FloatArray | None) -> FloatArray:
-        """Return the logarithm of the evidence after each of these examples, (n,)."""
-        log_path = np.empty(len(scores))
+        """Return the evidence after each of these examples, (n,)."""
         watched = evidence.channels(len(self.classes_), self._watch)
-        for first in range(0, len(scores), BLOCK_ROWS):
-            block = slice(first, first + BLOCK_ROWS)
-            log_path[block] = evidence.advance(
-                self._state,
-                watched,
-                scores[block],
-                codes[block],
-                None if times is None else times[block],
-                self.n_seen_ + first,
-            )
-        if len(log_path):
-            self._log_evidence = float(log_path[-1])
-            self._log_max = max(self._log_max, float(log_path.max()))
-        reached = log_path >= -np.log(self.alpha)
-        if self.alarm_ is None and reached.any():
-            first = int(reached.argmax())
+        path = exp_finite(
+            evidence.advance(self._state, watched, scores, codes, times, self.n_seen_)
+        )
+        if len(path):
+            self.evidence_ = float(path[-1])
+            self.max_evidence_ = max(self.max_evidence_, float(path.max()))
+        if self.alarm_ is None and self.max_evidence_ >= self.threshold_:
+            first = int((path >= self.threshold_).argmax())
             self.alarm_ = self.n_seen_ + first
             self.alarm_time_ = None if times is None else float(times[first])
-        self.n_seen_ += len(log_path)
-        return log_path
+        self.n_seen_ += len(path)
+        return path
 
     def explain(self) -> list[Change]:
         """Return for every label the evidence, the change it speaks of, and since when.
@@ -360,33 +333,14 @@ class Monitor(BaseEstimator):
         check_is_fitted(self, "classes_")
         return evidence.explain(self._state, self.classes_, self._watch)
 
-    @property
-    def threshold_(self) -> float:
-        """The evidence at which there is an alarm."""
-        return float(1 / self.alpha)
-
-    @property
-    def evidence_(self) -> float:
-        """The evidence now: its inverse bounds the chance of so much if nothing has changed."""
-        check_is_fitted(self, "classes_")
-        return float(exp_finite(self._log_evidence))
-
-    @property
-    def max_evidence_(self) -> float:
-        """The largest evidence so far."""
-        check_is_fitted(self, "classes_")
-        return float(exp_finite(self._log_max))
-
     def _check_state(self) -> None:
-        check_inside(self.alpha, "alpha")
         check_option(self._watch, Watch, "watch")
-        require(self.watch == self._watch, "watch must be that of fit")
         model_classes = getattr(self.model, "classes_", self.classes_)
-        require(same_labels(model_classes, self.classes_), "model must be of the same classes")
+        require(np.array_equal(model_classes, self.classes_), "model must be of the same classes")
         for name in ("n_seen_", "n_unlabelled_", "n_repeated_", "_window"):
             check_number(getattr(self, name), name, 0, evidence.MAX_COUNT, integer=True)
-        for name in ("_log_evidence", "_log_max", "_unlabelled_excess"):
-            check_number(getattr(self, name), name)
+        for name in ("evidence_", "max_evidence_", "threshold_", "_unlabelled_excess"):
+            check_number(getattr(self, name), name, 0)
         evidence.check_evidence(self._state, len(self.classes_), self._watch, self.n_seen_)
         check_array(self._remembered, "remembered rows", (None,), "u")
         if self.alarm_ is not None:

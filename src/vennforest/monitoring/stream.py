@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import FloatArray, InputError, is_missing
 from vennforest.sources.row_hashes import HashArray
 
 MIN_REMEMBERED_ROWS, MAX_REMEMBERED_ROWS = 30, 10_000
@@ -25,16 +25,13 @@ def check_times(time: ArrayLike, n: int, last: float | None) -> FloatArray:
     if values.shape != (n,):
         raise InputError(f"time must have shape ({n},), got {values.shape}")
     times = as_numbers(values)
-    if np.isnan(times).any():
-        row = int(np.isnan(times).argmax())
-        raise InputError(f"time must not be missing, got {values[row]} in row {row}")
-    runs_back = np.diff(times, prepend=times[:1] if last is None else last) < 0
-    if runs_back.any():
-        row = int(runs_back.argmax())
-        before = "the last update" if row == 0 else f"row {row - 1}"
+    # A missing time is never as late as the one before.
+    is_wrong = ~(np.diff(times, prepend=times[:1] if last is None else last) >= 0)
+    if is_wrong.any():
+        row = int(is_wrong.argmax())
         raise InputError(
-            f"time must not run backwards, got {values[row]} in row {row} after {before}: "
-            "sort the rows by the time at which their labels became known"
+            f"time must be given and not run backwards, got {values[row]} in row {row}: sort the "
+            "rows by the time at which their labels became known"
         )
     return times
 
@@ -51,22 +48,6 @@ def as_numbers(times: NDArray[Any]) -> FloatArray:
         ) from None
     seconds: FloatArray = dates.astype(np.int64) / 1e6
     return np.where(np.isnat(dates), np.nan, seconds)
-
-
-def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which values (n,) are None or NaN, or pandas's NA or NaT."""
-    if values.dtype.kind == "f":
-        missing: NDArray[np.bool_] = np.isnan(values)
-        return missing
-    if values.dtype.kind != "O":
-        return np.zeros(len(values), bool)
-    return np.array([value is None or _is_nan(value) for value in values.tolist()], dtype=bool)
-
-
-def _is_nan(value: Any) -> bool:
-    if type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and bool(value != value)
 
 
 def label_codes(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from vennforest._jit import kernel
-from vennforest.sources.hash_kernels import STEP, mix
+from vennforest.sources.row_hashes import STEP, mix
 
 
 @kernel

@@ -122,9 +122,9 @@ def evaluate(
     unknown = [method for method in methods or () if method not in METHODS]
     if unknown:
         raise not_one_of("methods", METHODS, unknown[0])
-    check_count(n_folds, "n_folds", least=2)
+    check_count(n_folds, "n_folds", low=2)
     check_count(n_trees, "n_trees")
-    check_count(random_state, "random_state", least=0)
+    check_count(random_state, "random_state", low=0)
     noun = _noun(estimator)
     check_options(positive, np.unique(np.asarray(y).ravel().astype(str)), tolerance)
     is_table = is_frame(X)
