@@ -227,18 +227,6 @@ def test_polars_frames_and_arrays():
     assert measures[1] == measures[0] and measures[3] == measures[2]
 
 
-def test_it_is_said_that_text_of_many_values_needs_folds():
-    """Its codes fit the rows that they are made from, so out-of-bag scores are too good."""
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"amount": [f"${v:,.2f}" for v in np.exp(rng.normal(10, 1, 400))]})
-    X["age"] = rng.integers(20, 80, 400)
-    y = np.where(rng.random(400) < 0.3, "yes", "no")
-    options = {**QUICK, "n_trees": 25}
-    assert any("fit the rows that they are given" in n for n in evaluate(X, y, **options).notes)
-    plain = X.assign(amount=X["amount"].str.replace("[$,]", "", regex=True).astype(float))
-    assert not any("fit the rows" in note for note in evaluate(plain, y, **options).notes)
-
-
 def test_notes_of_folds_come_in_the_order_of_the_warnings():
     class Loud(LogisticRegression):
         def fit(self, X, y):

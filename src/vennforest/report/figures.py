@@ -62,11 +62,11 @@ def calibration(comparison: Comparison, methods: list[str], names: dict[str, str
     is_rare = comparison.predictions.is_rare
     bins = {"strategy": "quantile"} if is_rare else {}
     curves = {names[method]: _curve(comparison, method, **bins) for method in methods}
-    first, titles = names[methods[0]], " and ".join(curves)
+    titles = " and ".join(curves)
     return draw(
         "calibration",
         (4.8, 5.0),
-        lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_rare, band=first, title=""),
+        lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_rare, band=True, title=""),
         f"Calibration of {titles}: how often it happened, by predicted probability",
     )
 
