@@ -194,12 +194,13 @@ class Venn(BoundedCalibrator):
         if callable(self.taxonomy):
             raise no_formula("taxonomy", self.taxonomy)
         if self.taxonomy == "label":
-            return np.nextafter([self.boundary_], np.inf)
+            return np.array([np.nextafter(self.boundary_, np.inf)])
         # The first score of each bin, which rounding may move a little from the bin's edge.
         edges = np.arange(1, 2 * N_BINS) / (2 * N_BINS)
         near = edges[:, None] + np.arange(-64, 65) * np.spacing(edges)[:, None]
         is_in = bins_of(near.ravel()).reshape(near.shape) >= np.arange(1, 2 * N_BINS)[:, None]
-        return near[np.arange(len(edges)), is_in.argmax(axis=1)]
+        starts: FloatArray = near[np.arange(len(edges)), is_in.argmax(axis=1)]
+        return starts
 
     def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
         if callable(self.taxonomy):
