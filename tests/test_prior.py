@@ -23,8 +23,7 @@ from sklearn.linear_model import LogisticRegression
 
 from oracles import prior as oracle
 from support.cases import draw_scores
-from vennforest import CalibratedClassifier, IsotonicCalibration, Venn, VennAbers, load, save
-from vennforest._messages import InputError
+from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
 from vennforest.calibrators import METHODS
 from vennforest.classifier.prediction import predict, predict_once, predict_together
 from vennforest.export import from_json, to_json
