@@ -13,10 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
-from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
     VotingClassifier,
@@ -33,12 +31,11 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
-from sklearn.semi_supervised import LabelSpreading
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from hazards.table import Hazard, Rng, Verdict, coin, fit, forest, partly_labelled
+from hazards.table import Hazard, Rng, Verdict, coin, fit, forest
 from vennforest import CalibratedClassifier, VennAbers, audit
 from vennforest.calibrators import BetaCalibration
 
@@ -58,18 +55,6 @@ def with_params(rng: Rng, estimator: Any, **params: Any) -> Any:
 def with_cv(rng: Rng, cv: Any, **settings: Any) -> Any:
     """Fit a model over folds of 200 coin labels."""
     return fit(GaussianNB(), *coin(rng), {"cv": cv, **settings})
-
-
-def of_tree(rng: Rng, use: Callable[[Any], Any]) -> Any:
-    """Audit a forest behind a function that calls a tree fitted to the same rows."""
-    X, y = coin(rng)
-    step = FunctionTransformer(use(DecisionTreeClassifier().fit(X, y)))
-    return audit(make_pipeline(step, forest()), X, y)
-
-
-def ask(X: Any, model: Any) -> Any:
-    """Return a model's probabilities."""
-    return model.predict_proba(X)
 
 
 def mixed_up(rng: Rng, what: str) -> Any:
@@ -228,15 +213,6 @@ def encoded(rng: Rng, step: Any) -> Any:
     return audit(make_pipeline(step, forest()), X, coin(rng)[1])
 
 
-def fitting_steps(rng: Rng) -> Any:
-    """Audit a forest behind codes of nearly unique texts."""
-    amount = np.exp(10 + rng.normal(size=600))
-    y = (np.log(amount) + rng.normal(size=600) > 10).astype(int)
-    texts = pd.DataFrame({"amount": [f"${one:012,.2f}" for one in amount]})
-    step = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    return audit(make_pipeline(step, forest()), texts, y)
-
-
 def cached(rng: Rng) -> bool:
     """Return whether a pipeline's cache changes nothing."""
     X, y = coin(rng)
@@ -315,54 +291,6 @@ DRAWN = [
         lambda rng: venn_abers(rng.random(50)),
     ),
     Hazard(
-        "a model behind a function",
-        "a FunctionTransformer that calls a model fitted to the same rows",
-        {
-            "method": lambda rng: of_tree(rng, lambda tree: tree.predict_proba),
-            "closure": lambda rng: of_tree(rng, lambda tree: lambda X: tree.predict_proba(X)),
-            "partial": lambda rng: of_tree(rng, lambda tree: functools.partial(ask, model=tree)),
-        },
-        Verdict("found", "calls a fitted"),
-        lambda rng: audit(make_pipeline(FunctionTransformer(np.abs), forest()), *coin(rng)),
-    ),
-    Hazard(
-        "steps that change X",
-        "StandardScaler(copy=False), which changes X in place",
-        {
-            name: lambda rng, model=model: fit(
-                make_pipeline(StandardScaler(copy=False), model), *coin(rng)
-            )
-            for name, model in {"out of bag": forest(), "folds": GaussianNB()}.items()
-        },
-        Verdict("refused", "copy=True"),
-        lambda rng: fit(make_pipeline(StandardScaler(), forest()), *coin(rng)),
-    ),
-    Hazard(
-        "early stopping on the rows",
-        "X_val=X for early stopping",
-        {
-            "all rows": lambda rng: fit(
-                HistGradientBoostingClassifier(early_stopping=True),
-                *(m := coin(rng)),
-                X_val=m[0],
-                y_val=m[1],
-            ),
-            "some rows": lambda rng: fit(
-                HistGradientBoostingClassifier(early_stopping=True),
-                *(m := coin(rng)),
-                X_val=m[0][:70],
-                y_val=m[1][:70],
-            ),
-        },
-        Verdict("warned", "has rows of X"),
-        lambda rng: fit(
-            HistGradientBoostingClassifier(early_stopping=True),
-            *coin(rng),
-            X_val=(m := coin(rng, 90))[0],
-            y_val=m[1],
-        ),
-    ),
-    Hazard(
         "another order",
         "y, weights or groups with the index of X in another order",
         {
@@ -371,16 +299,6 @@ DRAWN = [
         },
         Verdict("warned", "another order"),
         lambda rng: mixed_up(rng, ""),
-    ),
-    Hazard(
-        "masked cells",
-        "a masked array as X or y",
-        {
-            "X": lambda rng: fit(forest(), np.ma.masked_greater((m := coin(rng))[0], 1), m[1]),
-            "y": lambda rng: fit(forest(), (m := coin(rng))[0], np.ma.array(m[1], mask=m[1] == 1)),
-        },
-        Verdict("refused", "masked"),
-        lambda rng: fit(forest(), np.ma.array((m := coin(rng))[0]), m[1]),
     ),
     Hazard(
         "labels that stand for none",
@@ -451,18 +369,6 @@ DRAWN = [
             )
         },
         Verdict("warned", "takes no sample_weight"),
-    ),
-    Hazard(
-        "groups spelled in two ways",
-        'groups "p7" and "P7 "',
-        {
-            name: lambda rng, model=model: with_params(
-                rng, model, groups=[f"{'pP'[j % 2]}{j // 4}{' ' * (j % 3)}" for j in range(200)]
-            )
-            for name, model in {"forest": forest(), "folds": GaussianNB()}.items()
-        },
-        Verdict("warned", "case or spaces"),
-        lambda rng: with_params(rng, GaussianNB(), groups=[f"p{j // 4}" for j in range(200)]),
     ),
     Hazard(
         "missing groups",
@@ -642,24 +548,6 @@ DRAWN = [
             "columns": lambda rng: encoded(rng, make_column_transformer((OwnEncoder(), [0]))),
         },
         Verdict("found", "with labels than without"),
-    ),
-    Hazard(
-        "steps that fit their rows",
-        "codes of nearly unique texts, such as amounts, before a forest",
-        {"step": fitting_steps},
-        Verdict("found", "fit the rows that they are given"),
-        lambda rng: audit(make_pipeline(PCA(3), forest()), *coin(rng)),
-    ),
-    Hazard(
-        "unlabelled rows in a pipeline",
-        "-1 for rows without a label, for LabelSpreading",
-        {
-            "alone": lambda rng: fit(LabelSpreading(), *partly_labelled(rng)),
-            "pipeline": lambda rng: fit(
-                make_pipeline(StandardScaler(), LabelSpreading()), *partly_labelled(rng)
-            ),
-        },
-        Verdict("refused", "not labelled"),
     ),
     Hazard(
         "no scores",

@@ -6,7 +6,6 @@ from sklearn.linear_model import LogisticRegression
 
 from vennforest import CalibratedClassifier, PlattScaling, VennAbers, estimate_performance
 from vennforest._messages import InputError
-from vennforest.export import from_json, to_json
 from vennforest.performance import estimate
 
 
@@ -43,11 +42,14 @@ SOURCES = [
 ]
 
 
-@pytest.mark.parametrize("settings", SOURCES, ids=lambda s: "-".join(map(str, s)))
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    ("settings", "k"),
+    [*((settings, 2) for settings in SOURCES), (SOURCES[0], 3), (SOURCES[2], 3)],
+    ids=str,
+)
 def test_every_source_gives_figures_near_what_happens(settings, k):
     X, y = problem(2000, 1, k)
-    forest = RandomForestClassifier(30, random_state=0)
+    forest = RandomForestClassifier(20, random_state=0)
     fitted = CalibratedClassifier(forest, random_state=0, **settings).fit(X[:800], y[:800])
     found = estimate_performance(fitted, X[800:], ["accuracy", "auc"], level=0.999)
     for metric in found.metrics:
@@ -152,23 +154,20 @@ def test_calibrators_take_scores():
     rng = np.random.default_rng(7)
     scores = rng.normal(size=3000)
     y = (rng.random(3000) < 1 / (1 + np.exp(-2 * scores))).astype(int)
-    own = VennAbers().fit(scores[:1000], y[:1000])
-    again = from_json(to_json(own))
-    found = estimate_performance(own, scores[1000:], level=0.999)
-    truth = (own.predict(scores[1000:]) == y[1000:]).mean()
-    assert found["accuracy"][1] <= truth <= found["accuracy"][2]
-    assert np.array_equal(estimate_performance(again, scores[1000:]).estimate, found.estimate)
-    platt = PlattScaling().fit(scores[:1000], y[:1000])
-    with pytest.raises(InputError, match="reference"):
-        estimate_performance(platt, scores[1000:])
-    pair = estimate_performance(platt, scores[1000:], reference=(scores[:1000], y[:1000]))
-    assert pair["accuracy"][0] == pytest.approx(found["accuracy"][0], abs=0.02)
+    reference = scores[1000:2000], y[1000:2000]
+    for calibrator in (VennAbers(), PlattScaling()):
+        calibrator.fit(scores[:1000], y[:1000])
+        found = estimate_performance(calibrator, scores[2000:], reference=reference, level=0.999)
+        truth = (calibrator.predict(scores[2000:]) == y[2000:]).mean()
+        assert found["accuracy"][1] <= truth <= found["accuracy"][2]
+        with pytest.raises(InputError, match="reference must be given with a"):
+            estimate_performance(calibrator, scores[2000:])
 
 
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"X": 29}, "30 rows"),
+        ({"X": 29}, "X must have 30 rows"),
         ({"metrics": ["f1"]}, "metrics"),
         ({"metrics": []}, "metrics"),
         ({"metrics": ["cost"]}, "costs"),
@@ -178,7 +177,7 @@ def test_calibrators_take_scores():
         ({"shift": "concept"}, "shift"),
         ({"shift": "covariate"}, "reference"),
         ({"reference": np.zeros((5, 3))}, "800 rows"),
-        ({"reference": (np.zeros((5, 3)), [0, 1, 0, 1, 0])}, "30 or more"),
+        ({"reference": (np.zeros((5, 3)), [0, 1, 0, 1, 0])}, "examples must have 30 rows"),
         ({"reference": (np.zeros((40, 3)), ["x"] * 40)}, "reference"),
     ],
 )
@@ -200,17 +199,14 @@ def test_rows_that_lack_columns_and_training_scores_are_refused(model):
         estimate_performance("model", X)
 
 
-def test_what_is_not_defined_gets_a_sentence_and_no_figure():
+def test_measures_that_are_not_defined_are_nan():
     rng = np.random.default_rng(10)
     scores = np.r_[rng.random(500) * 0.1, 0.9 + 0.1 * rng.random(500)]
     y = (scores > 0.5).astype(int)
-    found = estimate_performance(VennAbers().fit(scores, y), scores[:40])
-    assert np.isnan(found["auc"][0])
-    assert "AUC" in found.reasons["auc"]
-    assert np.isnan(found["precision"][0])
-    assert "precision" in found.reasons["precision"]
+    calibrator = VennAbers().fit(scores, y)
+    found = estimate_performance(calibrator, scores[:40], reference=(scores, y))
+    assert np.isnan(found["auc"]).all() and np.isnan(found["precision"]).all()
     assert np.isfinite(found["accuracy"]).all()
-    assert set(found.reasons) >= {"auc", "precision"}
 
 
 def test_the_table_has_a_row_a_measure(model):
@@ -255,7 +251,7 @@ def test_a_calibrator_with_prior_is_judged_for_its_population():
 
     moved = VennAbers().fit(*draw(2000, 0.5)).with_prior({1: 0.1})
     scores, y = draw(5000, 0.1)
-    found = estimate_performance(moved, scores, level=0.999)
+    found = estimate_performance(moved, scores, reference=draw(2000, 0.5), level=0.999)
     p = moved.predict_proba(scores)[:, 1]
     assert found["accuracy"][1] <= ((p > 0.5) == y).mean() <= found["accuracy"][2]
     assert found["brier"][1] <= ((p - y) ** 2).mean() <= found["brier"][2]

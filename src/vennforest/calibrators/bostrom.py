@@ -8,7 +8,7 @@ import numpy as np
 
 from vennforest._validation import FloatArray, check_number, columns
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Term, Terms, summed
+from vennforest.calibrators.formula import Term, Terms, divided_by_sum
 from vennforest.counts import ScoreCounts
 
 N_VALUES = 51
@@ -97,8 +97,7 @@ class BostromScaling(Calibrator):
             largest = x.max(other)
             q = self._raised(largest)
             return (x.unless_above(other, x * q, 1.0 - (1.0 - largest) * q),)
-        total = summed(scores)
-        p = tuple(score / total for score in scores)
+        p = divided_by_sum(scores)
         q = self._raised(reduce(Term.max, p))
         corrected: list[Term] = []
         previous: Term | None = None  # the largest of the classes before, which win ties

@@ -32,6 +32,9 @@ LOWEST = -float(np.finfo(np.float64).max)
 BLOCK_ROWS = 1 << 13
 """Rows that are evaluated together: a few columns of so many fit into the cache of one core."""
 
+ROUNDING_OF_SUM = 1e-12
+"""Distance from 1 up to which a sum of probabilities is 1 but for rounding."""
+
 SIGN_BIT = 1 << 63
 
 
@@ -159,6 +162,17 @@ def no_formula(kind: str, value: object) -> ValueError:
 def summed(terms: Iterable[Term]) -> Term:
     """Return the sum."""
     return reduce(Term.__add__, terms)
+
+
+def divided_by_sum(scores: Terms) -> Terms:
+    """Return scores whose sum is 1 to rounding as they are, others divided by their sum.
+
+    Division by sums that differ in the last digit would break ties between rows.
+    """
+    total = summed(scores)
+    is_near = (total - 1.0).max(1.0 - total)
+    divisor = is_near.unless_above(ROUNDING_OF_SUM, 1.0, total)
+    return tuple(score / divisor for score in scores)
 
 
 def softmax(logits: Sequence[Term]) -> Terms:

@@ -178,7 +178,7 @@ def _monitor_of_scores(file: CalibratorFile, options: Watch) -> Monitor:
     if examples is None:
         raise InputError(
             f"{options.model} keeps no scores to compare with: calibrate again with this version, "
-            "without --weight, or watch them in Python (vennforest.Monitor.fit_scores)"
+            "without --weight, or watch them in Python (vennforest.Monitor)"
         )
     if file.calibrator.shift_ is not None:
         raise InputError(
@@ -188,7 +188,7 @@ def _monitor_of_scores(file: CalibratorFile, options: Watch) -> Monitor:
     classes = file.calibrator.classes_
     scores = file.oriented(examples[0])
     scores = scores[:, 0] if len(classes) == 2 else scores
-    return _new_monitor(options).fit_scores(scores, examples[1], classes=classes)
+    return _new_monitor(options).fit(scores, examples[1], classes=classes)
 
 
 def _watched_scores(
