@@ -97,7 +97,7 @@ def test_labels_in_any_container(setup, wrap):
     ("y", "message"),
     [
         (np.zeros(120), "y must contain at least two classes"),
-        (["a"] * 120, "at least two classes .* 'a'"),
+        (["a"] * 120, "y must contain at least two classes"),
         (np.linspace(0, 1, 120), "Unknown label type: continuous"),
         (np.zeros((120, 2), int), "y should be a 1d array"),
         (np.r_[np.nan, np.zeros(119)], "y contains NaN"),
