@@ -116,6 +116,7 @@ for (let i = 0; i < paths.length; i += 2) {
 }
 """
 
+
 def in_javascript(cases, confidence):
     if shutil.which("node") is None or not READERS.exists():
         pytest.skip("needs node and the examples")
