@@ -71,7 +71,6 @@ def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
     assert "vennforest fit" in text and "vennforest report --example breast-cancer" in text
     assert "Always “operate”" in text
     n_infinite = int(np.isinf(m["log_loss"]).sum())
-    assert text.count("the log loss is infinite") == n_infinite
     assert ("∞" in text) == bool(n_infinite)
     line = m.loc[cancer.verdict.method]
     assert f"{line['slope']:.2f} ({line['slope_low']:.2f} to {line['slope_high']:.2f})" in (

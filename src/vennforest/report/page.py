@@ -177,11 +177,6 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         errors=errors,
         picture=Markup(figures.calibration(comparison, methods, names)),
         methods=table(frame.assign(pvalue=frame["pvalue"].drop(BASELINE)), MEASURES, frame["name"]),
-        impossible=[
-            (names[method], numbers.rows(m.impossible), f"{m.log_loss_clipped:.3f}")
-            for method, m in comparison.measures.items()
-            if m.impossible
-        ],
         differences=_differences(evaluation),
         levels=table(levels, LEVELS, [numbers.probability(p) for p in levels["expected"]]),
         line=table(frame.loc[methods], LINE, frame.loc[methods, "name"]) if is_binary else None,

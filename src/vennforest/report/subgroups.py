@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,54 +126,33 @@ def periods(times: NDArray[Any]) -> tuple[str, Parts]:
 
 
 def parts_by_value(values: NDArray[Any]) -> Parts:
-    """Return the rows of each value, or of quarters of numbers; the missing ones come last."""
-    missing = are_missing(values)
-    present = np.flatnonzero(~missing)
-    numbers = _as_numbers(values[present])
-    if numbers is not None and len(np.unique(numbers)) > MAX_VALUES:
-        part, names = _quarters(numbers)
-    else:
-        part, names = _values(values[present], numbers)
-    parts = [(name, present[part == i]) for i, name in enumerate(names)]
-    return [*((name, rows) for name, rows in parts if len(rows)), *_missing_part(missing)]
+    """Return the rows of each value, or of quarters of numbers; the missing ones come last.
 
-
-def _quarters(numbers: NDArray[np.float64]) -> tuple[IntArray, list[str]]:
-    """Return quarters of numbers, and their names."""
-    inner = np.linspace(0, 1, N_NUMBER_PARTS + 1)[1:-1]
-    cuts = np.unique(np.quantile(numbers, inner))
-    # As few digits as tell the cuts apart; 17 tell any two numbers apart.
-    texts = ([f"{cut:.{digits}g}" for cut in cuts] for digits in range(4, 18))
-    ends = next(names for names in texts if len(set(names)) == len(cuts))
-    between = [f"over {low} to {high}" for low, high in pairwise(ends)]
-    names = [f"up to {ends[0]}", *between, f"over {ends[-1]}"]
-    return np.searchsorted(cuts, numbers, side="left").astype(np.intp), names
-
-
-def _values(
-    values: NDArray[Any], numbers: NDArray[np.float64] | None
-) -> tuple[IntArray, list[str]]:
-    """Return a part for each value, or the most frequent ones and the rest, and their names.
-
-    Values that differ by spaces at their ends are the same; numbers are sorted as numbers.
+    Of many values the most frequent are parts. Values that differ by spaces at their ends are the
+    same.
     """
     import pandas as pd
 
-    text = pd.Series([str(value).strip() for value in values.tolist()], dtype=object)
-    keys = text if numbers is None else pd.Series(numbers)
-    names = text[keys.sort_values(kind="stable").index].drop_duplicates()
-    rest = []
-    if len(names) > MAX_VALUES:
-        frequent = names.map(text.value_counts()).nlargest(MAX_VALUES - 1).index
-        rest = [f"{len(names) - len(frequent)} other values"]
-        names = names[names.index.isin(frequent)]
-    codes = pd.Index(names).get_indexer(pd.Index(text))
-    return np.where(codes < 0, len(names), codes), [*names, *rest]
-
-
-def _as_numbers(values: NDArray[Any]) -> NDArray[np.float64] | None:
+    missing = are_missing(values)
+    present = np.flatnonzero(~missing)
+    cells = pd.Series(values[present])
     try:
-        numbers = values.astype(np.float64)
+        numbers = cells.astype(np.float64)
+        is_numeric = bool(np.isfinite(numbers).all())
     except (TypeError, ValueError):
-        return None
-    return numbers if len(numbers) and np.isfinite(numbers).all() else None
+        is_numeric = False
+    if is_numeric and numbers.nunique() > MAX_VALUES:
+        quarters = pd.qcut(numbers, N_NUMBER_PARTS, duplicates="drop")
+        labels, names = quarters.astype(str), quarters.cat.categories.astype(str).tolist()
+    else:
+        labels = cells.map(lambda value: str(value).strip())
+        keys = numbers if is_numeric else labels
+        by_value = labels[keys.sort_values(kind="stable").index].drop_duplicates()
+        names = by_value.tolist()
+        if len(names) > MAX_VALUES:
+            frequent = by_value.map(labels.value_counts()).nlargest(MAX_VALUES - 1).index
+            rest = f"{len(names) - len(frequent)} other values"
+            names = [*by_value[by_value.index.isin(frequent)], rest]
+            labels = labels.where(labels.isin(names), rest)
+    parts = [(name, present[(labels == name).to_numpy()]) for name in names]
+    return [*parts, *_missing_part(missing)]
