@@ -16,10 +16,9 @@ from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions import CostMatrix
+from vennforest.report.breakdown import cost_threshold, levels, subgroups, thresholds
 from vennforest.report.comparison import Comparison, classes_frame, compare, methods_frame
-from vennforest.report.event import cost_threshold, levels, thresholds
 from vennforest.report.measures import BASELINE, RAW, Predictions
-from vennforest.report.subgroups import subgroups
 from vennforest.report.words import Source, Verdict, judge
 
 if TYPE_CHECKING:

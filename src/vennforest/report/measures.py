@@ -46,11 +46,11 @@ Ends = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class MethodEstimates:
-    """Probabilities (n, k) of one method; bounds and ends of 95% confidence intervals, if any."""
+    """Probabilities (n, k) of one method; bounds and 95% confidence intervals, if any."""
 
     p: FloatArray
     bounds: Multiprobability | None = None
-    confidence: Ends | None = None
+    confidence: Multiprobability | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,14 +113,16 @@ class Predictions:
 
     def event(self, estimates: MethodEstimates) -> Event:
         """Return the event by one method."""
-        n, bounds, confidence = len(self.codes), estimates.bounds, estimates.confidence
+        n = len(self.codes)
         column = np.full(n, self.positive) if self.positive is not None else estimates.p.argmax(1)
         cells = np.arange(n), column
         return Event(
             estimates.p[cells],
             (column == self.codes).astype(np.float64),
-            None if bounds is None else (bounds.lower[cells], bounds.upper[cells]),
-            None if confidence is None else (confidence[0][cells], confidence[1][cells]),
+            *(
+                None if intervals is None else (intervals.lower[cells], intervals.upper[cells])
+                for intervals in (estimates.bounds, estimates.confidence)
+            ),
         )
 
     def for_metric(self, estimates: MethodEstimates, rows: Any = slice(None)) -> dict[str, Any]:

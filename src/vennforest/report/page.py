@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from vennforest._messages import harmless, needed
 from vennforest.report import figures, numbers
-from vennforest.report.event import cost_threshold
+from vennforest.report.breakdown import cost_threshold, sentence
 from vennforest.report.measures import BASELINE
-from vennforest.report.subgroups import sentence
 from vennforest.report.words import shown_methods
 
 if TYPE_CHECKING:

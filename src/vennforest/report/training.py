@@ -165,10 +165,11 @@ def _predicted(
         model if method == model.method else model.recalibrate(method) for method in calibrated
     ]
     # The interval depends on the scores, which are the same for all methods.
-    interval = model.predict_confidence(X)
+    intervals = model.predict_confidence(X)
     for method, (bounds, p) in zip(calibrated, predict_together(models, X), strict=True):
-        ends = np.minimum(interval.lower, p), np.maximum(interval.upper, p)
-        estimates[method] = MethodEstimates(p, bounds, ends)
+        wide = intervals.widen(p)
+        confidence = Multiprobability(wide.lower, wide.upper, wide.classes)
+        estimates[method] = MethodEstimates(p, bounds, confidence)
     return estimates
 
 
@@ -191,9 +192,9 @@ def pool_folds(
         if bounds is not None:
             lower[cells], upper[cells] = bounds.lower, bounds.upper
         if confidence is not None:
-            low[cells], high[cells] = confidence
+            low[cells], high[cells] = confidence.lower, confidence.upper
     return MethodEstimates(
         p[rows],
         None if bounds is None else Multiprobability(lower[rows], upper[rows], classes),
-        None if confidence is None else (low[rows], high[rows]),
+        None if confidence is None else Multiprobability(low[rows], high[rows], classes),
     )
