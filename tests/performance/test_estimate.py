@@ -165,13 +165,13 @@ def test_calibrators_take_scores():
         ({"shift": "covariate"}, "reference"),
         ({"reference": np.zeros((5, 3))}, "800 rows"),
         ({"reference": (np.zeros((5, 3)), [0, 1, 0, 1, 0])}, "examples must have 30 rows"),
-        ({"reference": (np.zeros((40, 3)), ["x"] * 40)}, "reference"),
+        ({"reference": (np.zeros((40, 3)), [7] * 40)}, "y must contain labels of classes"),
     ],
 )
 def test_what_cannot_be_estimated_is_refused(model, change, named):
     given = {"X": 100, **change}
     X = problem(given.pop("X"), 8)[0]
-    with pytest.raises(InputError, match=named):
+    with pytest.raises(ValueError, match=named):
         estimate_performance(model, X, **given)
 
 
