@@ -135,7 +135,6 @@ def test_what_is_refused():
     for wrong in (
         {},
         {"precision": 0.9, "recall": 0.9},
-        {"precision": 1},
         {"precision": float("nan")},
         {"precision": True},
         {"recall": 0.0},

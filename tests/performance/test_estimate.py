@@ -93,9 +93,9 @@ def test_costs_are_those_of_decisions_of_least_expected_cost(model):
 
 
 def test_other_shares_of_the_classes_come_with_the_prior(model):
-    X, y = problem(20000, 4)
-    rare = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:1000]]
-    moved = model.with_prior({1: 1000 / len(rare)})
+    X, y = problem(8000, 4)
+    rare = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:400]]
+    moved = model.with_prior({1: 400 / len(rare)})
     found = estimate_performance(moved, X[rare], ["accuracy", "precision"], level=0.999)
     for metric, value in {
         "accuracy": (moved.predict(X[rare]) == y[rare]).mean(),
