@@ -74,6 +74,8 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
         if span <= MAX_COUNTED_RANGE:
             shifted = np.subtract(y, low, dtype=np.intp)
             occurs = np.bincount(shifted, minlength=span) > 0
+            if occurs.all():
+                return shifted, np.arange(span, dtype=y.dtype) + low
             return (np.cumsum(occurs) - 1)[shifted], np.flatnonzero(occurs).astype(y.dtype) + low
     labels = _sorted_labels(y, "y")
     check_classification_targets(y)
