@@ -116,23 +116,6 @@ def test_types_of_scores(tmp_path, dtype):
     assert documents[0] == documents[1]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("s", np.nan, "column 's' must contain finite scores, got NaN or nothing in row 151 of"),
-        ("s", np.inf, "column 's' must contain finite scores, got inf in row 151 of"),
-        ("v", -2.0, "column 'v' must contain finite weights that are not negative, got -2 in row"),
-    ],
-)
-def test_rows_that_are_wrong_are_named(tmp_path, fails, name, value, message):
-    frame, _ = draw()
-    frame.loc[[150, 250], name] = value
-    options = ("-s", "s", "--weight", "v", "--increasing", "yes")
-    fails(message, write(tmp_path / "data", frame, 3), *options)
-    frame.loc[[150, 250], "y"] = None  # rows without a label do not count
-    calibrate(write(tmp_path / "data", frame, 3), tmp_path, *options)
-
-
 def test_calibrated_and_applied_over_a_pattern(tmp_path, fails):
     frame, y = draw()
     frame["i"] = np.arange(300)
