@@ -382,7 +382,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If the level does not lie in (0, 1), the method is unknown, or ``"exact"`` is given
-            with a model per fold or with weighted examples.
+            with a model per fold or with weights that are not integers.
         """
         return predict_confidence(self._state, X, level, method, bounds=False)[1]
 
