@@ -116,7 +116,7 @@ def explain(
 
     at_base = ends_at(base)
     around = [[ends_at(near) for near in _beside(base, d)] for d in (-NEAR, NEAR)]
-    at_rows = ends(score_rows(fitted, X, bounds=False, whole=interval), codes)
+    at_rows = ends(score_rows(fitted, X, bounds=False, by_all=interval), codes)
     made = []
     for number, target in enumerate(at_rows):
         middle = np.broadcast_to(at_base[number], target.shape)

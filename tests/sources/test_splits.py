@@ -211,21 +211,6 @@ def test_a_class_missing_from_a_fold_and_a_fold_of_one_class(method, ensemble):
             assert (p <= m.upper + 1e-12).all()
 
 
-def test_a_class_unknown_to_a_model_has_score_zero_in_its_own_column():
-    X, y, new = data(3)
-    even = np.arange(len(y)) % 2 == 0
-    train, test = np.flatnonzero(even & (y != 1)), np.flatnonzero(~even)
-    without = [(train, test)]
-    model = CalibratedClassifier(GaussianNB(), method="none", cv=without).fit(X, y)
-    base = GaussianNB().fit(X[train], y[train]).predict_proba(new)
-    expected = np.column_stack([base[:, 0], np.zeros(len(new)), base[:, 1]])
-    assert_allclose(model.predict_proba(new), expected, rtol=1e-12)
-    svc = CalibratedClassifier(LinearSVC(random_state=0), method="venn", cv=without).fit(X, y)
-    decision = LinearSVC(random_state=0).fit(X[train], y[train]).decision_function(X[test])
-    found = svc.calibration_scores_
-    assert_allclose(found, np.column_stack([-decision, -np.abs(decision), decision]), atol=1e-12)
-
-
 def test_splits_behind_bounds_are_random_and_others_are_stratified():
     X, y = np.random.default_rng(0).normal(size=(90, 2)), np.arange(90) % 3 == 0
     counts = {"venn-abers": set(), "platt": set()}

@@ -29,13 +29,7 @@ time:
 284
 """
 
-from vennforest.sources.data import (
-    CalibrationExamples,
-    Fold,
-    TrainingData,
-    model_scores,
-    with_seed,
-)
+from vennforest.sources.data import CalibrationExamples, Fold, TrainingData, model_scores, with_seed
 from vennforest.sources.out_of_bag import OutOfBagFold, Subforest
 
 __all__ = [

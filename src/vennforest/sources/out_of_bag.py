@@ -69,18 +69,9 @@ UNEQUAL_BAGS = (
 class OutOfBagFold(Fold):
     """A fitted ensemble, maybe behind transformers, with out-of-bag calibration scores.
 
-    Parameters
-    ----------
-    members : Members
-        The members of the ensemble.
-    membership : Membership
-        Which of the calibration examples are out of bag for which member.
-    subforest : {"all", "exchangeable"}
-        Which members score new objects for their bounds.
-    seed : int
-        Of the calibration examples drawn for new objects.
-    variance : float
-        Variance between the members' scores s of a row, over s (1 - s); 1 for fully grown trees.
+    ``membership`` tells which calibration examples are out of bag for which member, ``subforest``
+    which members score new objects for their bounds, by examples that ``seed`` draws. ``variance``
+    is that between the members' scores s of a row, over s (1 - s); 1 for fully grown trees.
     """
 
     members: Members
