@@ -98,9 +98,8 @@ def test_fits_with_one_seed_are_the_same_and_unset_seeds_follow_it():
         RandomForestClassifier(20),
         make_pipeline(StandardScaler(), RandomForestClassifier(20)),
     ):
-        for setup in ({}, {"calibrate_on": "holdout"}, {"calibrate_on": "cv"}):
-            if estimator is None:
-                setup = {**setup, "cv": 2}
+        for calibrate_on in ("auto",) if estimator is None else ("auto", "holdout", "cv"):
+            setup = {"calibrate_on": calibrate_on, "merge": "log"}
             one, same, other = (
                 CalibratedClassifier(estimator, random_state=seed, **setup).fit(X, y)
                 for seed in (5, 5, 6)
