@@ -213,20 +213,15 @@ def test_a_class_missing_from_a_fold_and_a_fold_of_one_class(method, ensemble):
 
 def test_splits_behind_bounds_are_random_and_others_are_stratified():
     X, y = np.random.default_rng(0).normal(size=(90, 2)), np.arange(90) % 3 == 0
-    counts = {"venn-abers": set(), "platt": set()}
+    counts = {"venn": set(), "platt": set()}
     for method, found in counts.items():
-        merge = "log" if method == "venn-abers" else "auto"
         for seed in range(12):
             model = CalibratedClassifier(
-                GaussianNB(),
-                method=method,
-                merge=merge,
-                calibrate_on="holdout",
-                random_state=seed,
+                GaussianNB(), method=method, calibrate_on="holdout", random_state=seed
             ).fit(X, y)
             found.add(int(model.calibration_y_.sum()))
     assert counts["platt"] == {10}
-    assert len(counts["venn-abers"]) > 4
+    assert len(counts["venn"]) > 4
     model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
     shares = {int(part.codes.sum()) for part in model._state.folds}
     assert len(shares) > 1

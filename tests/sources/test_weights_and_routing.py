@@ -152,14 +152,12 @@ def test_a_model_that_takes_no_weights_is_said_to_ignore_them():
 def test_class_weights_are_the_models_own_affair():
     X, y, _, new = data()
     names = np.array(["no", "yes"])
+    settings = {"method": "platt", "random_state": 0}
     for estimator in (RandomForestClassifier(40, random_state=0), LogisticRegression()):
         for numbers, texts in (({0: 1, 1: 5}, {"no": 1, "yes": 5}), ("balanced", "balanced")):
-            expected = CalibratedClassifier(
-                estimator.set_params(class_weight=numbers), method="platt"
-            )
-            expected = expected.set_params(random_state=0).fit(X, y).predict_proba(new)
-            model = CalibratedClassifier(estimator.set_params(class_weight=texts), method="platt")
-            model.set_params(random_state=0)
+            expected = CalibratedClassifier(estimator.set_params(class_weight=numbers), **settings)
+            expected = expected.fit(X, y).predict_proba(new)
+            model = CalibratedClassifier(estimator.set_params(class_weight=texts), **settings)
             assert_array_equal(model.fit(X, names[y]).predict_proba(new), expected)
 
 
