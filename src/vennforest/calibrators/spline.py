@@ -9,7 +9,7 @@ from scipy.special import expit
 from vennforest._validation import FloatArray, check_array, check_increasing, check_number, require
 from vennforest.calibrators.base import normalised_formula
 from vennforest.calibrators.formula import Term, Terms
-from vennforest.calibrators.matrix import shrunk_log_terms, shrunk_logs
+from vennforest.calibrators.matrix import shrunk_log_terms, shrunk_logs, smoothed_shares
 from vennforest.calibrators.regression import (
     MAX_COEFFICIENT,
     fit_logistic,
@@ -90,7 +90,7 @@ class SplineCalibration(ProbabilityCalibrator):
         shares, intercepts, roughness = [], [], []
         for column in counts.columns():
             column = group_scores(column)
-            share = class_shares(column)
+            share = smoothed_shares(column)
             logs = shrunk_logs(column.scores, self.shrinkage_, share)
             z = logs[:, 1] - logs[:, 0]
             knots = place_knots(z, column.weights.sum(axis=1))
@@ -139,13 +139,6 @@ class SplineCalibration(ProbabilityCalibrator):
             check_array(slopes, "slopes_", (len(knots),), low=-1e100, high=MAX_COEFFICIENT)
         check_array(self.intercept_, "intercept_", (n,), low=-1e100, high=MAX_COEFFICIENT)
         check_array(self.roughness_, "roughness_", (n,), low=0)
-
-
-def class_shares(counts: ScoreCounts) -> FloatArray:
-    """Return ``(n_j + 1) / (n + k)``, (k,): the shares towards which probabilities are shrunk."""
-    totals = counts.class_totals
-    shares: FloatArray = (totals + 1) / (totals.sum() + len(totals))
-    return shares
 
 
 def fit_slopes(z: FloatArray, weights: FloatArray, knots: FloatArray) -> tuple[FloatArray, float]:

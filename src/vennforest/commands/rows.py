@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from vennforest._files import STREAM, shown_path
 from vennforest._validation import InputError
-from vennforest.batch import BatchPredictor, kinds_of, no_confidence
+from vennforest.batch import BatchPredictor, kinds_of
 from vennforest.commands.files import output_file
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say, say_notes
@@ -35,9 +35,9 @@ def make_predictor(
     options: Predict | Apply, model: Any, table: TableFile, notes: list[str], **choices: Any
 ) -> BatchPredictor:
     """Return what predicts a table by a model; ``choices`` are further ones of `BatchPredictor`."""
-    kinds_of(model, options.columns, "--columns")
-    if options.columns is None and (reason := no_confidence(model)):
-        notes.append(f"No columns of confidence intervals: {reason}.")
+    kinds = kinds_of(model, options.columns, "--columns")
+    if options.columns is None and "confidence" not in kinds:
+        notes.append(f"No columns of confidence intervals: a {type(model).__name__} has none.")
     return BatchPredictor(
         model,
         table.schema,

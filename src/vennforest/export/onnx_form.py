@@ -86,9 +86,9 @@ def to_onnx(
         check_is_fitted(model, "classes_")
         k = len(model.classes_)
         graph.scores = ["score"] if k == 2 else [graph.gather("scores", j) for j in range(k)]
-        name, shape = ("score", [None]) if k == 2 else ("scores", [None, k])
+        name, shape = ("score", (None,)) if k == 2 else ("scores", (None, k))
         outputs = _outputs(graph, model, lambda: output_formulas(model, confidence))
-        return graph.model(outputs, [graph.input(name, shape)])
+        return graph.model(outputs, [graph.input(name, *shape)])
     if not isinstance(model, CalibratedClassifier):
         raise TypeError(
             f"model must be a CalibratedClassifier or calibrator, got {type(model).__name__}"
@@ -110,7 +110,7 @@ def to_onnx(
     graph.scores = [graph.gather(scores, j) for j in ([1] if k == 2 else range(k))]
     calibrator = model._state.calibrators[0]
     outputs = _outputs(graph, calibrator, lambda: _classifier_formulas(model, confidence))
-    inputs = [graph.input("X", [None, model.n_features_in_])] if base is None else base.graph.input
+    inputs = [graph.input("X", None, model.n_features_in_)] if base is None else base.graph.input
     return graph.model(outputs, inputs, base)
 
 
@@ -133,8 +133,7 @@ def _classifier_formulas(model: CalibratedClassifier, confidence: bool) -> dict[
 def _forest_scores(graph: _Graph, forest: Any, rows: str, votes: str) -> str:
     """Return the name of the scores (n, k) of a forest, NaN for rows that it refuses.
 
-    Each tree adds to numbers of its own, which are summed one after another, as scikit-learn
-    does: a runtime would add trees in an order of its own.
+    Each tree has outputs of its own, which are summed one after another, as scikit-learn does.
     """
     k, trees = len(forest.classes_), [tree.tree_ for tree in forest.estimators_]
     nodes: dict[str, list[Any]] = defaultdict(list)
@@ -313,7 +312,7 @@ class _Graph:
         self.scores: list[str] = []
         self.trees = False
 
-    def input(self, name: str, shape: list[int | None]) -> Any:
+    def input(self, name: str, *shape: int | None) -> Any:
         return self.onnx.helper.make_tensor_value_info(name, self.kinds.DOUBLE, shape)
 
     def constant(self, values: Any) -> str:
@@ -386,7 +385,7 @@ class _Graph:
             nodes,
             "vennforest",
             list(inputs),
-            [helper.make_tensor_value_info(n, self.kinds.DOUBLE, shape) for n in names],
+            [self.input(name, *shape) for name in names],
             constants,
         )
         model = helper.make_model(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, ks_2samp
 
-from vennforest.monitoring.stream import is_missing
+from vennforest._validation import is_missing
 
 MIN_ROWS_A_SIDE = 30
 """Rows before and after the change below which columns are not compared."""
@@ -46,9 +46,9 @@ class ColumnChange:
 def column_changes(columns: Mapping[str, NDArray[Any]], row: int) -> list[ColumnChange]:
     """Return how every column differs before and after a row, the most different first.
 
-    The tests take the row as given and rows as independent: for a row chosen by looking at the
-    same data, p-values of columns that move with the labels are a little too small. The list is
-    empty with fewer than 30 rows on a side.
+    The tests take the row as given and rows as independent: for a row chosen by the same data,
+    p-values of columns that move with the labels are a little too small. With fewer than 30 rows
+    on a side the list is empty.
     """
     n = len(next(iter(columns.values()))) if columns else 0
     if min(row, n - row) < MIN_ROWS_A_SIDE:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import FloatArray, InputError, is_missing
 from vennforest.sources.row_hashes import HashArray
 
 MIN_REMEMBERED_ROWS, MAX_REMEMBERED_ROWS = 30, 10_000
@@ -48,22 +48,6 @@ def as_numbers(times: NDArray[Any]) -> FloatArray:
         ) from None
     seconds: FloatArray = dates.astype(np.int64) / 1e6
     return np.where(np.isnat(dates), np.nan, seconds)
-
-
-def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which values (n,) are None or NaN, or pandas's NA or NaT."""
-    if values.dtype.kind == "f":
-        missing: NDArray[np.bool_] = np.isnan(values)
-        return missing
-    if values.dtype.kind != "O":
-        return np.zeros(len(values), bool)
-    return np.array([value is None or _is_nan(value) for value in values.tolist()], dtype=bool)
-
-
-def _is_nan(value: Any) -> bool:
-    if type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and bool(value != value)
 
 
 def label_codes(

@@ -27,7 +27,7 @@ from vennforest._validation import (
     class_index,
     encode_labels,
 )
-from vennforest.calibrators import Calibrator, VennAbers
+from vennforest.calibrators import Calibrator
 from vennforest.calibrators.intervals import expected_scores
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import calibration_probabilities, predict
@@ -114,9 +114,9 @@ class PerformanceEstimate:
 class Examples(NamedTuple):
     """Labelled examples with probabilities by models that were not trained on them.
 
-    ``repeats`` (n,) is the number of examples of each row, ``groups`` (n,) numbers dependent ones,
-    ``rows`` are the examples as the model takes them (None: unknown), and ``is_reused`` tells
-    whether they trained the final models, though not those that scored them.
+    ``repeats`` (n,) are their weights, ``groups`` (n,) numbers dependent ones, ``rows`` are the
+    examples as the model takes them (None: unknown), and ``is_reused`` tells whether they trained
+    the final models, though not those that scored them.
     """
 
     p: FloatArray
@@ -148,8 +148,7 @@ def estimate_performance(
     Parameters
     ----------
     model : CalibratedClassifier, calibrator or classifier
-        Fitted. `VennAbers` of two classes, which keeps its calibration scores, or any other
-        classifier or calibrator with a ``reference``.
+        Fitted; a calibrator or another classifier with labelled rows as ``reference``.
     X : array-like, sparse matrix or data frame of shape (m, d)
         Rows as the model takes them, 30 or more; scores of shape (m,) or (m, k) for a calibrator.
     metrics : sequence of str, optional
@@ -267,10 +266,10 @@ def estimate_performance(
         draws[b] = [measures[name] for name in names]
     is_defined = ~np.isnan(estimate) & ((~np.isnan(draws)).mean(axis=0) >= level)
     tails = (1 - level) / 2, (1 + level) / 2
-    ends = np.full((2, len(names)), np.nan)
+    lower, upper = ends = np.full((2, len(names)), np.nan)
     ends[:, is_defined] = np.nanquantile(draws[:, is_defined], tails, axis=0)
     estimate[~is_defined] = np.nan
-    return PerformanceEstimate(names, estimate, *ends, level, len(p), round(n_examples))
+    return PerformanceEstimate(names, estimate, lower, upper, level, len(p), round(n_examples))
 
 
 def _check_metrics(metrics: Sequence[Metric] | None, costs: Any) -> tuple[Metric, ...]:
@@ -320,15 +319,9 @@ def _examples(model: Any, reference: Any) -> Examples:
         reference = X
     if is_own:
         return _calibration_examples(model, reference)
-    if isinstance(model, VennAbers) and len(model.scores_) == 1 and reference is None:
-        scores = np.tile(model.scores_[0], 2)
-        repeats = model.weights_[0].T.ravel()
-        codes = np.repeat([0, 1], len(model.scores_[0]))
-        occurs = repeats > 0
-        return Examples(model._predict_proba(scores[occurs]), codes[occurs], repeats[occurs])
     raise InputError(
-        f"reference must be given with a {type(model).__name__}, which keeps no calibration "
-        "scores: labelled rows that it was not trained on, and their labels"
+        f"reference must be given with a {type(model).__name__}: labelled rows that it was not "
+        "trained on, and their labels"
     )
 
 

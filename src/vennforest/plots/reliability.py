@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vennforest.metrics import ReliabilityCurve, SmoothCurve, reliability_curve
+from vennforest.metrics import ReliabilityCurve, reliability_curve
 from vennforest.plots._style import (
     GREY,
     MAX_NAMES_INSIDE,
@@ -39,9 +39,6 @@ class ReliabilityDisplay(Display):
     ----------
     curves : dict of str to ReliabilityCurve
         Return values of ``vennforest.metrics.reliability_curve``, by name of the method.
-    smooth : dict of str to SmoothCurve, optional
-        Return values of ``vennforest.metrics.smooth_calibration_curve``, by name of the method:
-        curves that may fall as well as rise, drawn thinner.
 
     Attributes
     ----------
@@ -55,13 +52,8 @@ class ReliabilityDisplay(Display):
     lines_: list[Line2D]
     line_: Line2D
 
-    def __init__(
-        self,
-        curves: dict[str, ReliabilityCurve],
-        smooth: dict[str, SmoothCurve] | None = None,
-    ) -> None:
+    def __init__(self, curves: dict[str, ReliabilityCurve]) -> None:
         self.curves = curves
-        self.smooth = smooth or {}
 
     @classmethod
     def from_predictions(
@@ -159,12 +151,6 @@ class ReliabilityDisplay(Display):
                 draw_line(ax, i, key, values.corp_estimate, values.corp_share, zorder=3)
             )
             self._draw_bins(values, i)
-        smoothed = {}
-        for key, smooth in self.smooth.items():
-            is_single = len(self.curves) == 1
-            color = style(1 if is_single else list(self.curves).index(key)).color
-            label = "smoothed" if is_single else f"{key}, smoothed"
-            smoothed[label] = ax.plot(smooth.estimate, smooth.share, c=color, lw=1.0, zorder=3)[0]
         self.line_ = self.lines_[0]
         x_label, y_label = _axis_labels(next(iter(self.curves.values())).event)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_label, ylabel=y_label)
@@ -181,7 +167,7 @@ class ReliabilityDisplay(Display):
             title = "Reliability diagram" if name == UNNAMED else short(name)
         ax.set_title(title)
         self.ax_histogram_ = self._draw_histogram(x_label) if histogram else None
-        lines = dict(zip(self.curves, self.lines_, strict=True)) | smoothed
+        lines = dict(zip(self.curves, self.lines_, strict=True))
         legend(ax, [*lines.items(), ("perfectly calibrated", ideal)])
         return self
 

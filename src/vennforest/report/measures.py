@@ -15,7 +15,6 @@ from vennforest.metrics import (
     auc_interval,
     calibration_error,
     confidence_minus_accuracy,
-    interval_summary,
     kuiper_test,
     spiegelhalter_test,
 )
@@ -220,7 +219,7 @@ def measure(
         mean_error=max(0.0, float(residual.sum()) ** 2 - spread**2) ** 0.5 / len(codes),
         pvalue=min(1.0, 2 * pvalue),
         overconfidence=confidence_minus_accuracy(y, p, classes=classes),
-        width=None if bounds is None else interval_summary(y, bounds).size,
+        width=None if bounds is None else float(np.subtract(*bounds.of_label()[::-1]).mean()),
         brier_skill=_skill(brier, None if baseline is None else baseline.brier),
         log_loss_skill=_skill(log_loss, None if baseline is None else baseline.log_loss),
     )
