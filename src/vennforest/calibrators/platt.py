@@ -24,11 +24,8 @@ from vennforest.counts import ScoreCounts
 SigmoidOf = Literal["auto", "score", "logit"]
 """The argument of the sigmoid."""
 
-SMALLEST_STANDARD_SCORE = 1e-290
-"""Scores this small count as 0 in formulas, since some systems refuse denormal numbers."""
-
-MAX_STANDARD_SCORE = 1e100
-"""Where standard scores are cut off, so that products with them stay finite."""
+SMALLEST_STANDARD_SCORE, MAX_STANDARD_SCORE = 1e-290, 1e100
+"""Between these absolute values standard scores are computed with in formulas."""
 
 
 class PlattScaling(OneVsRestCalibrator):
