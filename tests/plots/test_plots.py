@@ -147,20 +147,6 @@ def test_intervals(n, by_score, labelled):
     drawn(display.figure_)
 
 
-def test_intervals_from_estimator():
-    class Model:
-        def predict_multiprobability(self, X):
-            return intervals(len(X))
-
-    ax = plt.figure().gca()
-    y, _ = draw_predictions(20)
-    display = IntervalDisplay.from_estimator(Model(), np.zeros((20, 1)), y, ax=ax, title="t")
-    assert display.ax_ is ax
-    assert ax.get_title() == "t"
-    with pytest.raises(TypeError, match="estimator must have predict_multiprobability, got list"):
-        IntervalDisplay.from_estimator([], np.zeros((20, 1)))
-
-
 def ends_of(collection):
     """Return lower and upper ends of bars, each of shape (m,)."""
     segments = np.array(collection.get_segments())
@@ -211,11 +197,6 @@ def test_confidence_intervals_of_many_scores_are_a_band():
     wrong = ConfidenceIntervals(m.lower[:5], m.upper[:5], m.classes, 0.9)
     with pytest.raises(ValueError, match=r"confidence must have shape \(300, 2\), got \(5, 2\)"):
         IntervalDisplay.from_predictions(None, m, confidence=wrong)
-
-
-def test_no_methods_are_refused():
-    with pytest.raises(ValueError, match="methods must contain at least one entry, got none"):
-        ReliabilityDisplay.from_predictions([0, 1], {})
 
 
 def test_matplotlib_is_imported_at_the_first_plot_only():

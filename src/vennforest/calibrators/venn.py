@@ -28,7 +28,7 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators.base import BoundedCalibrator
-from vennforest.calibrators.formula import LOWEST, Term, Terms, first_where, no_formula
+from vennforest.calibrators.formula import Term, Terms, no_formula
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
 
@@ -170,9 +170,14 @@ class Venn(BoundedCalibrator):
     def _starts(self) -> FloatArray:
         if callable(self.taxonomy):
             raise no_formula("taxonomy", self.taxonomy)
-        # Categories of two classes increase with the score.
-        last = np.arange(self._n_categories(2) - 1)
-        return first_where(lambda s: self._category_of(s) > last, LOWEST, -LOWEST, len(last))
+        if self.taxonomy == "label":
+            return np.array([np.nextafter(self.boundary_, np.inf)])
+        # The first score of each bin, which rounding may move a little from the bin's edge.
+        edges = np.arange(1, 2 * N_BINS) / (2 * N_BINS)
+        near = edges[:, None] + np.arange(-64, 65) * np.spacing(edges)[:, None]
+        is_in = bins_of(near.ravel()).reshape(near.shape) >= np.arange(1, 2 * N_BINS)[:, None]
+        starts: FloatArray = near[np.arange(len(edges)), is_in.argmax(axis=1)]
+        return starts
 
     def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
         if callable(self.taxonomy):

@@ -23,7 +23,7 @@ from vennforest.calibrators.base import (
     normalised_bounds,
     normalised_bounds_formulas,
 )
-from vennforest.calibrators.formula import LOWEST, Terms, after
+from vennforest.calibrators.formula import LOWEST, Terms
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
     IntervalCurve,
@@ -120,7 +120,7 @@ class StepTable:
 
     def starts(self) -> FloatArray:
         """Return where p0 or p1 may change, increasing."""
-        return np.unique(np.concatenate([self.p0.ends, after(self.p1.ends)]))
+        return np.unique(np.concatenate([self.p0.ends, np.nextafter(self.p1.ends, np.inf)]))
 
 
 class VennAbers(BoundedCalibrator):
