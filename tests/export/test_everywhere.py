@@ -19,7 +19,7 @@ from vennforest.calibrators import (
 )
 from vennforest.calibrators.base import scaled_formulas
 from vennforest.calibrators.formula import Evaluation, Score
-from vennforest.export import from_json, to_json, to_sql
+from vennforest.export import to_json, to_sql
 from vennforest.multiprobability import scale_into_bounds
 
 SEED = 20261123
@@ -123,14 +123,6 @@ def test_the_same_numbers(system, confidence, cases):
     answers = SYSTEMS[system]([case[1:] for case in some], confidence)
     for (name, model, new), found in zip(some, answers, strict=True):
         check(name, found, model, new, confidence)
-
-
-def test_read_from_json(cases):
-    for name, model, new in cases:
-        read = from_json(to_json(model, confidence=isinstance(model, VennAbers)))
-        found, wanted = expected(read, new[:-3]), expected(model, new[:-3])
-        for part, values in wanted.items():
-            assert np.array_equal(found[part], values), name
 
 
 def test_more_classes_are_exported_before_their_shares_change():

@@ -72,10 +72,10 @@ def test_what_cannot_be_a_graph_says_so():
         with pytest.raises(error, match=message):
             to_onnx(model)
 
-    fails("must have more trees for ONNX", RandomForestClassifier(19, random_state=0))
-    fails("calibrate all rows in the same way for ONNX, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
-    fails("one estimator for ONNX, got 5", calibrate_on="cv")
-    fails("score new rows by all trees for ONNX", subforest="exchangeable")
+    fails("a model for ONNX must have 20 trees", RandomForestClassifier(19, random_state=0))
+    fails("calibrate all rows in the same way, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
+    fails("one estimator, got 5", calibrate_on="cv")
+    fails("score new rows by all trees", subforest="exchangeable")
     shifted = CalibratedClassifier(forest(), calibrate_on="holdout", random_state=0)
     with pytest.raises(InputError, match="must not have another prior"):
         to_onnx(shifted.fit(X[:200], Y[:200]).with_prior({1: 0.9}))

@@ -247,25 +247,22 @@ def _outputs(
 def _estimator_of(model: CalibratedClassifier) -> Any:
     """Return the one estimator that scores new rows, as scikit-learn would by itself."""
     folds = model._state.folds
-    obstacle = None
-    if model.by is not None:
-        obstacle = f"calibrate all rows in the same way for ONNX, got by={model.by!r}"
-    elif len(folds) != 1:
-        obstacle = (
-            f"have one estimator for ONNX, got {len(folds)}: use ensemble=False, or calibrate out "
-            "of bag"
-        )
-    elif model.calibrate_on_ in ("oob", "partitions") and model.subforest == "exchangeable":
-        obstacle = 'score new rows by all trees for ONNX: use subforest="all"'
-    elif folds[0].few_trees and model._state.point_calibrator is not None:
-        obstacle = (
-            "have more trees for ONNX, since with few of them its probability is a mean over "
-            'subforests: grow 20 or more, or use merge="log"'
-        )
-    elif model._state.shift is not None:
-        obstacle = "not have another prior for ONNX: use it before with_prior"
-    if obstacle is not None:
-        raise InputError(f"model must {obstacle}")
+    few_trees = folds[0].few_trees and model._state.point_calibrator is not None
+    for applies, rule in (
+        (model.by is not None, f"calibrate all rows in the same way, got by={model.by!r}"),
+        (
+            len(folds) != 1,
+            f"have one estimator, got {len(folds)}: use ensemble=False or out of bag",
+        ),
+        (
+            model.calibrate_on_ in ("oob", "partitions") and model.subforest == "exchangeable",
+            'score new rows by all trees: use subforest="all"',
+        ),
+        (few_trees, 'have 20 trees or more, or merge="log": p is a mean over subforests else'),
+        (model._state.shift is not None, "not have another prior: use it before with_prior"),
+    ):
+        if applies:
+            raise InputError(f"a model for ONNX must {rule}")
     estimator = model.estimator_
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
