@@ -51,7 +51,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData
 from vennforest.sources.checks import check_order
-from vennforest.sources.row_hashes import count_equal_pairs, hash_rows
+from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
 
 Value = TypeVar("Value")
 
@@ -250,6 +250,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             reason,
             n_rows=len(data),
             n_equal_pairs=count_equal_pairs(hashes),
+            row_sketch=sketch_rows(hashes),
             row_groups=row_groups,
             groups=groups_by,
             group_codes=group_codes,
@@ -281,6 +282,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             fitted.calibrate_on_reason,
             n_rows=fitted.n_rows,
             n_equal_pairs=fitted.n_equal_pairs,
+            row_sketch=fitted.row_sketch,
             row_groups=fitted.row_groups,
             groups=fitted.groups,
             group_codes=fitted.group_codes,

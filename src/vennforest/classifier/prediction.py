@@ -47,6 +47,7 @@ from vennforest.prior import (
     shift_probabilities,
 )
 from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
+from vennforest.sources.row_hashes import HashArray
 
 SMALLEST_FACTOR = float(np.finfo(np.float64).tiny)
 """Smallest probability in a geometric mean."""
@@ -86,6 +87,8 @@ class FittedClassifier:
         Number of rows given to ``fit``; None: unknown.
     n_equal_pairs : float
         Number of pairs of equal rows among them: how common equal rows are by nature.
+    row_sketch : ndarray of shape (s,) or None
+        Hashes of some of the rows, see `sketch_rows`.
     row_groups : ndarray of shape (n_rows,) or None
         Groups of rows that belong together.
     groups : Groups or None
@@ -104,6 +107,7 @@ class FittedClassifier:
     calibrate_on_reason: str
     n_rows: int | None = None
     n_equal_pairs: float = 0.0
+    row_sketch: HashArray | None = None
     row_groups: IntArray | None = None
     groups: Groups | None = None
     group_codes: IntArray | None = None
@@ -150,6 +154,8 @@ class FittedClassifier:
         for name in ("row_groups", "group_codes"):
             if getattr(self, name) is not None:
                 check_array(getattr(self, name), name, (n_rows,), "i", 0)
+        if self.row_sketch is not None:
+            check_array(self.row_sketch, "row_sketch", (None,), "u")
         has_groups = self.group_codes is not None
         require((self.groups is not None) == has_groups, "group_codes must be of groups")
         if self.shift is not None:
