@@ -109,7 +109,7 @@ def explain(
     at_base = log_odds_at(base)
     below, above = ([log_odds_at(near) for near in _beside(base, d)] for d in (-NEAR, NEAR))
     explanations = []
-    for i, target in enumerate(log_odds(score_rows(fitted, X, bounds=False, whole=interval))):
+    for i, target in enumerate(log_odds(score_rows(fitted, X, bounds=False, by_all=interval))):
         middle = np.broadcast_to(at_base[i], target.shape)
         rises = [above[c][i][:, c] - below[c][i][:, c] for c in range(len(above))]
         slope = np.broadcast_to(np.column_stack(rises) / (2 * NEAR), target.shape)

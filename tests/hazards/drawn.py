@@ -397,12 +397,6 @@ DRAWN = [
         lambda rng: with_cv(rng, list(KFold(5).split(np.zeros((200, 1))))),
     ),
     Hazard(
-        "splits of fewer rows",
-        "splits that leave rows out of every fold",
-        {"fit": lambda rng: with_cv(rng, list(KFold(5).split(np.zeros((150, 1)))))},
-        Verdict("warned", "out of every fold"),
-    ),
-    Hazard(
         "repeated rows in a fold",
         "splits that score a row twice",
         {

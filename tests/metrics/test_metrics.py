@@ -46,13 +46,6 @@ def test_brier_decomposition_agrees_with_the_slow_one():
         close(got, slow)
 
 
-def test_estimate_on_an_edge_belongs_to_the_bin_below():
-    y, p = [0, 1, 1, 0], [0.29, 0.285, np.nextafter(0.29, 1), 0.295]
-    d = metrics.brier_decomposition(y, p, bins=100)
-    below, above = (0.29 + 0.285) / 2, (np.nextafter(0.29, 1) + 0.295) / 2
-    close(d.reliability, ((below - 0.5) ** 2 + (above - 0.5) ** 2) / 2)
-
-
 def test_equal_count_bins_agree_with_the_slow_ones():
     rng = np.random.default_rng(2)
     for _ in range(200):

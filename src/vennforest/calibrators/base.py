@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._bounds_kernels import SMALLEST_PROBABILITY
 from vennforest._messages import warn
 from vennforest._validation import (
     FloatArray,
@@ -39,7 +38,13 @@ from vennforest.calibrators.formula import (
     summed,
 )
 from vennforest.counts import ScoreCounts, count_examples, read_examples
-from vennforest.multiprobability import Merge, Multiprobability, merge_formula, scale_into_bounds
+from vennforest.multiprobability import (
+    SMALLEST_PROBABILITY,
+    Merge,
+    Multiprobability,
+    merge_formula,
+    scale_into_bounds,
+)
 from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 
 Increasing = bool | Literal["auto"]
@@ -51,14 +56,9 @@ MIN_STANDARD_ERRORS = 4.0
 SUM_TOLERANCE = 1e-5
 """How far from 1 a row may sum: single-precision probabilities of many classes."""
 
-MIN_EXAMPLES_FOR_RANGE = 10
-"""Calibration examples from which on new scores are compared with their range."""
-
-RANGE_MARGIN = 0.5
-"""Part of the range of the calibration scores by which new scores may lie beyond it."""
-
-MAX_SHARE_OUTSIDE = 0.5
-"""Share of new scores far outside the range from which on they are refused."""
+MIN_EXAMPLES_FOR_RANGE, RANGE_MARGIN, MAX_SHARE_OUTSIDE = 10, 0.5, 0.5
+"""Calibration examples from which on new scores are compared with their range; the part of it by
+which new scores may lie beyond it; and the share of scores outside that is refused."""
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -160,11 +160,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         ValueError
             If there is no example, and what ``fit`` raises.
         """
-        if not isinstance(counts, ScoreCounts):
-            raise InputError(
-                "counts must be ScoreCounts (ScoreCounts.from_scores or .from_batches makes them), "
-                f"got {type(counts).__name__}"
-            )
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
         if increasing is True and not self._is_monotone:
@@ -462,18 +457,16 @@ class OneVsRestCalibrator(Calibrator):
 
 
 def normalised_formula(p: Terms, raw: Terms) -> Terms:
-    """Return p divided by their sum; where that is 0 the raw scores, normalised.
+    """Return p divided by their sum; where that is 0 the positive raw scores, normalised.
 
-    Raw scores that are no probabilities either (a negative one, or all zero) give equal shares.
+    Where no raw score is positive either, shares are equal.
     """
-    total, fallback = summed(p), summed(raw)
-    lowest = reduce(Term.min, raw)
+    positive = [score.max(0.0) for score in raw]
+    total, fallback = summed(p), summed(positive)
     shares = []
-    for probability, score in zip(p, raw, strict=True):
-        equal = 1 / len(p)
-        usable = fallback.unless_above(0.0, equal, score / fallback)
-        unusable = lowest.unless_above(-float(np.nextafter(0, 1)), equal, usable)
-        shares.append(total.unless_above(0.0, unusable, probability / total))
+    for probability, score in zip(p, positive, strict=True):
+        share = fallback.unless_above(0.0, 1 / len(p), score / fallback)
+        shares.append(total.unless_above(0.0, share, probability / total))
     return tuple(shares)
 
 
@@ -567,10 +560,8 @@ class BoundedCalibrator(Calibrator):
                 "left_out must be None after fit_counts, which knows no single examples"
             )
         rows, n = np.asarray(left_out), len(self.example_codes_)
-        if rows.shape != (m,):
-            raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
-        if rows.dtype.kind not in "iu" and m:
-            raise ValueError(f"left_out must contain integers, got {rows.dtype}")
+        if rows.shape != (m,) or (rows.dtype.kind not in "iu" and m):
+            raise ValueError(f"left_out must be {m} integers, got {left_out!r}")
         wrong = (rows < -1) | (rows >= n)
         if wrong.any():
             raise ValueError(
@@ -619,9 +610,8 @@ class BoundedCalibrator(Calibrator):
 def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:
     """Return the formulas of `scale_into_bounds`.
 
-    The sum of a row clipped into its bounds rises with the factor, in straight lines between the
-    bends at which an entry meets a bound. So it is 1 on the line from the last bend at which it is
-    at most 1 to the first at which it is at least 1.
+    The sum of a clipped row rises with the factor, in straight lines between the bends at which an
+    entry meets a bound: it is 1 between the last bend with a sum of at most 1 and the next.
     """
     q = [x.max(SMALLEST_PROBABILITY) for x in p]
 
@@ -659,10 +649,9 @@ def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, Float
     Notes
     -----
     The guarantee of Venn prediction is that of the one-vs-rest interval [p0_j, p1_j] of each class.
-    Probabilities are points of the box of all k intervals divided by their sums, and these lie
-    between ``p0_j / (p0_j + sum of the other p1)`` and ``p1_j / (p1_j + sum of the other p0)``.
-    The hull of the two intervals keeps both. Where 0 is divided by 0, the lower bound is 0 and the
-    upper bound 1.
+    Points of the box of all k intervals, divided by their sums, lie between ``p0_j / (p0_j + sum of
+    the other p1)`` and ``p1_j / (p1_j + sum of the other p0)``. The hull of the two intervals keeps
+    both.
     """
     # In C order, since that of columns decides in which order a row is summed.
     p0, p1 = np.ascontiguousarray(p0), np.ascontiguousarray(p1)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.formula import Term
+from vennforest.calibrators.formula import Evaluation, Score, Term
 from vennforest.counts import ScoreCounts
 
 MIN_MARGIN, MAX_MARGIN = float(np.finfo(np.float64).eps), 0.01
@@ -39,16 +39,15 @@ def _margin(distance: FloatArray) -> float:
     return min(max(float(above.min()) / 2, MIN_MARGIN), MAX_MARGIN) if len(above) else MAX_MARGIN
 
 
-def log_odds(scores: FloatArray, low: float, high: float) -> FloatArray:
-    """Return ``log(s / (1 - s))``, (n,), of scores clipped to [low, high]."""
-    s = np.clip(scores, low, high)
-    return np.log(s) - np.log1p(-s)
-
-
-def log_odds_term(x: Term, low: float, high: float) -> Term:
-    """Return the formula of `log_odds`."""
+def log_odds(x: Term, low: float, high: float) -> Term:
+    """Return ``log(x / (1 - x))`` of scores clipped to [low, high]."""
     clipped = x.clip(low, high)
     return clipped.log() - (1.0 - clipped).log()
+
+
+def log_odds_of(scores: FloatArray, low: float, high: float) -> FloatArray:
+    """Return `log_odds` of scores (n,)."""
+    return Evaluation((log_odds(Score(), low, high),))(scores)[:, 0]
 
 
 def standardise(x: FloatArray, weight: FloatArray) -> tuple[float, float]:

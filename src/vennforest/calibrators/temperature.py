@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from vennforest._validation import FloatArray, check_number, check_option, columns
 from vennforest.calibrators.base import SUM_TOLERANCE, Calibrator
 from vennforest.calibrators.formula import Terms, divided_by_sum, softmax
-from vennforest.calibrators.regression import clip_limits, log_odds, log_odds_term
+from vennforest.calibrators.regression import clip_limits, log_odds, log_odds_of
 from vennforest.counts import ScoreCounts
 
 MAX_LOG_RATIO = 10.0
@@ -113,7 +113,7 @@ class TemperatureScaling(LogitCalibrator):
             p = z if z.ndim == 1 else z / z.sum(axis=1, keepdims=True)
             self.low_, self.high_ = clip_limits(p.ravel())
             if p.ndim == 1:
-                z = log_odds(p, self.low_, self.high_)
+                z = log_odds_of(p, self.low_, self.high_)
             else:
                 z = np.log(np.maximum(p, self.low_))
         # Distances from the largest of the row may overflow, their halves not.
@@ -125,7 +125,7 @@ class TemperatureScaling(LogitCalibrator):
         if len(scores) == 1:
             z = scores[0]
             if self.on_ == "probabilities":
-                z = log_odds_term(z, self.low_, self.high_)
+                z = log_odds(z, self.low_, self.high_)
             return ((z / self.temperature_).logistic(),)
         if self.on_ == "probabilities":
             scores = tuple(p.max(self.low_).log() for p in divided_by_sum(scores))
