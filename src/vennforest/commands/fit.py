@@ -33,12 +33,7 @@ from vennforest.commands.terminal import (
     shares_of,
 )
 from vennforest.persistence.model_file import write_model
-from vennforest.report.estimators import (
-    DEFAULT_ESTIMATOR,
-    errors_named,
-    make_estimator,
-    named_estimator,
-)
+from vennforest.report.estimators import DEFAULT_ESTIMATOR, make_estimator, named_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
 from vennforest.sources import Subforest
@@ -153,7 +148,7 @@ def _fit(
         warnings.simplefilter("ignore")  # of skrub, on how columns are read
         warnings.simplefilter("always", CalibrationWarning)
         warnings.filterwarnings("always", message=".*least populated class.*")
-        with refused_as(), errors_named(options.estimator):
+        with refused_as():
             model.fit(X, y, **({} if groups is None else {"groups": groups}))
     messages = dict.fromkeys(str(warning.message) for warning in caught)
     notes += [f"{message[:1].upper()}{message[1:]}." for message in messages]
