@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._bounds_kernels import SMALLEST_PROBABILITY
 from vennforest._messages import warn
 from vennforest._validation import (
     FloatArray,
@@ -39,7 +38,13 @@ from vennforest.calibrators.formula import (
     summed,
 )
 from vennforest.counts import ScoreCounts, count_examples, read_examples
-from vennforest.multiprobability import Merge, Multiprobability, merge_formula, scale_into_bounds
+from vennforest.multiprobability import (
+    SMALLEST_PROBABILITY,
+    Merge,
+    Multiprobability,
+    merge_formula,
+    scale_into_bounds,
+)
 from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 
 Increasing = bool | Literal["auto"]
