@@ -39,7 +39,6 @@ from vennforest.report.training import audit_notes
 from vennforest.sources import Subforest
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.cells import PLURAL
-from vennforest.tables.known_rows import sketch_rows
 from vennforest.tables.read import find_column, read_table
 from vennforest.tables.target import split_target
 from vennforest.tables.types import read_types
@@ -66,7 +65,6 @@ def run(options: Fit) -> None:
             "options": _reported(options),
             "measures": measures,
             "seconds": round(time.perf_counter() - start, 1),
-            "known_rows": sketch_rows(columns.transform(X)),
         }
         with sent_whole(options.output) as file:
             write_model(model, file, about)
