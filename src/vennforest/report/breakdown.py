@@ -114,7 +114,8 @@ def thresholds(predictions: Predictions, method: str, tie: float | None) -> pd.D
     """Return what flagging rows at thresholds does, a row for each threshold.
 
     With confidence intervals, ``sure_yes``, ``open`` and ``sure_no`` count the rows whose interval
-    is above the threshold, contains it or is below it.
+    is above the threshold, contains it or is below it. ``net_benefit`` is that of Vickers & Elkin
+    (2006).
     """
     import pandas as pd
 
@@ -131,7 +132,11 @@ def thresholds(predictions: Predictions, method: str, tie: float | None) -> pd.D
         bounds=estimates.confidence,
     )
     columns = {key: value for key, value in vars(table).items() if value is not None}
-    return pd.DataFrame(columns).rename(columns={"depends": "open"}).set_index("threshold")
+    frame = pd.DataFrame(columns).rename(columns={"depends": "open"}).set_index("threshold")
+    share, odds = predictions.share or 0.0, frame.index / (1 - frame.index)
+    false_alarms = (1 - share) * (1 - frame["specificity"])
+    frame["net_benefit"] = share * frame["sensitivity"] - false_alarms * odds
+    return frame
 
 
 def subgroups(
