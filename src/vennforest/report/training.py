@@ -17,7 +17,7 @@ from vennforest.auditing import audit
 from vennforest.calibrators import METHODS
 from vennforest.calibrators.base import has_bounds
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.prediction import predict_together
+from vennforest.classifier.prediction import predict
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.estimators import errors_named, make_estimator
 from vennforest.report.measures import RAW, MethodEstimates, Predictions
@@ -165,12 +165,11 @@ def _predicted(
     calibrated = [method for method in methods if method != RAW]
     if not calibrated:
         return estimates
-    models = [
-        model if method == model.method else model.recalibrate(method) for method in calibrated
-    ]
     # The interval depends on the scores, which are the same for all methods.
     interval = model.predict_confidence(X)
-    for method, (bounds, p) in zip(calibrated, predict_together(models, X), strict=True):
+    for method in calibrated:
+        other = model if method == model.method else model.recalibrate(method)
+        bounds, p = predict(other._state, X)
         ends = np.minimum(interval.lower, p), np.maximum(interval.upper, p)
         estimates[method] = MethodEstimates(p, bounds, ends)
     return estimates
