@@ -149,6 +149,9 @@ def test_groups_that_every_tree_saw_are_named(data):
     X, y = data
     with pytest.raises(ValueError, match=r"whole groups .*max_samples.* calibrate_on=.cv."):
         fitted(forest(20, None), X, y, np.arange(300) // 100, calibrate_on="oob")
+    groups = np.where(np.arange(300) < 200, np.arange(300) // 100, np.arange(300))
+    with pytest.raises(ValueError, match="most groups out of bag as a whole, got 200 of 300"):
+        fitted(forest(15, None), X, y, groups, calibrate_on="oob")
     few = fitted(forest(20, 2), X, y, np.arange(300) // 100, calibrate_on="oob")
     assert len(few.calibration_y_) == 300
 
