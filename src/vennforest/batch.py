@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from vennforest._files import one_line
-from vennforest._messages import listed, nearest, needed
+from vennforest._messages import needed
 from vennforest._shown import KINDS, columns_of, names_of
 from vennforest._validation import FloatArray, InputError, check_count
 from vennforest.calibrators import Calibrator
@@ -70,8 +70,6 @@ class BatchPredictor:
     level : float, default=0.95
         Of the confidence intervals, in (0, 1); with .9 the columns are ``low90(c)`` and
         ``high90(c)``.
-    positive : str, optional
-        The only class whose columns are written. None: all classes.
     of_label : bool, default=False
         Whether ``probability``, ``lower``, ``upper``, ``low95`` and ``high95`` of the most probable
         label come before the columns of the classes.
@@ -117,7 +115,6 @@ class BatchPredictor:
         carried: Sequence[str] = (),
         answers: str | Sequence[str] | None = None,
         level: float = 0.95,
-        positive: str | None = None,
         of_label: bool = False,
         rows_at_once: int = ROWS_AT_ONCE,
     ) -> None:
@@ -137,7 +134,7 @@ class BatchPredictor:
         self._types = {name: schema.field(name).type for name in [*self.columns, *self.carried]}
         check_level(level)
         self.kinds, self.level = kinds_of(model, answers), float(level)
-        self._shown, self._of_label = self._classes_shown(positive), of_label
+        self._of_label = of_label
         self._labels = _arrow_labels(model.classes_)
         fields = self._fields()
         for name in self.carried:
@@ -188,22 +185,11 @@ class BatchPredictor:
         batches = table.combine_chunks().to_batches()
         return batches[0] if batches else pa.RecordBatch.from_pylist([], self.schema)
 
-    def _classes_shown(self, positive: str | None) -> list[int]:
-        labels = [str(label) for label in self.model.classes_.tolist()]
-        if positive is None:
-            return list(range(len(labels)))
-        if positive not in labels:
-            raise InputError(
-                f"positive must be one of {listed(labels, 10)}, got {positive!r}"
-                f"{nearest(positive, labels)}"
-            )
-        return [labels.index(positive)]
-
     def _fields(self) -> list[str]:
         """Return the names of the columns of the output that are not carried along."""
         prefixes = [name for kind in self.kinds for name in names_of(kind, self.level)]
         of_label = ["probability" if name == "p" else name for name in prefixes]
-        labels = [self.model.classes_.tolist()[j] for j in self._shown]
+        labels = self.model.classes_.tolist()
         of_classes = [
             name for label in labels for name in columns_of(label, self.kinds, self.level)
         ]
@@ -252,7 +238,7 @@ class BatchPredictor:
         parts = [table for kind in self.kinds for table in tables[kind]]
         codes = p.argmax(axis=1)
         columns = [part[np.arange(len(p)), codes] for part in parts if self._of_label]
-        columns += [part[:, j] for j in self._shown for part in parts]
+        columns += [part[:, j] for j in range(p.shape[1]) for part in parts]
         return [self._labels.take(pa.array(codes)), *map(pa.array, columns)]
 
     def _predict(self, columns: dict[str, pa.Array], where: str, first_row: int) -> Known:

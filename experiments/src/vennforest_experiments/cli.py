@@ -25,7 +25,7 @@ from rich.table import Table
 
 from vennforest._files import is_same_file
 from vennforest._messages import InputError
-from vennforest.cli import run_app
+from vennforest.cli import main as run_command
 from vennforest.commands.options import Debug, Seed
 from vennforest.commands.terminal import Stopped, print_json, say, show
 
@@ -53,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         By default those of the process.
     """
-    return run_app(app, list(sys.argv[1:] if arguments is None else arguments) or ["--help"])
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    return run_command(arguments or ["--help"], commands=app)
 
 
 @app.command()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from vennforest.commands.calibrator_file import read_calibrator
+from vennforest.commands.models import read_calibrator
 from vennforest.commands.options import Apply
-from vennforest.commands.rows import make_predictor, open_table, write_predictions
+from vennforest.commands.predict import write_predictions
+from vennforest.tables.files import TableFile
 
 
 def run(options: Apply) -> None:
     """Calibrate the scores of a table, and say how many rows."""
-    file = read_calibrator(options.calibrator, options.scores or ())
+    file = read_calibrator(options.calibrator, options.scores)
     if options.prior:
         file = file.with_prior(options.prior)
-    table, notes = open_table(options), list[str]()
+    table = TableFile(options.data, options.decimal)
     carried = options.carried or table.names
-    predictor = make_predictor(
-        options, file.calibrator, table, notes, columns=file.scores, carried=carried
-    )
-    write_predictions(options, table, predictor, notes)
+    write_predictions(options, file.calibrator, table, columns=file.scores, carried=carried)

@@ -11,14 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from vennforest._files import STREAM, Input, marked, written_whole
+from vennforest._files import STREAM, Input, marked, refuse_special, written_whole
 from vennforest._messages import InputError
 from vennforest._remote import local_copy, sent_whole
-
-OTHER_FORMATS = {
-    ".pkl", ".pickle", ".joblib", ".onnx", ".json", ".skops", ".csv", ".parquet", ".html", ".zip",
-}  # fmt: skip
-"""Suffixes that promise a format."""
 
 Options = TypeVar("Options")
 
@@ -41,6 +36,7 @@ def local_inputs(options: Options) -> Iterator[Options]:
 @contextmanager
 def _local_input(path: Path) -> Iterator[Path]:
     if str(path) != STREAM:
+        refuse_special(path)
         with local_copy(path) as copy:
             yield copy
         return
@@ -68,9 +64,7 @@ def output_file(path: Path) -> Iterator[Any]:
         yield part
 
 
-def check_suffix(output: Path, suffix: str, what: str) -> None:
-    """Refuse a name that promises another format than the one that is written."""
-    if output.suffix.lower() in OTHER_FORMATS - {suffix}:
-        raise InputError(
-            f"the {what} must end in {suffix}, the format that is written, got {output.name!r}"
-        )
+def check_suffix(path: Path, suffix: str) -> None:
+    """Refuse an output whose name does not end in the suffix of its format."""
+    if path.suffix.lower() != suffix:
+        raise InputError(f"--output must end in {suffix}, the format that is written, got {path}")

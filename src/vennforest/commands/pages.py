@@ -1,0 +1,62 @@
+"""What ``report`` and ``check`` share: values of columns, the page, and what is printed."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from vennforest._files import shown_path
+from vennforest._remote import sent_whole
+from vennforest.commands.options import Check, Report
+from vennforest.commands.terminal import print_json, say
+from vennforest.report import Evaluation
+from vennforest.tables.read import find_column
+from vennforest.tables.target import LabelledTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def values_of_columns(
+    frame: pd.DataFrame, table: LabelledTable, names: Iterable[str | None]
+) -> dict[str, Any]:
+    """Return the values of columns in the rows of X, by name."""
+    rows = frame.loc[table.X.index]
+    return {name: rows[find_column(frame, name)].to_numpy(object) for name in names if name}
+
+
+def common_arguments(
+    options: Report | Check, table: LabelledTable, values: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments that ``evaluate`` and ``check`` both take."""
+    return {
+        "positive": options.positive,
+        "groups": None if options.groups is None else values[options.groups],
+        "by": {name: values[name] for name in options.by or ()},
+        "costs": options.costs,
+        "tolerance": None if options.tolerance is None else options.tolerance / 100,
+        "name": table.name,
+        "target": table.target,
+        "notes": table.notes,
+    }
+
+
+def write_page(
+    evaluation: Evaluation, options: Report | Check, commands: Sequence[Sequence[str]]
+) -> None:
+    """Write the page; print the notes, the verdict and the commands to type next."""
+    for note in evaluation.notes:
+        say(f"Note: {note}")
+    lines = [shlex.join(["vennforest", *words]) for words in commands]
+    advised, command = "\n".join(lines), shlex.join(["vennforest", *sys.argv[1:]])
+    with sent_whole(options.output) as page:
+        evaluation.to_html(page, advised=advised, command=command)
+    output = shown_path(options.output)
+    if options.as_json:
+        print_json({**evaluation.summary(), "advised": advised, "report": output})
+    say(evaluation.verdict.sentence)
+    for line in lines:
+        say(f"  {line}")
+    say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
