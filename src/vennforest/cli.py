@@ -48,9 +48,15 @@ def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app)
         except Exception as error:
             if "--debug" in arguments:
                 say(traceback.format_exc().rstrip())
-            sentence = _users_error(error)
-            code = OUR_ERROR if sentence is None else USERS_ERROR
-            say(f"Error: {' '.join((sentence or _our_error(error)).split())}")
+            code, sentence = USERS_ERROR, _users_error(error)
+            if sentence is None:
+                code = OUR_ERROR
+                sentence = (
+                    f"vennforest failed in a way it should not, with {type(error).__name__}: "
+                    f"{one_line(error)}; please report this to its developers (with --debug it "
+                    "shows where)"
+                )
+            say(f"Error: {' '.join(sentence.split())}")
             return code
     if code == STOPPED:  # typer returns it for an interrupt
         say("Stopped: nothing was written.")
@@ -75,10 +81,3 @@ def _users_error(error: Exception) -> str | None:
     if isinstance(error, OSError):
         return f"{error.filename}: {one_line(error)}" if error.filename else one_line(error)
     return None
-
-
-def _our_error(error: Exception) -> str:
-    return (
-        f"vennforest failed in a way it should not, with {type(error).__name__}: "
-        f"{one_line(error)}; please report this to its developers (with --debug it shows where)"
-    )

@@ -33,7 +33,8 @@ def run(options: Calibrate) -> None:
     table = TableFile(options.data, options.decimal)
     with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
         rows = LabelledScores(table, options.scores, options.target, options.weight, progress)
-        rows.scores = _scores_of_classes(rows)
+        if len(rows.classes) == len(rows.scores) == 2:
+            del rows.scores[0]  # the score of the first class says nothing more
         counts = ScoreCounts.from_batches(
             rows.batches(),
             score=rows.scores,
@@ -78,20 +79,6 @@ def run(options: Calibrate) -> None:
     say(f"Calibrated on {rows.n_rows:,} rows, {len(counts):,} distinct scores{event}.")
     say(f"Classes: {shares_of(classes, 2)}.")
     say(f"Wrote {output} ({seconds:.0f} s)")
-
-
-def _scores_of_classes(rows: LabelledScores) -> list[str]:
-    """Return the column of the second of two classes, or that of each class."""
-    k, scores = len(rows.classes), rows.scores
-    if k == 2 and len(scores) in (1, 2):
-        return scores[-1:]
-    if len(scores) == k:
-        return scores
-    columns = "one column" if k == 2 else f"{k} columns"
-    raise InputError(
-        f"--score must name {columns} for the {k} classes of {rows.target!r}, in the order "
-        f"{', '.join(map(repr, map(str, rows.classes)))}, got {len(scores)}"
-    )
 
 
 def _check_direction(counts: ScoreCounts, rows: LabelledScores) -> None:

@@ -55,6 +55,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     if not present.any():
         raise InputError(f"the column {names[0]!r} contains no number in any row with a label")
     values = {name: column[present] for name, column in values.items()}
+    X: Any = table.X[present]
     p, y = p[present], table.y[present]
     for name, column in zip(names, p.T, strict=True):
         if column.min() < -1e-9 or column.max() > 1 + 1e-9:
@@ -71,7 +72,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     score_options: dict[str, list[str]] = {}
     if len(names) > 1 and sorted(j for j in class_of_column if j is not None) == [*range(k)]:
         order = np.argsort(np.array(class_of_column, dtype=np.intp))
-        predictions[UNNAMED] = _with_bounds(p[:, order], table.X[present], y)
+        predictions[UNNAMED] = _with_bounds(p[:, order], X, y)
         score_options[UNNAMED] = _score_options([names[i] for i in order][0 if k > 2 else 1 :])
     elif k == 2:
         for name, j, column in zip(names, class_of_column, p.T, strict=True):
@@ -79,7 +80,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
                 j = labels.index(options.positive)
             j = 1 if j is None else j
             both = np.column_stack([1 - column, column][:: 1 if j else -1])
-            predictions[name] = _with_bounds(both, table.X[present], y)
+            predictions[name] = _with_bounds(both, X, y)
             score_options[name] = _score_options([name]) + ([] if j else ["--increasing", "no"])
             hint = "." if options.positive else "; --positive names another."
             table.notes.append(f"{name!r} is taken for the probability of {labels[j]!r}{hint}")
@@ -115,8 +116,8 @@ def _with_bounds(p: FloatArray, X: pd.DataFrame, y: NDArray[Any]) -> Any:
     names = [[f"{end}({label})" for label in labels] for end in ("lower", "upper")]
     if not {*names[0], *names[1]} <= set(X.columns):
         return p
-    ends = [np.column_stack([numbers_in(X, name) for name in columns]) for columns in names]
-    return p, Multiprobability(*ends, labels)
+    lower, upper = (np.column_stack([numbers_in(X, name) for name in ends]) for ends in names)
+    return p, Multiprobability(lower, upper, labels)
 
 
 def _score_options(names: Sequence[str]) -> list[str]:

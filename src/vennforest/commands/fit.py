@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,16 +21,16 @@ from vennforest.classifier.fitting import check_source
 from vennforest.classifier.prediction import seed_sentence
 from vennforest.commands.files import check_suffix
 from vennforest.commands.options import Fit
+from vennforest.commands.pages import split_table
 from vennforest.commands.terminal import names_in, print_json, say, shares_of, spinner
 from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import errors_named, make_estimator, named_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
 from vennforest.tables import TableColumns, table_pipeline
-from vennforest.tables.cells import PLURAL
 from vennforest.tables.known_rows import sketch_rows
-from vennforest.tables.read import find_column, read_table
-from vennforest.tables.target import LabelledTable, split_target
+from vennforest.tables.read import read_table
+from vennforest.tables.target import LabelledTable
 from vennforest.tables.types import read_types
 
 
@@ -46,8 +44,12 @@ def run(options: Fit) -> None:
     check_suffix(options.output, ".skops")
     named_estimator(options.estimator)
     with spinner("Training"):
-        table, groups = _read(options)
+        types = {} if options.types is None else read_types(options.types)
+        frame = read_table(options.data, types, names_in(options.missing), options.decimal)
+        name, split_by = options.data.name, [options.groups]
+        table, values = split_table(options, frame, options.target, name, types, split_by)
         notes, X, y = table.notes, table.X, table.y
+        groups = group_codes(values.get(options.groups or ""), len(y), notes)
         model = _fit(options, table, groups)
         columns: TableColumns = model.estimators_[0][0]
         labels, counts = np.unique(y, return_counts=True)
@@ -65,51 +67,26 @@ def run(options: Fit) -> None:
         }
         with sent_whole(options.output) as file:
             write_model(model, file, about)
-        with _noted("audit", notes):
-            notes += audit_notes(model, X, y, groups=groups)
         other_forests = ""
-        with _noted("comparison with another forest", notes):
+        try:
             other_forests = seed_sentence(model._state)
+            notes += audit_notes(model, X, y, groups=groups)
+        except Exception as error:  # the model is written: the command has not failed
+            notes.append(f"The audit failed ({type(error).__name__}: {one_line(error)}).")
     for note in notes:
         say(f"Note: {note}")
     output, seconds = shown_path(options.output), time.perf_counter() - start
-    kinds = Counter(PLURAL[kind] for kind in columns.kinds_)
     if options.as_json:
-        summary = {"n_rows": len(y), "classes": classes, "kinds": dict(kinds), "notes": notes}
+        summary = {"n_rows": len(y), "classes": classes, "notes": notes}
         summary |= {"measures": measures, "other_forests": other_forests}
         print_json({**summary, "seconds": seconds, "model": output})
         return
-    of_kinds = ", ".join(f"{count} of {kind}" for kind, count in kinds.items())
-    say(f"Trained on {len(y):,} rows; columns: {of_kinds}.")
+    say(f"Trained on {len(y):,} rows and {len(columns.kinds_):,} columns.")
     say(f"Classes of {table.target!r}: {shares_of(classes, 1)}.")
     for sentence in (_sentence(measures), other_forests):
         if sentence:
             say(sentence)
     say(f"Wrote {output} ({seconds:.0f} s)")
-
-
-def _read(options: Fit) -> tuple[LabelledTable, Any]:
-    """Return a table split into features and labels, and its groups."""
-    types = {} if options.types is None else read_types(options.types)
-    frame = read_table(options.data, types, names_in(options.missing), options.decimal)
-    drop, keep = list(options.drop or ()), list(options.keep or ())
-    if options.groups is not None:
-        drop.append(find_column(frame, options.groups))
-        types.pop(options.groups, None)
-    if options.by is not None:
-        keep.append(options.by)
-    table = split_target(
-        frame,
-        options.target,
-        list(dict.fromkeys(drop)),
-        name=options.data.name,
-        keep=keep,
-        types=types,
-    )
-    if options.groups is None:
-        return table, None
-    groups = frame.loc[table.X.index, options.groups]
-    return table, group_codes(groups, len(table.y), table.notes)
 
 
 def _fit(options: Fit, table: LabelledTable, groups: NDArray[Any] | None) -> CalibratedClassifier:
@@ -135,15 +112,6 @@ def _fit(options: Fit, table: LabelledTable, groups: NDArray[Any] | None) -> Cal
     messages = dict.fromkeys(str(warning.message) for warning in caught)
     table.notes.extend(f"{message[:1].upper()}{message[1:]}." for message in messages)
     return model
-
-
-@contextmanager
-def _noted(task: str, notes: list[str]) -> Iterator[None]:
-    """Note a failure of a summary: the model is written, and the command has not failed."""
-    try:
-        yield
-    except Exception as error:
-        notes.append(f"The {task} failed ({type(error).__name__}: {one_line(error)}).")
 
 
 def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:

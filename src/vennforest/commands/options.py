@@ -85,11 +85,7 @@ Scores = Annotated[Path, argument("SCORES", TABLE), Input("table of scores")]
 Target = Annotated[str, column("The labels.", "--target", "-t")]
 OptionalTarget = Annotated[Text, column("The labels.", "--target", "-t")]
 ScoreColumns = Annotated[Names, column("The scores.", "--score", "-s", default="as at calibrate")]
-PredictionTable = Annotated[
-    Path,
-    option("By its suffix; -: CSV on stdout.", "--output", "-o", metavar="FILE"),
-    Output("output", stream=True),
-]
+PredictionTable = Annotated[Path, OUTPUT, Output("output")]
 Page = Annotated[Path, OUTPUT, Output("page")]
 Trusted = Annotated[
     Names, option(f"Accept this type in a model you trust {SEVERAL}.", "--trust", metavar="TYPE")
@@ -147,8 +143,7 @@ OptionsType = TypeVar("OptionsType", bound=Options)
 def command(cls: type[OptionsType]) -> type[OptionsType]:
     """Make options a dataclass, and a command: ``run`` of the module of the same name.
 
-    ``run`` gets the options with paths of files on this machine in the place of addresses and ``-``
-    for standard input.
+    ``run`` gets the options with paths of files on this machine in the place of addresses.
     """
     options = dataclass(frozen=True)(cls)
     name = cls.__name__.lower()

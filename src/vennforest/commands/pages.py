@@ -1,22 +1,46 @@
-"""What ``report`` and ``check`` share: values of columns, the page, and what is printed."""
+"""What commands share: a table split into features and labels, pages, and what is printed."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vennforest._files import shown_path
 from vennforest._remote import sent_whole
-from vennforest.commands.options import Check, Report
+from vennforest.commands.options import Check, Fit, Report
 from vennforest.commands.terminal import print_json, say
 from vennforest.report import Evaluation
 from vennforest.tables.read import find_column
-from vennforest.tables.target import LabelledTable
+from vennforest.tables.target import LabelledTable, split_target
+from vennforest.tables.types import DROP, read_declared
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def split_table(
+    options: Fit | Report,
+    frame: pd.DataFrame,
+    target: str,
+    name: str,
+    types: Mapping[str, str],
+    split_by: Sequence[str | None],
+) -> tuple[LabelledTable, dict[str, Any]]:
+    """Return features and labels, and the values of the columns ``split_by`` and ``by``.
+
+    Columns that rows are split by are no features.
+    """
+    columns = [find_column(frame, column) for column in split_by if column is not None]
+    drop = [*(options.drop or []), *(column for column in columns if column != target)]
+    by = [options.by] if isinstance(options.by, str) else options.by or []
+    keep = [*(options.keep or []), *(by if isinstance(options, Fit) else [])]
+    drop = list(dict.fromkeys(drop))
+    table = split_target(frame, target, drop, name=name, keep=keep, types=types)
+    columns += by
+    declared = {column: types[column] for column in columns if types.get(column, DROP) != DROP}
+    return table, values_of_columns(read_declared(frame, declared), table, columns)
 
 
 def values_of_columns(

@@ -8,10 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from vennforest._files import STREAM, shown_path
-from vennforest._validation import InputError
+from vennforest._files import shown_path, written_whole
+from vennforest._remote import sent_whole
 from vennforest.batch import BatchPredictor, kinds_of, table_columns
-from vennforest.commands.files import output_file
 from vennforest.commands.models import read_model
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say
@@ -46,19 +45,17 @@ def write_predictions(
 ) -> None:
     """Write the predictions for a table's rows by a `BatchPredictor` with these arguments."""
     start, n_rows = time.perf_counter(), 0
-    is_stream = str(options.output) == STREAM
-    if options.as_json and is_stream:
-        raise InputError("--json prints where the output would go: name a file with --output")
     kinds = kinds_of(model, options.columns, "--columns")
     predictor = BatchPredictor(model, table.schema, answers=kinds, level=options.level, **arguments)
     address = str(options.output).partition("?")[0]  # the rest may be a key
-    file_format = "csv" if is_stream else output_format(Path(address))
+    file_format = output_format(Path(address))
     safe = all_as_text if file_format.startswith(("csv", "tsv")) else (lambda part: part)
     schema = safe(predictor.schema.empty_table()).schema
     with (
         progress_bar("Rows") as progress,
-        output_file(options.output) as file,
-        table_writer(file, file_format, schema) as writer,
+        sent_whole(options.output) as path,
+        written_whole(path) as part,
+        table_writer(part, file_format, schema) as writer,
     ):
         for batch in predictor.over(table):
             writer.write_table(safe(pa.Table.from_batches([batch])))
@@ -68,5 +65,5 @@ def write_predictions(
     if options.as_json:
         columns = predictor.schema.names
         print_json({"n_rows": n_rows, "columns": columns, "seconds": seconds, "output": output})
-    elif not is_stream:
+    else:
         say(f"Wrote {output}: {n_rows:,} rows ({seconds:.0f} s)")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from vennforest._validation import InputError
 from vennforest.commands.options import Report
-from vennforest.commands.pages import common_arguments, values_of_columns, write_page
+from vennforest.commands.pages import common_arguments, split_table, write_page
 from vennforest.commands.terminal import names_in, progress_bar
 from vennforest.report import Evaluation, evaluate
 from vennforest.report.splits import times
-from vennforest.tables.read import find_column, read_table
-from vennforest.tables.target import load_example, split_target
-from vennforest.tables.types import DROP, read_declared, read_types
+from vennforest.tables.read import read_table
+from vennforest.tables.target import load_example
+from vennforest.tables.types import read_types
 
 
 def run(options: Report) -> None:
@@ -18,7 +18,7 @@ def run(options: Report) -> None:
     if (options.data is None) == (options.example is None):
         raise InputError("name a file or an example with --example, and not both")
     types = {} if options.types is None else read_types(options.types)
-    missing, keep = names_in(options.missing), options.keep or []
+    missing = names_in(options.missing)
     if options.data is not None:
         frame = read_table(options.data, types, missing, options.decimal)
         name, target = options.data.name, options.target
@@ -27,14 +27,8 @@ def run(options: Report) -> None:
         name, target = f"{options.example} (shipped with scikit-learn)", options.target or target
     if target is None:
         raise InputError("name the column to predict with --target")
-    split_by = [find_column(frame, n) for n in (options.groups, options.time) if n is not None]
-    drop = [*(options.drop or []), *(column for column in split_by if column != target)]
-    table = split_target(
-        frame, target, list(dict.fromkeys(drop)), name=name, keep=keep, types=types
-    )
-    columns = [*split_by, *(options.by or [])]
-    declared = {name: kind for name, kind in types.items() if name in columns and kind != DROP}
-    values = values_of_columns(read_declared(frame, declared), table, columns)
+    split_by = (options.groups, options.time)
+    table, values = split_table(options, frame, target, name, types, split_by)
     with progress_bar("Folds") as progress:
         evaluation = evaluate(
             table.X,
@@ -48,7 +42,7 @@ def run(options: Report) -> None:
             time=None if options.time is None else times(values[options.time], options.time),
             types=table.types or None,
             missing=missing or None,
-            suspects={name: why for name, why in table.suspects.items() if name not in keep},
+            suspects={n: why for n, why in table.suspects.items() if n not in (options.keep or [])},
             progress=progress,
             **common_arguments(options, table, values),
         )
