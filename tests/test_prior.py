@@ -23,8 +23,7 @@ from sklearn.linear_model import LogisticRegression
 
 from oracles import prior as oracle
 from support.cases import draw_scores
-from vennforest import CalibratedClassifier, IsotonicCalibration, Venn, VennAbers, load, save
-from vennforest._messages import InputError
+from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
 from vennforest.calibrators import METHODS
 from vennforest.classifier.prediction import predict, predict_once, predict_together
 from vennforest.export import from_json, to_json
@@ -494,7 +493,7 @@ def test_a_calibrator_with_prior_answers_as_its_classifier(method, k):
     counted = np.bincount(y[100:]) / len(y[100:])
     known = dict(enumerate(counted.tolist()))
     plain = model.calibrator_
-    moved = plain.with_prior(shares, instead_of=None if method == "venn-abers" else known)
+    moved = plain.with_prior(shares)
     factors = np.array(list(shares.values())) / counted
     p = shift_probabilities(plain.predict_proba(scores), factors)
     assert moved.predict_proba(scores) == pytest.approx(p, abs=1e-12)
@@ -514,19 +513,6 @@ def test_a_calibrator_with_prior_answers_as_its_classifier(method, k):
         return
     read = from_json(written)
     assert np.array_equal(read.predict_proba(scores), moved.predict_proba(scores))
-
-
-def test_a_calibrator_that_keeps_no_shares_asks_for_them():
-    s, y = np.tile([0.1, 0.4, 0.6, 0.9], 10), np.tile([0, 1, 0, 1], 10)
-    calibrator = IsotonicCalibration().fit(s, y)
-    with pytest.raises(InputError, match="instead_of must be given"):
-        calibrator.with_prior({1: 0.1})
-    moved = calibrator.with_prior({1: 0.1}, instead_of={1: 0.5})
-    again = moved.with_prior({1: 0.5})  # the shares are known by then
-    assert again.predict_proba(s) == pytest.approx(calibrator.predict_proba(s), abs=1e-12)
-    three = IsotonicCalibration().fit(np.eye(3)[[0, 1, 2, 1]], [0, 1, 2, 2])
-    with pytest.raises(InputError, match="instead_of must be given for 2 classes or all"):
-        three.with_prior({1: 0.1}, instead_of={0: 0.3})  # how the rest was shared is not known
 
 
 def test_intervals_of_a_calibrator_with_prior_are_shifted():

@@ -9,6 +9,7 @@ from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from oracles import formulas as oracle
+from vennforest.calibrators import Uncalibrated
 from vennforest.calibrators.bostrom import BostromScaling, brier_scores, onto_grid
 
 
@@ -92,6 +93,29 @@ def test_the_area_under_the_roc_curve_of_two_classes_stays(seed):
     with np.errstate(divide="ignore"):
         ranks = np.unique(np.log(p[:, 1]) - np.log(p[:, 0]), return_inverse=True)[1]
     assert_allclose(roc_auc_score(codes, ranks), roc_auc_score(codes, scores[:, 1]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("calibrator", [BostromScaling(), Uncalibrated()])
+def test_ties_between_rows_of_several_classes_stay(calibrator):
+    """Shares of votes in another order sum to 1 with another rounding."""
+    rng = np.random.default_rng(3)
+    scores = np.array([rng.multinomial(25, row) for row in rng.dirichlet(np.ones(5), 200)]) / 25
+    calibrator = calibrator.fit(scores, np.arange(200) % 5)
+    p = calibrator.predict_proba(scores)
+    for _ in range(5):
+        order = np.append(0, rng.permutation(np.arange(1, 5)))
+        largest = scores.max(axis=1)
+        is_sure = (scores == largest[:, None]).sum(axis=1) == 1  # the first of equals wins
+        permuted = calibrator.predict_proba(scores[:, order])
+        assert_array_equal(permuted[is_sure, 0], p[is_sure, 0])
+
+
+def test_small_probabilities_keep_their_order_under_the_steepest_correction():
+    model = BostromScaling().fit([0.1, 0.9], [0, 1])
+    model.A_, model.B_ = 50, 0
+    p = model.predict_proba(np.linspace(0, 0.2, 101))[:, 1]
+    assert p[1] > 0
+    assert (np.diff(p) > 0).all()
 
 
 def test_one_column_stands_for_both():

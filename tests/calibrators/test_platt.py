@@ -238,8 +238,11 @@ def test_the_logistic_fit_of_two_columns_agrees_with_the_oracle():
     for _ in range(10):
         X = rng.normal(size=(2, 15))
         t, w = rng.random(15), rng.random(15)
-        slopes, b, _ = fit_logistic(X, w * (1 - t), w * t)
-        assert_allclose([*slopes, b], oracle.logistic_fit(X, t, w), rtol=1e-9)
+        weights = np.column_stack([w * (1 - t), w * t])
+        theta, _ = fit_logistic(
+            np.vstack([X, np.ones(15)]), weights, np.zeros(3), np.zeros(3, bool)
+        )
+        assert_allclose(theta, oracle.logistic_fit(X, t, w), rtol=1e-9)
 
 
 def test_the_standard_of_numbers():

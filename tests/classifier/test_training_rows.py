@@ -191,8 +191,6 @@ def test_what_cannot_be_said_is_refused_in_a_sentence():
         with pytest.raises(AttributeError, match=r"(platt|PlattScaling) gives no bounds: use"):
             ask()
     assert not hasattr(PlattScaling(), "predict_multiprobability")
-    with pytest.raises(AttributeError, match="PlattScaling gives no bounds: use VennAbers"):
-        PlattScaling().predict_multiprobability([0.1])
     own = CalibratedClassifier(method=PlattScaling())
     with pytest.raises(AttributeError, match="PlattScaling gives no bounds"):
         _ = own.predict_multiprobability

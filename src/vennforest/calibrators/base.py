@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property, partial, reduce
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
+    check_array,
     check_labels,
     check_number,
     check_option,
@@ -44,7 +45,7 @@ from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 Increasing = bool | Literal["auto"]
 """Whether the second class becomes more likely as the score rises."""
 
-STANDARD_ERRORS_TO_BE_SURE = 4.0
+MIN_STANDARD_ERRORS = 4.0
 """Distance of the area under the ROC curve from 1/2 that leaves no doubt of the direction."""
 
 SUM_TOLERANCE = 1e-5
@@ -59,49 +60,38 @@ RANGE_MARGIN = 0.5
 MAX_SHARE_OUTSIDE = 0.5
 """Share of new scores far outside the range from which on they are refused."""
 
-ANY_SCORES = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take any scores'
-"""The hint for scores that are no probabilities."""
-
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     """Base of all calibrators: from scores and labels to class probabilities.
 
     A subclass implements ``_fit``, which sets attributes with a trailing underscore from a
-    `ScoreCounts`, and ``_formula`` or ``_predict_proba``. Before ``fit`` all that needs a fit
-    raises ``NotFittedError``.
+    `ScoreCounts`, and ``_formula`` or ``_predict_proba``.
 
     Attributes
     ----------
     classes_ : ndarray of shape (k,)
         The labels, sorted; a column of probabilities each.
+    class_shares_ : ndarray of shape (k,)
+        The share of each class among the calibration examples.
     score_range_ : ndarray of shape (2,), or None
         Between which scores new ones are expected; None: anywhere.
     reversed_at_ : float or None
         New scores s are replaced by ``reversed_at_ - s``; None: they stay.
     shift_ : ShiftedPrior or None
         What ``with_prior`` has set.
-    n_examples_ : int
-        How many examples ``fit`` was given; 0 after ``fit_counts``.
     """
 
     title: ClassVar[str] = ""
     """The name that readers of reports and plots see."""
 
-    _derived: ClassVar[tuple[str, ...]] = ("_evaluation",)
-    """Attributes that follow from the learnt ones, computed at the first use."""
+    _rows_sum_to_one: ClassVar[bool] = True
+    """Whether probabilities of more than two classes must sum to 1 in every row."""
 
     classes_: NDArray[Any]
+    class_shares_: FloatArray
     score_range_: FloatArray | None
     reversed_at_: float | None
     shift_: ShiftedPrior | None
-    n_examples_: int
-
-    if not TYPE_CHECKING:
-
-        @property
-        def predict_multiprobability(self) -> Any:
-            """Missing from calibrators without bounds: `BoundedCalibrator` has it."""
-            raise AttributeError(f"{type(self).__name__} gives no bounds: use VennAbers")
 
     # --- fitting ---------------------------------------------------------------------------------
 
@@ -144,25 +134,22 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError("scores must contain at least one example, got 0 sample(s)")
         codes, labels, weight = read_examples(checked, y, sample_weight, classes)
         k = len(labels)
-        x = self._columns(checked, k, False)
-        positive = None if weight is None else weight > 0
-        if positive is not None and weight is not None:
+        x, positive = self._columns(checked, k, False), None
+        if weight is not None:
+            positive = weight > 0
             x, codes, weight = x[positive], codes[positive], weight[positive]
         if x.ndim == 1:
             counts = ScoreCounts(labels, *tabulate(x, codes, weight, k))
         else:  # sorting score vectors would take longer than most fits
             counts = ScoreCounts(labels, x, one_hot(codes, weight, k))
         self.fit_counts(counts, increasing=increasing)
-        self.n_examples_ = len(checked)
-        x = x if self.reversed_at_ is None else self.reversed_at_ - x
-        self._remember(x, codes, weight, positive)
+        self._remember(self._reversed(x), codes, weight, positive)
         return self
 
     def fit_counts(self, counts: ScoreCounts, *, increasing: Increasing = True) -> Self:
         """Learn the map from weights of the classes at scores, as from the examples themselves.
 
-        The fit is that of ``fit`` to the examples that were counted, to rounding; single examples
-        are not known, so ``left_out`` must be None.
+        Single examples are not known, so ``left_out`` must be None in predictions.
 
         Parameters
         ----------
@@ -183,20 +170,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             )
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
-        check_direction(increasing)
         return self._fit_checked(counts, _reversed_at(counts, increasing))
 
     def _fit_checked(self, counts: ScoreCounts, center: float | None = None) -> Self:
         """Fit to counts, with ``center - s`` in the place of each score s, without warnings."""
-        counts = counts if center is None else counts.reversed_at(center)
-        self.classes_ = counts.classes
-        self.reversed_at_ = center
-        self.shift_ = None
-        self.n_examples_ = 0
-        self.score_range_ = _expected_range(counts)
-        for name in self._derived:
-            self.__dict__.pop(name, None)
-        self._fit(counts)
+        self.classes_, self.class_shares_ = counts.classes, counts.class_totals / counts.total
+        self.score_range_, self.reversed_at_, self.shift_ = _expected_range(counts), center, None
+        self.__dict__ = self.__getstate__()  # without the caches of the last fit
+        self._fit(counts if center is None else counts.reversed_at(center))
         return self
 
     @abstractmethod
@@ -257,8 +238,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return Evaluation(self._formula(tuple(Score(j) for j in range(1 if k == 2 else k))))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what follows from the learnt attributes; the next use computes it again."""
-        return {name: value for name, value in vars(self).items() if name not in self._derived}
+        """Leave out cached properties; the next use computes them again."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not isinstance(getattr(type(self), name, None), cached_property)
+        }
 
     def _formula(self, scores: Terms) -> Terms:
         """Return the probabilities as formulas of scores: what every export is written from.
@@ -270,16 +255,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _formulas(self, scores: Terms) -> dict[str, Terms]:
         """Return the formulas of ``p``, and of ``p0`` and ``p1`` where there are bounds."""
         return {"p": self._formula(scores)}
-
-    @property
-    def _takes_probabilities(self) -> bool:
-        """Whether scores must be in [0, 1]."""
-        return getattr(self, "on_", "logits") == "probabilities"
-
-    @property
-    def _rows_sum_to_one(self) -> bool:
-        """Whether the scores of more than two classes must sum to 1 in every row."""
-        return self._takes_probabilities
 
     def with_prior(
         self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None
@@ -301,23 +276,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             If a label is unknown, or shares do not fit.
         """
         check_is_fitted(self, "classes_")
-        known = self._class_shares() if self.shift_ is None else self.shift_.shares
-        if known is None:
-            k = len(self.classes_)
-            if instead_of is None or len(instead_of) < k - 1:
-                raise InputError(
-                    f"instead_of must be given for {k - 1} classes or all with a "
-                    f"{type(self).__name__}, which has not kept the shares of the classes that it "
-                    f"was calibrated on, got {instead_of}"
-                )
-            known = np.full(k, 1 / k)  # of no account where one class at most is left
+        present = self.class_shares_ if self.shift_ is None else self.shift_.shares
         shifted = copy.copy(self)
-        shifted.shift_ = ShiftedPrior.of(shares, instead_of, known, self.shift_, self.classes_)
+        shifted.shift_ = ShiftedPrior.of(shares, instead_of, present, self.shift_, self.classes_)
         return shifted
-
-    def _class_shares(self) -> FloatArray | None:
-        """Return the share of each class among the examples, (k,), None where it is not kept."""
-        return None
 
     # --- scores ----------------------------------------------------------------------------------
 
@@ -329,61 +291,42 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
         checked = self._columns(check_scores(scores), len(self.classes_), True)
-        if self.reversed_at_ is not None:
-            checked = self.reversed_at_ - checked
         if self._takes_probabilities:
             self._check_probabilities(checked)
         elif self.score_range_ is not None:
-            self._check_range(checked, *self.score_range_.tolist())
-        return checked
+            _check_range(checked, *self.score_range_.tolist())
+        return self._reversed(checked)
+
+    def _reversed(self, scores: FloatArray) -> FloatArray:
+        return scores if self.reversed_at_ is None else self.reversed_at_ - scores
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        """Whether scores must be in [0, 1]."""
+        return False
 
     def _check_probabilities(self, scores: FloatArray) -> None:
         """Refuse scores outside [0, 1], and rows that must sum to 1 and do not."""
+        hint = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take any scores'
         outside = (scores < 0) | (scores > 1)
         if outside.any():
             raise InputError(
-                f"scores must be in [0, 1] for {self._recipe()} ({ANY_SCORES}), "
-                f"got {scores[outside][0]}"
+                f"scores must be in [0, 1] for {self} ({hint}), got {scores[outside][0]}"
             )
         if scores.ndim == 2 and self._rows_sum_to_one:
             total = scores.sum(axis=1)
             wrong = np.abs(total - 1) > SUM_TOLERANCE
             if wrong.any():
                 raise InputError(
-                    f"scores must sum to 1 in every row for {self._recipe()} ({ANY_SCORES}), got "
+                    f"scores must sum to 1 in every row for {self} ({hint}), got "
                     f"{total[wrong][0]}: divide each row by its sum"
                 )
-
-    def _recipe(self) -> str:
-        """Return the name of the calibrator in an error message."""
-        return " ".join(repr(self).split())
-
-    def _check_range(self, scores: FloatArray, low: float, high: float) -> None:
-        """Warn of scores far outside the range of the calibration scores; refuse it of most."""
-        outside = (scores < low) | (scores > high)
-        share = float(np.mean(outside)) if scores.size else 0.0
-        if share == 0:
-            return
-        value = scores[outside][0]
-        if self.reversed_at_ is not None:
-            value, low, high = (self.reversed_at_ - end for end in (value, high, low))
-        if share > MAX_SHARE_OUTSIDE:
-            raise InputError(
-                f"scores must be of the kind calibrated on, which lie in [{low:g}, {high:g}], got "
-                f"{value:g} and {share:.0%} outside: are they in other units?"
-            )
-        warn(
-            f"{share:.2%} of the scores lie far outside those calibrated on, in [{low:g}, "
-            f"{high:g}], such as {value:g}: there the probability is extrapolated"
-        )
 
     # --- state -----------------------------------------------------------------------------------
 
     def _without_examples(self) -> Self:
         """Return the calibrator as after ``fit_counts``: it knows no single examples."""
-        calibrator = copy.copy(self)
-        calibrator.n_examples_ = 0
-        return calibrator
+        return self
 
     def _check_state(self) -> None:
         """Refuse attributes, read from a file, that ``fit`` could not have set.
@@ -392,19 +335,19 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         without a check, and what becomes a probability must be in [0, 1].
         """
         check_labels(self.classes_)
-        k, center, shift = len(self.classes_), self.reversed_at_, self.shift_
-        check_number(self.n_examples_, "n_examples_", 0, integer=True)
+        k = len(self.classes_)
+        check_array(self.class_shares_, "class_shares_", (k,), low=0, high=1)
         if self.score_range_ is not None:
-            require(
-                np.shape(self.score_range_) == (2,) and np.isfinite(self.score_range_).all(),
-                "score_range_ must be two numbers",
-            )
-        if center is not None:
-            check_number(center, "reversed_at_")
+            check_array(self.score_range_, "score_range_", (2,))
+        if self.reversed_at_ is not None:
+            check_number(self.reversed_at_, "reversed_at_")
             require(k == 2, "reversed_at_ must be None with more than two classes")
-        if shift is not None:
-            require(isinstance(shift, ShiftedPrior), "shift_ must be a ShiftedPrior")
-            require(len(shift.shares) == k, "shift_ must be of the same classes")
+        if self.shift_ is not None:
+            require(isinstance(self.shift_, ShiftedPrior), "shift_ must be a ShiftedPrior")
+            require(len(self.shift_.shares) == k, "shift_ must be of the same classes")
+
+    def _n_columns(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def __sklearn_tags__(self) -> Tags:
         """Describe to scikit-learn an estimator whose input is one column of scores."""
@@ -415,12 +358,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
 
 # --- direction and range of the scores ---------------------------------------------------------
-
-
-def check_direction(value: object, name: str = "increasing") -> None:
-    """Refuse anything but True, False and "auto"."""
-    if not (isinstance(value, bool) or (isinstance(value, str) and value == "auto")):
-        raise InputError(f'{name} must be True, False or "auto", got {value!r}')
 
 
 def ranking(counts: ScoreCounts) -> tuple[float, bool]:
@@ -436,7 +373,7 @@ def ranking(counts: ScoreCounts) -> tuple[float, bool]:
     below = np.cumsum(negatives) - negatives / 2  # ties count half
     area = float((positives * below).sum() / (m * n))
     error = float(np.sqrt((m + n + 1) / (12 * m * n)))
-    return area, abs(area - 0.5) > STANDARD_ERRORS_TO_BE_SURE * error
+    return area, abs(area - 0.5) > MIN_STANDARD_ERRORS * error
 
 
 def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
@@ -444,6 +381,8 @@ def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
 
     c is 1 of probabilities, and 0 of other scores.
     """
+    if not (isinstance(increasing, bool) or increasing == "auto"):
+        raise InputError(f'increasing must be True, False or "auto", got {increasing!r}')
     if len(counts.classes) > 2:
         if increasing is not True:
             raise InputError(
@@ -451,23 +390,22 @@ def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
             )
         return None
     area, is_sure = ranking(counts)
-    if increasing is True:
-        if is_sure and area < 0.5:
-            first, second = counts.classes.tolist()
-            warn(
-                f"the scores of {second!r} are lower than those of {first!r} (area under the ROC "
-                f"curve {area:.3f}), so the map is nearly flat: give increasing=False if a high "
-                f"score means that {second!r} is less likely"
-            )
-        return None
+    if increasing is True and is_sure and area < 0.5:
+        first, second = counts.classes.tolist()
+        warn(
+            f"the scores of {second!r} are lower than those of {first!r} (area under the ROC "
+            f"curve {area:.3f}), so the map is nearly flat: give increasing=False if a high "
+            f"score means that {second!r} is less likely"
+        )
     if increasing == "auto":
         if not is_sure:
             raise InputError(
                 "increasing must be True or False where the scores do not show which: the area "
                 f"under the ROC curve is {area:.3f}, close to 1/2"
             )
-        if area > 0.5:
-            return None
+        increasing = area > 0.5
+    if increasing:
+        return None
     return 1.0 if counts.scores[0] >= 0 and counts.scores[-1] <= 1 else 0.0
 
 
@@ -481,10 +419,26 @@ def _expected_range(counts: ScoreCounts) -> FloatArray | None:
         return None
     if low >= 0 and high <= 1:
         low, high = 0.0, 1.0
-    with np.errstate(over="ignore"):
-        margin = RANGE_MARGIN * (high - low)
-        limits = np.array([low - margin, high + margin])
+    margin = RANGE_MARGIN * (high - low)
+    limits = np.array([low - margin, high + margin])
     return limits if np.isfinite(limits).all() else None
+
+
+def _check_range(scores: FloatArray, low: float, high: float) -> None:
+    """Warn of scores far outside the range of the calibration scores; refuse it of most."""
+    outside = (scores < low) | (scores > high)
+    if not outside.any():
+        return
+    share, value = float(np.mean(outside)), scores[outside][0]
+    if share > MAX_SHARE_OUTSIDE:
+        raise InputError(
+            f"scores must be of the kind calibrated on, which lie in [{low:g}, {high:g}], got "
+            f"{value:g} and {share:.0%} outside: are they in other units?"
+        )
+    warn(
+        f"{share:.2%} of the scores lie far outside those calibrated on, in [{low:g}, "
+        f"{high:g}], such as {value:g}: there the probability is extrapolated"
+    )
 
 
 # --- more than two classes: one against the rest ------------------------------------------------
@@ -497,6 +451,8 @@ class OneVsRestCalibrator(Calibrator):
     section 2.2.3). Where every class gets probability 0 the row falls back to its raw scores. A
     subclass implements ``_fit_columns`` and ``_column_formula``.
     """
+
+    _rows_sum_to_one = False
 
     def _fit(self, counts: ScoreCounts) -> None:
         self._fit_columns(counts.columns())
@@ -512,13 +468,6 @@ class OneVsRestCalibrator(Calibrator):
     def _formula(self, scores: Terms) -> Terms:
         p = tuple(self._column_formula(score, j) for j, score in enumerate(scores))
         return p if len(p) == 1 else normalised_formula(p, scores)
-
-    @property
-    def _rows_sum_to_one(self) -> bool:
-        return False
-
-    def _n_columns(self) -> int:
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
 
 
 def normalised_formula(p: Terms, raw: Terms) -> Terms:
@@ -552,12 +501,15 @@ class BoundedCalibrator(Calibrator):
 
     Attributes
     ----------
+    n_examples_ : int
+        How many examples ``fit`` was given; 0 after ``fit_counts``.
     example_index_ : ndarray of shape (n_examples_,), or None
         The number of each example among those with a positive weight, -1: it has none; None: all
         have.
     """
 
     merge: Merge
+    n_examples_: int = 0
     example_index_: IntArray | None = None
 
     @abstractmethod
@@ -570,6 +522,10 @@ class BoundedCalibrator(Calibrator):
         their order; -1: none.
         """
 
+    def _fit_checked(self, counts: ScoreCounts, center: float | None = None) -> Self:
+        self.n_examples_, self.example_index_ = 0, None
+        return super()._fit_checked(counts, center)
+
     def _remember(
         self,
         scores: FloatArray,
@@ -577,13 +533,13 @@ class BoundedCalibrator(Calibrator):
         weight: FloatArray | None,
         positive: NDArray[np.bool_] | None,
     ) -> None:
-        self.example_index_ = None
+        self.n_examples_ = len(codes) if positive is None else len(positive)
         if positive is not None and not positive.all():
             self.example_index_ = np.where(positive, np.cumsum(positive) - 1, -1)
 
     def _without_examples(self) -> Self:
-        calibrator = super()._without_examples()
-        calibrator.example_index_ = None
+        calibrator = copy.copy(self)
+        calibrator.n_examples_, calibrator.example_index_ = 0, None
         return calibrator
 
     def predict_multiprobability(
@@ -641,17 +597,14 @@ class BoundedCalibrator(Calibrator):
     def _check_state(self) -> None:
         super()._check_state()
         check_option(self.merge, Merge, "merge")
-        index, n = self.example_index_, self.n_examples_
-        if index is not None:
-            require(np.shape(index) == (n,), "example_index_ must be of every example")
-            positive = index[index >= 0]
+        check_number(self.n_examples_, "n_examples_", 0, integer=True)
+        if self.example_index_ is not None:
+            check_array(self.example_index_, "example_index_", (self.n_examples_,), "i", -1)
+            positive = self.example_index_[self.example_index_ >= 0]
             require((positive == np.arange(len(positive))).all(), "example_index_ must increase")
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         return self._multiprobability(scores).merge(self.merge)
-
-    def _formula(self, scores: Terms) -> Terms:
-        return self._formulas(scores)["p"]
 
     def _formulas(self, scores: Terms) -> dict[str, Terms]:
         """Return ``p0``, ``p1`` and ``p``, of the second of two classes or of each of more."""
@@ -748,9 +701,6 @@ def normalised_bounds_formulas(p0: Terms, p1: Terms) -> tuple[Terms, Terms]:
 
 def has_bounds(calibrator: Any) -> bool:
     """Tell whether a calibrator, a class of calibrators, or a model gives bounds."""
-    kind = calibrator if isinstance(calibrator, type) else type(calibrator)
-    if issubclass(kind, Calibrator):
-        return issubclass(kind, BoundedCalibrator)
     return callable(getattr(calibrator, "predict_multiprobability", None))
 
 

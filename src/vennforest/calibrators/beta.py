@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from vennforest._validation import FloatArray, check_array, check_option, require
@@ -13,9 +11,8 @@ from vennforest.calibrators.regression import (
     MAX_COEFFICIENT,
     Targets,
     clip_limits,
-    fit_logistic,
+    fit_sigmoid,
     standardise,
-    target_weights,
 )
 from vennforest.counts import ScoreCounts
 
@@ -39,8 +36,7 @@ class BetaCalibration(OneVsRestCalibrator):
 
     Notes
     -----
-    Scores of 0 and 1 are moved as in `PlattScaling`. Where a or b comes out below zero, it is set
-    to 0 and the rest fitted again, which is the constrained optimum.
+    Scores of 0 and 1 are moved as in `PlattScaling`.
 
     References
     ----------
@@ -69,10 +65,14 @@ class BetaCalibration(OneVsRestCalibrator):
             self._check_probabilities(counts.scores)
             low, high = clip_limits(counts.scores)
             s = np.clip(counts.scores, low, high)
-            negative, positive = target_weights(counts.weights, self.targets)
-            (a, b), c, _ = _fit_not_negative([np.log(s), -np.log1p(-s)], negative, positive)
+            features = np.array([np.log(s), -np.log1p(-s)])
+            weight = counts.weights.sum(axis=1)
+            center, scale = np.array([standardise(x, weight) for x in features]).T
+            z = (features - center[:, None]) / scale[:, None]
+            slopes, c = fit_sigmoid(z, counts.weights, self.targets, 2)
+            slopes /= scale
             limits.append((low, high))
-            fits.append((a, b, c))
+            fits.append((*slopes, c - slopes @ center))
         self.clip_, self.coef_ = np.array(limits), np.array(fits)
 
     @property
@@ -93,29 +93,3 @@ class BetaCalibration(OneVsRestCalibrator):
         check_array(self.clip_, "clip_", (n, 2), low=0, high=1)
         low, high = self.clip_.T
         require(((low > 0) & (low <= high) & (high < 1)).all(), "clip_ must be inside (0, 1)")
-
-
-def _fit_not_negative(
-    features: Sequence[FloatArray], negative: FloatArray, positive: FloatArray
-) -> tuple[list[float], float, float]:
-    """Return the best coefficients that are not below zero, the intercept, and the loss.
-
-    The loss is convex, so where the free optimum violates constraints, the constrained one meets
-    one of these with equality: that feature is dropped, and of two the better way is taken.
-    """
-    standards = [standardise(feature, negative + positive) for feature in features]
-    z = [(x - center) / scale for x, (center, scale) in zip(features, standards, strict=True)]
-    shape = len(z), len(negative)
-    slopes, c, loss = fit_logistic(np.reshape(z, shape), negative, positive)
-    if (slopes >= 0).all():
-        coefficients = []
-        for slope, (center, scale) in zip(slopes.tolist(), standards, strict=True):
-            coefficients.append(slope / scale)
-            c -= slope * center / scale
-        return coefficients, c, loss
-    ways = []
-    for dropped in np.flatnonzero(slopes < 0).tolist():
-        remaining = [feature for j, feature in enumerate(features) if j != dropped]
-        coefficients, c, loss = _fit_not_negative(remaining, negative, positive)
-        ways.append(([*coefficients[:dropped], 0.0, *coefficients[dropped:]], c, loss))
-    return min(ways, key=lambda way: way[2])

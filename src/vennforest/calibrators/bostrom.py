@@ -8,7 +8,7 @@ import numpy as np
 
 from vennforest._validation import FloatArray, check_number, columns
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Term, Terms, summed
+from vennforest.calibrators.formula import Term, Terms, divided_by_sum
 from vennforest.counts import ScoreCounts
 
 N_VALUES = 51
@@ -97,8 +97,7 @@ class BostromScaling(Calibrator):
             largest = x.max(other)
             q = self._raised(largest)
             return (x.unless_above(other, x * q, 1.0 - (1.0 - largest) * q),)
-        total = summed(scores)
-        p = tuple(score / total for score in scores)
+        p = divided_by_sum(scores)
         q = self._raised(reduce(Term.max, p))
         corrected: list[Term] = []
         previous: Term | None = None  # the largest of the classes before, which win ties
@@ -114,8 +113,8 @@ class BostromScaling(Calibrator):
         return tuple(corrected)
 
     def _raised(self, largest: Term) -> Term:
-        """Return 1 - r."""
-        return 1.0 - (float(self.A_) * largest - float(self.B_)).logistic()
+        """Return 1 - r, in which no digit is lost where r is nearly 1."""
+        return (float(self.B_) - float(self.A_) * largest).logistic()
 
 
 def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> FloatArray:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, Literal, Protocol, TypeVar
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._validation import FloatArray, IntArray
+from vennforest._validation import FloatArray
 
 Operation = Literal[
     "add", "subtract", "multiply", "divide", "min", "max", "log", "exp", "floor", "if <="
@@ -31,6 +31,9 @@ LOWEST = -float(np.finfo(np.float64).max)
 
 BLOCK_ROWS = 1 << 13
 """Rows that are evaluated together: a few columns of so many fit into the cache of one core."""
+
+ROUNDING_OF_SUM = 1e-12
+"""Distance from 1 up to which a sum of probabilities is 1 but for rounding."""
 
 SIGN_BIT = 1 << 63
 
@@ -161,6 +164,17 @@ def summed(terms: Iterable[Term]) -> Term:
     return reduce(Term.__add__, terms)
 
 
+def divided_by_sum(scores: Terms) -> Terms:
+    """Return scores whose sum is 1 to rounding as they are, others divided by their sum.
+
+    Division by sums that differ in the last digit would break ties between rows.
+    """
+    total = summed(scores)
+    is_near = (total - 1.0).max(1.0 - total)
+    divisor = is_near.unless_above(ROUNDING_OF_SUM, 1.0, total)
+    return tuple(score / divisor for score in scores)
+
+
 def softmax(logits: Sequence[Term]) -> Terms:
     """Return the probabilities of logits, one a class."""
     largest = reduce(Term.max, logits)
@@ -246,8 +260,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "subtract": np.subtract,
     "multiply": np.multiply,
     "divide": np.divide,
-    "min": lambda x, y, out=None: np.minimum(x, y, out=out),  # a third argument is deprecated
-    "max": lambda x, y, out=None: np.maximum(x, y, out=out),
+    "min": np.minimum,
+    "max": np.maximum,
     "log": np.log,
     "exp": np.exp,
     "floor": np.floor,
@@ -256,48 +270,45 @@ NUMPY: dict[str, Callable[..., Any]] = {
 
 
 class Evaluation:
-    """Terms in the order of their computation with numpy, for any number of calls.
+    """Terms computed with numpy, for any number of calls; for `written` a language.
 
-    Ordering them takes longer than computing a few rows, so a fitted calibrator does it once.
+    A fitted calibrator lists the steps once, since that takes longer than computing a few rows.
     """
 
     def __init__(self, terms: Sequence[Term]) -> None:
-        order = in_order(terms)
-        position = {id(term): i for i, term in enumerate(order)}
-        last_use = {id(part): i for i, term in enumerate(order) for part in parts_of(term)}
-        last_use |= dict.fromkeys(map(id, terms), len(order))
-        self.values: list[Any] = [None] * len(order)  # and the constants, after the terms
+        self.values: list[Any] = []  # constants, and None for what the steps compute
         self.scores: list[tuple[int, int]] = []
         self.steps: list[tuple[Callable[..., Any], tuple[int, ...], int]] = []
-        rows: dict[tuple[int, int], int] = {}
-        for i, term in enumerate(order):
-            if isinstance(term, Score):
-                self.scores.append((i, term.column))
-                continue
-            arguments = []
-            for part in parts_of(term):
-                arguments.append(position.get(id(part), len(self.values)))
-                if not isinstance(part, Term):
-                    self.values.append(float(part))
-            if isinstance(term, Computed):
-                # An array that nothing else reads takes the result.
-                ended = (
-                    position[id(part)]
-                    for part in term.terms
-                    if isinstance(part, Computed) and last_use[id(part)] == i
-                )
-                if term.operation != "if <=" and (place := next(ended, None)) is not None:
-                    arguments.append(place)
-                self.steps.append((NUMPY[term.operation], tuple(arguments), i))
-            else:
-                assert isinstance(term, Column)
-                key = id(term.table), id(term.at)
-                if key not in rows:
-                    rows[key] = len(self.values)
-                    self.values.append(None)
-                    self.steps.append((partial(_row_of, term.table), tuple(arguments), rows[key]))
-                self.steps.append((term.table.columns[term.name].take, (rows[key],), i))
-        self.results = [position[id(term)] for term in terms]
+        self.results = written(terms, self)
+
+    def score(self, column: int) -> int:
+        """Return the position of a column of scores."""
+        self.values.append(None)
+        self.scores.append((len(self.values) - 1, column))
+        return len(self.values) - 1
+
+    def number(self, value: float) -> int:
+        """Return the position of a constant."""
+        self.values.append(value)
+        return len(self.values) - 1
+
+    def apply(self, operation: Operation, *terms: int) -> int:
+        """Return the position of the result of an operation."""
+        return self._add_step(NUMPY[operation], *terms)
+
+    def look_up(self, table: Steps, x: int) -> dict[str, int]:
+        """Return the positions of the columns' entries."""
+        row = self._add_step(lambda x: table.start.searchsorted(x, side="right") - 1, x)
+        return {name: self._add_step(column.take, row) for name, column in table.columns.items()}
+
+    def keep(self, term: int) -> int:
+        """Return the same position: every result is kept."""
+        return term
+
+    def _add_step(self, function: Callable[..., Any], *arguments: int) -> int:
+        self.values.append(None)
+        self.steps.append((function, arguments, len(self.values) - 1))
+        return len(self.values) - 1
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return the values of the terms, (n, n_terms), for scores (n,) or (n, k)."""
@@ -314,11 +325,6 @@ class Evaluation:
                 for j, i in enumerate(self.results):
                     out[block, j] = values[i]
         return out
-
-
-def _row_of(table: Steps, x: FloatArray) -> IntArray:
-    """Return the number of the interval that contains each x."""
-    return table.start.searchsorted(x, side="right") - 1
 
 
 def after(scores: FloatArray) -> FloatArray:

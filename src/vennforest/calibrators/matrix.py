@@ -12,8 +12,7 @@ from vennforest._validation import FloatArray, check_array, check_number
 from vennforest.calibrators.formula import Term, Terms, softmax, summed
 from vennforest.calibrators.regression import (
     MAX_COEFFICIENT,
-    Prior,
-    fit_penalised,
+    fit_logistic,
     group_scores,
 )
 from vennforest.calibrators.temperature import ProbabilityCalibrator
@@ -317,6 +316,6 @@ def fit_two_classes(
     penalty = np.zeros((3, 3))
     penalty[:2, :2] = diagonal_penalty(2, ridge)
     penalty[2, 2] = ridge / 2
-    prior = Prior(np.array([1.0, 1.0, 0.0]), penalty, np.array([True, True, False]))
-    theta = fit_penalised(features, weights, prior).theta
+    mean, bounded = np.array([1.0, 1.0, 0.0]), np.array([True, True, False])
+    theta, _ = fit_logistic(features, weights, mean, bounded, mean=mean, penalty=penalty)
     return np.diag(theta[:2]), np.array([-theta[2] / 2, theta[2] / 2])

@@ -14,12 +14,10 @@ from vennforest.calibrators.regression import (
     MAX_COEFFICIENT,
     Targets,
     clip_limits,
-    fit_logistic,
+    fit_sigmoid,
     log_odds,
     log_odds_term,
-    standard_scores,
     standardise,
-    target_weights,
 )
 from vennforest.counts import ScoreCounts
 
@@ -111,7 +109,10 @@ class PlattScaling(OneVsRestCalibrator):
                 self._check_probabilities(scores)
                 limits = clip_limits(scores)
                 scores = log_odds(scores, *limits)
-            fits.append((*limits, *fit_sigmoid(scores, counts.weights, self.targets)))
+            center, scale = standardise(scores, counts.weights.sum(axis=1))
+            z = (scores / 4 - center / 4) / (scale / 4)  # the difference may overflow
+            (slope,), intercept = fit_sigmoid(z[None], counts.weights, self.targets, 0)
+            fits.append((*limits, center, scale, slope, intercept))
         low_, high_, self.center_, self.scale_, self.slope_, self.intercept_ = np.array(fits).T
         self.clip_ = np.column_stack([low_, high_])
 
@@ -140,15 +141,3 @@ class PlattScaling(OneVsRestCalibrator):
 
 def _have_fractions(columns: list[ScoreCounts]) -> bool:
     return any((counts.scores != np.rint(counts.scores)).any() for counts in columns)
-
-
-def fit_sigmoid(
-    scores: FloatArray, weights: FloatArray, targets: Targets = "smoothed"
-) -> tuple[float, float, float, float]:
-    """Return center, scale, slope and intercept for scores (m,) with weights (m, 2)."""
-    negative, positive = target_weights(weights, targets)
-    center, scale = standardise(scores, weights.sum(axis=1))
-    slope, intercept, _ = fit_logistic(
-        standard_scores(scores, center, scale)[None], negative, positive
-    )
-    return center, scale, float(slope[0]), intercept

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
-from scipy.optimize import minimize, nnls
 from scipy.special import expit
 
 from vennforest._validation import FloatArray, IntArray
@@ -23,6 +20,9 @@ MAX_COEFFICIENT = 1e100
 
 MAX_EXPONENT = 400
 """Exponent of two from which on numbers are divided before they are squared and added up."""
+
+Targets = Literal["smoothed", "hard"]
+"""The targets of a sigmoid's fit."""
 
 # --- log-odds ------------------------------------------------------------------------------------
 
@@ -54,9 +54,6 @@ def log_odds_term(x: Term, low: float, high: float) -> Term:
     return clipped.log() - (1.0 - clipped).log()
 
 
-# --- logistic regression ----------------------------------------------------------------------
-
-
 def standardise(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
     """Return the mean and the standard deviation of numbers (n,); of equal numbers x_0 and 1."""
     # Squares of large numbers overflow; a power of two changes no digit.
@@ -66,84 +63,6 @@ def standardise(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
     mean = float(np.average(x - first, weights=weight))
     spread = float(np.sqrt(np.average(np.square(x - first - mean), weights=weight)))
     return float(np.ldexp(first + mean, exponent)), float(np.ldexp(spread, exponent)) or 1.0
-
-
-def standard_scores(x: FloatArray, center: float, scale: float) -> FloatArray:
-    """Return ``(x - center) / scale``, (n,), of numbers whose difference may overflow."""
-    z: FloatArray = (x / 4 - center / 4) / (scale / 4)
-    return z
-
-
-N_BLOCKS = 4_096
-"""Blocks of neighbouring scores whose means tell where to begin."""
-
-GRADIENT_TOLERANCE = 1e-10
-"""Length of the mean loss's gradient at which the search ends; one Newton step follows."""
-
-
-def fit_logistic(
-    features: FloatArray, negative: FloatArray, positive: FloatArray
-) -> tuple[FloatArray, float, float]:
-    """Return the coefficients (d,), the intercept and the mean loss of a logistic regression.
-
-    Minimises ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` over
-    ``f = coefficients @ features + intercept``. Features (d, n) have mean 0 and deviation 1, and
-    come in the order of the scores.
-    Where the minimum lies at infinity (separable examples, one label only) the search stops at
-    finite values on the way there.
-    """
-    mass = float(negative.sum() + positive.sum())
-    positive = positive / mass
-    total = negative / mass + positive
-    X = np.vstack([features, np.ones(len(total))])
-    share = float(positive.sum())
-    start = np.zeros(len(X))
-    start[-1] = np.log((share + 1e-9) / (1 - share + 1e-9))
-    if len(total) > 2 * N_BLOCKS:  # neighbours together tell nearly where the minimum is
-        block = np.arange(0, len(total), len(total) // N_BLOCKS)
-        sums = np.add.reduceat(features * total, block, axis=1), np.add.reduceat(total, block)
-        blocks = (np.add.reduceat(column, block) for column in (negative, positive * mass))
-        start[:-1], start[-1], _ = fit_logistic(sums[0] / sums[1], *blocks)
-
-    def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        f = theta @ X
-        p = expit(f)
-        return float(total @ np.logaddexp(0, f) - positive @ f), X @ (total * p - positive)
-
-    def hessian(theta: FloatArray) -> FloatArray:
-        p = expit(theta @ X)
-        curvature: FloatArray = (X * (total * p * (1 - p))) @ X.T
-        return curvature
-
-    options = {"gtol": GRADIENT_TOLERANCE * min(share, 1 - share) or GRADIENT_TOLERANCE}
-    result: Any = minimize(  # type: ignore[call-overload]
-        loss, start, jac=True, hess=hessian, method="trust-exact", options=options
-    )
-    theta: FloatArray = result.x
-    step = np.linalg.lstsq(result.hess, result.jac, rcond=None)[0]
-    if np.abs(step).max() <= 1e-3 * (1 + np.abs(theta).max()):
-        theta = theta - step
-    return theta[:-1], float(theta[-1]), float(result.fun)
-
-
-Targets = Literal["smoothed", "hard"]
-"""The targets of a sigmoid's fit."""
-
-
-def target_weights(weights: FloatArray, targets: Targets) -> tuple[FloatArray, FloatArray]:
-    """Return for weights (m, 2) how much each score counts as the one label and as the other.
-
-    Smoothed targets are (N+ + 1) / (N+ + 2) for the N+ examples of the class and 1 / (N- + 2) for
-    the N- others (Niculescu-Mizil & Caruana 2005, eq. 4).
-    """
-    negative, positive = weights.T
-    if targets == "hard":
-        return negative, positive
-    low, high = 1 / (negative.sum() + 2), 1 / (positive.sum() + 2)
-    return (
-        negative * (1 - low) + positive * high,
-        negative * low + positive * (1 - high),
-    )
 
 
 # --- near-equal scores together ------------------------------------------------------------------
@@ -180,13 +99,16 @@ def group_scores(counts: ScoreCounts, n_cells: int = MAX_FITTED_SCORES) -> Score
     return ScoreCounts(counts.classes, np.clip(mean, x[0], x[-1]), sums, counts.error)
 
 
-# --- penalised regression with coefficients that are not below zero ------------------------------
+# --- logistic regression ----------------------------------------------------------------------
 
-MAX_PENALISED_STEPS = 200
-"""Newton steps with a penalty; fewer than ten are usual."""
+N_BLOCKS = 4_096
+"""Blocks of neighbouring scores whose means tell where to begin."""
+
+MAX_NEWTON_STEPS = 200
+"""Newton steps of a logistic regression; fewer than ten are usual."""
 
 LAST_GAIN = 1e-14
-"""Expected gain of a Newton step, relative to the loss and the penalty, that makes it the last.
+"""Expected gain of a Newton step, relative to the loss at the start, that makes it the last.
 
 The method converges quadratically, so the step that gains this little leaves an error of rounding.
 """
@@ -195,75 +117,55 @@ ROUNDING_GAIN = 1e-9
 """Expected gain, relative likewise, below which steps that no longer gain less are rounding."""
 
 
-@dataclass(frozen=True)
-class Prior:
-    """The quadratic penalty ``(theta - mean) @ penalty @ (theta - mean) / 2`` of d coefficients."""
-
-    mean: FloatArray  # (d,), not below zero where it is bounded
-    penalty: FloatArray  # (d, d), symmetric and positive definite
-    bounded: NDArray[np.bool_]  # (d,) which coefficients must not be below zero
-
-
-@dataclass(frozen=True)
-class PenalisedFit:
-    """Coefficients, and the inverse Hessian that leaving out one example needs."""
-
-    theta: FloatArray  # (d,)
-    inverse: FloatArray  # (d, d) of the loss's second derivative, 0 where theta is held at zero
-
-    def left_out_loss(self, features: FloatArray, weights: FloatArray) -> float:
-        """Return the log loss of each example under the fit to all others, added up.
-
-        One Newton step from the fit to all, ``f + g h / (1 - h p (1 - p))`` with the gradient g
-        and the leverage h of the example (Rad & Maleki 2020, approximate leave-one-out).
-        """
-        f = self.theta @ features
-        p, q = expit(f), expit(-f)
-        leverage = np.einsum("in,in->n", features, self.inverse @ features)
-        remaining = np.maximum(1 - leverage * p * q, 1e-3)
-        negative, positive = weights.T
-        return float(
-            negative @ np.logaddexp(0, f + p * leverage / remaining)
-            + positive @ np.logaddexp(0, -(f - q * leverage / remaining))
-        )
-
-
 @np.errstate(under="ignore")
-def fit_penalised(
-    features: FloatArray, weights: FloatArray, prior: Prior, start: FloatArray | None = None
-) -> PenalisedFit:
-    """Return the coefficients that minimise log loss plus penalty.
+def fit_logistic(
+    features: FloatArray,
+    weights: FloatArray,
+    start: FloatArray,
+    bounded: NDArray[np.bool_],
+    *,
+    mean: FloatArray | float = 0.0,
+    penalty: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the coefficients (d,) of a logistic regression, and the Hessian (d, d) of the loss.
 
-    ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` with ``f = theta @ features``,
-    features (d, m), weights (m, 2), and the prior's penalty. The sum is strictly convex: Newton
-    steps, each the exact minimum of the quadratic model within the bounds, halved until the sum
-    decreases enough. They begin at ``start``, within the bounds, or else at the prior's mean.
+    The loss is ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` with
+    ``f = theta @ features``, features (d, n) in the order of the scores and weights (n, 2), plus
+    ``(theta - mean) @ penalty @ (theta - mean) / 2``. Coefficients that are ``bounded`` (d,) are
+    not below zero. Where the minimum lies at infinity (separable labels without a penalty) the
+    search ends at finite values on the way to it.
+
+    The sum is convex: Newton steps from ``start``, halved until it decreases enough.
     """
+    d, n = features.shape
+    total = weights.sum(axis=1)
+    if n > 2 * N_BLOCKS:  # neighbours together tell nearly where the minimum is
+        block = np.arange(0, n, n // N_BLOCKS)
+        means = np.add.reduceat(features * total, block, axis=1) / np.add.reduceat(total, block)
+        sums = np.add.reduceat(weights, block, axis=0)
+        start, _ = fit_logistic(means, sums, start, bounded, mean=mean, penalty=penalty)
     # Where next to nothing is counted, the penalty stays finite.
-    mass = max(float(weights.sum()), 1.0)
-    positive = weights[:, 1] / mass
-    total = weights[:, 0] / mass + positive
-    penalty = prior.penalty / mass
-    theta = prior.mean if start is None else start
+    mass = float(total.sum()) if penalty is None else max(float(total.sum()), 1.0)
+    total, positive = total / mass, weights[:, 1] / mass
+    penalty = np.zeros((d, d)) if penalty is None else penalty / mass
 
     def evaluate(theta: FloatArray) -> tuple[float, FloatArray]:
         f = theta @ features
-        offset = theta - prior.mean
+        offset = theta - mean
         loss = total @ np.logaddexp(0, f) - positive @ f + offset @ penalty @ offset / 2
         return float(loss), expit(f)
 
+    theta = start
     loss, p = evaluate(theta)
-    hessian, decrease = penalty, np.inf
-    for _ in range(MAX_PENALISED_STEPS):
-        gradient = features @ (total * p - positive) + penalty @ (theta - prior.mean)
+    size, decrease = loss, np.inf
+    for _ in range(MAX_NEWTON_STEPS):
+        gradient = features @ (total * p - positive) + penalty @ (theta - mean)
         hessian = (features * (total * p * (1 - p))) @ features.T + penalty
-        step = _step(hessian, gradient, theta, prior.bounded)
-        target = np.where(prior.bounded, np.maximum(theta + step, 0.0), theta + step)
+        step = _newton_step(hessian, gradient, theta, bounded)
         decrease, before = -float(gradient @ step), decrease
-        small = max(loss, float(np.finfo(float).tiny))
         # Near the minimum each gain is far below the last one, until only rounding is left.
-        if decrease <= LAST_GAIN * small or before / 4 <= decrease <= ROUNDING_GAIN * small:
-            theta = target
+        if decrease <= LAST_GAIN * size or before / 4 <= decrease <= ROUNDING_GAIN * size:
+            theta = theta + step
             break
         length = 1.0
         new_loss, new_p = evaluate(theta + step)
@@ -273,47 +175,60 @@ def fit_penalised(
             new_loss, new_p = evaluate(theta + length * step)
         if length <= 1e-10:
             break
-        theta = target if length == 1 else theta + length * step
-        loss, p = new_loss, new_p
-    return PenalisedFit(theta, _inverse(hessian, ~prior.bounded | (theta > 0)) / mass)
+        theta, loss, p = theta + length * step, new_loss, new_p
+    theta[bounded] = np.maximum(theta[bounded], 0.0)  # rounding
+    return theta, hessian * mass
 
 
-def _step(
+def _newton_step(
     hessian: FloatArray, gradient: FloatArray, theta: FloatArray, bounded: NDArray[np.bool_]
 ) -> FloatArray:
-    """Return the step d with the least ``d @ hessian @ d / 2 + gradient @ d``.
+    """Return a step in which the loss decreases, and after which no bounded one is below zero.
 
-    Bounded coefficients, theta plus the step, stay at or above zero.
+    It is the minimum of the quadratic model with some coefficients held at zero: those that are
+    zero and would become negative, and those that a step without them held takes below zero.
     """
-    unit = 1 / np.sqrt(np.diag(hessian))  # with a unit diagonal the factor keeps its digits
-    scaled = hessian * unit * unit[:, None] + 1e-15 * np.eye(len(unit))
-
-    def solve(is_free: NDArray[np.bool_]) -> FloatArray:
-        """Return the step where the coefficients that are not free become zero."""
+    curvature = np.maximum(np.diag(hessian), float(np.finfo(np.float64).tiny))
+    unit = 1 / np.sqrt(curvature)  # with a unit diagonal the solution keeps its digits
+    is_free = ~bounded | (theta > 0) | (gradient < 0)
+    while True:
         step = np.where(is_free, 0.0, -theta)
-        if is_free.any():
-            right = -(gradient + hessian @ step) * unit
-            factor = cho_factor(scaled[np.ix_(is_free, is_free)])
-            step[is_free] = cho_solve(factor, right[is_free]) * unit[is_free]
-        return step
-
-    step = solve(np.ones(len(unit), np.bool_))
-    if (theta + step)[bounded].min(initial=0.0) >= 0:
-        return step
-    # |factor t - target|^2 is the same function; a free coefficient is a difference of two.
-    factor = cholesky(scaled)
-    target = solve_triangular(factor, (hessian @ theta - gradient) * unit, trans="T")
-    t = nnls(np.hstack([factor, -factor[:, ~bounded]]), target, maxiter=100 * len(unit))[0]
-    minimum = t[: len(unit)]
-    minimum[~bounded] -= t[len(unit) :]
-    exact = solve(~bounded | (minimum > 0))
-    if (theta + exact)[bounded].min() >= -1e-12 * np.abs(theta).max():
-        return exact
-    return np.asarray(minimum * unit - theta)
+        right, scale = -(gradient + hessian @ step)[is_free], unit[is_free]
+        scaled = hessian[np.ix_(is_free, is_free)] * scale * scale[:, None]
+        step[is_free] = scale * np.linalg.lstsq(scaled, scale * right, rcond=None)[0]
+        below = bounded & is_free & (theta + step < 0)
+        if not below.any():
+            break
+        is_free &= ~below
+    if gradient @ step > 0:  # too many are held: a step along the gradient always descends
+        step = -gradient / curvature
+        step[bounded] = np.maximum(step, -theta)[bounded]
+    return step
 
 
-def _inverse(hessian: FloatArray, is_free: NDArray[np.bool_]) -> FloatArray:
-    inverse = np.zeros_like(hessian)
-    block = np.ix_(is_free, is_free)
-    inverse[block] = np.linalg.pinv(hessian[block], hermitian=True)
-    return inverse
+def fit_sigmoid(
+    features: FloatArray, weights: FloatArray, targets: Targets, n_bounded: int
+) -> tuple[FloatArray, float]:
+    """Return the coefficients (d,) and the intercept of a sigmoid of standardised features (d, n).
+
+    The first ``n_bounded`` coefficients are not below zero. Smoothed targets are (N+ + 1) / (N+ +
+    2) for the N+ examples of the class and 1 / (N- + 2) for the N- others (Niculescu-Mizil &
+    Caruana 2005, eq. 4).
+    """
+    negative, positive = weights.T
+    if targets == "smoothed":
+        low, high = 1 / (negative.sum() + 2), 1 / (positive.sum() + 2)
+        negative, positive = (
+            negative * (1 - low) + positive * high,
+            negative * low + positive * (1 - high),
+        )
+    d, n = features.shape
+    share = float(positive.sum() / (negative.sum() + positive.sum()))
+    start = np.append(np.zeros(d), np.log((share + 1e-9) / (1 - share + 1e-9)))
+    theta, _ = fit_logistic(
+        np.vstack([features, np.ones(n)]),
+        np.column_stack([negative, positive]),
+        start,
+        np.arange(d + 1) < n_bounded,
+    )
+    return theta[:-1], float(theta[-1])

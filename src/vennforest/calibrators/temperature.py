@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from vennforest._validation import FloatArray, check_number, check_option, columns
 from vennforest.calibrators.base import SUM_TOLERANCE, Calibrator
-from vennforest.calibrators.formula import Terms, softmax, summed
+from vennforest.calibrators.formula import Terms, divided_by_sum, softmax
 from vennforest.calibrators.regression import clip_limits, log_odds, log_odds_term
 from vennforest.counts import ScoreCounts
 
@@ -132,8 +132,7 @@ class TemperatureScaling(LogitCalibrator):
                 z = log_odds_term(z, self.low_, self.high_)
             return ((z / self.temperature_).logistic(),)
         if self.on_ == "probabilities":
-            total = summed(scores)
-            scores = tuple((score / total).max(self.low_).log() for score in scores)
+            scores = tuple(p.max(self.low_).log() for p in divided_by_sum(scores))
         return softmax([score / self.temperature_ for score in scores])
 
     def _check_state(self) -> None:
@@ -206,9 +205,7 @@ class ProbabilityCalibrator(LogitCalibrator):
             return self._map_formula(
                 (scaled[0].logistic(),) if len(scaled) == 1 else softmax(scaled)
             )
-        if len(scores) == 1:
-            return self._map_formula(scores)
-        return self._map_formula(tuple(score / summed(scores) for score in scores))
+        return self._map_formula(scores if len(scores) == 1 else divided_by_sum(scores))
 
     @abstractmethod
     def _map_formula(self, p: Terms) -> Terms:

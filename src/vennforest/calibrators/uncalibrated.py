@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Terms, summed
+from vennforest.calibrators.formula import Terms, divided_by_sum
 from vennforest.counts import ScoreCounts
 
 
@@ -20,4 +20,4 @@ class Uncalibrated(Calibrator):
         return True
 
     def _formula(self, scores: Terms) -> Terms:
-        return scores if len(scores) == 1 else tuple(score / summed(scores) for score in scores)
+        return scores if len(scores) == 1 else divided_by_sum(scores)

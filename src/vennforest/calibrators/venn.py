@@ -190,10 +190,6 @@ class Venn(BoundedCalibrator):
         lower, upper = counts / total, (counts + 1) / total
         return Multiprobability(lower, upper, self.classes_, distributions=True)
 
-    def _class_shares(self) -> FloatArray:
-        shares: FloatArray = self.counts_.sum(axis=0) / self.counts_.sum()
-        return shares
-
     def _starts(self) -> FloatArray:
         if callable(self.taxonomy):
             raise no_formula("taxonomy", self.taxonomy)

@@ -162,7 +162,6 @@ class VennAbers(BoundedCalibrator):
     """
 
     title = "Venn–Abers"
-    _derived = ("_evaluation", "_tables", "_examples", "_curves")
     scores_: list[FloatArray]
     weights_: list[FloatArray]
     example_scores_: FloatArray | None
@@ -331,14 +330,6 @@ class VennAbers(BoundedCalibrator):
                 for x, weights in zip(self.scores_, self.weights_, strict=True)
             ]
         return self._curves[level, method]
-
-    def _class_shares(self) -> FloatArray:
-        if len(self.weights_) == 1:
-            totals = self.weights_[0].sum(axis=0)
-        else:
-            totals = np.array([weights[:, 1].sum() for weights in self.weights_])
-        shares: FloatArray = totals / totals.sum()
-        return shares
 
     def _starts(self) -> FloatArray:
         return self._tables[0].starts()

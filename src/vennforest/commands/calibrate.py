@@ -53,7 +53,6 @@ def run(options: Calibrate) -> None:
         "target": options.target,
         "rows": rows.n_rows,
         "data": options.data.name,
-        "class_counts": classes,
         **examples_to_keep(counts, calibrator),
     }
     # The calibrator may be long: `about` is added to its text, which is not read again.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -114,24 +114,6 @@ class CalibratorFile:
         return np.repeat(scores[rows], repeats, axis=0), np.repeat(
             np.tile(classes, len(scores)), repeats
         )
-
-    def with_prior(self, prior: Sequence[str]) -> CalibratorFile:
-        """Return this for other shares of the classes, each typed as LABEL=SHARE."""
-        labels, shares = label_of_text(self.calibrator.classes_), {}
-        for entry in prior:
-            text, _, share = entry.rpartition("=")
-            try:
-                shares[labels[text]] = float(share)
-            except (KeyError, ValueError):
-                raise InputError(
-                    f"--prior must be LABEL=SHARE with a label of {', '.join(labels)}, "
-                    f"got {entry!r}"
-                ) from None
-        counts, instead_of = self.about.get("class_counts"), None
-        if counts is not None and self.calibrator.shift_ is None:
-            total = sum(counts.values())
-            instead_of = {labels[text]: count / total for text, count in counts.items()}
-        return replace(self, calibrator=self.calibrator.with_prior(shares, instead_of=instead_of))
 
 
 def examples_to_keep(counts: ScoreCounts, calibrator: Calibrator) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def _describe_calibrator(path: Path) -> dict[str, Any]:
     return {
         "calibrator": repr(calibrator),
         "bounds": has_bounds(calibrator),
-        "classes": labels,
+        "classes": dict(zip(labels, calibrator.class_shares_.tolist(), strict=True)),
         "increasing": calibrator.reversed_at_ is None,
         "prior": {} if shift is None else dict(zip(labels, shift.shares.tolist(), strict=True)),
         **about,
