@@ -269,7 +269,7 @@ def test_a_target_with_a_fraction_and_one_class(tmp_path, capsys):
     frame["y"] = frame["y"].astype(float)
     frame.loc[5, "y"] = 0.5
     assert run("calibrate", written(tmp_path / "data", frame), folder=tmp_path) == 2
-    assert "3 columns for the 3 classes" in capsys.readouterr().err
+    assert "must have 2 classes for 1 column(s)" in capsys.readouterr().err
     frame["y"] = frame["y"].where(frame["y"] == 1)
     shutil.rmtree(tmp_path / "data")
     assert run("calibrate", written(tmp_path / "data", frame), folder=tmp_path) == 2

@@ -28,7 +28,8 @@ def run(options: Show) -> None:
         print_json(about)
         return
     about = {"file": f"{path}, {path.stat().st_size / 1e6:,.1f} MB", **about}
-    about |= about.pop("description", {})
+    if isinstance(description := about.pop("description", None), dict):
+        about |= description
     for name, value in about.items():
         if name not in OMITTED and value not in (None, "", [], {}):
             show(f"{name.replace('_', ' ').capitalize():22}{' '.join(_text(value).split())}")
