@@ -43,6 +43,9 @@ papers: $(VENV)/.experiments  ## install the experiments, list their data sets, 
 
 check: lint test  ## run lint and test: both must pass before a change lands
 
+# Workers that share the cores would wait for each other's threads.
+test: export OMP_NUM_THREADS = 1
+test: export OPENBLAS_NUM_THREADS = 1
 test: $(VENV)/.dev  ## run the tests and doctests
 	$(BIN)/python -m pytest -n $(JOBS)
 
@@ -83,5 +86,5 @@ dist: $(VENV)/.dev  ## build the wheels and source distributions, and try them
 	$(VENV)-dist/$(PROGRAMS)/python -m pip check
 
 clean:  ## remove virtual environments and caches
-	rm -rf $(VENV) $(VENV)-* .coverage* dist site .exact-*.json .mutants-*.json .pytest_cache \
+	rm -rf $(VENV) $(VENV)-* .coverage* dist site .exact-*.json .pytest_cache \
 		.mypy_cache .ruff_cache .import_linter_cache

@@ -18,7 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 import vennforest.tables
 from vennforest import CalibratedClassifier, Venn, VennAbers, groups
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.classifier.prediction import predict_once, predict_together
+from vennforest.classifier.prediction import predict, predict_together
 from vennforest.groups import Groups, PerGroup
 from vennforest.sources import Fold
 
@@ -191,11 +191,11 @@ def test_large_groups_are_calibrated_by_their_own_examples(settings, k):
     new, _ = problem(k, 60, seed=1)
     forest = RandomForestClassifier(30, random_state=0)
     model = CalibratedClassifier(forest, by=2, random_state=0, **settings).fit(X, y)
-    bounds, p = predict_once(model, new)
+    bounds, p = predict(model._state, new)
     assert_array_equal(p, model.predict_proba(new))
     for group in range(3):
         rows = new[:, 2] == group
-        assert_array_equal(predict_once(model, new[rows])[1], p[rows])  # whatever the other rows
+        assert_array_equal(predict(model._state, new[rows])[1], p[rows])  # whatever the other rows
         lower, upper, of_fold = [], [], []
         for fold, calibrator in zip(model._state.folds, model.calibrators_, strict=True):
             mine = codes_of(model, fold) == group
@@ -266,9 +266,9 @@ def test_small_and_unseen_groups_have_the_calibrator_of_all():
     forest = RandomForestClassifier(30, random_state=0)
     model = CalibratedClassifier(forest, by=lambda X: X[:, 2], random_state=0).fit(X, y)
     with pytest.warns(UserWarning, match="6 of 40 rows are of groups without"):
-        bounds, p = predict_once(model, new)
+        bounds, p = predict(model._state, new)
     plain = CalibratedClassifier(forest, random_state=0).fit(X, y)
-    m, q = predict_once(plain, new)
+    m, q = predict(plain._state, new)
     small = ~np.isin(new[:, 2], [0, 1])
     assert small.sum() > 6
     assert_array_equal(p[small], q[small])
@@ -342,7 +342,7 @@ def test_files_keep_groups_of_columns_and_refuse_functions(tmp_path):
     model = CalibratedClassifier(forest, by="town", random_state=0).fit(data, y)
     vennforest.save(model, tmp_path / "model.skops")
     loaded = vennforest.load(tmp_path / "model.skops")
-    before, after = predict_once(model, data), predict_once(loaded, data)
+    before, after = predict(model._state, data), predict(loaded._state, data)
     assert_array_equal(before[1], after[1])
     assert_array_equal(before[0].lower, after[0].lower)
     assert_array_equal(loaded.groups_.labels, model.groups_.labels)

@@ -208,22 +208,8 @@ def test_bounds_as_a_data_frame():
     assert named.loc["z", "upper(yes)"] == 0.6
     with pytest.raises(ValueError, match=r"p must have shape \(3, 2\), got \(3,\)"):
         m.to_frame(p[:, 1])
-    with pytest.raises(ValueError, match="index must name 3 rows, got 2"):
-        m.to_frame(index=[1, 2])
     assert len(m[:0].to_frame()) == 0
     assert [len(one) for one in m] == [1, 1, 1]
     assert m[-1].p1 == 0.6
     with pytest.raises(IndexError):
         m[3]
-
-
-def test_bounds_in_a_notebook():
-    html = two([0.1, 0.00004, 0.0], [0.9999, 1.0, 0.2], ["<b>", "yes"])._repr_html_()
-    assert "<b>" not in html
-    assert "&lt;b&gt;" in html
-    assert "0.100 – 1 − 1.0e-04" in html
-    assert "4.0e-05 – 1.000" in html
-    assert "0.000 – 0.200" in html
-    long = many(1000, 12, 0)._repr_html_()
-    assert long.count("<tr>") == 12  # names, five rows, dots, five rows
-    assert "1,000 objects: 12 classes, of which 8 are shown" in long

@@ -25,7 +25,7 @@ from oracles import prior as oracle
 from support.cases import draw_scores
 from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
 from vennforest.calibrators import METHODS
-from vennforest.classifier.prediction import predict, predict_once, predict_together
+from vennforest.classifier.prediction import predict, predict_together
 from vennforest.export import from_json, to_json
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
@@ -198,7 +198,7 @@ def test_models_shift_their_odds(settings, k):
     odds = p * factors
     assert q == pytest.approx(odds / odds.sum(axis=1, keepdims=True), abs=1e-12)
     assert (other.predict(new) == q.argmax(axis=1)).all()
-    bounds, again = predict_once(other, new)
+    bounds, again = predict(other._state, new)
     assert (again == q).all()
     # The first model is as it was, and one shifted back is it again.
     assert (model.predict_proba(new) == p).all()

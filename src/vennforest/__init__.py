@@ -1,10 +1,10 @@
 """Calibrated class probabilities with lower and upper bounds, from any scikit-learn classifier.
 
-What stands here is imported when it is first asked for, so ``import vennforest`` takes no
-time, nor does the help of the command line.
+The names are imported when they are first used, so the help of the command line takes no time.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from vennforest._program import __version__
@@ -57,7 +57,7 @@ __all__ = [
     "save",
 ]
 
-_ELSEWHERE = {
+_MODULES = {
     "CalibratedClassifier": "classifier",
     "Finding": "auditing",
     "MixedForestClassifier": "forest",
@@ -70,21 +70,17 @@ _ELSEWHERE = {
     "load": "persistence",
     "save": "persistence",
 }
-"""Where the names that are not calibrators come from."""
+"""The modules of the names that are not calibrators."""
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        module = import_module(f"vennforest.{_ELSEWHERE.get(name, 'calibrators')}")
+        module = import_module(f"vennforest.{_MODULES.get(name, 'calibrators')}")
         value = globals()[name] = getattr(module, name)
         return value
-    if not name.startswith("_"):  # a module, as vennforest.metrics
-        whole = f"vennforest.{name}"
-        try:
-            return import_module(whole)
-        except ModuleNotFoundError as missing:
-            if missing.name != whole:
-                raise
+    module_name = f"vennforest.{name}"
+    if not name.startswith("_") and find_spec(module_name):  # such as vennforest.metrics
+        return import_module(module_name)
     raise AttributeError(f"module 'vennforest' has no attribute {name!r}")
 
 

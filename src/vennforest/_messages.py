@@ -19,9 +19,6 @@ CONTROL = re.compile(
 )
 """Control characters but line break and tab, marks of writing direction, and lone surrogates."""
 
-MAX_COMPARED = 100
-"""Letters of a name that are compared with other names."""
-
 
 class InputError(ValueError):
     """An argument or a file that cannot be used; the message is one sentence for the user."""
@@ -31,40 +28,40 @@ class CalibrationWarning(UserWarning):
     """A warning of this library."""
 
 
-def listed(names: Iterable[object], most: int, shown: Callable[[Any], str] = repr) -> str:
-    """Return names separated by commas, such as "a, b and 3 more"."""
-    texts = [shown(name) for name in names]
-    more = f" and {len(texts) - most} more" if len(texts) > most else ""
-    return ", ".join(texts[:most]) + more
+def listed(names: Iterable[object], n: int, to_text: Callable[[Any], str] = repr) -> str:
+    """Return the first n names separated by commas, such as "a, b and 3 more"."""
+    texts = [to_text(name) for name in names]
+    rest = f" and {len(texts) - n} more" if len(texts) > n else ""
+    return ", ".join(texts[:n]) + rest
 
 
 def nearest(value: object, names: Iterable[object]) -> str:
     """Return ``": did you mean 'platt'?"`` with the most similar name, "" if none is similar."""
     by_lower_case = {str(name).strip().lower(): str(name) for name in names}
     text = value.strip().lower() if isinstance(value, str) else ""
-    close = get_close_matches(text[:MAX_COMPARED], list(by_lower_case), n=1, cutoff=0.6)
+    close = get_close_matches(text[:100], list(by_lower_case), n=1)  # takes long for long texts
     return f": did you mean {by_lower_case[close[0]]!r}?" if close else ""
 
 
 def not_one_of(
-    argument: str, names: Iterable[object], value: object, other: str = ""
+    argument: str, names: Iterable[object], value: object, alternative: str = ""
 ) -> InputError:
     """Return the error for a value that is not one of some names."""
-    allowed = list(names)
+    names = list(names)
     return InputError(
-        f"{argument} must be one of {allowed}{other}, got {value!r}{nearest(value, allowed)}"
+        f"{argument} must be one of {names}{alternative}, got {value!r}{nearest(value, names)}"
     )
 
 
-def needed(package: str, what: str, extra: str = "all") -> Any:
+def needed(package: str, purpose: str, extra: str = "all") -> Any:
     """Return an optional package; the `ImportError` without it says how to install it."""
     try:
         return import_module(package)
-    except ImportError as missing:
+    except ImportError as error:
+        name = package.partition(".")[0]
         raise ImportError(
-            f"{what} need {package.partition('.')[0]}: install it with "
-            f"pip install 'vennforest[{extra}]'"
-        ) from missing
+            f"{purpose} need {name}: install it with pip install 'vennforest[{extra}]'"
+        ) from error
 
 
 def warn(message: str) -> None:
@@ -80,9 +77,4 @@ def harmless(text: str) -> str:
 
     Names of files, columns and labels may contain any character.
     """
-    return CONTROL.sub(_escape, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    return CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from vennforest._files import OutputError, shown_path, url_of
 from vennforest._messages import InputError
@@ -28,48 +27,38 @@ def local_copy(path: str | os.PathLike[str], *, write: bool = False) -> Iterator
         try:
             import fsspec
 
-            system, place = fsspec.core.url_to_fs(url)
-            copy = Path(folder) / (place.rstrip("/").rpartition("/")[2] or "table")
+            system, address = fsspec.core.url_to_fs(url)
+            copy = Path(folder) / (address.rstrip("/").rpartition("/")[2] or "table")
             if not write:
-                copy = _fetched(system, place, copy, url)
+                is_pattern = "*" in copy.name
+                if not is_pattern and not system.isdir(address):
+                    system.get(address, str(copy))
+                else:
+                    copy = Path(folder, "files")
+                    for file in system.glob(address if is_pattern else f"{address}/*.parquet"):
+                        system.get(file, str(copy / file.rpartition("/")[2]))
+        except FileNotFoundError:
+            raise InputError(f"there is no file {shown_path(url)}") from None
         except (ImportError, ValueError, OSError) as error:
-            raise _refusal(error, url, "read") from None
+            raise InputError(_refusal(error, url, "read")) from None
         try:
             yield copy
         except InputError as error:
-            named = str(error).replace(str(copy), shown_path(url))
-            raise InputError(named.replace(folder + os.sep, "")) from error
+            message = str(error).replace(str(copy), shown_path(url))
+            raise InputError(message.replace(folder + os.sep, "")) from error
         if write:
             try:
-                system.put(str(copy), place)
+                system.put(str(copy), address)
             except Exception as error:  # of the store's own type
-                raise OutputError(str(_refusal(error, url, "written"))) from None
+                raise OutputError(_refusal(error, url, "written")) from None
 
 
-def _fetched(system: Any, place: str, copy: Path, url: str) -> Path:
-    is_pattern = any(letter in copy.name for letter in "*?[")
-    pattern = f"{place.rstrip('/')}/*.p*q*" if not is_pattern and system.isdir(place) else place
-    paths = system.glob(pattern) if pattern != place or is_pattern else [place]
-    if not paths or not system.exists(paths[0]):
-        raise InputError(f"there is no file {shown_path(url)}")
-    if pattern == place and not is_pattern:
-        system.get(place, str(copy))
-        return copy
-    files = copy.parent / "files"
-    files.mkdir()
-    for name in paths:
-        system.get(name, str(files / name.rpartition("/")[2]))
-    return files
-
-
-def _refusal(error: Exception, url: str, verb: str) -> InputError:
-    """Return an error without the address in the library's message, which may contain a key."""
-    if isinstance(error, InputError):
-        return error
+def _refusal(error: Exception, url: str, verb: str) -> str:
+    """Return a message without that of the library, which may contain a key."""
     reason = str(error) if isinstance(error, ImportError) else type(error).__name__
     if isinstance(error, OSError) and error.errno:
         reason = os.strerror(error.errno)
-    return InputError(
+    return (
         f"{shown_path(url)} cannot be {verb}: {reason}; addresses need fsspec and its package for "
         "them (s3fs, gcsfs, adlfs, aiohttp): install it, or copy the file here first"
     )

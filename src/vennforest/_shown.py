@@ -1,9 +1,8 @@
-"""How bounds are shown: as a data frame, and as a table in notebooks."""
+"""Names of the columns of predictions, and bounds as a data frame."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +13,6 @@ from vennforest._validation import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MAX_ROWS, MAX_CLASSES = 10, 8
-"""Size of a table in notebooks."""
 
 KINDS = ("p", "bounds", "confidence")
 """What can be written for each class: probability, Venn–Abers bounds, confidence interval."""
@@ -50,48 +46,7 @@ def bounds_frame(
         values.insert(0, np.asarray(p))
         if values[0].shape != lower.shape:
             raise ValueError(f"p must have shape {lower.shape}, got {values[0].shape}")
-    if index is not None and len(index) != len(lower):
-        raise ValueError(f"index must name {len(lower)} rows, got {len(index)}")
     names = [name for label in classes.tolist() for name in columns_of(label)[-len(values) :]]
     table = np.stack(values, axis=2).reshape(len(lower), len(names))
     frame: pd.DataFrame = pandas.DataFrame(table, index=index, columns=names)
     return frame
-
-
-def bounds_html(lower: FloatArray, upper: FloatArray, classes: NDArray[Any]) -> str:
-    """Return bounds (n, k) as an HTML table of the first and last rows and the first classes."""
-    n, k = lower.shape
-    names = [escape(str(label)) for label in classes.tolist()[:MAX_CLASSES]]
-    rows: list[int | None] = list(range(n))
-    if n > MAX_ROWS:
-        rows = [*range(MAX_ROWS // 2), None, *range(n - MAX_ROWS // 2, n)]
-    head = _line("th", ["", *names, *(["…"] if k > MAX_CLASSES else [])])
-    body = "".join(
-        _line("td", ["…"] * (len(names) + 1))
-        if i is None
-        else _line("td", [str(i), *_cells(lower[i], upper[i], len(names))])
-        for i in rows
-    )
-    first = f", of which {MAX_CLASSES} are shown" if k > MAX_CLASSES else ""
-    return (
-        f"<table><caption>Lower and upper probabilities of {n:,} objects: "
-        f"{k} classes{first}</caption>"
-        f"<thead>{head}</thead><tbody>{body}</tbody></table>"
-    )
-
-
-def _cells(lower: FloatArray, upper: FloatArray, k: int) -> list[str]:
-    pairs = zip(lower[:k].tolist(), upper[:k].tolist(), strict=True)
-    return [f"{digits(low)} – {digits(up)}" for low, up in pairs]
-
-
-def _line(tag: str, cells: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
-
-
-def digits(p: float) -> str:
-    """Return a probability with three digits, or as many as tell it from 0 or 1."""
-    distance = min(p, 1 - p)
-    if not 0 < distance < 5e-4:  # NaN too
-        return f"{p:.3f}"
-    return f"{p:.1e}" if p < 0.5 else f"1 − {distance:.1e}"

@@ -5,14 +5,12 @@ All raise a ValueError that names the argument or the field.
 
 import math
 import re
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -112,10 +110,10 @@ def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
         ) from None
 
 
-def check_count(value: object, name: str, least: int = 1) -> None:
-    """Refuse anything but an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(f"{name} must be an integer >= {least}, got {value!r}")
+def check_count(value: object, name: str, low: int = 1) -> None:
+    """Refuse anything but an integer of at least ``low``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < low:
+        raise InputError(f"{name} must be an integer >= {low}, got {value!r}")
 
 
 def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> int:
@@ -175,6 +173,15 @@ def check_option(value: object, options: object, name: str) -> None:
         raise not_one_of(name, allowed, value)
 
 
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which values (n,) are None, NaN or NaT, or pandas's NA."""
+    if values.dtype.kind == "O":
+        cells = ((cell, type(cell).__name__) for cell in values.tolist())
+        missing = [cell is None or name == "NAType" or cell != cell for cell, name in cells]
+        return np.array(missing, dtype=bool)
+    return np.asarray(values != values)
+
+
 def is_frame(X: object) -> bool:
     """Tell whether X is a data frame: something with named columns that is not an array."""
     return hasattr(X, "columns") and hasattr(X, "dtypes") and not isinstance(X, np.ndarray)
@@ -183,40 +190,32 @@ def is_frame(X: object) -> bool:
 def refuse_text(X: Any, estimator: Any, error: Exception) -> None:
     """Refuse a data frame with text or dates on which an estimator has failed with ``error``."""
     conversion = r"could not convert|[dD][tT]ypes?\b|float\(\) argument"
-    if isinstance(error, InputError) or not re.search(conversion, str(error)):
+    if isinstance(error, InputError) or not is_frame(X) or not re.search(conversion, str(error)):
         return
-    takes_text = get_tags(estimator).input_tags.string
-    if not is_frame(X) or takes_text or isinstance(estimator, FrozenEstimator):
-        return
-    columns = [name for name in X.columns if np.asarray(X[name]).dtype.kind not in "fiub"]
-    if columns:
+    columns = [str(name) for name in X.columns if np.asarray(X[name]).dtype.kind not in "fiub"]
+    if columns and not get_tags(estimator).input_tags.string:
+        name = type(estimator).__name__
         raise InputError(
-            f"X must contain numbers for {type(estimator).__name__}, got text or dates in "
-            f"{listed(map(str, columns), 3)}: use CalibratedClassifier(table_pipeline("
-            f"{type(estimator).__name__}(...))), with from vennforest.tables import table_pipeline"
+            f"X must contain numbers for {name}, got text or dates in {listed(columns, 3)}: use "
+            f"CalibratedClassifier(table_pipeline({name}(...))), with from vennforest.tables "
+            "import table_pipeline"
         ) from error
 
 
-LARGEST = float(np.finfo(np.float64).max)
-
-Validator = Callable[[Any, Any, Any], None]
-"""What attrs calls with an instance, the attribute and the value to check."""
-
-
-def require(sound: Any, rule: str) -> None:
-    """Refuse what does not keep a rule."""
-    if not bool(sound):
+def require(is_kept: Any, rule: str) -> None:
+    """Raise a ValueError with a rule that is not kept."""
+    if not is_kept:
         raise ValueError(rule)
 
 
 def check_number(
     value: Any, name: str, low: float = -math.inf, high: float = math.inf, *, integer: bool = False
 ) -> None:
-    """Refuse anything but a finite number from ``low`` to ``high``, an integer where one is due."""
-    kind = Integral if integer else Real
-    sound = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
+    """Refuse anything but a finite number, or integer, from ``low`` to ``high``."""
+    is_number = isinstance(value, Integral if integer else Real)
+    is_number = is_number and not isinstance(value, bool | np.bool_)
     require(
-        sound and math.isfinite(value) and low <= value <= high,
+        is_number and math.isfinite(value) and low <= value <= high,
         f"{name} must be {'an integer' if integer else 'a number'} in [{low}, {high}]",
     )
 
@@ -246,9 +245,8 @@ def check_array(
         f"{name} must not be of type {value.dtype}",
     )
     if value.dtype.kind in "fiub" and value.size:
-        # One comparison refuses NaN too.
         require(
-            value.min() >= max(low, -LARGEST) and value.max() <= min(high, LARGEST),
+            np.isfinite(value).all() and value.min() >= low and value.max() <= high,
             f"{name} must be finite and in [{low}, {high}]",
         )
 
@@ -267,33 +265,3 @@ def check_labels(classes: Any, name: str = "classes_") -> None:
     except TypeError:
         ordered = False
     require(ordered, f"{name} must be in sorted order")
-
-
-def same_labels(one: Any, other: Any) -> bool:
-    """Return whether two arrays contain the same labels in the same order."""
-    return type(one) is type(other) is np.ndarray and np.array_equal(one, other)
-
-
-def array(
-    *shape: int | None, kinds: str = "f", low: float = -math.inf, high: float = math.inf
-) -> Validator:
-    """Return an attrs validator for an array of finite numbers: see `check_array`."""
-
-    def check(instance: Any, attribute: Any, value: Any) -> None:
-        check_array(value, attribute.name, shape, kinds, low, high)
-
-    return check
-
-
-def number(low: float = -math.inf, high: float = math.inf, *, integer: bool = False) -> Validator:
-    """Return an attrs validator for a finite number: see `check_number`."""
-
-    def check(instance: Any, attribute: Any, value: Any) -> None:
-        check_number(value, attribute.name, low, high, integer=integer)
-
-    return check
-
-
-def labels(instance: Any, attribute: Any, value: Any) -> None:
-    """Validate that a field is two or more different labels in sorted order, as attrs asks."""
-    check_labels(value, attribute.name)

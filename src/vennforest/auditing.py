@@ -27,6 +27,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.classifier import CalibratedClassifier
+from vennforest.forest import leaves_rows_out
 from vennforest.sources.checks import (
     columns_of,
     copied_rows,
@@ -34,7 +35,8 @@ from vennforest.sources.checks import (
     is_measured_column,
     is_supervised,
 )
-from vennforest.sources.data import is_bagged, model_scores, parts_of, transformers_of
+from vennforest.sources.data import model_scores, parts_of, split_pipeline
+from vennforest.sources.row_hashes import hash_rows
 
 MIN_ROWS = 20
 MAX_ROWS = 5_000
@@ -219,7 +221,7 @@ def _copies(X: Any, codes: IntArray, groups: IntArray | None) -> list[Finding]:
     label as often (McNemar 1947).
     """
     n = len(codes)
-    copied = np.flatnonzero(copied_rows(X, groups))
+    copied = np.flatnonzero(copied_rows(X, hash_rows(X), groups))
     if len(copied):
         message = copies_message(len(copied) / n)
         return [Finding("copies", "warning", message, copied)]
@@ -436,7 +438,7 @@ def repeats_ids(column: NDArray[Any], codes: IntArray) -> bool:
 
 def _frozen(estimator: FrozenEstimator, X: Any, y: NDArray[Any]) -> list[Finding]:
     """Return a finding where a frozen model is calibrated on rows that it was trained on."""
-    if is_bagged(estimator.estimator):
+    if leaves_rows_out(split_pipeline(estimator.estimator)[1]):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             calibrated = CalibratedClassifier(estimator, method="platt").fit(X, y)
@@ -599,12 +601,12 @@ def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> list[Finding]:
 
     Steps of scikit-learn declare whether they learn from labels, and ``fit`` reads that.
     """
-    steps = transformers_of(estimator)
+    steps = split_pipeline(estimator)[0]
     names = ", ".join(type(step).__name__ for step in steps)
     remedy = "leave the step unfrozen, or fit the whole estimator and calibrate FrozenEstimator("
     remedy += "estimator) on rows that no part of it has seen"
-    for step in parts_of(steps):
-        model = _model_in_function(step) if isinstance(step, FunctionTransformer) else None
+    for part in [part for step in steps for part in parts_of(step)]:
+        model = _model_in_function(part) if isinstance(part, FunctionTransformer) else None
         if model is not None:
             message = (
                 f"a FunctionTransformer calls a fitted {type(model).__name__}, which may have seen "
@@ -619,13 +621,14 @@ def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> list[Finding]:
         if isinstance(part, FrozenEstimator)
     }
     reason = None
-    if not all(_is_declared(step) for step in parts_of([*steps, *frozen.values()])):
+    parts = [part for step in (*steps, *frozen.values()) for part in (step, *parts_of(step))]
+    if not all(map(_is_declared, parts)):
         reason = _quietly(sees_labels, estimator[:-1], X, y)
         thawed = clone(estimator).set_params(**{name: clone(frozen[name]) for name in frozen})
         if frozen and not reason and _quietly(sees_labels, thawed[:-1], X, y):
             message = f"a frozen step of {names} learns from labels: {remedy}"
             return [Finding("frozen step", "error", message)]
-    if not is_bagged(estimator):
+    if not leaves_rows_out(split_pipeline(estimator)[1]):
         return []
     if reason:
         message = (
@@ -673,7 +676,7 @@ def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
         return "the steps before the ensemble cannot be fitted without labels"
     is_equal = _equal(features, blind_features)
     for step, blind_step in zip(
-        transformers_of(with_labels), transformers_of(unlabelled), strict=True
+        split_pipeline(with_labels)[0], split_pipeline(unlabelled)[0], strict=True
     ):
         features = step.transform(X)
         is_equal = is_equal and _equal(features, blind_step.transform(X))
@@ -703,7 +706,7 @@ def fits_its_rows(estimator: Pipeline, X: Any, y: NDArray[Any]) -> bool:
     ensemble are fitted to half of the rows, and scores of both halves by as many members compared.
     Scores and not features, since components of more columns than rows differ at no cost.
     """
-    steps = transformers_of(estimator)
+    steps = split_pipeline(estimator)[0]
     if len(y) < 100 or all(
         type(step).__name__ in SIMPLE_STEPS and _is_declared(step) for step in steps
     ):

@@ -15,8 +15,8 @@ from vennforest._shown import KINDS, columns_of, names_of
 from vennforest._validation import FloatArray, InputError, check_count
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.base import has_bounds, merged
-from vennforest.calibrators.intervals import check_level
-from vennforest.classifier.prediction import Known, predict_known, predict_once
+from vennforest.calibrators.intervals import ConfidenceIntervals, check_level
+from vennforest.classifier.prediction import Prediction, predict, predict_confidence
 from vennforest.forest import is_ensemble
 from vennforest.tables.cells import as_floats, is_text, plain_type, row_name, shown_cell
 from vennforest.tables.columns import TableColumns, unknown_names
@@ -30,6 +30,9 @@ else:
     pa = needed("pyarrow", "record batches")
 
 __all__ = ["BatchPredictor"]
+
+Known = tuple[Prediction, ConfidenceIntervals | None]
+"""Bounds and probabilities, and confidence intervals where the model gives them."""
 
 ROWS_AT_ONCE = 1 << 16
 """Rows that are predicted together; the predictions do not depend on it."""
@@ -259,8 +262,8 @@ class BatchPredictor:
         rows = self._rows(columns, where, first_row)
         try:
             if has_intervals:
-                return predict_known(self.model, rows, self.level)
-            return predict_once(self.model, rows), None
+                return predict_confidence(self.model._state, rows, self.level)
+            return predict(self.model._state, rows), None
         except InputError as error:
             raise InputError(f"{one_line(error)} (in {where})") from error
         except ValueError as error:

@@ -19,6 +19,7 @@ from vennforest._validation import (
     check_array,
     check_increasing,
     is_frame,
+    is_missing,
     require,
 )
 
@@ -66,16 +67,16 @@ class Groups:
     def fit(cls, by: Any, X: Any, n: int) -> tuple[Groups, IntArray]:
         """Return the groups of n rows, and the code of each row's group, (n,)."""
         check_by(by)
-        row_labels, is_missing = _labels(by, X, n)
-        labels = np.unique(row_labels[~is_missing])
-        n_groups = len(labels) + is_missing.any()
+        row_labels, missing = _labels(by, X, n)
+        labels = np.unique(row_labels[~missing])
+        n_groups = len(labels) + missing.any()
         if 2 * n_groups > n > 2:
             raise InputError(
                 f"by must put rows into few groups, got {n_groups} groups of {n} rows: round or "
                 "bin the values first, or in Python give a function that does"
             )
-        groups = cls(by, labels, bool(is_missing.any()))
-        codes = groups._codes(row_labels, is_missing)
+        groups = cls(by, labels, bool(missing.any()))
+        codes = groups._codes(row_labels, missing)
         if callable(by) and n > 1:
             half = np.arange((n + 1) // 2)
             if not np.array_equal(groups.codes(_safe_indexing(X, half), len(half)), codes[half]):
@@ -92,9 +93,9 @@ class Groups:
         """Return the code of each row's group (n,), -1 for groups that ``fit`` did not see."""
         return self._codes(*_labels(self.by, X, n))
 
-    def _codes(self, row_labels: NDArray[Any], is_missing: NDArray[np.bool_]) -> IntArray:
+    def _codes(self, row_labels: NDArray[Any], missing: NDArray[np.bool_]) -> IntArray:
         codes = np.full(len(row_labels), len(self.labels) if self.has_missing else -1, np.intp)
-        present = row_labels[~is_missing]
+        present = row_labels[~missing]
         if present.dtype.kind == "U" and self.labels.dtype.kind == "f":
             present = _numbers(present)  # files of text contain numbers as they are written
         if len(present) and len(self.labels) and present.dtype.kind != self.labels.dtype.kind:
@@ -103,7 +104,7 @@ class Groups:
         index = np.searchsorted(self.labels, present)
         is_known = index < len(self.labels)
         is_known[is_known] = self.labels[index[is_known]] == present[is_known]
-        codes[~is_missing] = np.where(is_known, index, -1)
+        codes[~missing] = np.where(is_known, index, -1)
         return codes
 
     def _check_state(self) -> None:
@@ -201,19 +202,19 @@ def _labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
                 "by must give numbers below 2**53 or text, got larger numbers: turn them into text"
             )
         return numbers, np.isnan(numbers)
-    cells = labels.tolist() if labels.dtype.kind == "O" else [str(cell) for cell in labels]
-    is_missing = np.array([_is_missing(cell) for cell in cells], bool)
-    present = [cell for cell in cells if not _is_missing(cell)]
-    kinds = {isinstance(cell, int | float | np.number | np.bool_) for cell in present}
+    missing = is_missing(labels)
+    present = labels[~missing]
+    cells = present.tolist() if labels.dtype.kind == "O" else present.astype(str).tolist()
+    kinds = {isinstance(cell, int | float | np.number | np.bool_) for cell in cells}
     if len(kinds) > 1:
         raise InputError("by must give numbers or text, got both: turn all labels into text")
     if kinds == {True}:
         numbers = np.full(n, np.nan)
-        numbers[~is_missing] = [float(cell) for cell in present]
-        return numbers, is_missing
-    text = np.zeros(n, f"U{max([1, *(len(str(cell)) for cell in present)])}")
-    text[~is_missing] = [str(cell) for cell in present]
-    return text, is_missing
+        numbers[~missing] = [float(cell) for cell in cells]
+        return numbers, missing
+    text = np.zeros(n, f"U{max([1, *(len(str(cell)) for cell in cells)])}")
+    text[~missing] = [str(cell) for cell in cells]
+    return text, missing
 
 
 def _numbers(text: NDArray[Any]) -> FloatArray:
@@ -226,15 +227,6 @@ def _numbers(text: NDArray[Any]) -> FloatArray:
             return np.nan
 
     return np.array([number(cell) for cell in text.tolist()], np.float64)
-
-
-def _is_missing(value: Any) -> bool:
-    """Tell whether a cell is empty: None, NaN, or a missing value of pandas."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    if isinstance(value, str):
-        return value == "NaT"
-    return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
 def _column(by: str | int, X: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._bounds_kernels import scale_rows
-from vennforest._shown import bounds_frame, bounds_html
+from vennforest._shown import bounds_frame
 from vennforest._validation import FloatArray, check_option
 
 if TYPE_CHECKING:
@@ -96,10 +96,6 @@ class Multiprobability:
             If pandas is not installed.
         """
         return bounds_frame(self.lower, self.upper, self.classes, p, index)
-
-    def _repr_html_(self) -> str:
-        """Return a table for notebooks, of the first and last rows."""
-        return bounds_html(self.lower, self.upper, self.classes)
 
     def widen(self, p: FloatArray) -> Multiprobability:
         """Return bounds moved apart where needed to contain probabilities p (n, k).

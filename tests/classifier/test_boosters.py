@@ -74,28 +74,6 @@ def test_fitted_boosters_are_calibrated_and_not_touched(make, k):
     assert_array_equal(again.predict_proba(new), model.predict_proba(new))
 
 
-@pytest.mark.parametrize("name", ["lightgbm", "xgboost", "catboost"])
-@pytest.mark.parametrize("k", [2, 3])
-def test_boosters_by_name_in_a_report(name, k, tmp_path, monkeypatch):
-    pytest.importorskip(name)
-    pd = pytest.importorskip("pandas")
-    for extra in ("skrub", "matplotlib", "jinja2"):
-        pytest.importorskip(extra)
-    from vennforest.report import evaluate
-
-    monkeypatch.chdir(tmp_path)
-    X, y, _, _ = data(k)
-    frame = pd.DataFrame(X, columns=["a", "b [%]", "c:{}", "d"])
-    frame["word"] = np.where(X[:, 0] > 0, "x", "y z")
-    labels = np.array(["ant", "bee", "cat"])[y]
-    options = {"n_trees": 15, "n_folds": 2, "methods": ["platt", "venn-abers"], "n_jobs": 1}
-    evaluation = evaluate(frame, labels, estimator=name, **options)
-    assert evaluation.methods.loc["venn-abers", "auc"] > 0.6
-    p = evaluation.model.fit(frame, labels).predict_proba(frame)
-    assert_allclose(p.sum(axis=1), 1)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("make", [lightgbm, catboost])
 def test_boosters_that_take_texts_for_labels(make):
     X, y, new, _ = data(3)
@@ -104,12 +82,3 @@ def test_boosters_that_take_texts_for_labels(make):
     model = CalibratedClassifier(make(), cv=2, random_state=0).fit(X, names[y])
     assert model.classes_.tolist() == names.tolist()
     assert_allclose(model.predict_proba(new), expected.predict_proba(new), atol=1e-9)
-
-
-def test_labels_that_xgboost_does_not_take_are_refused_with_the_way_out():
-    xgboost = pytest.importorskip("xgboost")
-    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.array(["no", "yes"] * 30)
-    model = CalibratedClassifier(xgboost.XGBClassifier(n_estimators=5), random_state=0)
-    with pytest.raises(ValueError, match="LabelEncoder"):
-        model.fit(X, y)
-    assert model.fit(X, (y == "yes").astype(int)).predict_proba(X).shape == (60, 2)

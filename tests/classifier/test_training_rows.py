@@ -3,27 +3,21 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_classification
-from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
 
 import vennforest
 from vennforest import (
     CalibratedClassifier,
-    PlattScaling,
     VennAbers,
 )
 from vennforest.calibrators import METHODS, PooledCalibration
 from vennforest.classifier import prediction
-from vennforest.tables import table_pipeline
 
 
 def data(n=90, k=2, seed=0):
@@ -177,70 +171,11 @@ def test_groups_leave_as_a_whole():
     assert not np.isnan(model.oob_probability_).any()
 
 
-def test_what_cannot_be_said_is_refused_in_a_sentence():
+def test_a_model_of_its_training_rows_predicts_none_of_them():
     X, y = data(60)
     model = CalibratedClassifier(forest(), calibrate_on="training").fit(X, y)
     with pytest.raises(AttributeError, match='calibrate_on="training" has seen every row'):
         _ = model.oob_probability_
     model = CalibratedClassifier(forest(), method="platt", random_state=0).fit(X, y)
-    assert not hasattr(model, "oob_multiprobability_")
-    for ask in (
-        lambda: model.oob_multiprobability_,
-        lambda: model.predict_multiprobability(X),
-    ):
-        with pytest.raises(AttributeError, match=r"(platt|PlattScaling) gives no bounds: use"):
-            ask()
-    assert not hasattr(PlattScaling(), "predict_multiprobability")
-    own = CalibratedClassifier(method=PlattScaling())
-    with pytest.raises(AttributeError, match="PlattScaling gives no bounds"):
-        _ = own.predict_multiprobability
-    assert not hasattr(CalibratedClassifier(method="nonsense"), "predict_multiprobability")
-    assert CalibratedClassifier.predict_multiprobability.__doc__.startswith("Return lower")
-    with pytest.raises(AttributeError, match="not fitted"):
-        _ = CalibratedClassifier().oob_probability_
-
-
-def test_importances_are_of_the_columns():
-    X, y = data(90)
-    model = CalibratedClassifier(forest(), random_state=0).fit(X, y)
-    assert_allclose(model.feature_importances_, model.estimator_.feature_importances_)
-    folds = CalibratedClassifier(forest(), calibrate_on="cv", cv=2, random_state=0).fit(X, y)
-    each = [one.feature_importances_ for one in folds.estimators_]
-    assert_allclose(folds.feature_importances_, np.mean(each, axis=0))
-    none = CalibratedClassifier(GaussianNB(), cv=2).fit(X, y)
-    with pytest.raises(AttributeError, match="GaussianNB has no feature_importances_: sklearn"):
-        _ = none.feature_importances_
-    mixed = CalibratedClassifier(make_pipeline(PCA(2), forest()), random_state=0).fit(X, y)
-    with pytest.raises(AttributeError, match="of the features that its steps make"):
-        _ = mixed.feature_importances_
-    frame = pd.DataFrame(X, columns=list("vwxyz")).assign(
-        town=np.where(y == "a", "Ulm", "Bern"), v=np.nan, w=np.tile(["p", "q", "r"], 30)
-    )
-    table = CalibratedClassifier(table_pipeline(forest(), random_state=0), random_state=0)
-    found = table.fit(frame, y).feature_importances_
-    assert found.shape == (6,)
-    assert_allclose(found.sum(), 1)
-    assert found[0] == 0
-    assert found.argmax() == 5
-
-
-def test_a_table_with_text_is_answered_with_the_recipe():
-    X, y = data(60)
-    table = pd.DataFrame(X, columns=list("vwxyz")).assign(
-        town=["Ulm", "Bern"] * 30, day=pd.date_range("2020-01-01", periods=60)
-    )
-    with pytest.raises(vennforest._validation.InputError) as caught:
-        CalibratedClassifier(random_state=0).fit(table, y)
-    assert "MixedForestClassifier, got text or dates in 'town', 'day': use" in str(caught.value)
-    assert "CalibratedClassifier(table_pipeline(MixedForestClassifier(" in str(caught.value)
-    assert "from vennforest.tables import table_pipeline" in str(caught.value)
-    with pytest.raises(ValueError, match="must contain numbers for LogisticRegression"):
-        CalibratedClassifier(LogisticRegression(), cv=2).fit(table, y)
-    model = CalibratedClassifier(table_pipeline(forest()), random_state=0).fit(table, y)
-    assert model.predict(table).shape == (60,)
-    numbers = table[list("vwxyz")].astype(str).astype(object)  # scikit-learn takes these
-    CalibratedClassifier(forest(), random_state=0).fit(numbers, y)
-    with pytest.raises(ValueError, match="holdout_size"):  # another error stays what it is
-        CalibratedClassifier(table_pipeline(forest()), calibrate_on="holdout", holdout_size=60).fit(
-            table, y
-        )
+    with pytest.raises(AttributeError, match="PlattScaling gives no bounds: use VennAbers"):
+        _ = model.oob_multiprobability_

@@ -153,7 +153,7 @@ ERRORS = [
     ),
     ("s,y\n0.1,a\n0.2,b\ninf,b\n", [], "must contain finite scores, got inf in row 3"),
     ("s,y\n0.1,a\n0.2,b\nhigh,b\n", [], "must contain numbers, got 'high' in row 3"),
-    ("s,y\n0.1,a\n0.2,a\n", [], "the target 'y' has only one class, 'a'"),
+    ("s,y\n0.1,a\n0.2,a\n", [], "must have two classes or more, got 'a' alone"),
     ("s,y\n0.1,\n0.2,\n", [], "the target 'y' is missing in every row"),
     ("s,y\n0.1,a\n1.2,b\n", ["--method", "beta"], "scores must be in [0, 1]"),
     ("s,y\n0.1,a\n0.2,b\n", ["--method", "best"], "--method must be one of"),
@@ -309,7 +309,6 @@ def exports(folder, n=2000, seed=9):
     y = rng.random(n) < 1 / (1 + np.exp(1 - 1.3 * x))
     day = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.sort(rng.integers(0, 330, n)), unit="D")
     points = np.round(575 - 95 * x).clip(300, 850).astype(int)
-    percent = [f"{100 / (1 + np.exp(1 - 2.4 * one)):.1f}%" for one in x]
     z = np.exp(2 * rng.normal(size=(n, 3)))
     p = z / z.sum(axis=1, keepdims=True)
     names = np.array(["cat", "dog", "owl"])
@@ -320,7 +319,6 @@ def exports(folder, n=2000, seed=9):
             "points": points,
             "y": np.where(y, "bad", "ok"),
         },
-        "percent": {"day": day.strftime("%Y-%m-%d %H:%M"), "percent": percent, "y": y.astype(int)},
         "classes": {"day": day, **dict(zip(names, p.round(4).T, strict=True)), "y": drawn},
     }
     for name, columns in tables.items():
@@ -329,7 +327,7 @@ def exports(folder, n=2000, seed=9):
 
 @pytest.mark.parametrize(
     ("name", "scores"),
-    [("points", ["points"]), ("percent", ["percent"]), ("classes", ["cat", "dog", "owl"])],
+    [("points", ["points"]), ("classes", ["cat", "dog", "owl"])],
 )
 def test_exports_of_other_systems(tmp_path, capsys, name, scores):
     exports(tmp_path)

@@ -101,10 +101,10 @@ def test_a_new_cell_that_does_not_fit_is_named(folder, tmp_path, capsys, monkeyp
 @pytest.mark.parametrize(
     ("types", "message"),
     [
-        ({"lob": "number"}, "no declared column 'lob': did you mean 'lab'?"),
-        ({"ward": "date"}, "column 'ward' is declared as date and its cells share no format ("),
-        ({"name": "number"}, "is declared as number and contains 'Smith 0' in row 1: correct such"),
-        ({"y": "text"}, "the target 'y' must not be among the types"),
+        ({"lob": "number"}, "no column 'lob': did you mean 'lab'?"),
+        ({"ward": "date"}, "column 'ward' must contain dates written like"),
+        ({"name": "number"}, "column 'name' must contain numbers, got 'Smith 0' in row 1"),
+        ({"y": "text"}, "the target 'y' must not be among"),
         ({"lab": "numeric"}, "the type of column 'lab' must be number, date"),
     ],
 )
@@ -116,7 +116,7 @@ def test_types_that_are_wrong_are_refused(folder, tmp_path, capsys, command, typ
 
 def test_the_file_says_how_cells_are_written(folder):
     types = read_header(folder / "m.skops")["types"]
-    assert types["ward"] == "category" and types["seen"] == "date %d/%m/%Y" and "name" not in types
+    assert types["ward"] == "text" and types["seen"] == "date %d/%m/%Y" and "name" not in types
 
 
 def test_the_report_uses_the_types(folder, tmp_path, capsys):

@@ -201,15 +201,15 @@ def test_files_of_a_table_that_do_not_fit_together(tmp_path, capsys):
     frame.drop(columns="s").to_parquet(data / "part2.parquet")
     fails("must have the same columns, got none called 's' in")
     frame.assign(s="0.5").to_parquet(data / "part2.parquet")
-    fails("column 's' must be of one type in all files of a table, got ")  # [large_]string
+    fails("must be of one type in all files")
     (data / "part2.parquet").write_bytes(b"PAR1 and nothing else")
     fails("part2.parquet cannot be read")
     (data / "part2.parquet").write_text("s,y\n1,2\n")
-    fails("must be Parquet, which")
+    fails("part2.parquet cannot be read as Parquet")
     (data / "part2.parquet").unlink()
-    fails("there is no file", given=data / "*.pq")
     (tmp_path / "empty").mkdir()
-    fails("is a folder without Parquet files", given=tmp_path / "empty")
+    for empty in (data / "*.pq", tmp_path / "empty"):
+        fails("there is no Parquet file in", given=empty)
     frame[:0].to_parquet(data / "part2.parquet")
     assert run("calibrate", data, folder=tmp_path) == 0
     frame.loc[200, "s"] = np.nan
@@ -273,7 +273,7 @@ def test_a_target_with_a_fraction_and_one_class(tmp_path, capsys):
     frame["y"] = frame["y"].where(frame["y"] == 1)
     shutil.rmtree(tmp_path / "data")
     assert run("calibrate", written(tmp_path / "data", frame), folder=tmp_path) == 2
-    assert "has only one class, '1'" in capsys.readouterr().err
+    assert "must have two classes or more, got '1' alone" in capsys.readouterr().err
 
 
 def test_the_summary(tmp_path, capsys):

@@ -151,8 +151,9 @@ def test_batches_make_no_difference(folder, tmp_path, size, suffix, monkeypatch)
     if not source.exists():
         frame = read_csv(folder / "new.csv")
         (frame.to_parquet if suffix == "parquet" else frame.to_feather)(source)
-    assert run(*predict(folder, tmp_path / "o.arrow", data=source.name)) == 0
-    answers = pd.read_feather(tmp_path / "o.arrow")
+    output = tmp_path / "o.parquet"
+    assert run(*predict(folder, output, data=source.name)) == 0
+    answers = pd.read_parquet(output)
     pd.testing.assert_frame_equal(answers, expected, check_exact=True)
 
 
@@ -167,15 +168,13 @@ def test_types_and_formats_make_no_difference(folder, tmp_path):
     frame["empty"] = frame["empty"].astype(object)
     frame = frame[frame.columns[::-1]]
     frame.to_parquet(tmp_path / "a.parquet", row_group_size=17)
-    table = pa.Table.from_pandas(frame)
-    with pa.ipc.new_stream(str(tmp_path / "b.arrows"), table.schema) as out:
-        out.write_table(table, max_chunksize=13)
+    frame.to_feather(tmp_path / "b.arrow")
     text = read_csv(folder / "new.csv", dtype=str)
     text["target"] = text["target"].str.replace(".", ",")
-    text.to_csv(tmp_path / "c.csv", sep=";", index=False, encoding="utf-16")
+    text.to_csv(tmp_path / "c.csv", sep=";", index=False, encoding="utf-8-sig")
     with gzip.open(tmp_path / "d.csv.gz", "wb") as out:
         out.write((folder / "new.csv").read_bytes())
-    for name in ("a.parquet", "b.arrows", "c.csv", "d.csv.gz"):
+    for name in ("a.parquet", "b.arrow", "c.csv", "d.csv.gz"):
         output = tmp_path / "out.csv"
         assert run("predict", folder / "m.skops", tmp_path / name, "-o", output) == 0, name
         read = read_csv(output, dtype={"label": str})
@@ -231,27 +230,13 @@ def test_a_model_without_names_keeps_all_columns(tmp_path):
     np.testing.assert_array_equal(out["p(True)"], model.predict_proba(X)[:, 1])
 
 
-@pytest.mark.parametrize("name", ["o.TSV.GZ", "a.b.csv"])
-def test_text_is_written_in_every_form(name, folder, tmp_path):
-    output = tmp_path / name
-    assert run(*predict(folder, output, "--id", "city")) == 0
-    separator = "\t" if "tsv" in name.lower() else ","
-    zipped = "gzip" if name.lower().endswith(".gz") else None
-    out = read_csv(output, sep=separator, compression=zipped, dtype={"label": str})
-    expected = pd.read_parquet(folder / "p.parquet")
-    for column in COLUMNS:
-        np.testing.assert_array_equal(out[column], expected[column])
-    assert out["city"].tolist()[:9] == read_csv(folder / "new.csv")["city"].tolist()[:9]
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_no_rows_give_no_rows(folder, tmp_path, suffix):
     source, output = tmp_path / f"none.{suffix}", tmp_path / f"out.{suffix}"
     frame = read_csv(folder / "new.csv").head(0)
-    {"csv": frame.to_csv, "parquet": frame.to_parquet, "arrow": frame.to_feather}[suffix](source)
+    (frame.to_csv if suffix == "csv" else frame.to_parquet)(source)
     assert run("predict", folder / "m.skops", source, "-o", output, "--id", "id") == 0
-    read = {"csv": pd.read_csv, "parquet": pd.read_parquet, "arrow": pd.read_feather}[suffix]
-    out = read(output)
+    out = (pd.read_csv if suffix == "csv" else pd.read_parquet)(output)
     assert list(out.columns) == ["id", *COLUMNS] and len(out) == 0
 
 
@@ -287,7 +272,6 @@ def test_columns_missing_or_retyped_are_named(folder, tmp_path, capsys):
     assert message(frame.drop(columns=["âge", "vip"])).startswith(
         "the table lacks the columns 'âge', 'vip'"
     )
-    assert message(frame.rename(columns={"city": "City"})).endswith("is 'City' what 'city' was?")
     for column, cell in [
         ("âge", "old"),
         ("âge", "1_000"),
@@ -301,17 +285,9 @@ def test_columns_missing_or_retyped_are_named(folder, tmp_path, capsys):
         assert repr(column) in said and repr(cell) in said and "row 118" in said
     wrong = frame.copy()
     wrong.loc[3, "lower"] = "1e400"
-    assert "'lower' must contain numbers up to 3.4e+38, got an infinite number in row 4" in message(
-        wrong
-    )
-    wrong = frame.assign(company=7)
-    assert message(wrong, "bad.parquet").startswith(
-        "column 'company' held text in training and now contains 7 in row 1"
-    )
+    assert "'lower' must contain numbers up to 3.4e+38, got inf in row 4" in message(wrong)
     wrong = frame.assign(**{"âge": pd.Timestamp("2020-01-01")})
-    assert message(wrong, "bad.parquet").startswith(
-        "column 'âge' held numbers in training and now contains 2020"
-    )
+    assert message(wrong, "bad.parquet").startswith("column 'âge' must contain numbers, got 2020")
 
 
 def test_bad_files_and_outputs(folder, tmp_path, capsys):
@@ -329,13 +305,13 @@ def test_bad_files_and_outputs(folder, tmp_path, capsys):
         ((text, new, "-o", out), "is not a model file"),
         ((new, new, "-o", out), "is not a model file"),
         ((model, tmp_path / "none.csv", "-o", out), "there is no file"),
-        ((model, tmp_path / "nothing", "-o", out), "is a folder without Parquet files"),
+        ((model, tmp_path / "nothing", "-o", out), "there is no Parquet file in"),
         ((model, tmp_path, "-o", out), "cannot be read"),
         ((model, empty, "-o", out), "is empty"),
         ((model, broken, "-o", out), "cannot be read"),
         (
             (model, new, "-o", tmp_path / "o.xlsx"),
-            "must end in .csv, .tsv, .csv.gz, .csv.zst, .parquet or .arrow",
+            "must end in .csv or .parquet",
         ),
         ((model, new, "-o", tmp_path / "no" / "o.csv"), "there is no folder"),
         ((model, new, "-o", new), "must not be written to the table itself"),
@@ -422,7 +398,7 @@ print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     peaks = []
     for copies in (50, 1000):
         pd.concat([X] * copies).to_csv(tmp_path / "big.csv", index=False)
-        files = model, tmp_path / "big.csv", "-o", tmp_path / "o.arrow"
+        files = model, tmp_path / "big.csv", "-o", tmp_path / "o.parquet"
         command = [sys.executable, "-c", code, *files]
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
         exit_code, peak = done.stdout.split()

@@ -1,4 +1,4 @@
-"""Files at addresses, by fsspec, and tables packed by zstandard."""
+"""Files at addresses, by fsspec."""
 
 import re
 from pathlib import Path
@@ -83,15 +83,3 @@ def test_no_key_is_shown(local, capsys, address):
         assert main([*map(str, words)]) == 2
         text = "".join(capsys.readouterr())
         assert "should not" not in text and "kEy1" not in text, text
-
-
-def test_packed_by_zstandard(local):
-    text = (local / "scores.csv").read_bytes()
-    with pa.output_stream(str(local / "scores.csv.zst"), compression="zstd") as file:
-        file.write(text)
-    assert run("calibrate", local / "scores.csv.zst", local / "d.json") == 0
-    out, plain = local / "out.csv.zst", local / "out.csv"
-    assert run("apply", local / "scores.csv.zst", out, local / "d.json") == 0
-    assert run("apply", local / "scores.csv", plain, local / "d.json") == 0
-    with pa.input_stream(str(out), compression="zstd") as file:
-        assert file.read() == plain.read_bytes()

@@ -27,9 +27,9 @@ def drawn(rng):
 
 
 def test_thresholds_against_the_definitions():
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(7)
     some = 0
-    for _ in range(600):
+    for _ in range(300):
         scores, y = drawn(rng)
         if len(set(y.tolist())) < 2:
             continue
@@ -40,14 +40,14 @@ def test_thresholds_against_the_definitions():
         expected = recalling_threshold(scores.tolist(), y.tolist(), share, delta)
         assert threshold_for(scores, y, recall=share, delta=delta).threshold == expected
         expected = quiet_threshold(scores.tolist(), y.tolist(), share, delta)
-        found = threshold_for(scores, y, false_alarms=share, rows=1, delta=delta).threshold
+        found = threshold_for(scores, y, false_alarms=share, delta=delta).threshold
         assert found == expected
-    assert some > 50
+    assert some > 25
 
 
 @pytest.mark.parametrize("share", [0.5, 0.7])
 def test_precision_is_exact_by_enumeration(share):
-    """Every sample of eight of three scores and two labels: the promise fails in delta at most."""
+    """Every sample of seven of three scores and two labels: the promise fails in delta at most."""
     of_score = {0: (0.3, 0.2), 1: (0.3, 0.65), 2: (0.4, 0.8)}  # how often, and the class's share
     cells = list(product(of_score, (0, 1)))
     chance = [of_score[s][0] * (of_score[s][1] if y else 1 - of_score[s][1]) for s, y in cells]
@@ -55,11 +55,11 @@ def test_precision_is_exact_by_enumeration(share):
     for t in of_score:
         above = [of_score[s] for s in of_score if s >= t]
         true[t] = sum(q * eta for q, eta in above) / sum(q for q, _ in above)
-    for delta in (0.1, 0.3, 0.5):
+    for delta in (0.2, 0.4):
         fails = found = 0.0
-        for bag in combinations_with_replacement(range(6), 8):
+        for bag in combinations_with_replacement(range(6), 7):
             counts = np.bincount(bag, minlength=6)
-            p = math.factorial(8) * math.prod(
+            p = math.factorial(7) * math.prod(
                 chance[i] ** int(c) / math.factorial(c) for i, c in enumerate(counts)
             )
             scores, y = zip(*(cells[i] for i in bag), strict=True)
@@ -73,8 +73,8 @@ def test_precision_is_exact_by_enumeration(share):
 
 
 def test_limits_hold_for_all_thresholds_at_once():
-    rng = np.random.default_rng()
-    n, repetitions, delta = 60, 4000, 0.2
+    rng = np.random.default_rng(7)
+    n, repetitions, delta = 60, 1000, 0.2
     failed = 0
     for _ in range(repetitions):
         beyond = np.sort(rng.random(n))  # probability beyond each example
@@ -94,25 +94,7 @@ def test_cost_is_below_its_limit_and_impossible_below_that():
     assert found.observed == (alarms.sum() + 3 * misses.sum()) / 2000 < 0.45
     none = threshold_for(scores, y, cost=0.2, costs=(1, 3))
     assert none.threshold is None
-    assert "impossible with these data" in none.reason
-
-
-def test_abstention_has_two_promises():
-    rng = np.random.default_rng(1)
-    scores = rng.random(3000)
-    y = rng.random(3000) < np.clip(3 * scores - 1, 0, 1)
-    found = threshold_for(scores, y, precision=0.9, abstain=True)
-    assert found.lower < found.threshold
-    assert found.threshold == threshold_for(scores, y, precision=0.9, delta=0.025).threshold
-    decided = found.decide([found.lower, (found.lower + found.threshold) / 2, found.threshold])
-    assert decided.tolist() == [0, -1, 1]
-    assert found.undecided == np.mean((scores > found.lower) & (scores < found.threshold))
-    easy = threshold_for(scores, y, precision=0.55, abstain=True)
-    assert easy.undecided == 0
-    assert set(easy.decide(rng.random(100))) == {0, 1}
-    upside = threshold_for(scores, rng.random(3000) < 0.02, precision=0.9, abstain=True)
-    assert upside.threshold == np.inf
-    assert (upside.decide(scores) <= 0).all()
+    assert "no threshold promises cost=0.2" in none.reason
 
 
 def test_models_decide_as_their_scores_do():
@@ -162,16 +144,12 @@ def test_what_is_refused():
         {"precision": True},
         {"recall": 0.0},
         {"false_alarms": 3},
-        {"false_alarms": 3, "rows": 2},
-        {"false_alarms": 0, "rows": 2},
-        {"precision": 0.9, "rows": 2},
+        {"precision": 0.9, "costs": (1, 1)},
         {"cost": 1},
-        {"cost": 1, "costs": (1,)},
         {"cost": 1, "costs": (1, -1)},
         {"cost": 1, "costs": (0, 0)},
         {"cost": float("inf"), "costs": (1, 1)},
         {"precision": 0.9, "delta": 0},
-        {"recall": 0.9, "abstain": True},
     ):
         with pytest.raises(ValueError, match="must"):
             threshold_for(scores, y, **wrong)
@@ -189,7 +167,9 @@ def test_what_is_refused():
         threshold_for(CalibratedClassifier(), precision=0.9)
     none = threshold_for(scores, y, precision=0.9)
     assert none.threshold is None
-    with pytest.raises(ValueError, match="impossible with these data"):
+    with pytest.raises(
+        ValueError, match="29 examples of the class are needed at least and 25 are there"
+    ):
         none.decide(scores)
 
 

@@ -109,7 +109,7 @@ def test_a_class_that_a_partition_lacks_is_known_to_its_trees():
 
 def test_rows_for_missing_classes_leave_the_bags_as_they_are():
     X, y = draw(2, k=2)
-    some = TrainingData(X, y, np.searchsorted(["a", "b"], y), np.array(["a", "b", "c"]))
+    some = TrainingData(X, np.searchsorted(["a", "b"], y), np.array(["a", "b", "c"]))
     crew = plan_crews(RandomForestClassifier(3, bootstrap=False, random_state=0), 3)[0]
     forest = RandomForestClassifier(3, bootstrap=False, max_features=None, min_samples_leaf=7)
     with_c = grow_crew(forest, some, crew)

@@ -40,8 +40,7 @@ def test_a_calibrator_by_itself(calibrator):
         bounds = calibrator.predict_multiprobability(new)
         np.testing.assert_array_equal(found["p0"], bounds.p0)
         np.testing.assert_array_equal(found["p1"], bounds.p1)
-        if calibrator.merge != "smooth":
-            np.testing.assert_array_equal(found["p"], expected)
+        np.testing.assert_array_equal(found["p"], expected)
     refused = run(to_onnx(calibrator), "score", np.array([np.nan, np.inf, -np.inf]))
     assert all(np.isnan(one).all() for one in refused.values())
 
@@ -54,7 +53,6 @@ def forest(**options):
     ("estimator", "options"),
     [
         (RandomForestClassifier(100, max_depth=6, random_state=0), {}),
-        (forest(max_depth=5), {"merge": "log"}),
         (forest(max_depth=5), {"merge": "log"}),
         (forest(max_depth=5), {"method": "isotonic"}),
         (forest(), {"calibrate_on": "holdout", "method": "beta"}),
@@ -115,7 +113,7 @@ def roots_that_look_like_leaves(graph):
     return [root for root in each["tree_roots"] if mixed[root] and left[root] == right[root]]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_forests_are_equal(seed):
     """Two and five classes, missing cells, trees grown to the end, whose votes tie: to 1e-12."""
     rng = np.random.default_rng([20261126, seed])
@@ -123,7 +121,7 @@ def test_forests_are_equal(seed):
     features = rng.normal(size=(500, 6)).round(1)
     y = np.digitize(features[:, 0] + rng.normal(size=500), np.linspace(-1, 1, k + 1)[1:-1])
     features[rng.random(features.shape) < 0.05] = np.nan
-    votes = "hard" if seed == 4 else "soft"
+    votes = "hard" if seed == 2 else "soft"
     for kind, merge in ((RandomForestClassifier, "pooled"), (ExtraTreesClassifier, "log")):
         one = kind(int(rng.integers(20, 70)), bootstrap=True, random_state=seed)
         options = {} if merge == "pooled" else {"merge": merge}
@@ -188,7 +186,7 @@ def test_a_table_of_the_command_line_is_refused():
     table = pd.DataFrame({"colour": ["red", "blue"] * 60, "size": np.arange(120.0)})
     model = CalibratedClassifier(table_pipeline(forest()), random_state=0)
     model.fit(table, np.arange(120) % 3 % 2)
-    with pytest.raises(InputError, match="skl2onnx converts, got TableColumns before TableEnc"):
+    with pytest.raises(InputError, match="estimator must be one that skl2onnx converts: "):
         to_onnx(model, table)
 
 
@@ -198,5 +196,5 @@ class Unknown(LogisticRegression):
 
 def test_an_estimator_that_has_no_converter():
     model = CalibratedClassifier(Unknown(), calibrate_on="holdout").fit(X, Y)
-    with pytest.raises(InputError, match="must be one that skl2onnx converts, got Unknown"):
+    with pytest.raises(InputError, match=r"must be one that skl2onnx converts: .*Unknown"):
         to_onnx(model)

@@ -98,8 +98,6 @@ def test_dialects():
     for wrong in ("mysql", "", None):
         with pytest.raises(InputError, match="dialect must be one of"):
             to_sql(model, wrong)
-    with pytest.raises(InputError, match="score must be a name, got ''"):
-        to_sql(model, score="")
     three = VennAbers().fit(np.eye(3), [0, 1, 2])
     with pytest.raises(InputError, match="score must name a column of scores for each of 3"):
         to_sql(three)

@@ -16,7 +16,6 @@ from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
     VotingClassifier,
@@ -34,11 +33,10 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
-from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from hazards.table import Hazard, Rng, Verdict, coin, fit, forest, partly_labelled
+from hazards.table import Hazard, Rng, Verdict, coin, fit, forest
 from vennforest import CalibratedClassifier, VennAbers, audit
 from vennforest.calibrators import BetaCalibration
 
@@ -326,43 +324,6 @@ DRAWN = [
         lambda rng: audit(make_pipeline(FunctionTransformer(np.abs), forest()), *coin(rng)),
     ),
     Hazard(
-        "steps that change X",
-        "StandardScaler(copy=False), which changes X in place",
-        {
-            name: lambda rng, model=model: fit(
-                make_pipeline(StandardScaler(copy=False), model), *coin(rng)
-            )
-            for name, model in {"out of bag": forest(), "folds": GaussianNB()}.items()
-        },
-        Verdict("refused", "copy=True"),
-        lambda rng: fit(make_pipeline(StandardScaler(), forest()), *coin(rng)),
-    ),
-    Hazard(
-        "early stopping on the rows",
-        "X_val=X for early stopping",
-        {
-            "all rows": lambda rng: fit(
-                HistGradientBoostingClassifier(early_stopping=True),
-                *(m := coin(rng)),
-                X_val=m[0],
-                y_val=m[1],
-            ),
-            "some rows": lambda rng: fit(
-                HistGradientBoostingClassifier(early_stopping=True),
-                *(m := coin(rng)),
-                X_val=m[0][:70],
-                y_val=m[1][:70],
-            ),
-        },
-        Verdict("warned", "has rows of X"),
-        lambda rng: fit(
-            HistGradientBoostingClassifier(early_stopping=True),
-            *coin(rng),
-            X_val=(m := coin(rng, 90))[0],
-            y_val=m[1],
-        ),
-    ),
-    Hazard(
         "another order",
         "y, weights or groups with the index of X in another order",
         {
@@ -371,16 +332,6 @@ DRAWN = [
         },
         Verdict("warned", "another order"),
         lambda rng: mixed_up(rng, ""),
-    ),
-    Hazard(
-        "masked cells",
-        "a masked array as X or y",
-        {
-            "X": lambda rng: fit(forest(), np.ma.masked_greater((m := coin(rng))[0], 1), m[1]),
-            "y": lambda rng: fit(forest(), (m := coin(rng))[0], np.ma.array(m[1], mask=m[1] == 1)),
-        },
-        Verdict("refused", "masked"),
-        lambda rng: fit(forest(), np.ma.array((m := coin(rng))[0]), m[1]),
     ),
     Hazard(
         "labels that stand for none",
@@ -451,18 +402,6 @@ DRAWN = [
             )
         },
         Verdict("warned", "takes no sample_weight"),
-    ),
-    Hazard(
-        "groups spelled in two ways",
-        'groups "p7" and "P7 "',
-        {
-            name: lambda rng, model=model: with_params(
-                rng, model, groups=[f"{'pP'[j % 2]}{j // 4}{' ' * (j % 3)}" for j in range(200)]
-            )
-            for name, model in {"forest": forest(), "folds": GaussianNB()}.items()
-        },
-        Verdict("warned", "case or spaces"),
-        lambda rng: with_params(rng, GaussianNB(), groups=[f"p{j // 4}" for j in range(200)]),
     ),
     Hazard(
         "missing groups",
@@ -649,17 +588,6 @@ DRAWN = [
         {"step": fitting_steps},
         Verdict("found", "fit the rows that they are given"),
         lambda rng: audit(make_pipeline(PCA(3), forest()), *coin(rng)),
-    ),
-    Hazard(
-        "unlabelled rows in a pipeline",
-        "-1 for rows without a label, for LabelSpreading",
-        {
-            "alone": lambda rng: fit(LabelSpreading(), *partly_labelled(rng)),
-            "pipeline": lambda rng: fit(
-                make_pipeline(StandardScaler(), LabelSpreading()), *partly_labelled(rng)
-            ),
-        },
-        Verdict("refused", "not labelled"),
     ),
     Hazard(
         "no scores",

@@ -276,7 +276,6 @@ ENTERED = [
     ),
 ]
 
-SPELLED = [f"{'pP'[j % 2]}{j // 4}" for j in range(200)]
 INCOMPLETE = [None if j < 9 else f"p{j // 4}" for j in range(200)]
 
 
@@ -304,7 +303,6 @@ WAYS: dict[str, dict[str, Callable[[Rng], Any]]] = {
     "one class": commands(one_class) | engines("one class"),
     "scores in an engine": engines("NaN") | engines("infinite") | engines("weights"),
     "weights that sum to one": engines("sum"),
-    "groups spelled in two ways": commands(coin, "--groups", "g", g=SPELLED),
     "missing groups": commands(coin, "--groups", "g", g=INCOMPLETE),
 }
 """More ways for hazards of the other rounds, by their names."""

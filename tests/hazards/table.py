@@ -29,12 +29,10 @@ from sklearn.model_selection import (
     KFold,
     LeaveOneOut,
     TimeSeriesSplit,
-    TunedThresholdClassifierCV,
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, TargetEncoder
-from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
@@ -175,12 +173,6 @@ def spelled(rng: Rng) -> tuple[Any, Any]:
     return X, np.array(["no", "yes", "No", "Yes "])[y + 2 * rng.integers(0, 2, len(y))]
 
 
-def partly_labelled(rng: Rng) -> tuple[Any, Any]:
-    """Return labels of which some are -1."""
-    X, y = coin(rng)
-    return X, np.where(rng.random(len(y)) < 0.3, -1, y)
-
-
 def overlapping(n: int) -> list[tuple[Any, Any]]:
     """Return folds that score rows which they train on."""
     return [(np.arange(n), np.arange(n // 2)), (np.arange(n), np.arange(n // 2, n))]
@@ -264,13 +256,6 @@ HAZARDS = [
         several(spelled),
         Verdict("warned", "case or spaces"),
         lambda rng: fit(forest(), (m := coin(rng))[0], np.array(["no", "yes"])[m[1]]),
-    ),
-    Hazard(
-        "rows without a label",
-        "-1 for rows without a label, for a semi-supervised estimator",
-        {"fit": lambda rng: fit(SelfTrainingClassifier(GaussianNB()), *partly_labelled(rng))},
-        Verdict("refused", "not labelled"),
-        lambda rng: fit(GaussianNB(), (m := coin(rng))[0], np.where(m[1], 1, -1)),
     ),
     Hazard(
         "a frozen model and its own training rows",
@@ -380,12 +365,6 @@ HAZARDS = [
             {"calibrate_on": "oob"},
             groups=np.arange(200) // 2,
         ),
-    ),
-    Hazard(
-        "threshold inside",
-        "a decision threshold tuned inside the calibrated classifier",
-        {"fit": lambda rng: fit(TunedThresholdClassifierCV(GaussianNB()), *coin(rng))},
-        Verdict("warned", "has no effect"),
     ),
     Hazard(
         "a calibrator for each row",

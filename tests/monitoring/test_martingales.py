@@ -21,9 +21,16 @@ from vennforest.monitoring.bets import (
     bets_on_share,
     expected_shares,
 )
-from vennforest.monitoring.evidence import HALF_BET_AFTER, JUMP_RATES, Channel, combine
-
-SEEDS = 2**31 - 1
+from vennforest.monitoring.evidence import (
+    HALF_BET_AFTER,
+    JUMP_RATES,
+    advance,
+    channels,
+    combine,
+    log_copies,
+    place,
+    start,
+)
 
 
 def draw_bets(rng, of_labels, n_bins):
@@ -42,26 +49,32 @@ def draw_bets(rng, of_labels, n_bins):
         limits = np.cumsum(mass)[:-1]
         factors = rng.uniform(0.2, 3, (n_bets, n_bins))
         factors /= (factors @ mass)[:, None]
-    kind = "labels given scores" if of_labels else "scores"
-    return Bets(kind, edges, limits, factors)
+    return Bets(edges, limits, factors)
 
 
 @pytest.mark.parametrize("of_labels", [True, False])
 def test_channel_is_the_mixture(of_labels):
+    """The labels are watched in the third of three channels, the scores in the first."""
     rng = np.random.default_rng(5)
-    for case in range(40):
+    watched, channel = channels(2, "labels"), 2 if of_labels else 0
+    for seed in range(40):
         bets = draw_bets(rng, of_labels, int(rng.integers(1, 5)))
         n = int(rng.integers(0, 8))
-        before, known = rng.random(n), rng.random(n) < 0.4
-        scores, hits = rng.random(14), rng.random(14) < 0.6
-        channel = Channel.start(1, case, bets, before, known)
-        found = np.concatenate(
-            [channel.advance(scores[a:b], hits[a:b], None, a) for a, b in ((0, 5), (5, 6), (6, 14))]
-        )
-        channel._check_state()
-        reference = list(zip(bets.bins(before).tolist(), known.tolist(), strict=True))
-        stream = list(zip(bets.bins(scores).tolist(), hits.tolist(), strict=True))
-        column = oracle.stream_columns(reference, stream, case, of_labels, bets.limits.tolist())
+        before, known = rng.random((n, 1)), rng.random(n) < 0.4
+        scores, hits = rng.random((14, 1)), rng.random(14) < 0.6
+        state = start((5, 3), np.random.RandomState(0))
+        state["seed"] = seed
+        for copy in state:
+            place(copy, watched, [bets] * 3, before, known.astype(int))
+        logs = []
+        for t in range(14):
+            rows = slice(t, t + 1)
+            advance(state, watched, scores[rows], hits[rows].astype(int), None, t)
+            logs.append(log_copies(state)[0, channel])
+        bins = [np.searchsorted(bets.edges, s[:, 0], side="right") for s in (before, scores)]
+        reference = list(zip(bins[0].tolist(), known.tolist(), strict=True))
+        stream = list(zip(bins[1].tolist(), hits.tolist(), strict=True))
+        column = oracle.stream_columns(reference, stream, seed, of_labels, bets.limits.tolist())
         expected = oracle.evidence(
             column,
             bets.factors.tolist(),
@@ -69,17 +82,12 @@ def test_channel_is_the_mixture(of_labels):
             JUMP_RATES.tolist(),
             HALF_BET_AFTER,
         )
-        assert_allclose(np.exp(found), expected, rtol=1e-9)
-        assert_sums(channel, column, bets)
-
-
-def assert_sums(channel, column, bets):
-    """The sums are those of the stretch that ends now and is worth most to each bet."""
-    for k, row in enumerate(np.log(bets.factors[:, column])):
-        stretches = [row[a:].sum() for a in range(len(row))]
-        assert_allclose(channel.sums[k], max(stretches), atol=1e-9)
-        begin = channel.begins[k]
-        assert_allclose(row[begin:].sum(), channel.sums[k], atol=1e-9)
+        assert_allclose(np.exp(logs), expected, rtol=1e-9)
+        # The sums are those of the stretch that ends now and is worth most to each bet.
+        for k, row in enumerate(np.log(bets.factors[:, column])):
+            total, begin = (state[name][0, channel, k] for name in ("sums", "begins"))
+            assert_allclose(total, max(row[a:].sum() for a in range(len(row))), atol=1e-9)
+            assert_allclose(total, row[begin:].sum(), atol=1e-9)
 
 
 @pytest.mark.parametrize("copies", [5, 15])
@@ -98,14 +106,13 @@ def test_evidence_hardly_depends_on_the_seed():
     scores = rng.beta(2, 2, 900)
     y = rng.random(900) < scores
     rng.shuffle(scores[600:])
-    each, together = [], []
+    copies, together = [], []
     for seed in range(12):
-        monitor = Monitor(random_state=seed).fit_scores(scores[:600], y[:600])
-        monitor.update_scores(scores[600:], y[600:])
-        logs = [one.log_evidence() for one in monitor._channels]
-        each += np.reshape(logs, (-1, 3)).max(axis=1).tolist()
+        monitor = Monitor(random_state=seed).fit(scores[:600], y[:600])
+        monitor.update(scores[600:], y[600:])
+        copies += log_copies(monitor._state).max(axis=1).tolist()
         together.append(np.log(monitor.evidence_))
-    assert np.std(together) < 0.7 * np.std(each)
+    assert np.std(together) < 0.7 * np.std(copies)
 
 
 BAGS = [
@@ -157,12 +164,19 @@ def test_designed_bets_are_fair(scores, seed, share, probabilities):
     hits = np.random.default_rng(seed).random(len(scores)) < share
     scores = np.array(scores)
     shares = expected_shares(scores, hits, probabilities=probabilities)
-    for bets in (
-        bets_on_scores(scores),
-        bets_on_share(float(shares.mean())),
-        bets_on_labels(scores, shares),
+    for bets, of_labels in (
+        (bets_on_scores(scores), False),
+        (bets_on_share(float(shares.mean())), True),
+        (bets_on_labels(scores, shares), True),
     ):
-        bets._check_state()
+        shares_of_bins = np.diff(bets.limits, prepend=0.0, append=1.0)
+        if of_labels:
+            shares_of_bins = np.stack([bets.limits, 1 - bets.limits], axis=1)
+            factors = bets.factors.reshape(len(bets.factors), -1, 2)
+            assert_allclose((factors * shares_of_bins).sum(axis=2), 1)
+        else:
+            assert_allclose(bets.factors @ shares_of_bins, 1)
+        assert (bets.factors > 0).all() and (np.diff(bets.edges) > 0).all()
 
 
 def test_scores_that_are_probabilities_are_taken_for_them():
@@ -185,10 +199,10 @@ def streams(n_streams, n_reference, n, seed):
 @pytest.mark.parametrize("watch", ["labels", "objects"])
 def test_alarms_are_as_rare_as_promised(watch):
     alarms = 0
-    for case, (scores, y) in enumerate(streams(150, 100, 300, 6)):
-        monitor = Monitor(watch=watch, alpha=0.1, random_state=case).fit_scores(
+    for case, (scores, y) in enumerate(streams(100, 100, 300, 6)):
+        monitor = Monitor(watch=watch, alpha=0.1, random_state=case).fit(
             scores[:100], y[:100], classes=[False, True]
         )
-        monitor.update_scores(scores[100:], y[100:] if watch == "labels" else None)
+        monitor.update(scores[100:], y[100:] if watch == "labels" else None)
         alarms += monitor.alarm_ is not None
-    assert alarms <= 150 * 0.1 + 2.6 * np.sqrt(150 * 0.1 * 0.9)
+    assert alarms <= 100 * 0.1 + 2.6 * np.sqrt(100 * 0.1 * 0.9)

@@ -10,7 +10,7 @@ import vennforest
 from vennforest import CalibratedClassifier
 from vennforest.monitoring import Monitor
 
-STREAMS = 10
+STREAMS = 8
 
 
 def draw(rng, n):
@@ -136,7 +136,7 @@ def test_default_rows_among_measured_ones_count():
 def test_a_row_counts_again_when_the_window_has_passed_and_files_remember(tmp_path):
     rng = np.random.default_rng(6)
     monitor = make(rng)
-    window = monitor._recent_rows.window
+    window = monitor._window
     assert window == int(0.05 * 400 * 399 / 2 / 3)
     X, y = draw(rng, window + 10)
     monitor.update(X, y)

@@ -1,23 +1,7 @@
 """Decisions and thresholds from their definitions, slowly."""
 
-import itertools
 import math
-from fractions import Fraction
 from math import comb
-
-
-def vertices(low, high):
-    """The corners of {p : low <= p <= high, sum p = 1}: all but one entry at a bound."""
-    k = len(low)
-    for free in range(k):
-        others = [j for j in range(k) if j != free]
-        for ends in itertools.product((0, 1), repeat=k - 1):
-            p = [Fraction(0)] * k
-            for j, end in zip(others, ends, strict=True):
-                p[j] = high[j] if end else low[j]
-            p[free] = 1 - sum(p)
-            if low[free] <= p[free] <= high[free]:
-                yield p
 
 
 def expected(p, costs):

@@ -43,7 +43,6 @@ from vennforest._messages import InputError
 from vennforest.calibrators import METHODS
 from vennforest.persistence import read_header
 from vennforest.persistence.forests import pack_forest
-from vennforest.sources import Folds, Frozen, Holdout, OutOfBag, Training
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning", "ignore:.*converge")
 
@@ -93,11 +92,8 @@ def forest(n=12):
         {"estimator": StackingClassifier([("f", forest(5))], cv=2), "cv": 2},
         {"estimator": GridSearchCV(forest(5), {"max_depth": [2]}, cv=2), "cv": 2},
         {"by": 1},
-        {"calibrate_on": Holdout()},
-        {"calibrate_on": Folds(StratifiedKFold(3))},
-        {"calibrate_on": OutOfBag(votes="hard")},
-        {"calibrate_on": Training()},
-        {"estimator": FrozenEstimator(forest().fit(*IRIS)), "calibrate_on": Frozen()},
+        {"votes": "hard"},
+        {"method": "isotonic", "estimator": FrozenEstimator(forest().fit(*IRIS))},
     ],
     ids=str,
 )
@@ -180,12 +176,12 @@ def test_a_monitor_goes_on_where_it_was(tmp_path):
     rng = np.random.default_rng(2)
     scores = rng.random(300)
     y = rng.random(300) < scores
-    monitor = Monitor(random_state=0).fit_scores(scores[:200], y[:200])
-    monitor.update_scores(scores[200:250], y[200:250])
+    monitor = Monitor(random_state=0).fit(scores[:200], y[:200])
+    monitor.update(scores[200:250], y[200:250])
     vennforest.save(monitor, tmp_path / "m.skops")
     loaded = vennforest.load(tmp_path / "m.skops")
     for either in (monitor, loaded):
-        either.update_scores(scores[250:], y[250:])
+        either.update(scores[250:], y[250:])
     assert loaded.evidence_ == monitor.evidence_ and loaded.n_seen_ == 100
 
 

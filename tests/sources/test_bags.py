@@ -1,11 +1,160 @@
-"""Bags that do not fill the leaves of their trees."""
+"""Bags are compared with the leaves of the trees."""
+
+import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_classification
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree._tree import Tree
 
+from vennforest import CalibratedClassifier
 from vennforest.forest.bags import Bag, BagsError, verify_bag
+
+
+class Permuted(RandomForestClassifier):
+    """Reorders rows before it draws."""
+
+    def fit(self, X, y, sample_weight=None):
+        order = np.random.default_rng(1).permutation(len(y))
+        return super().fit(X[order], y[order])
+
+
+class Resampled(RandomForestClassifier):
+    """Draws a bootstrap of its own first."""
+
+    def fit(self, X, y, sample_weight=None):
+        rows = np.random.default_rng(1).integers(0, len(y), len(y))
+        return super().fit(X[rows], y[rows])
+
+
+class Lying(RandomForestClassifier):
+    """Fits as scikit-learn does, and tells of other bags."""
+
+    @property
+    def estimators_samples_(self):
+        return super().estimators_samples_[::-1]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(300, 8, random_state=0)
+
+
+def forest(n=20, **parameters):
+    return RandomForestClassifier(n, **parameters)
+
+
+def fitted(estimator, X, y, groups=None, **parameters):
+    given = {} if groups is None else {"groups": groups}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*out of bag for no tree.*")
+        return CalibratedClassifier(estimator, random_state=0, **parameters).fit(X, y, **given)
+
+
+@pytest.mark.parametrize("kind", [Permuted, Resampled, Lying])
+def test_forests_whose_bags_are_others_are_found_out(kind, data):
+    X, y = data
+    model = fitted(kind(20), X, y)
+    assert model.calibrate_on_ == "cv" and "bags" in model.calibrate_on_reason_
+    with pytest.raises(ValueError, match=r'leaves contain other examples.* use calibrate_on="cv"'):
+        fitted(kind(20), X, y, calibrate_on="oob")
+
+
+FOREST_SETTINGS = [
+    {},
+    {"criterion": "entropy"},
+    {"class_weight": "balanced"},
+    {"class_weight": {0: 1, 1: 7}},
+    {"class_weight": "balanced_subsample"},
+    {"max_samples": 0.4},
+    {"max_depth": 2},
+    {"min_samples_leaf": 4},
+    {"ccp_alpha": 0.02},
+    {"monotonic_cst": [1, -1, 0, 0, 0, 0, 0, 0]},
+]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("settings", FOREST_SETTINGS, ids=str)
+def test_true_bags_pass_and_one_label_changed_does_not(settings, weighted, data):
+    X, y = data
+    rng = np.random.default_rng(3)
+    weight = rng.random(300) + 0.1 if weighted else None
+    for kind in (RandomForestClassifier, ExtraTreesClassifier):
+        ensemble = kind(30, bootstrap=True, random_state=0, **settings)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*out of bag for no tree.*")
+            model = CalibratedClassifier(ensemble, calibrate_on="oob", random_state=0)
+            model.fit(X, y, sample_weight=weight)
+            frozen = CalibratedClassifier(
+                FrozenEstimator(model.estimator_), calibrate_on="oob", random_state=0
+            )
+            frozen.fit(X, y, sample_weight=weight)
+            assert_array_equal(frozen.calibration_scores_, model.calibration_scores_)
+            wrong = np.where(np.arange(300) % 10 == 0, 1 - y, y)
+            with pytest.raises(ValueError, match="what the frozen model was trained on"):
+                frozen.fit(X, wrong, sample_weight=weight)
+            with pytest.raises(ValueError, match="what the frozen model was trained on"):
+                frozen.fit(X[::-1], y[::-1], sample_weight=weight)
+
+
+def test_bags_of_missing_values_bagged_trees_and_pipelines_pass(data):
+    X, y = data
+    holes = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
+    labels = np.array(["no", "yes"])[y]
+    for estimator in (
+        forest(),
+        BaggingClassifier(n_estimators=20, max_features=0.5, random_state=0),
+        BaggingClassifier(DecisionTreeClassifier(class_weight="balanced"), n_estimators=20),
+        BaggingClassifier(n_estimators=20, bootstrap=False, max_samples=0.5),
+        make_pipeline(StandardScaler(), forest()),
+    ):
+        assert fitted(estimator, holes, labels, calibrate_on="oob").calibrate_on_ == "oob"
+
+
+def test_a_class_that_every_tree_saw_is_named(data):
+    X, _ = data
+    y = (np.arange(300) < 12).astype(int)
+    weight = np.where(y == 1, 1e4, 1.0)
+    model = CalibratedClassifier(forest(), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y, sample_weight=weight)
+    before = CalibratedClassifier(forest(), calibrate_on="oob", random_state=0)
+    if model.calibrate_on_ == "oob":  # weights to scikit-learn 1.8 do not decide who is drawn
+        assert np.isin(1, model.calibration_y_)
+        return
+    with pytest.raises(ValueError, match="examples of every class out of bag"):
+        before.fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, lambda f: make_pipeline(StandardScaler(), f)])
+def test_a_frozen_forest_calibrates_out_of_bag_on_its_own_data_alone(wrap, data):
+    X, y = data
+    plain = wrap(forest(40, random_state=5)).fit(X, y)
+    model = fitted(FrozenEstimator(plain), X, y, calibrate_on="oob")
+    assert model.estimator_.estimator is plain
+    ensemble = plain[-1] if hasattr(plain, "steps") else plain
+    rows = plain[:-1].transform(X) if hasattr(plain, "steps") else X
+    out = np.ones((40, 300), bool)
+    for tree, drawn in enumerate(ensemble.estimators_samples_):
+        out[tree, drawn] = False
+    answers = np.array([tree.predict_proba(rows)[:, 1] for tree in ensemble.estimators_])
+    expected = (answers * out).sum(axis=0) / out.sum(axis=0)
+    assert_allclose(model.calibration_scores_, expected, rtol=1e-12)
+    for others in ((X[:200], y[:200]), (X + 1, y), (np.vstack([X, X]), np.append(y, y))):
+        with pytest.raises(ValueError, match="what the frozen model was trained on"):
+            fitted(FrozenEstimator(plain), *others, calibrate_on="oob")
+    for calibrate_on in ("cv", "holdout"):
+        with pytest.raises(ValueError, match="with a FrozenEstimator"):
+            fitted(FrozenEstimator(plain), X, y, calibrate_on=calibrate_on)
 
 
 def test_a_tree_with_a_leaf_that_nobody_is_in_is_refused():
@@ -22,3 +171,28 @@ def test_a_tree_with_a_leaf_that_nobody_is_in_is_refused():
     tree.tree_.__setstate__({**state, "nodes": nodes, "values": values})
     with pytest.raises(BagsError, match="whose leaves contain other examples"):
         verify_bag(bag, X, codes, None)
+
+
+class Bags(BaggingClassifier):
+    """A bagging ensemble of another package."""
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        DecisionTreeClassifier(monotonic_cst=[1, 0]),
+        DecisionTreeClassifier(monotonic_cst=[1, 0, 0]),
+        make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3)),
+    ],
+    ids=["two features", "three features", "pipeline"],
+)
+def test_members_with_constraints_or_steps_pass(member, data):
+    n_features = len(getattr(member, "monotonic_cst", "..."))
+    bagging = BaggingClassifier(member, 30, max_features=n_features, random_state=0)
+    X, y = data
+    assert fitted(bagging, X[:, :3], y, calibrate_on="oob").calibrate_on_ == "oob"
+
+
+def test_members_of_another_package_that_are_no_trees_are_refused(data):
+    with pytest.raises(BagsError, match="Bags over members that are not trees"):
+        fitted(Bags(GaussianNB(), 25), *data, calibrate_on="oob")

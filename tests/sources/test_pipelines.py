@@ -1,20 +1,25 @@
-"""Which steps rule out-of-bag scores out, and transformers that work in any pipeline."""
+"""Which steps rule out-of-bag scores out, and how often an estimator is trained."""
+
+import warnings
 
 import numpy as np
 import pytest
 from imblearn.pipeline import Pipeline as ResamplingPipeline
 from imblearn.under_sampling import RandomUnderSampler
-from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
+from sklearn.datasets import make_classification
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_selection import SelectFromModel, SelectKBest
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEncoder
 
 from vennforest import CalibratedClassifier
 from vennforest.sources.checks import steps_obstacle
-from vennforest.sources.row_hashes import hash_rows
 
 
 class Steps(Pipeline):
@@ -64,21 +69,41 @@ def test_what_stands_in_the_way():
     )
 
 
-def shared(X, y=None):
-    return X
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(300, 8, random_state=0)
 
 
-def test_a_sparse_table_with_a_cell_in_two_parts_has_the_hashes_of_the_sum():
-    parts = csr_array((np.array([1.0, 2.0, 5.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), (2, 2))
-    assert not parts.has_canonical_format
-    whole = csr_array(np.array([[0.0, 3.0], [5.0, 0.0]]))
-    assert (hash_rows(parts) == hash_rows(whole)).all()
-    assert parts.nnz == 3  # the user's table stays as it was
+def forest(n=20, **parameters):
+    return RandomForestClassifier(n, **parameters)
 
 
-def test_a_function_without_labels_is_plain():
-    steps = Pipeline([("same", FunctionTransformer(shared)), ("forest", RandomForestClassifier())])
-    assert steps_obstacle(steps) is None
+def fitted(estimator, X, y, groups=None, **parameters):
+    given = {} if groups is None else {"groups": groups}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*out of bag for no tree.*")
+        return CalibratedClassifier(estimator, random_state=0, **parameters).fit(X, y, **given)
+
+
+SUPERVISED = {
+    "selection": SelectKBest(k=3),
+    "discriminant": LinearDiscriminantAnalysis(),
+    "target encoder": TargetEncoder(),
+    "from model": SelectFromModel(LogisticRegression()),
+    "in columns": ColumnTransformer([("few", SelectKBest(k=1), [0, 1])], remainder="passthrough"),
+    "in a union": FeatureUnion([("pca", PCA(2)), ("few", SelectKBest(k=1))]),
+    "nested": make_pipeline(StandardScaler(), make_pipeline(PCA(4), SelectKBest(k=2))),
+}
+
+
+@pytest.mark.parametrize("step", SUPERVISED.values(), ids=SUPERVISED)
+def test_steps_that_see_labels_make_auto_mean_folds_and_oob_an_error(step, data):
+    X, y = data
+    model = fitted(make_pipeline(step, forest()), X, y)
+    assert model.calibrate_on_ == "cv"
+    assert "labels" in model.calibrate_on_reason_
+    with pytest.raises(ValueError, match=r'labels.* use calibrate_on="cv"'):
+        fitted(make_pipeline(step, forest()), X, y, calibrate_on="oob")
 
 
 def select(X):

@@ -1,4 +1,4 @@
-"""Weights are repeated observations, and metadata goes where it was asked for."""
+"""Weights are repeated observations; metadata goes to the estimator and splitter that take it."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import validate_data
 
 from vennforest import CalibratedClassifier
-from vennforest.sources import model_scores
 
 
 def data(n=120, seed=0):
@@ -49,9 +48,6 @@ class Recorder(ClassifierMixin, BaseEstimator):
 @pytest.fixture(autouse=True)
 def forget():
     Recorder.calls.clear()
-
-
-# --- weights ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["venn-abers", "venn", "platt", "isotonic", "temperature"])
@@ -182,9 +178,6 @@ def test_class_weights_are_the_models_own_affair():
             assert_array_equal(model.fit(X, names[y]).predict_proba(new), expected)
 
 
-# --- routing ---------------------------------------------------------------------------------
-
-
 def test_other_arguments_of_fit_reach_the_model_and_groups_the_splitter():
     X, y, _, _ = data()
     group = np.arange(len(y)) % 4
@@ -199,27 +192,6 @@ def test_other_arguments_of_fit_reach_the_model_and_groups_the_splitter():
     assert {got for _, _, got in Recorder.calls} == {"the same for all"}
     with pytest.raises(TypeError, match="nonsense"):
         CalibratedClassifier(GaussianNB()).fit(X, y, nonsense=1)
-
-
-class EarlyStopping(GaussianNB):
-    """Takes a validation set as XGBoost and LightGBM do."""
-
-    def fit(self, X, y, eval_set=None, verbose=True):
-        (self.validation_,) = eval_set
-        return super().fit(X, y)
-
-
-@pytest.mark.parametrize("settings", [{"cv": 3}, {"calibrate_on": "holdout"}], ids=str)
-def test_a_validation_set_reaches_every_model(settings):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(90, 3)), np.arange(90) % 2
-    X_val, y_val = rng.normal(size=(90, 3)), np.arange(90) % 2
-    model = CalibratedClassifier(EarlyStopping(), method="platt", **settings)
-    model.fit(X, y, eval_set=[(X_val, y_val)], verbose=False)
-    for fitted in model.estimators_:
-        assert fitted.validation_[0] is X_val and fitted.validation_[1] is y_val
-    with pytest.warns(UserWarning, match="eval_set has rows of X"):
-        model.fit(X, y, eval_set=[(X, y)], verbose=False)
 
 
 def test_arguments_of_pipelines_go_by_the_names_of_their_steps():
@@ -290,24 +262,3 @@ def test_routing_through_a_search_and_a_score():
         assert search.best_params_["method"] in ("platt", "venn")
         found = cross_validate(model, X, y, params={"sample_weight": weight + 1}, cv=2)
         assert np.isfinite(found["test_score"]).all()
-
-
-def test_a_holdout_is_counted_in_groups_and_keeps_them_together():
-    X, y, _, _ = data()
-    group = np.random.default_rng(4).permutation(np.repeat(np.arange(10), 12))
-
-    def fit(size):
-        model = CalibratedClassifier(
-            GaussianNB(), calibrate_on="holdout", holdout_size=size, random_state=0
-        )
-        return model.fit(X, y, groups=group)._state.folds[0]
-
-    for size, held in ((0.3, 3), (1, 1), (9, 9)):
-        part = fit(size)
-        assert len(part.scores) == 12 * held
-        rows = np.isin(model_scores(part.model, X, np.array([0, 1])), part.scores)
-        assert_array_equal(np.sort(np.bincount(group[rows], minlength=10))[-held:], 12)
-        assert rows.sum() == 12 * held
-    for size in (10, 0.05):
-        with pytest.raises(ValueError, match="groups on both sides of 10"):
-            fit(size)

@@ -1,6 +1,7 @@
-"""What a column is taken for, its cells after, and the numbers that are made of them."""
+"""Kinds of columns, their cells as values, and the numbers that encode them."""
 
 import string
+import sys
 
 import numpy as np
 import pytest
@@ -58,7 +59,7 @@ WORDS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(
     st.lists(WORDS, min_size=1, max_size=8),
     st.sampled_from([None, "1", "true", "x"]),
@@ -82,7 +83,7 @@ def test_a_column_is_the_same_in_every_format(tmp_path_factory, cells, filled, m
     try:
         read = [learnt[0].transform(table) for table in tables]
     except InputError as error:
-        assert "infinite" in str(error) or "must contain numbers up to" in str(error)
+        assert "must contain numbers up to" in str(error)
         return
     for other in read[1:]:
         pd.testing.assert_series_equal(read[0]["c"].map(_stripped), other["c"].map(_stripped))
@@ -92,7 +93,7 @@ def _stripped(cell):
     return cell.strip() if isinstance(cell, str) else cell  # as text files are read
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(
     st.lists(
         st.one_of(
@@ -112,34 +113,32 @@ def test_numbers_are_those_that_python_reads(cells):
         np.testing.assert_array_equal(floats.to_numpy(zero_copy_only=False), expected)
 
 
-def test_numbers_are_the_nearest():
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=500) * 10.0 ** rng.integers(-30, 30, 500)
-    columns = TableColumns().fit(pd.DataFrame({"a": values}))
-    read = columns.transform(pd.DataFrame({"a": [repr(float(x)) for x in values]}))
-    np.testing.assert_array_equal(read["a"], values)
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (np.ones((1, 2)), "X must be a pandas or polars DataFrame, got ndarray"),
+        (pd.DataFrame({"a": ["no"], "t": ["x"]}, index=["q"]), "in row 'q'"),
+        (pd.DataFrame({"a": [1.0], "t": [b"\xff"]}), "'t' must contain numbers, .* got binary"),
+        (pd.DataFrame({"a": [1.0], "t": [[1, 2]]}), "'t' must contain numbers, .* got list"),
+        (pd.DataFrame([[1, "x", 2]], columns=["a", "t", "a"]), "two of the same name"),
+        (pd.DataFrame({"a": [1.0]}), "the table lacks the column 't' of training"),
+        (pd.DataFrame({"a": [np.inf], "t": "x"}), r"numbers up to 3.4e\+38, got inf in row 1"),
+        (
+            pd.DataFrame({"a": [1, -1e39], "t": "x"}),
+            r"3.4e\+38, got -1e\+39 in row 2",
+        ),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(frame, message):
+    columns = TableColumns().fit(pd.DataFrame({"a": [1.0], "t": ["x"]}))
+    with pytest.raises(InputError, match=message):
+        columns.transform(frame)
 
 
-def test_refusals():
-    columns = TableColumns().fit(pd.DataFrame({"a": [1.0], "t": ["x"]}, index=["r"]))
-    with pytest.raises(InputError, match="X must be a pandas or polars DataFrame, got ndarray"):
-        columns.transform(np.ones((1, 2)))
-    with pytest.raises(InputError, match="in row 'q'"):
-        columns.transform(pd.DataFrame({"a": ["no"], "t": ["x"]}, index=["q"]))
+@pytest.mark.parametrize("frame", [pd.DataFrame({"a": [None]}), pd.DataFrame(index=[0])])
+def test_a_table_must_have_values(frame):
     with pytest.raises(InputError, match="got empty ones only"):
-        TableColumns().fit(pd.DataFrame({"a": [None]}))
-    with pytest.raises(InputError, match="two of the same name"):
-        TableColumns().fit(pd.DataFrame([[1, 2]], columns=["a", "a"]))
-    twice = pd.DataFrame([[1, "x", 2, "y", "z"]], columns=["a", "t", "a", "new", "new"])
-    with pytest.raises(InputError, match="two of the same name"):
-        columns.transform(twice)
-    assert columns.transform(twice.iloc[:, 1:]).to_numpy().tolist() == [[2.0, "x"]]
-    with pytest.raises(InputError, match="at least one column"):
-        TableColumns().fit(pd.DataFrame(index=[0]))
-    with pytest.raises(
-        InputError, match="'t' must contain numbers, dates or text, got bytes that ar"
-    ):
-        columns.transform(pd.DataFrame({"a": [1.0], "t": [b"\xff"]}))
+        TableColumns().fit(frame)
 
 
 def test_bytes_are_text():
@@ -173,7 +172,7 @@ def mixed_table(seed, n=300):
     return frame[list(rng.permutation(frame.columns))]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_encoder_does_what_skrub_does_with_columns_of_known_kinds(seed):
     read = TableColumns().fit_transform(mixed_table(seed))
     # As categories, text is not taken for numbers, dates or missing cells a second time.
@@ -201,44 +200,27 @@ def test_rows_are_encoded_alone_as_together():
     assert encoder.transform(columns.transform(frame.iloc[:0])).shape == (0, together.shape[1])
 
 
-def test_text_is_decided_once_by_the_whole_table():
-    """A part of a column that might be dates or numbers by itself is still text."""
-    frame = pd.DataFrame({"c": ["2020-01-02"] * 30 + ["soon"], "n": ["1"] * 30 + ["<0.5"]})
-    columns = TableColumns().fit(frame)
-    encoder = TableEncoder().fit(columns.transform(frame.iloc[:30]))
-    assert encoder.encodings_ == {"c": "category", "n": "category"}
-
-
 def test_missing_extras_are_named(monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, "skrub", None)
-    numbers_only = TableColumns().fit_transform(pd.DataFrame({"a": ["1", "2"]}))
-    assert TableEncoder().fit_transform(numbers_only).tolist() == [[1.0], [2.0]]
-    with pytest.raises(ImportError, match="pip install 'vennforest"):
-        TableEncoder().fit(pd.DataFrame({"a": [f"name {i}" for i in range(50)]}, dtype=object))
-    dates = pd.DataFrame({"a": pd.to_datetime(["2020-01-01", None])})
-    with pytest.raises(ImportError, match="pip install 'vennforest"):
-        TableEncoder().fit(dates)
-
-
-def test_a_missing_cell_is_one_in_labels_too():
-    column = Column(pd.Series(["a", "", " NA", None, "b"]), "c")
-    assert column.is_present.tolist() == [True, False, False, False, True]
+    numbers = TableColumns().fit_transform(pd.DataFrame({"a": ["1", "2"]}))
+    assert TableEncoder().fit_transform(numbers).tolist() == [[1.0], [2.0]]
+    for cells in ([f"name {i}" for i in range(50)], pd.to_datetime(["2020-01-01", None])):
+        with pytest.raises(ImportError, match="pip install 'vennforest"):
+            TableEncoder().fit(pd.DataFrame({"a": cells}))
 
 
 def test_numbers_read_together_are_read_as_one_by_one():
-    """Whatever stands between them: a block of numbers is what single columns would be."""
+    """A block of numbers is read as its columns would be one by one."""
     rng = np.random.default_rng(0)
     kinds = [np.float64, np.float32, np.int8, np.uint64, np.int64, "Int64", "boolean", object, str]
-    for _ in range(60):
-        given = {}
+    for _ in range(40):
+        cells_of = {}
         for i in range(int(rng.integers(1, 9))):
             cells = pd.Series(rng.integers(0, 2, 5)).astype(kinds[rng.integers(len(kinds))])
             if cells.dtype.kind == "f":
                 cells[rng.random(5) < rng.choice([0, 0.5, 1])] = np.nan
-            given[f"c{i}"] = cells
-        table = pd.DataFrame(given)
+            cells_of[f"c{i}"] = cells
+        table = pd.DataFrame(cells_of)
         learnt = [Column(table[name], name).infer() for name in table]
         if all(kind == "empty" for kind, _ in learnt):
             continue
@@ -248,11 +230,3 @@ def test_numbers_read_together_are_read_as_one_by_one():
         read = columns.transform(shuffled)
         for name, (kind, written) in zip(table, learnt, strict=True):
             np.testing.assert_array_equal(read[name], Column(table[name], name).read(kind, written))
-
-
-@pytest.mark.parametrize("wrong", [np.inf, -np.inf, 1e39])
-def test_numbers_read_together_are_refused_one_by_one(wrong):
-    table = pd.DataFrame({"a": [1.0, 2.0], "b": [np.nan, wrong], "c": [1, 2]})
-    columns = TableColumns().fit(table.assign(b=3.0))
-    with pytest.raises(InputError, match=r"'b' must contain numbers up to 3.4e\+38, .* in row 2"):
-        columns.transform(table)

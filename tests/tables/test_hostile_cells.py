@@ -8,38 +8,29 @@ import pytest
 from vennforest.tables import screening
 from vennforest.tables.cells import Column
 
-MANY = 1_000_000
-HOSTILE = {
-    "spaces": lambda n: " " * n,
-    "spaces, then a letter": lambda n: " " * n + "x",
-    "a number, spaces, a letter": lambda n: "1" + " " * n + "x(",
-    "limit and sign, spaces between": lambda n: "<" + " " * n + "-" + " " * n + "e",
-    "unit, spaces, sign": lambda n: "EUR" + " " * n + "-" + " " * n + "(",
-    "digits": lambda n: "1" * n,
-    "digits, then a letter": lambda n: "1" * n + "x(",
-    "digits and commas": lambda n: "1," * n + "(",
-    "digits and spaces": lambda n: "1 " * n + "(",
-    "an exponent": lambda n: "1e" + "5" * n + "(",
-    "signs": lambda n: "-" * n,
-    "points": lambda n: "1" + "." * n,
-    "a date, then points": lambda n: "1-1" + "." * n + "x",
+N = 1_000_000
+CELLS = {
+    "spaces": " " * N,
+    "a number, spaces, a letter": "1" + " " * N + "x(",
+    "limit and sign, spaces between": "<" + " " * N + "-" + " " * N + "e",
+    "digits, then a letter": "1" * N + "x(",
+    "digits and commas": "1," * N + "(",
+    "digits and spaces": "1 " * N + "(",
+    "an exponent": "1e" + "5" * N + "(",
+    "signs": "-" * N,
+    "points": "1" + "." * N,
+    "a date, then points": "1-1" + "." * N + "x",
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_a_million_letters_take_milliseconds(what):
-    cell = HOSTILE[what](MANY)
-
-    def seconds(work):
-        start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
-
-    work = [
+@pytest.mark.parametrize("name", CELLS)
+def test_a_million_letters_take_milliseconds(name):
+    cell = CELLS[name]
+    for work in (
         lambda: screening.LIKE_NUMBER.match(cell),
         lambda: screening.LIKE_DATE.match(cell),
-        lambda: screening.DAY_AND_MONTH.match(cell),
         lambda: Column(pd.Series([cell, "1"], dtype=object), "x").infer(),
-    ]
-    # A pattern of degree two would take hours.
-    assert max(seconds(one) for one in work) < 2
+    ):
+        start = time.perf_counter()
+        work()
+        assert time.perf_counter() - start < 2  # a pattern of degree two would take hours

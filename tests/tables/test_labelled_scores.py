@@ -11,26 +11,20 @@ from vennforest.tables.files import TableFile  # noqa: E402
 from vennforest.tables.labelled_scores import LabelledScores  # noqa: E402
 
 LABELS = {
-    "text": ["no", "yes"],
-    "text of numbers": ["9", "10"],
-    "text of booleans": ["True", " false"],
-    "whole numbers": [-1, 2**40],
-    "large numbers": [2**53, 2**53 + 1],
-    "floats": [0.0, 1.0],
-    "booleans": [False, True],
-    "one class written twice": ["1", "01", "2", "+2"],
-}
-CLASSES = {
-    "text of numbers": [9, 10],
-    "text of booleans": [False, True],
-    "floats": [0, 1],
-    "one class written twice": [1, 2],
+    "text": (["no", "yes"], ["no", "yes"]),
+    "text of numbers": (["9", "10"], [9, 10]),
+    "text of booleans": (["True", " false"], [False, True]),
+    "whole numbers": ([-1, 2**40], [-1, 2**40]),
+    "large numbers": ([2**53, 2**53 + 1], [2**53, 2**53 + 1]),
+    "floats": ([0.0, 1.0], [0, 1]),
+    "booleans": ([False, True], [False, True]),
+    "one class written twice": (["1", "01", "2", "+2"], [1, 2]),
 }
 
 
-def table(kind, seed=0, n=300):
-    rng = np.random.default_rng(seed)
-    labels = LABELS[kind]
+def table(kind="text", n=300):
+    rng = np.random.default_rng(0)
+    labels = LABELS[kind][0]
     cells = pd.Series([labels[i] for i in rng.integers(0, len(labels), n)], dtype=object)
     frame = pd.DataFrame({"s": rng.random(n).round(2), "w": rng.integers(0, 4, n)})
     cells[rng.random(n) < 0.1] = None
@@ -40,8 +34,7 @@ def table(kind, seed=0, n=300):
 
 
 def read(path, **more):
-    decimal = "," if path.name == "comma.csv" else None
-    scores = LabelledScores(TableFile(path, decimal), ["s"], "y", **more)
+    scores = LabelledScores(TableFile(path), ["s"], "y", **more)
     return scores, pa.Table.from_batches(list(scores.batches()))
 
 
@@ -55,9 +48,8 @@ def test_every_format_gives_the_same_labels_and_numbers(tmp_path, kind):
     tables = []
     for name in ("t.csv", "comma.csv", "t.parquet", "text.parquet"):
         scores, rows = read(tmp_path / name, weight="w")
-        assert scores.classes == CLASSES.get(kind, sorted(LABELS[kind]))
+        assert scores.classes == LABELS[kind][1]
         assert (scores.n_rows, scores.n_missing) == (len(rows), len(frame) - len(rows))
-        assert rows.schema.types[:2] == [pa.float64(), pa.float64()]
         tables.append(rows.to_pydict())
     assert tables[0] == tables[1] == tables[2] == tables[3]
     has_label = ~frame["y"].isin([None, " NA"])
@@ -69,41 +61,39 @@ def test_every_format_gives_the_same_labels_and_numbers(tmp_path, kind):
     [
         ("s", np.nan, "column 's' must contain finite scores, got NaN or nothing in row 151 of"),
         ("s", np.inf, "column 's' must contain finite scores, got inf in row 151 of"),
-        ("s", "5 %p", "column 's' must contain numbers, got '5 %p' in row 151 of"),
+        ("s", "5%", "column 's' must contain numbers, got '5%' in row 151 of"),
         ("w", -2.0, "column 'w' must contain finite weights .* got -2 in row 151 of"),
     ],
 )
-def test_a_number_that_is_wrong_is_named_where_the_row_has_a_label(tmp_path, name, value, message):
-    frame = table("text").astype({name: object})
+def test_a_wrong_number_is_refused_where_the_row_has_a_label(tmp_path, name, value, message):
+    frame = table().astype({name: object})
     frame.loc[150, [name, "y"]] = [value, "yes"]
     frame.to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(InputError, match=message):
         read(tmp_path / "t.csv", weight="w")
-    if not isinstance(value, str):
-        frame.loc[150, "y"] = None
-        frame.to_csv(tmp_path / "t.csv", index=False)
-        read(tmp_path / "t.csv", weight="w")
+    frame.loc[150, "y"] = None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    read(tmp_path / "t.csv", weight="w")
 
 
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
         ([None] * 60, "missing in every row"),
-        (["a"] * 60, "only one class, 'a'"),
-        (np.linspace(0, 1, 60), "60 distinct numbers with a fraction, a quantity"),
-        (np.arange(60), "60 distinct numbers, a quantity rather than classes"),
-        ([f"name {i}" for i in range(1100)], "more than 1,000 distinct values"),
+        (["a"] * 60, "got 'a' alone"),
+        (np.linspace(0, 1, 60), "numbers with a fraction, a quantity"),
+        ([f"name {i}" for i in range(1100)], "distinct values, a quantity or names"),
     ],
 )
-def test_targets_that_are_refused(tmp_path, cells, message):
+def test_refused_targets(tmp_path, cells, message):
     pd.DataFrame({"s": 0.5, "y": cells}).to_parquet(tmp_path / "t.parquet")
     with pytest.raises(InputError, match=message):
         read(tmp_path / "t.parquet")
 
 
 def test_columns_are_found_and_named_once(tmp_path):
-    table("text").to_csv(tmp_path / "t.csv", index=False)
+    table().to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(InputError, match=r"there is no column 'w2' in .*: did you mean 'w'"):
         read(tmp_path / "t.csv", weight="w2")
-    with pytest.raises(InputError, match="must be named once each, got s, y, s"):
+    with pytest.raises(InputError, match="must be named once each, got s, s, y"):
         read(tmp_path / "t.csv", weight="s")

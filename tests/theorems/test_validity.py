@@ -80,14 +80,14 @@ def halves(scores):
 @pytest.mark.parametrize("taxonomy", ["label", "bins", halves])
 @pytest.mark.parametrize("leave_out", [False, True])
 def test_inductive_venn_is_calibrated_by_the_true_label(taxonomy, k, leave_out):
-    y, lower, upper = simulate(taxonomy, k, 2500, leave_out=leave_out)
+    y, lower, upper = simulate(taxonomy, k, 1000, leave_out=leave_out)
     assert np.abs(calibration_z(y, select(y, lower, upper))).max() < LIMIT
     assert unbiasedness_z(y, lower, upper).min() > -LIMIT
 
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_simulation_sees_a_wrong_selector(k):
-    y, lower, upper = simulate("label", k, 4000)
+    y, lower, upper = simulate("label", k, 2500)
     wrong = np.where(np.arange(k) == y[:, None], lower, upper)
     assert np.abs(calibration_z(y, wrong)).max() > 2 * LIMIT
     assert np.abs(calibration_z(y, lower)).max() > 2 * LIMIT
@@ -96,7 +96,7 @@ def test_the_simulation_sees_a_wrong_selector(k):
 
 
 def test_the_simulation_sees_a_new_object_left_out_of_its_count():
-    y, lower, _ = simulate("label", 2, 4000)
+    y, lower, _ = simulate("label", 2, 2500)
     frequencies = lower / np.maximum(lower.sum(axis=1, keepdims=True), 1e-9)  # c_j / N
     assert np.abs(calibration_z(y, frequencies)).max() > LIMIT
 
@@ -126,7 +126,7 @@ def draw_bag(rng, n, k):
 def test_inductive_venn_abers_is_calibrated_by_the_true_label(n, leave_out):
     rng = np.random.default_rng(n)
     ys, lower, upper = [], [], []
-    for _ in range(4000):
+    for _ in range(1500):
         s, y = draw_scores(rng, n + 1, 2)
         model = VennAbers("log").fit(s[:-1], y[:-1], classes=[0, 1])
         m = model.predict_multiprobability(s[-1:], [rng.integers(n)] if leave_out else None)
@@ -200,8 +200,8 @@ def test_calibrating_on_the_training_set_is_not_valid_and_on_other_data_is():
             Memory(), calibrate_on=source, merge="log", random_state=seed
         )
 
-    y, lower, upper = simulate_classifier(on("training"), 300, 30, objects=objects)
+    y, lower, upper = simulate_classifier(on("training"), 120, 30, objects=objects)
     assert unbiasedness_z(y, lower, upper).min() < -10
     assert lower[:, 1].mean() > y.mean() + 0.4
-    y, lower, upper = simulate_classifier(on("holdout"), 300, 30, objects=objects)
+    y, lower, upper = simulate_classifier(on("holdout"), 120, 30, objects=objects)
     assert unbiasedness_z(y, lower, upper).min() > -LIMIT

@@ -10,10 +10,9 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
 from vennforest import CalibratedClassifier
-from vennforest.sources import OutOfBag
 from vennforest_experiments.papers import published, reproduce
 from vennforest_experiments.papers.bostrom2008.conclusions import conclusions
-from vennforest_experiments.papers.bostrom2008.experiment import METHODS, Bostrom2008
+from vennforest_experiments.papers.bostrom2008.experiment import METHODS, Bostrom2008, OutOfBag
 from vennforest_experiments.papers.bostrom2008.findings import Findings
 from vennforest_experiments.papers.bostrom2008.forest import TrainingSetForest, scores_of_others
 from vennforest_experiments.papers.protocol.problems import problems

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from printed import printed_columns
@@ -72,7 +73,7 @@ def test_johansson_intervals_fit_sizes_confidences_and_accuracies():
 
 def test_johansson_sizes_have_one_order_everywhere():
     size, columns = johansson(4, "interval size", VENN)
-    ranks = compare(size, lower_is_better=True, methods=VENN).ranks
+    ranks = compare(pd.DataFrame(size, columns=VENN), lower_is_better=True).ranks
     assert (ranks == [2, 1, 4, 3]).all()
     assert [columns[m][MEAN_RANK] for m in VENN] == [2, 1, 4, 3]
 

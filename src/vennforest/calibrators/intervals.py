@@ -28,7 +28,7 @@ from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import betainccinv, betaincinv
 
@@ -379,29 +379,32 @@ def _exact_curve(
         fits = stop < len(ends)
         begin, stop = indices[fits], stop[fits]
         s, m = positives[stop] - positives[begin], ends[stop] - ends[begin]
-        upper[fits] = np.minimum(upper[fits], _binomial_bound(s, m, error, upper=True))
+        upper[fits] = np.minimum(upper[fits], _rounded_bound(s, m, error, upper=True))
         begin = np.searchsorted(ends, ends[indices + 1] - length, "right") - 1
         fits = begin >= 0
         begin, stop = begin[fits], indices[fits] + 1
         s, m = positives[stop] - positives[begin], ends[stop] - ends[begin]
-        lower[fits] = np.maximum(lower[fits], _binomial_bound(s, m, error, upper=False))
+        lower[fits] = np.maximum(lower[fits], _rounded_bound(s, m, error, upper=False))
     return IntervalCurve(x[indices], lower, upper)
 
 
-def _binomial_bound(s: IntArray, m: IntArray, error: float, *, upper: bool) -> FloatArray:
-    """Return the bound of Clopper & Pearson for s of m, each with this error."""
+def binomial_bound(s: ArrayLike, m: ArrayLike, error: float, *, upper: bool) -> FloatArray:
+    """Return the bound of Clopper & Pearson (1934) for s of m, each with this error."""
+    s, m = np.asarray(s, np.float64), np.asarray(m, np.float64)
+    if upper:
+        return np.where(s < m, betainccinv(s + 1, np.maximum(m - s, 1), error), 1.0)
+    return np.where(s > 0, betaincinv(np.maximum(s, 1), m - s + 1, error), 0.0)
+
+
+def _rounded_bound(s: IntArray, m: IntArray, error: float, *, upper: bool) -> FloatArray:
+    """Return binomial bounds for s of m, with s rounded outwards to have fewer to compute."""
     if not len(m):
         return np.empty(0)
     step = max(1, int(COUNT_ROUNDING * np.sqrt(m.min())))
     s = np.minimum(-(-s // step) * step, m) if upper else s // step * step
-    # as many evaluations as there are different pairs of s and m
     pairs, index = np.unique(s * (m.max() + 1) + m, return_inverse=True)
-    s, m = (part.astype(np.float64) for part in divmod(pairs, m.max() + 1))
-    inner = s < m if upper else s > 0
-    bound = np.full(len(s), float(upper))
-    s, m = s[inner], m[inner]
-    bound[inner] = betainccinv(s + 1, m - s, error) if upper else betaincinv(s, m - s + 1, error)
-    return bound[index]
+    s, m = divmod(pairs, m.max() + 1)
+    return binomial_bound(s, m, error, upper=upper)[index]
 
 
 # Likelihood-ratio intervals

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MethodType
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -15,36 +14,36 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import warn
 from vennforest._validation import (
     FloatArray,
-    InputError,
     check_weights,
     encode_labels,
     refuse_text,
     require,
 )
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.base import has_bounds, no_bounds
+from vennforest.calibrators.base import no_bounds
 from vennforest.calibrators.intervals import ConfidenceIntervals, Method
 from vennforest.classifier.fitting import (
     ClassifierMerge,
     check_parameters,
+    fit_calibrators,
     fit_folds,
     method_has_bounds,
     resolve_estimator,
     route,
+    score_kind_of,
     unfitted_calibrators,
 )
 from vennforest.classifier.prediction import (
     FittedClassifier,
-    fit_calibrators,
     predict,
     predict_confidence,
     predict_training_rows,
-    score_kind_of,
 )
 from vennforest.forest.packed import Votes
 from vennforest.groups import Groups
@@ -52,50 +51,26 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData
 from vennforest.sources.checks import check_order
-from vennforest.sources.data import feature_importances
 from vennforest.sources.row_hashes import count_equal_pairs, hash_rows
 
 Value = TypeVar("Value")
 
 
-def _why_no_bounds(model: CalibratedClassifier) -> str | None:
-    """Return why there are no bounds, None if there are: as fitted, or as ``method`` will fit."""
-    method: Any = model.method
-    if model.__sklearn_is_fitted__():
-        calibrator = model._fitted.calibrators[0]
-        if has_bounds(calibrator):
-            return None
-        method = calibrator if method_has_bounds(method) else method
-    return None if method_has_bounds(method) else no_bounds(method)
-
-
-class _IfBounds:
-    """A method that a classifier without bounds lacks; the AttributeError says why.
-
-    Scikit-learn's ``available_if`` names the method alone.
-    """
-
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self._method, self.__doc__ = method, method.__doc__
-
-    def __get__(self, model: CalibratedClassifier | None, owner: type | None = None) -> Any:
-        if model is None:
-            return self._method
-        reason = _why_no_bounds(model)
-        if reason is not None:
-            raise AttributeError(reason)
-        return MethodType(self._method, model)
+def _check_bounds(model: CalibratedClassifier) -> bool:
+    """Raise an AttributeError for a classifier without bounds, as fitted or as it will be."""
+    is_fitted = model.__sklearn_is_fitted__()
+    method = model._fitted.calibrators[0] if is_fitted else model.method
+    if not method_has_bounds(method):
+        raise AttributeError(no_bounds(method))
+    return True
 
 
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
-    By default a forest of 300 trees, calibrated out of bag: all data trains, all data
-    calibrates. The probability is a pool of smooth maps of the score of all trees; the bounds are
-    Venn–Abers, which is valid whatever the distribution where calibration scores are of examples
-    kept apart from training (``"holdout"``, ``"cv"`` a fold, a frozen model), and is measured to
-    be nearly so out of bag. Where they would not contain the probability they are widened, to the
-    cautious side (not with ``merge="log"``): ``docs/understanding.md`` says of every setting what
+    By default a forest of 300 trees, calibrated out of bag: all data trains, all data calibrates.
+    The probability is a pool of smooth maps of the score of all trees; the bounds are Venn–Abers,
+    widened where they would not contain it. ``docs/understanding.md`` says for each setting what
     is proven.
 
     Parameters
@@ -110,60 +85,52 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ``"temperature"``, ``"matrix"``, ``"spline"``, ``"pooled"``, ``"none"``, or an instance from
         ``vennforest.calibrators``.
     calibrate_on : str or source, default="auto"
-        Where calibration scores come from. ``"oob"``: each training example is scored by the
-        members of the bagged ensemble that did not see it, nor, where ``groups`` are given, anyone
-        of its group; ``"holdout"``: a part of the data that is not trained on; ``"cv"``: folds;
-        ``"training"``: the training data itself, which has no guarantee (Vovk & Petej 2014,
-        Proposition 2: the bounds may miss even on average). ``"auto"``: ``"oob"`` for bagged
-        ensembles whose bags can be verified, unless groups or a splitter that knows of groups or
-        time are given, or a step before the ensemble declares that it sees labels or resamples;
-        else ``"cv"``. With a ``FrozenEstimator`` ``"oob"`` calibrates a fitted forest on its own
-        training data. An object with a method ``folds`` is a source of the user's, see
-        `vennforest.sources`. The estimator is trained once with ``"oob"``, ``"holdout"`` and
-        ``"training"``, once a fold with ``"cv"`` (and once more with ``ensemble=False``), never
-        when frozen; with ``"auto"`` once and then in folds where trees turn out to have seen other
-        rows than they say.
+        The source of calibration scores.
+
+        - ``"oob"``: each training example is scored by the members of the bagged ensemble that did
+          not see it, nor anyone of its group where ``groups`` are given. With a
+          ``FrozenEstimator`` the data must be those it was trained on.
+        - ``"holdout"``: a part of the data that is not trained on.
+        - ``"cv"``: folds.
+        - ``"training"``: the training data itself, without any guarantee.
+        - ``"auto"``: ``"oob"`` for bagged ensembles whose bags can be verified, unless groups or a
+          splitter are given, or a step before the ensemble declares that it sees labels or
+          resamples; else ``"cv"``.
+        - an object with a method ``folds``: a source of the user's, see `vennforest.sources`.
+
+        The estimator is trained once with ``"oob"``, ``"holdout"`` and ``"training"``, once a fold
+        with ``"cv"`` (and once more with ``ensemble=False``), never when frozen. ``"auto"`` trains
+        once more, in folds, where trees turn out to have seen other rows than they say.
     subforest : {"all", "exchangeable"}, default="all"
-        With ``"oob"``, which trees score a new object for its bounds: every tree, or the out-of-bag
-        trees of a random calibration example, which then leaves the calibration set (Johansson et
-        al. 2018; not where ``fit`` is given ``groups``). ``"all"`` draws nothing, so bounds are
-        the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
-        trees and .02 with 100 (``docs/measured.md``).
+        With ``"oob"``, the trees that score a new object for its bounds: all, which is a little
+        too cautious with fewer than 100 trees, or the out-of-bag trees of a random calibration
+        example, which then leaves the calibration set (Johansson et al. 2018; not with
+        ``groups``).
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
     holdout_size : float or int, default=1/3
         With ``"holdout"``: share or number of the examples held out, drawn at random.
     cv : int, splitter or iterable, default=5
-        With ``"cv"``: the number of folds, drawn at random, or as everywhere in scikit-learn
-        (``StratifiedKFold`` gives up exactness).
+        With ``"cv"``: the number of folds, drawn at random, or as everywhere in scikit-learn.
     ensemble : bool, default=True
         With ``"cv"``. True: one model and one calibrator per fold, whose bounds are averaged (cross
-        Venn–Abers); probabilities are the geometric mean of one pool of maps. False: the pooled
-        scores of all folds calibrate one model that is trained on all the data.
+        Venn–Abers). False: the scores of all folds calibrate one model of all the data.
     merge : {"auto", "pooled", "log", "brier", "midpoint"}, default="auto"
-        Where the probability comes from. ``"pooled"``: a weighted pool of smooth maps of the score
-        of all trees (`PooledCalibration`), which no draw moves; the bounds are widened where
-        needed to contain it. With fewer than 20 trees it is averaged over subforests of out-of-bag
-        size. It need not rise with the score everywhere: for a monotone model take ``"log"``. The
+        How bounds become one probability. ``"pooled"``: a weighted pool of smooth maps of the score
+        of all trees (`PooledCalibration`), which need not rise with the score everywhere. The
         others merge the bounds, see `Multiprobability.merge`. ``"auto"``: ``"pooled"`` for
         Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.
     by : str, int or callable, default=None
         Calibrate within groups of objects, so the bounds are valid in each: a column by name or
-        position, or a function of the rows that returns a label for each; missing labels are a
-        group of their own. Groups of fewer than 50 calibration examples (in a fold, with
-        ``"cv"``), and those that ``fit`` did not see, have the calibrator of all examples, of which
-        nothing is guaranteed in the group. The column stays a feature.
+        position, or a function of the rows that returns a label for each. Groups of fewer than 50
+        calibration examples (in a fold, with ``"cv"``), and those that ``fit`` did not see, have
+        the calibrator of all examples. The column stays a feature.
     n_jobs : int, default=None
         Threads of the forest walk, and folds fitted at once.
     random_state : int, RandomState or None, default=None
         Seeds the draws of calibration examples, the split or the folds (the same each time where
-        it is None), and every ``random_state`` of the estimator that is None.
-
-    Notes
-    -----
-    A row's prediction depends on that row and ``random_state`` alone: the calibration example
-    whose trees score it is drawn from a hash of the row and the seed (Johansson et al. 2018,
-    section 3.2, draws it again each time).
+        it is None), and every ``random_state`` of the estimator that is None. A row's prediction
+        depends on that row and the seed alone.
 
     Examples
     --------
@@ -249,11 +216,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             that ``docs/hazards.md`` lists.
         """
         check_parameters(self)
-        if _has_several_columns(y):
-            raise InputError(
-                "y must have one column, got several: use "
-                "sklearn.multioutput.MultiOutputClassifier(CalibratedClassifier())"
-            )
         check_order(X, y=y, sample_weight=sample_weight, groups=groups)
         X, y = indexable(X, y)
         random_state = check_random_state(self.random_state)
@@ -264,18 +226,20 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if is_frozen:
             check_is_fitted(estimator)
         codes, classes = encode_labels(y, estimator.classes_ if is_frozen else None)
-        weight = _check_classes(codes, classes, sample_weight, is_frozen)
-        params, weight_param, split_params = route(self, estimator, weight, groups, fit_params)
-        groups_by = row_codes = None
-        if self.by is not None:
-            groups_by, row_codes = Groups.fit(self.by, X, len(codes))
-        small_codes = codes.astype(np.min_scalar_type(len(classes) - 1))
+        weight = check_weights(sample_weight, len(codes))
+        _check_classes(codes, classes, weight, is_frozen)
+        codes = codes.astype(np.min_scalar_type(len(classes) - 1))
         data = TrainingData(
-            X, classes[codes], small_codes, classes, weight, params, weight_param, split_params
+            X, codes, classes, weight, *route(self, estimator, weight, groups, fit_params)
         )
-        row_groups = data.groups
+        groups_by = group_codes = None
+        if self.by is not None:
+            groups_by, group_codes = Groups.fit(self.by, X, len(data))
+        row_groups, hashes = data.groups, hash_rows(X)
         try:
-            folds, source, reason = fit_folds(self, estimator, data, random_state, split_state)
+            folds, source, reason = fit_folds(
+                self, estimator, data, hashes, random_state, split_state
+            )
         except (TypeError, ValueError) as error:
             refuse_text(X, estimator, error)
             raise
@@ -285,10 +249,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             source,
             reason,
             n_rows=len(data),
-            n_equal_pairs=count_equal_pairs(hash_rows(X)),
+            n_equal_pairs=count_equal_pairs(hashes),
             row_groups=row_groups,
             groups=groups_by,
-            group_codes=row_codes,
+            group_codes=group_codes,
         )
 
     def recalibrate(
@@ -341,13 +305,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "(Fold.rows) for by, got one that does not"
             )
         calibrator, point = unfitted_calibrators(self)
-        examples = [CalibrationExamples.of([fold]) for fold in folds]
-        calibration = fit_calibrators(
-            calibrator, point, classes, examples, codes, score_kind_of(folds)
-        )
-        self._fitted = FittedClassifier(
-            classes, folds, calibration.of_fold, calibration.point, calibrate_on, reason, **fields
-        )
+        fitted = fit_calibrators(calibrator, point, classes, folds, codes, score_kind_of(folds))
+        self._fitted = FittedClassifier(classes, folds, *fitted, calibrate_on, reason, **fields)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -371,7 +330,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    @_IfBounds
+    @available_if(_check_bounds)
     def predict_multiprobability(self, X: Any) -> Multiprobability:
         """Return lower and upper probabilities; for ``"venn-abers"`` and ``"venn"``.
 
@@ -383,9 +342,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         Multiprobability
-            Bounds of shape (n, k), in [0, 1]. Where several draws or folds are merged they are the
-            means of theirs. With ``merge="pooled"``, and over folds, they are widened where needed
-            to contain what ``predict_proba`` returns; ``widened`` says in which rows.
+            Bounds of shape (n, k), in [0, 1]; over folds the means of theirs. With
+            ``merge="pooled"``, and over folds, they are widened where needed to contain the
+            probability; ``widened`` says in which rows.
         """
         bounds = predict(self._state, X)[0]
         assert bounds is not None
@@ -399,10 +358,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> ConfidenceIntervals:
         """Return confidence intervals for the frequency of each class among cases with such scores.
 
-        They say how well a probability is known: the frequency of the class among cases to which
-        this model gives such a score lies inside with the given probability. The bounds of
-        ``predict_multiprobability`` are something else, and much narrower: how far one more label
-        would move the probability.
+        The frequency of the class among cases to which this model gives such a score lies inside
+        with the given probability. The bounds of ``predict_multiprobability`` are something else,
+        and much narrower: how far one more label would move the probability.
 
         Parameters
         ----------
@@ -423,8 +381,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the level does not lie in (0, 1), the method is unknown, or ``"exact"`` is asked of
-            a model per fold or of weighted examples.
+            If the level does not lie in (0, 1), the method is unknown, or ``"exact"`` is given
+            with a model per fold or with weighted examples.
         """
         return predict_confidence(self._state, X, level, method, bounds=False)[1]
 
@@ -434,9 +392,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return this classifier for a population with other shares of the classes.
 
         For a model whose calibration examples were resampled or weighted, or that moves to where
-        classes are more or less frequent, while objects of each class stay as they are: the odds
-        of every probability and bound are multiplied by what that makes of the odds of the classes
-        (see `vennforest.prior.shift_bounds`). Nothing is trained again.
+        classes are more or less frequent, while objects of each class stay as they are. The odds
+        of every probability and bound are multiplied by the ratio of the new odds of the classes
+        to the old ones (see `vennforest.prior.shift_bounds`). Nothing is trained again.
 
         Parameters
         ----------
@@ -652,45 +610,29 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def feature_importances_(self) -> FloatArray:
         """The estimator's own importance of each column, (d,); the mean over several models."""
-        of_models = [feature_importances(model) for model in self.estimators_]
-        mean: FloatArray = np.mean(of_models, axis=0)
+        mean: FloatArray = np.mean([m.feature_importances_ for m in self.estimators_], axis=0)
         return mean
 
 
 def _check_classes(
-    codes: NDArray[Any], classes: NDArray[Any], sample_weight: Any, is_frozen: bool
-) -> FloatArray | None:
-    """Return the weights, None where all are 1; refuse labels of one class or none."""
-    if not len(codes):
-        raise ValueError("X must contain at least one example, got 0 sample(s)")
-    if len(classes) < 2:
-        raise ValueError(
-            f"y must contain at least two classes, got one class: {classes.tolist()[0]!r}"
-        )
-    weight = check_weights(sample_weight, len(codes))
+    codes: NDArray[Any], classes: NDArray[Any], weight: FloatArray | None, is_frozen: bool
+) -> None:
+    """Refuse labels of one class or none; warn of those of a frozen model without an example."""
     counts = np.bincount(codes if weight is None else codes[weight > 0], minlength=len(classes))
     missing = classes[counts == 0].tolist()
-    if is_frozen and missing:
+    if len(codes) and is_frozen and missing:
         warn(
             f"y has no example of {missing}, which the frozen model knows: their calibrated "
             "probability is next to 0. Calibrate on rows of every class"
         )
-    elif weight is not None and (counts > 0).sum() < 2:
-        raise ValueError("y must contain at least two classes with a weight above zero, got one")
-    return weight
+    elif len(classes) - len(missing) < 2:
+        raise ValueError(
+            "y must contain at least two classes with a weight above zero, got one class: "
+            f"{classes[counts > 0].tolist()}"
+        )
 
 
 def _only(name: str, values: list[Value]) -> Value:
     if len(values) != 1:
         raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
     return values[0]
-
-
-def _has_several_columns(y: Any) -> bool:
-    """Tell whether y is a table of two columns or more."""
-    try:
-        # numpy's shape() copies the container
-        shape = y.shape if getattr(y, "shape", None) is not None else np.asarray(y).shape
-    except ValueError:  # rows of different lengths
-        return False
-    return len(shape) == 2 and shape[1] > 1

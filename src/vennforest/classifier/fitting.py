@@ -1,29 +1,23 @@
-"""What the parameters of a classifier mean: estimator, source of scores, calibrators."""
+"""The parameters of a classifier: its estimator, source of scores and calibrators, fitted."""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
 from sklearn import get_config
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import (
-    KFold,
-    LeaveOneOut,
-    LeavePOut,
-    RepeatedKFold,
-    RepeatedStratifiedKFold,
-    ShuffleSplit,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-)
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import has_fit_parameter
 
 from vennforest._messages import not_one_of, warn
-from vennforest._validation import FloatArray, InputError, check_option
+from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators import (
     METHODS,
     Calibrator,
@@ -32,57 +26,42 @@ from vennforest.calibrators import (
     make_calibrator,
 )
 from vennforest.calibrators.base import has_bounds
-from vennforest.forest import BagsError, MixedForestClassifier, bags_can_be_verified
-from vennforest.forest.packed import Votes
-from vennforest.groups import check_by
-from vennforest.sources import (
-    Fold,
-    Folds,
-    Frozen,
-    Holdout,
-    OutOfBag,
-    Subforest,
-    Training,
-    TrainingData,
-    is_bagged,
-    with_seed,
+from vennforest.forest import (
+    BagsError,
+    MixedForestClassifier,
+    bags_can_be_verified,
+    leaves_rows_out,
 )
-from vennforest.sources.checks import check_frozen, check_training_data, steps_obstacle
-from vennforest.sources.data import last_step, split_pipeline
+from vennforest.forest.packed import Votes
+from vennforest.groups import PerGroup, check_by
+from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData, with_seed
+from vennforest.sources.checks import check_training_data, steps_obstacle
+from vennforest.sources.data import split_pipeline
+from vennforest.sources.out_of_bag import out_of_bag_fold
+from vennforest.sources.row_hashes import HashArray
+from vennforest.sources.splits import (
+    cross_validation_folds,
+    frozen_fold,
+    held_out_fold,
+    training_fold,
+)
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint"]
 """How bounds, or the scores that they are of, become one probability."""
 
+ScoreKind = Literal["probabilities", "logits"]
+
 SOURCE_NAMES = ["auto", "oob", "holdout", "cv", "training"]
 """The values of ``calibrate_on`` that are names."""
 
-DEFAULTS: dict[str, Any] = {
-    "subforest": "all",
-    "votes": "soft",
-    "holdout_size": 1 / 3,
-    "cv": 5,
-    "ensemble": True,
-}
-"""The parameters of sources, with their defaults."""
-
 SOURCE_PARAMETERS = {
-    "oob": ("subforest", "votes"),
-    "holdout": ("holdout_size",),
-    "cv": ("cv", "ensemble"),
+    "subforest": "oob",
+    "votes": "oob",
+    "holdout_size": "holdout",
+    "cv": "cv",
+    "ensemble": "cv",
 }
-"""Those that each source takes; others take none."""
-
-PLAIN_SPLITTERS = (
-    KFold,
-    LeaveOneOut,
-    LeavePOut,
-    RepeatedKFold,
-    RepeatedStratifiedKFold,
-    ShuffleSplit,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-)
-"""Splitters that treat all rows alike; others separate groups or times, as bags do not."""
+"""The parameters of sources, and which source takes each."""
 
 MODEL_IS_FROZEN = "the model is frozen: the data given to fit calibrates it"
 
@@ -95,23 +74,12 @@ def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
         raise TypeError(
             f"estimator must be a classifier (an instance, not fitted), got {estimator!r}"
         )
-    transformers, last = split_pipeline(estimator)
-    for step in (*transformers, last):
-        if isinstance(step, type):
-            raise TypeError(
-                "estimator must be a pipeline of instances, got the class "
-                f"{step.__name__}: use {step.__name__}()"
-            )
     return estimator
 
 
 def check_parameters(model: Any) -> None:
     """Refuse values that the parameters of a classifier cannot have."""
     if not isinstance(model.method, Calibrator):
-        if model.method in ("sigmoid", "logistic"):
-            raise InputError(
-                f'method must be "platt" for logistic regression, got {model.method!r}'
-            )
         check_method(model.method)
     check_source(model.calibrate_on)
     check_option(model.subforest, Subforest, "subforest")
@@ -120,58 +88,15 @@ def check_parameters(model: Any) -> None:
     if model.merge != "auto" and not method_has_bounds(model.method):
         name = model.method if isinstance(model.method, str) else type(model.method).__name__
         warn(f"merge={model.merge!r} has no effect with {name}, which gives no bounds")
-    if isinstance(model.cv, str) and model.cv == "prefit":
-        raise InputError(
-            'cv must be a number of folds or a splitter, got "prefit": use '
-            "CalibratedClassifier(FrozenEstimator(model))"
-        )
     if model.by is not None:
         check_by(model.by)
-    if not isinstance(model.ensemble, bool | np.bool_):
-        raise ValueError(f"ensemble must be a boolean, got {model.ensemble!r}")
-    size = model.holdout_size
-    is_integer = isinstance(size, Integral)
-    is_share = isinstance(size, Real) and not is_integer and 0 < float(size) < 1
-    if not is_share and not (is_integer and int(size) >= 1):
-        raise ValueError(
-            f"holdout_size must be a share between 0 and 1 or a number of examples, got {size!r}"
-        )
 
 
 def check_source(source: object, name: str = "calibrate_on") -> None:
     """Refuse anything but the name of a source or an object with a method ``folds``."""
-    if not callable(getattr(source, "folds", None)):
-        if not isinstance(source, str) or source not in SOURCE_NAMES:
-            raise not_one_of(name, SOURCE_NAMES, source)
-    elif isinstance(source, type):
-        cls = source.__name__
-        raise InputError(f"{name} must be an instance of a source, got {cls}: use {cls}()")
-
-
-# --- calibrators ---------------------------------------------------------------------------------
-
-
-def method_has_bounds(method: Any) -> bool:
-    """Tell whether a method, by name or as a calibrator, gives bounds."""
-    known = METHODS.get(method) if isinstance(method, str) else None
-    return has_bounds(method) or (known is not None and has_bounds(known))
-
-
-def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
-    """Return what calibrates each fold of a classifier, and the point calibrator if it has one."""
-    calibrator = make_calibrator(model.method)
-    is_pooled = model.merge == "pooled" and method_has_bounds(model.method)
-    if model.merge == "auto":
-        is_pooled = isinstance(model.method, str) and model.method == "venn-abers"
-    if hasattr(calibrator, "merge"):
-        if is_pooled:
-            calibrator.set_params(merge="log")  # is not used, and needs nothing fitted
-        elif model.merge != "auto":
-            calibrator.set_params(merge=model.merge)
-    return calibrator, PooledCalibration() if is_pooled else None
-
-
-# --- scores --------------------------------------------------------------------------------------
+    is_source = not isinstance(source, type) and callable(getattr(source, "folds", None))
+    if not is_source and not (isinstance(source, str) and source in SOURCE_NAMES):
+        raise not_one_of(name, SOURCE_NAMES, source, " or an object with a method folds")
 
 
 def route(
@@ -200,80 +125,97 @@ def route(
             f"{type(last).__name__} takes no sample_weight: "
             "the weights are used for calibration alone"
         )
-    name = "__".join([*path, "sample_weight"])
-    return dict(fit_params), name if takes_weight else None, split_params
+    return fit_params, "__".join([*path, "sample_weight"]) if takes_weight else None, split_params
+
+
+# --- scores --------------------------------------------------------------------------------------
 
 
 def fit_folds(
     model: Any,
     estimator: Any,
     data: TrainingData,
-    random_state: np.random.RandomState,
-    split_state: np.random.RandomState,
+    hashes: HashArray,
+    random_state: RandomState,
+    split_state: RandomState,
 ) -> tuple[list[Fold], str, str]:
     """Fit the models and score the calibration examples.
 
     Seeds of the estimator, and of draws for new objects, are drawn from ``random_state``, splits
-    from ``split_state``. Returned are the folds, the name of their source, and why it was chosen.
+    from ``split_state``; ``hashes`` (n,) are those of the rows. Returned are the folds, the name of
+    their source, and why it was chosen.
     """
     estimator = with_seed(estimator, random_state)
     seed = int(random_state.randint(2**31 - 1))
     name, reason = choose_source(model, estimator, data)
-    check_training_data(estimator, data, name)
+    check_training_data(estimator, data, hashes, name)
+    try:
+        folds = _folds_of(name, model, estimator, data, seed, split_state)
+    except BagsError as error:
+        if not isinstance(model.calibrate_on, str) or model.calibrate_on != "auto":
+            raise
+        # Seen in the fitted ensemble, so a fit is lost; never a guarantee.
+        is_frozen = isinstance(estimator, FrozenEstimator)
+        name, reason = ("frozen", MODEL_IS_FROZEN) if is_frozen else ("cv", error.reason)
+        folds = _folds_of(name, model, estimator, data, seed, split_state)
+    _warn_of_no_effect(model, name, reason)
+    return folds, name, reason
 
-    def folds(name: str) -> list[Fold]:
+
+def _folds_of(
+    name: str, model: Any, estimator: Any, data: TrainingData, seed: int, split_state: RandomState
+) -> list[Fold]:
+    """Return the folds of a source by its name, or of the user's."""
+    if not isinstance(model.calibrate_on, str):
         source = model.calibrate_on
-        if isinstance(source, str):
-            source = make_source(model, name)
         return list(
             source.folds(estimator, data, seed=seed, random_state=split_state, n_jobs=model.n_jobs)
         )
-
-    if model.calibrate_on == "auto" and name == "oob":
-        try:
-            scored = folds("oob")
-        except BagsError as error:
-            # Seen in the fitted ensemble, so a fit is lost; never a guarantee.
-            name, reason = "cv", error.reason
-            if isinstance(estimator, FrozenEstimator):
-                name, reason = "frozen", MODEL_IS_FROZEN
-                check_frozen(data)
-            scored = folds(name)
-    else:
-        if name == "frozen":
-            check_frozen(data)
-        scored = folds(name)
-    warn_of_no_effect(model, name, reason)
-    return scored, name, reason
-
-
-def make_source(model: Any, name: str) -> Any:
-    """Return the source of a name with the parameters of a classifier."""
+    if name == "oob":
+        return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
     # Splits behind bounds are not stratified, which would make them inexact.
     stratify = not method_has_bounds(model.method)
-    sources = {
-        "oob": OutOfBag(model.subforest, model.votes),
-        "holdout": Holdout(model.holdout_size, stratify),
-        "cv": Folds(model.cv, bool(model.ensemble), stratify),
-        "training": Training(),
-        "frozen": Frozen(),
-    }
-    return sources[name]
+    if name == "cv":
+        return cross_validation_folds(
+            estimator, data, model.cv, bool(model.ensemble), stratify, split_state, model.n_jobs
+        )
+    if name == "holdout":
+        return held_out_fold(estimator, data, model.holdout_size, stratify, split_state)
+    if name == "training":
+        return training_fold(estimator, data)
+    groups = data.groups
+    if groups is not None and len(np.unique(groups)) < len(groups):
+        warn(
+            "groups has no effect with a frozen model: rows of one group calibrate as if they were "
+            "independent, so bounds may be too narrow. Calibrate on one row of each group"
+        )
+    return frozen_fold(estimator, data)
 
 
 def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, str]:
     """Return the name of the source that ``calibrate_on`` stands for, and why, in a clause.
 
+    ``"auto"`` is ``"oob"`` where that is honest as far as can be told before a fit, else ``"cv"``.
     A source that cannot be honest, or would ignore groups, is refused.
     """
     source = model.calibrate_on
     if not isinstance(source, str):
         return type(source).__name__, "it was given"
+    has_splitter = not (model.cv is None or isinstance(model.cv, Integral))
     if isinstance(estimator, FrozenEstimator):
-        return _choose_for_frozen(source, estimator, data)
-    if source == "auto":
-        return _choose_automatically(model, estimator, data)
-    if source in ("oob", "holdout") and not _is_plain(model.cv):
+        if source not in ("auto", "oob"):
+            raise ValueError(
+                f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {source!r}: the '
+                'data given to fit calibrates, and with "oob" it is the data that the model was '
+                "trained on"
+            )
+        ensemble = split_pipeline(estimator.estimator)[1]
+        # Members that are trees show whether the rows are those of their training.
+        is_verifiable = leaves_rows_out(ensemble) and bags_can_be_verified(ensemble, len(data))
+        if source == "auto" and not is_verifiable:
+            return "frozen", MODEL_IS_FROZEN
+        return "oob", "the rows are those that the frozen ensemble was trained on"
+    if source in ("oob", "holdout") and has_splitter:
         raise ValueError(
             f"cv must be left out with calibrate_on={source!r}, which does not split by it, "
             f'got {type(model.cv).__name__}: use calibrate_on="cv"'
@@ -283,64 +225,102 @@ def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, 
             'groups must be left out with calibrate_on="training", which keeps no example apart, '
             'got some: use calibrate_on="cv"'
         )
-    return source, "it was asked for"
-
-
-def _choose_for_frozen(
-    source: str, estimator: FrozenEstimator, data: TrainingData
-) -> tuple[str, str]:
-    if source in ("holdout", "cv"):
-        raise ValueError(
-            f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {source!r}, which '
-            'trains models: the data given to fit calibrates, and with "oob" it is what the model '
-            "was trained on"
-        )
-    if source == "oob":
+    if source != "auto":
         return source, "it was asked for"
-    # Members that are trees show whether the rows are those of their training.
-    ensemble = last_step(estimator.estimator)
-    if is_bagged(ensemble) and bags_can_be_verified(ensemble, len(data)):
-        return "oob", "the rows are those that the frozen ensemble was trained on"
-    return "frozen", MODEL_IS_FROZEN
-
-
-def _choose_automatically(model: Any, estimator: Any, data: TrainingData) -> tuple[str, str]:
-    """Return "oob" where it is honest as far as can be told before a fit, else "cv"."""
-    if not is_bagged(estimator):
+    if not leaves_rows_out(split_pipeline(estimator)[1]):
         return "cv", "the estimator is not a bagged ensemble whose members can score one by one"
     if data.groups is not None:
         return "cv", "groups were given, and folds keep each of them together"
-    if not _is_plain(model.cv):
+    if has_splitter:
         return "cv", f"cv is a {type(model.cv).__name__}, which separates rows as bags do not"
-    reason = steps_obstacle(estimator)
-    if reason is not None:
+    if (reason := steps_obstacle(estimator)) is not None:
         return "cv", reason
     return "oob", "the members of the ensemble leave examples out of bag"
 
 
-def _is_plain(cv: Any) -> bool:
-    """Tell whether a splitter treats all rows alike."""
-    return cv is None or isinstance(cv, (Integral, *PLAIN_SPLITTERS))
-
-
-def warn_of_no_effect(model: Any, source: str, reason: str) -> None:
+def _warn_of_no_effect(model: Any, source: str, reason: str) -> None:
     """Warn of parameters that are not at their defaults and that the source does not take.
 
     A warning and no error: the result is right without them, and a search over parameters meets
     such pairs.
     """
+    defaults = type(model)().get_params(deep=False)
     unused = []
-    for name, default in DEFAULTS.items():
-        value = getattr(model, name)
+    for name, source_of_parameter in SOURCE_PARAMETERS.items():
+        value, default = getattr(model, name), defaults[name]
         is_default = value is None or (isinstance(value, type(default)) and value == default)
-        if not is_default and name not in SOURCE_PARAMETERS.get(source, ()):
+        if source_of_parameter != source and not is_default:
             unused.append(f"{name}={value!r}")
     if not unused:
         return
-    where = f"the source {source}"
+    setting = f"the source {source}"
     if isinstance(model.calibrate_on, str):
-        where = f"calibrate_on={model.calibrate_on!r}"
-    if model.calibrate_on == "auto":
-        where += f", which is {source!r} here: {reason}"
+        setting = f"calibrate_on={model.calibrate_on!r}"
+    if setting == "calibrate_on='auto'":
+        setting += f", which is {source!r} here: {reason}"
     verb, pronoun = ("has", "it") if len(unused) == 1 else ("have", "them")
-    warn(f"{' and '.join(unused)} {verb} no effect with {where}. Leave {pronoun} out")
+    warn(f"{' and '.join(unused)} {verb} no effect with {setting}. Leave {pronoun} out")
+
+
+# --- calibrators ---------------------------------------------------------------------------------
+
+
+def method_has_bounds(method: Any) -> bool:
+    """Tell whether a method, by name or as a calibrator, gives bounds."""
+    return has_bounds(METHODS.get(method) if isinstance(method, str) else method)
+
+
+def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
+    """Return the calibrator of each fold of a classifier, and the point calibrator if any."""
+    calibrator = make_calibrator(model.method)
+    if not has_bounds(calibrator):
+        return calibrator, None
+    merge = model.merge
+    if merge == "auto" and isinstance(model.method, str) and model.method == "venn-abers":
+        merge = "pooled"
+    if merge == "pooled":
+        # The merge of the bounds is not used, and this one needs nothing fitted.
+        return calibrator.set_params(merge="log"), PooledCalibration()
+    return calibrator if merge == "auto" else calibrator.set_params(merge=merge), None
+
+
+def fit_calibrators(
+    calibrator: Calibrator,
+    point: Calibrator | None,
+    classes: NDArray[Any],
+    folds: Sequence[Fold | CalibrationExamples],
+    group_codes: IntArray | None,
+    score_kind: ScoreKind,
+) -> tuple[list[PerGroup[Calibrator]], PerGroup[Calibrator] | None]:
+    """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all.
+
+    ``group_codes`` (n_rows,) are the groups of the rows given to ``fit``. ``score_kind`` is known
+    from the models, and not guessed from the values of their scores.
+    """
+
+    def fit(unfitted: Calibrator, examples: CalibrationExamples) -> PerGroup[Calibrator]:
+        def fit_some(index: IntArray | None) -> Calibrator:
+            some = examples if index is None else examples.select(index)
+            fitted: Calibrator = clone(unfitted)
+            if isinstance(fitted, PooledCalibration):
+                fitted.on = score_kind
+            fitted.fit(some.scores, classes[some.codes], sample_weight=some.weight, classes=classes)
+            fitted.score_range_ = None  # new scores are by the same model
+            return fitted
+
+        return PerGroup.fit(fit_some, codes_of(examples.rows, group_codes))
+
+    of_fold = [fit(calibrator, CalibrationExamples.of([fold])) for fold in folds]
+    # One pool for the scores of all folds is better than one per fold (docs/measured.md).
+    return of_fold, None if point is None else fit(point, CalibrationExamples.of(folds))
+
+
+def codes_of(rows: IntArray | None, row_codes: IntArray | None) -> IntArray | None:
+    """Return the codes of some rows, None where there are none."""
+    return None if rows is None or row_codes is None else row_codes[rows]
+
+
+def score_kind_of(folds: Sequence[Fold]) -> ScoreKind:
+    """Return whether the scores of models are probabilities, or decision values."""
+    has_proba = all(hasattr(fold.model, "predict_proba") for fold in folds)
+    return "probabilities" if has_proba else "logits"

@@ -1,20 +1,19 @@
-"""From rows to bounds, probabilities and confidence intervals: functions of arrays.
+"""From rows to bounds, probabilities and confidence intervals.
 
-`predict` scores the rows with the model of every fold (`score_rows`). `predict_scores` calibrates
-the scores of each fold (`calibrate_fold`), combines the folds (`combine_probabilities`,
-`combine_bounds`) and applies other shares of the classes in between.
+`predict` scores the rows with the model of every fold (`score_rows`). Then `predict_scores`
+calibrates the scores of each fold within groups (`calibrate_fold`), combines the folds
+(`combine_probabilities`, `combine_bounds`) and applies other shares of the classes (`apply_prior`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
 from vennforest._messages import warn
@@ -26,7 +25,7 @@ from vennforest._validation import (
     check_labels,
     require,
 )
-from vennforest.calibrators import Calibrator, PooledCalibration
+from vennforest.calibrators import Calibrator
 from vennforest.calibrators.base import has_bounds, merged
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
@@ -37,8 +36,9 @@ from vennforest.calibrators.intervals import (
     read_intervals,
     seed_deviation,
 )
+from vennforest.classifier.fitting import codes_of, fit_calibrators, score_kind_of
 from vennforest.groups import Groups, PerGroup
-from vennforest.multiprobability import Merge, Multiprobability, merge_folds
+from vennforest.multiprobability import Multiprobability, merge_folds
 from vennforest.prior import (
     ShiftedPrior,
     class_shares,
@@ -46,7 +46,7 @@ from vennforest.prior import (
     shift_intervals,
     shift_probabilities,
 )
-from vennforest.sources import CalibrationExamples, Fold
+from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
 
 SMALLEST_FACTOR = float(np.finfo(np.float64).tiny)
 """Smallest probability in a geometric mean."""
@@ -60,20 +60,10 @@ N_REFITS = 5
 Prediction = tuple[Multiprobability | None, FloatArray]
 """Bounds, where the method has them, and probabilities (n, k)."""
 
-ScoreKind = Literal["probabilities", "logits"]
-"""What the scores of a model are."""
+Curves = PerGroup[list[IntervalCurve]]
 
-Known = tuple[Prediction, ConfidenceIntervals | None]
-"""Bounds and probabilities, and confidence intervals where the model gives them."""
-
-
-class Calibration(NamedTuple):
-    """The fitted calibrators of a classifier."""
-
-    of_fold: list[PerGroup[Calibrator]]
-    """One a fold."""
-    point: PerGroup[Calibrator] | None
-    """The maps from scores of all folds to probabilities; None: calibrators merge their bounds."""
+_CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictionary()
+"""Interval curves of models in use, by their first calibrator, level and method."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +110,6 @@ class FittedClassifier:
     shift: ShiftedPrior | None = None
 
     @property
-    def calibration(self) -> Calibration:
-        """The fitted calibrators."""
-        return Calibration(self.fold_calibrators, self.point_calibrators)
-
-    @property
     def calibrators(self) -> list[Calibrator]:
         """The calibrator of all groups together, one a fold."""
         return [calibrators.overall for calibrators in self.fold_calibrators]
@@ -165,64 +150,11 @@ class FittedClassifier:
         for name in ("row_groups", "group_codes"):
             if getattr(self, name) is not None:
                 check_array(getattr(self, name), name, (n_rows,), "i", 0)
-        require(
-            (self.groups is None) == (self.group_codes is None), "group_codes must be of groups"
-        )
+        has_groups = self.group_codes is not None
+        require((self.groups is not None) == has_groups, "group_codes must be of groups")
         if self.shift is not None:
-            sound = len(self.shift.shares) == len(self.classes)
-            require(sound, "shares must be of every class")
-
-
-# --- fitting calibrators -------------------------------------------------------------------------
-
-
-def fit_calibrators(
-    calibrator: Calibrator,
-    point: Calibrator | None,
-    classes: NDArray[Any],
-    examples: Sequence[CalibrationExamples],
-    group_codes: IntArray | None,
-    score_kind: ScoreKind,
-) -> Calibration:
-    """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all.
-
-    ``group_codes`` (n_rows,) are the groups of the rows given to ``fit``. ``score_kind`` is known
-    from the models, and not guessed from the values of their scores.
-    """
-
-    def fit(unfitted: Calibrator, of_fold: CalibrationExamples) -> PerGroup[Calibrator]:
-        def fit_some(index: IntArray | None) -> Calibrator:
-            some = of_fold if index is None else of_fold.select(index)
-            calibrator: Calibrator = clone(unfitted)
-            if isinstance(calibrator, PooledCalibration):
-                calibrator.on = score_kind
-            calibrator.fit(
-                some.scores, classes[some.codes], sample_weight=some.weight, classes=classes
-            )
-            calibrator.score_range_ = None  # new scores are by the same model
-            return calibrator
-
-        return PerGroup.fit(fit_some, codes_of(of_fold.rows, group_codes))
-
-    of_fold = [fit(calibrator, part) for part in examples]
-    # One pool for the scores of all folds is better than one per fold (docs/measured.md).
-    return Calibration(
-        of_fold, None if point is None else fit(point, CalibrationExamples.concatenate(examples))
-    )
-
-
-def codes_of(rows: IntArray | None, row_codes: IntArray | None) -> IntArray | None:
-    """Return the codes of some rows, None where there are none."""
-    return None if rows is None or row_codes is None else row_codes[rows]
-
-
-def score_kind_of(folds: Sequence[Fold]) -> ScoreKind:
-    """Return whether the scores of models are probabilities, or decision values."""
-    has_proba = all(hasattr(fold.model, "predict_proba") for fold in folds)
-    return "probabilities" if has_proba else "logits"
-
-
-# --- scores of new rows --------------------------------------------------------------------------
+            is_sound = len(self.shift.shares) == len(self.classes)
+            require(is_sound, "shares must be of every class")
 
 
 class RowScores(NamedTuple):
@@ -236,6 +168,15 @@ class RowScores(NamedTuple):
     """By the whole model."""
     subforests: list[FloatArray]
     """For the point calibrator: one set of scores, or with few trees by subforests."""
+
+
+# --- predictions ---------------------------------------------------------------------------------
+
+
+def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction:
+    """Return the bounds and probabilities of the rows of X; without ``bounds`` less is computed."""
+    scored = score_rows(fitted, X, bounds=bounds)
+    return predict_scores(fitted, scored, group_codes_of(fitted, X))
 
 
 def score_rows(
@@ -272,75 +213,69 @@ def group_codes_of(fitted: FittedClassifier, X: Any) -> IntArray | None:
     return codes
 
 
-# --- predictions ---------------------------------------------------------------------------------
-
-
-def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction:
-    """Return the bounds and probabilities of the rows of X; without ``bounds`` less is computed."""
-    scored = score_rows(fitted, X, bounds=bounds)
-    return predict_scores(fitted, scored, group_codes_of(fitted, X))
-
-
 def predict_scores(
     fitted: FittedClassifier, scored: Sequence[RowScores], codes: IntArray | None
 ) -> Prediction:
-    """Return the bounds and probabilities of scored rows in groups ``codes`` (m,).
-
-    Each fold is calibrated, probabilities are combined, and shifted to the prior; bounds are
-    shifted fold by fold, since a mean of shifted bounds is unbiased and a shifted mean is not.
-    """
-    point = fitted.point_calibrators
-    bounds: list[Multiprobability] = []
-    probabilities: list[FloatArray] = []
-    for fold, calibrators, scores in zip(
-        fitted.folds, fitted.fold_calibrators, scored, strict=True
-    ):
-        fold_bounds, p = None, None
-        if scores.drawn is not None:
-            fold_bounds, p = calibrate_fold(
-                calibrators, scores.drawn, scores.left_out, codes, len(fold.codes)
-            )
-        if point is not None:
-            p = log_mean([calibrate(point, part, codes) for part in scores.subforests])
-        if fold_bounds is not None:
-            bounds.append(fold_bounds)
-        if p is not None:
-            probabilities.append(p)
-    p = combine_probabilities(fitted.calibration, bounds, probabilities)
-    if fitted.shift is not None:
-        p = shift_probabilities(p, fitted.shift.factors)
-        bounds = [shift_bounds(part, fitted.shift.factors) for part in bounds]
-    is_merged = len(bounds) == 1 and point is None
-    if is_merged and fitted.shift is None:
-        return bounds[0], p  # which contain what they are merged to
-    if is_merged:
-        p = bounds[0].hold(p)
+    """Return the bounds and probabilities of scored rows in groups ``codes`` (m,)."""
+    predictions = [
+        calibrate_fold(calibrators, fitted.point_calibrators, scores, codes, len(fold.codes))
+        for fold, calibrators, scores in zip(
+            fitted.folds, fitted.fold_calibrators, scored, strict=True
+        )
+    ]
+    bounds = [fold_bounds for fold_bounds, _ in predictions if fold_bounds is not None]
+    p = combine_probabilities(fitted, bounds, [fold_p for _, fold_p in predictions])
+    bounds, p = apply_prior(fitted.shift, bounds, p)
+    if len(bounds) == 1 and fitted.point_calibrators is None:
+        # Bounds contain the probability that they are merged to; shifted, up to rounding.
+        return bounds[0], p if fitted.shift is None else bounds[0].hold(p)
     return combine_bounds(bounds, p), p
 
 
-def calibrate(
+def calibrate_fold(
+    calibrators: PerGroup[Calibrator],
+    point: PerGroup[Calibrator] | None,
+    scores: RowScores,
+    codes: IntArray | None,
+    n_examples: int,
+) -> Prediction:
+    """Return the bounds, where calibrators have them, and probabilities of a fold.
+
+    Rows are of the groups ``codes`` (m,); the fold has ``n_examples`` calibration examples.
+    """
+    bounds = None
+    if scores.drawn is not None and has_bounds(calibrators.overall):
+        bounds, p = _bounds(calibrators, scores.drawn, scores.left_out, codes, n_examples)
+    elif scores.drawn is not None:
+        p = _probabilities(calibrators, scores.drawn, codes)
+    if point is not None:
+        p = log_mean([_probabilities(point, part, codes) for part in scores.subforests])
+    return bounds, p
+
+
+def _probabilities(
     calibrators: PerGroup[Calibrator], scores: FloatArray, codes: IntArray | None
 ) -> FloatArray:
     """Return the probabilities (m, k) of scores (m,) or (m, k) of rows in groups (m,)."""
+    if codes is None:
+        return calibrators.overall.predict_proba(scores)
     p = np.empty((len(scores), len(calibrators.overall.classes_)))
     for rows, calibrator, _ in calibrators.parts(codes, len(scores)):
         p[rows] = calibrator.predict_proba(scores[rows])
     return p
 
 
-def calibrate_fold(
+def _bounds(
     calibrators: PerGroup[Calibrator],
     scores: FloatArray,
     left_out: IntArray | None,
     codes: IntArray | None,
     n_examples: int,
-) -> Prediction:
-    """Return bounds, where calibrators have them, and probabilities by the calibrators of a fold.
+) -> tuple[Multiprobability, FloatArray]:
+    """Return the bounds of scores of rows in groups (m,), and what they are merged to.
 
     ``left_out`` (m,) are calibration examples, of ``n_examples``, that calibrate no row.
     """
-    if not has_bounds(calibrators.overall):
-        return None, calibrate(calibrators, scores, codes)
     classes = calibrators.overall.classes_
     lower, upper, p = np.empty((3, len(scores), len(classes)))
     distributions = False
@@ -361,7 +296,7 @@ def calibrate_fold(
 
 
 def combine_probabilities(
-    calibration: Calibration, bounds: list[Multiprobability], probabilities: list[FloatArray]
+    fitted: FittedClassifier, bounds: list[Multiprobability], probabilities: list[FloatArray]
 ) -> FloatArray:
     """Return one probability per class, (m, k), from those of every fold.
 
@@ -370,13 +305,26 @@ def combine_probabilities(
     """
     if len(probabilities) == 1:
         return probabilities[0]
-    if calibration.point is not None:
+    if fitted.point_calibrators is not None:
         return log_mean(probabilities)
-    if not bounds:
-        mean: FloatArray = np.mean(probabilities, axis=0)
-        return mean
-    merge: Merge = getattr(calibration.of_fold[0].overall, "merge", "midpoint")
-    return merge_folds(bounds, merge, probabilities)
+    if bounds:
+        return merge_folds(bounds, fitted.calibrators[0].merge, probabilities)
+    mean: FloatArray = np.mean(probabilities, axis=0)
+    return mean
+
+
+def apply_prior(
+    shift: ShiftedPrior | None, bounds: list[Multiprobability], p: FloatArray
+) -> tuple[list[Multiprobability], FloatArray]:
+    """Return the bounds of every fold and probabilities (m, k) under other shares of the classes.
+
+    Bounds are shifted fold by fold: a mean of shifted bounds is unbiased, a shifted mean is not.
+    """
+    if shift is None:
+        return bounds, p
+    return [shift_bounds(part, shift.factors) for part in bounds], shift_probabilities(
+        p, shift.factors
+    )
 
 
 def combine_bounds(bounds: list[Multiprobability], p: FloatArray) -> Multiprobability | None:
@@ -405,29 +353,17 @@ def log_mean(probabilities: Sequence[FloatArray]) -> FloatArray:
     return normalised
 
 
-def predict_once(model: Any, X: Any) -> Prediction:
-    """Return the bounds and probabilities of a fitted classifier."""
-    return predict(model._state, X)
-
-
 def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
-    """Return the same of a classifier and its ``recalibrate`` copies, with rows scored once."""
+    """Return the predictions of a classifier and its ``recalibrate`` copies, rows scored once."""
     states: list[FittedClassifier] = [model._state for model in models]
-    if any(fitted.folds is not states[0].folds for fitted in states):
-        raise ValueError("models must share their estimators, got models that were fitted apart")
-    codes = group_codes_of(states[0], X)
     # The scores for a point calibrator serve all.
     with_point = [fitted for fitted in states if fitted.point_calibrators is not None]
     scored = score_rows((with_point or states)[0], X)
+    codes = group_codes_of(states[0], X)
     return [predict_scores(fitted, scored, codes) for fitted in states]
 
 
 # --- confidence intervals ------------------------------------------------------------------------
-
-Curves = PerGroup[list[IntervalCurve]]
-
-_CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictionary()
-"""Interval curves of models in use, by their first calibrator, level and method."""
 
 
 def predict_confidence(
@@ -504,18 +440,13 @@ def interval_curves_of(
     return PerGroup.fit(curves, codes_of(examples.rows, fitted.group_codes))
 
 
-def predict_known(model: Any, X: Any, level: float = 0.95) -> Known:
-    """Return the bounds, probabilities and confidence intervals of a fitted classifier."""
-    return predict_confidence(model._state, X, level)
-
-
 def seed_sentence(fitted: FittedClassifier) -> str:
     """Return how far another random state would move probabilities, "" where it is unknown."""
     fold, point = fitted.folds[0], fitted.point_calibrator
-    n_trees = fold.n_trees
-    if len(fitted.folds) > 1 or n_trees is None or fold.seed_noise is None or point is None:
+    if not isinstance(fold, OutOfBagFold) or point is None:
         return ""
-    deviation = seed_deviation(point.predict_proba, fold.scores, fold.seed_noise)
+    n_trees = len(fold.membership)
+    deviation = seed_deviation(point.predict_proba, fold.scores, fold.variance / n_trees)
     start = f"Another forest of {n_trees:,} trees would move a probability by about"
     if deviation < SMALL_DEVIATION:
         return f"{start} ±{deviation:.4f}."
@@ -533,7 +464,7 @@ def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
     """
     return np.concatenate(
         [
-            calibrate(
+            _probabilities(
                 fitted.point_calibrators or calibrators,
                 fold.scores,
                 codes_of(fold.rows, fitted.group_codes),
@@ -548,7 +479,7 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
 
     A row has its calibration score, by a model that did not see it. Calibrators are fitted again
     without each of five parts of the rows, and calibrate the rows of that part; groups stay whole.
-    Several scores of one row are averaged after calibration. NaN for rows that calibrate nothing.
+    Predictions at several scores of one row are averaged. NaN for rows that calibrate nothing.
     """
     if fitted.calibrate_on == "training":
         raise AttributeError(
@@ -556,21 +487,21 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
             'row honestly; use calibrate_on="oob" or "cv"'
         )
     examples = [CalibrationExamples.of([fold]) for fold in fitted.folds]
-    all_rows = CalibrationExamples.concatenate(examples).rows
+    all_rows = CalibrationExamples.of(examples).rows
     if fitted.n_rows is None or all_rows is None:
         raise AttributeError(
             "this model does not know which of the rows given to fit its calibration examples "
             "are: its source does not say (Fold.rows)"
         )
     part_of_row = _parts_of_rows(all_rows, fitted.row_groups, fitted.n_rows)
-    k, has_point = len(fitted.classes), fitted.point_calibrators is not None
-    total, count = np.zeros((fitted.n_rows, 3, k)), np.zeros(fitted.n_rows)
+    total = np.zeros((fitted.n_rows, 3, len(fitted.classes)))
+    count = np.zeros(fitted.n_rows)
     for part in range(part_of_row.max() + 1):
         is_held = [part_of_row[fold.rows] == part for fold in examples]
         rest = [fold.select(~held) for fold, held in zip(examples, is_held, strict=True)]
         if not all(len(fold.codes) for fold in rest):
             continue
-        calibration = fit_calibrators(
+        fold_calibrators, point = fit_calibrators(
             fitted.calibrators[0],
             fitted.point_calibrator,
             fitted.classes,
@@ -578,26 +509,26 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
             fitted.group_codes,
             score_kind_of(fitted.folds),
         )
-        for fold, held, calibrators in zip(examples, is_held, calibration.of_fold, strict=True):
+        for fold, held, calibrators in zip(examples, is_held, fold_calibrators, strict=True):
             some = fold.select(held)
+            refitted = replace(
+                fitted,
+                folds=fitted.folds[:1],
+                fold_calibrators=[calibrators],
+                point_calibrators=point,
+            )
+            scores = RowScores(some.scores, None, None, [some.scores])
             codes = codes_of(some.rows, fitted.group_codes)
-            bounds, p = calibrate_fold(calibrators, some.scores, None, codes, 0)
-            if calibration.point is not None:
-                p = calibrate(calibration.point, some.scores, codes)
+            bounds, p = predict_scores(refitted, [scores], codes)
             values = [p, p, p] if bounds is None else [p, bounds.lower, bounds.upper]
             rows = np.asarray(some.rows)  # of a splitter of the user's some may come again
             np.add.at(total, rows, np.stack(values, axis=1))
             np.add.at(count, rows, 1)
     with np.errstate(invalid="ignore"):
         p, lower, upper = np.moveaxis(total / count[:, None, None], 1, 0)
-    bounds = None
-    if has_bounds(fitted.calibrators[0]):
-        bounds = Multiprobability(lower, upper, fitted.classes)
-    if fitted.shift is not None:
-        p = shift_probabilities(p, fitted.shift.factors)
-        bounds = None if bounds is None else shift_bounds(bounds, fitted.shift.factors)
-    is_merged = len(fitted.folds) == 1 and not has_point and fitted.shift is None
-    return (bounds if bounds is None or is_merged else bounds.widen(p)), p
+    if not has_bounds(fitted.calibrators[0]):
+        return None, p
+    return Multiprobability(lower, upper, fitted.classes), p
 
 
 def _parts_of_rows(rows: IntArray, row_groups: IntArray | None, n_rows: int) -> IntArray:

@@ -49,7 +49,7 @@ def write_predictions(
     predictor = BatchPredictor(model, table.schema, answers=kinds, level=options.level, **arguments)
     address = str(options.output).partition("?")[0]  # the rest may be a key
     file_format = output_format(Path(address))
-    safe = all_as_text if file_format.startswith(("csv", "tsv")) else (lambda part: part)
+    safe = all_as_text if file_format == "csv" else (lambda part: part)
     schema = safe(predictor.schema.empty_table()).schema
     with (
         progress_bar("Rows") as progress,

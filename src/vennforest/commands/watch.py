@@ -161,7 +161,7 @@ def _monitor_of_scores(file: CalibratorFile, options: Watch) -> Monitor:
     if examples is None:
         raise InputError(
             f"{options.model} keeps no scores to compare with: calibrate again with this version, "
-            "or watch them in Python (vennforest.Monitor.fit_scores)"
+            "or watch them in Python (vennforest.Monitor)"
         )
     calibrator = file.calibrator
     if calibrator.shift_ is not None:
@@ -170,7 +170,7 @@ def _monitor_of_scores(file: CalibratorFile, options: Watch) -> Monitor:
             "(with_prior): watch the calibrator that it was made from"
         )
     scores = calibrator._check_new(examples[0])
-    return _new_monitor(options).fit_scores(scores, examples[1], classes=calibrator.classes_)
+    return _new_monitor(options).fit(scores, examples[1], classes=calibrator.classes_)
 
 
 def _scores_to_watch(

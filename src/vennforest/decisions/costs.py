@@ -1,4 +1,4 @@
-"""Decisions of least expected cost, and their agreement over the bounds."""
+"""Decisions of least expected cost."""
 
 from __future__ import annotations
 
@@ -12,33 +12,8 @@ from numpy.typing import NDArray
 
 from vennforest._files import refuse_special
 from vennforest._validation import FloatArray, InputError, IntArray
-from vennforest.multiprobability import Multiprobability
 
 FORM = 'JSON {"observed class": {"decision": cost}}, or a list of rows in the order of the classes'
-
-
-@dataclass(frozen=True)
-class Decisions:
-    """Cost of decisions by one method's probabilities.
-
-    Attributes
-    ----------
-    mean_cost : float
-        Mean cost of the decisions, given the observed classes.
-    expected_cost : float
-        Its expectation under the probabilities.
-    settled : float or None
-        Share of decisions that are the same for all probabilities between the bounds; None
-        without bounds.
-    settled_cost, unsettled_cost : float or None
-        Mean cost of these and of the other decisions; None where there are none.
-    """
-
-    mean_cost: float
-    expected_cost: float
-    settled: float | None = None
-    settled_cost: float | None = None
-    unsettled_cost: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,99 +54,47 @@ class CostMatrix:
         InputError
             If it is none of these, a class is missing or unknown, or a cost is not a finite number.
         """
+        names = tuple(str(label) for label in classes)
         if isinstance(source, CostMatrix):
-            if len(source.costs) != len(classes):
+            if len(source.costs) != len(names):
                 raise InputError(
-                    f"costs must have a row for each of {len(classes)} classes, "
+                    f"costs must have a row for each of {len(names)} classes, "
                     f"got {len(source.costs)}"
                 )
             return source
         if isinstance(source, str | Path):
             source = _parse(source)
-        names = [str(label) for label in classes]
+        decisions = names
         if isinstance(source, dict):
-            return _from_dict(source, names)
+            decisions, source = _from_dict(source, names)
         try:
             costs = np.asarray(source, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError(f"costs must be {FORM}, got {str(source)[:80]}") from None
-        if costs.shape != (len(names), len(names)):
+        if costs.shape != (len(names), len(decisions)):
             raise InputError(
                 f"costs must have a row and a column for each of {len(names)} classes "
                 f"({', '.join(names[:8])}), got shape {costs.shape}"
             )
-        return cls(costs, tuple(names))
-
-    @property
-    def tolerance(self) -> float:
-        """Difference of equal expected costs by rounding."""
-        return 1e-12 * max(1.0, float(np.abs(self.costs).max()))
+        return cls(costs, decisions)
 
     def decide(self, p: FloatArray) -> IntArray:
         """Return the decision (n,) of least expected cost, the first of equals; p is (n, k)."""
         expected = p @ self.costs
-        is_least = expected <= expected.min(axis=1, keepdims=True) + self.tolerance
+        rounding = 1e-12 * max(1.0, float(np.abs(self.costs).max()))
+        is_least = expected <= expected.min(axis=1, keepdims=True) + rounding
         return np.asarray(is_least.argmax(axis=1))
 
     def paid(self, decisions: IntArray, codes: IntArray) -> FloatArray:
         """Return the cost of each decision (n,), given the observed classes (n,)."""
         return np.asarray(self.costs[codes, decisions])
 
-    def settled(self, decisions: IntArray, bounds: Multiprobability) -> NDArray[np.bool_]:
-        """Return which decisions (n,) cost least for all probabilities between the bounds, (n,).
-
-        A decision j is settled if Σ p_i (c_ij − c_ij') is at most 0 for every other j' and every p
-        with lower ≤ p ≤ upper and Σ p_i = 1.
-        """
-        settled = np.ones(len(decisions), dtype=bool)
-        for j in np.unique(decisions):
-            rows = np.flatnonzero(decisions == j)
-            for excess in self.costs[:, [j]].T - self.costs.T:
-                largest = largest_mean(excess, bounds.lower[rows], bounds.upper[rows])
-                settled[rows] &= largest <= self.tolerance
-        return settled
-
-    def judge(self, p: FloatArray, bounds: Multiprobability | None, codes: IntArray) -> Decisions:
-        """Return the cost of the decisions by probabilities (n, k), given the observed classes."""
-        decisions = self.decide(p)
-        costs = self.paid(decisions, codes)
-        expected = np.take_along_axis(p @ self.costs, decisions[:, None], axis=1)
-        means = float(costs.mean()), float(expected.mean())
-        if bounds is None:
-            return Decisions(*means)
-        settled = self.settled(decisions, bounds)
-        share = float(settled.mean())
-        return Decisions(*means, share, _mean(costs[settled]), _mean(costs[~settled]))
-
-
-def largest_mean(values: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return the largest Σ p_i v_i (n,) over all p with lower ≤ p ≤ upper (n, k) and Σ p_i = 1.
-
-    Notes
-    -----
-    Classes start at their lower bounds, and the rest goes to the classes of the largest value
-    first: the optimum of a fractional knapsack.
-    """
-    order = np.argsort(-values, kind="stable")
-    capacity = np.cumsum((upper - lower)[:, order], axis=1)
-    rest = np.maximum(1 - lower.sum(axis=1, keepdims=True), 0)
-    added = np.diff(np.minimum(capacity, rest), axis=1, prepend=0.0)
-    return np.asarray(lower @ values + added @ values[order])
-
-
-def _mean(values: FloatArray) -> float | None:
-    return float(values.mean()) if len(values) else None
-
-
-def cost_file(source: str | Path) -> Path | None:
-    """Return the path of a file of costs, None for JSON text."""
-    is_json = isinstance(source, str) and source.lstrip().startswith(("{", "["))
-    return None if is_json else Path(source)
-
 
 def _parse(source: str | Path) -> Any:
-    text, path = str(source), cost_file(source)
-    if path is not None:
+    """Return the content of JSON text or of a file of it."""
+    text = str(source)
+    if isinstance(source, Path) or not text.lstrip().startswith(("{", "[")):
+        path = Path(source)
         try:
             refuse_special(path)
             text = path.read_text(encoding="utf-8-sig")
@@ -185,25 +108,23 @@ def _parse(source: str | Path) -> Any:
         raise InputError(f"costs must be {FORM}, got JSON with a fault: {error}") from None
 
 
-def _from_dict(mapping: dict[Any, Any], names: list[str]) -> CostMatrix:
+def _from_dict(
+    mapping: dict[Any, Any], names: tuple[str, ...]
+) -> tuple[tuple[str, ...], list[list[Any]]]:
+    """Return the names of the decisions, and the rows of costs in the order of the classes."""
     table = {str(name): row for name, row in mapping.items()}
-    unknown = [name for name in table if name not in names]
-    missing = [name for name in names if name not in table]
-    if unknown or missing:
-        fault = f"no row for class {missing[0]!r}" if missing else f"unknown class {unknown[0]!r}"
-        raise InputError(f"costs must have a row for each class ({', '.join(names)}), got {fault}")
-    if any(not isinstance(row, dict) or not row for row in table.values()):
+    if sorted(table) != sorted(names):
+        raise InputError(
+            f"costs must have a row for each class ({', '.join(names)}), got {', '.join(table)}"
+        )
+    if not all(isinstance(row, dict) for row in table.values()):
         raise InputError(f"costs must be {FORM}, got a row without named decisions")
-    rows = {name: {str(key): cost for key, cost in table[name].items()} for name in names}
-    decisions = list(rows[names[0]])
-    for name, row in rows.items():
+    decisions = list(table[names[0]])
+    for name, row in table.items():
         if set(row) != set(decisions):
             raise InputError(
                 f"costs must name the same decisions for each class, got {list(row)} for {name!r} "
                 f"and {decisions} for {names[0]!r}"
             )
-    try:
-        costs = np.array([[float(rows[name][key]) for key in decisions] for name in names])
-    except (TypeError, ValueError):
-        raise InputError("costs must be numbers, got something else among them") from None
-    return CostMatrix(costs, tuple(decisions))
+    rows = [[table[name][key] for key in decisions] for name in names]
+    return tuple(map(str, decisions)), rows

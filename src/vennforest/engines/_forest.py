@@ -175,7 +175,7 @@ def _grow(
         return None
     rows = _read_again(read, contents[number], batches, number)
     y = rows.y.astype(classes.dtype)
-    data = TrainingData(rows.X, y, np.searchsorted(classes, y), classes)
+    data = TrainingData(rows.X, np.searchsorted(classes, y), classes)
     return grow_crew(estimator, data, crew_of[number])
 
 

@@ -9,7 +9,16 @@ from typing import NamedTuple
 from vennforest._validation import InputError
 from vennforest.calibrators import Venn, VennAbers
 from vennforest.calibrators.base import SUM_TOLERANCE, Calibrator
-from vennforest.calibrators.formula import LOWEST, Score, Term, Terms, summed
+from vennforest.calibrators.formula import (
+    LOWEST,
+    Code,
+    Language,
+    Score,
+    Term,
+    Terms,
+    summed,
+    written,
+)
 from vennforest.calibrators.intervals import IntervalCurve
 
 LEVEL = 0.95
@@ -31,6 +40,12 @@ def accepted_scores(calibrator: Calibrator) -> AcceptedScores:
         return AcceptedScores(LOWEST, -LOWEST, None)
     has_sum = len(calibrator.classes_) > 2 and calibrator._rows_sum_to_one
     return AcceptedScores(0.0, 1.0, SUM_TOLERANCE if has_sum else None)
+
+
+def write_outputs(formulas: dict[str, Terms], language: Language[Code]) -> dict[str, list[Code]]:
+    """Return every output in a language, one a class or that of the second of two."""
+    codes = iter(written([term for terms in formulas.values() for term in terms], language))
+    return {name: [next(codes) for _ in terms] for name, terms in formulas.items()}
 
 
 def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[str, Terms]:

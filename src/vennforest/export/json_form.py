@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,25 +15,23 @@ from vennforest._program import __version__
 from vennforest._state import check_state, with_state
 from vennforest._validation import InputError, require
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.formula import Operation, Steps, written
-from vennforest.export.formulas import accepted_scores, output_formulas
+from vennforest.calibrators.formula import Operation, Steps
+from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
 from vennforest.prior import ShiftedPrior
 
 FORMAT, VERSION = "vennforest-calibrator", 1
 """The kind of document, and the version of the schema in docs/calibrator-json.md."""
 
-MAX_DEPTH = 20
-"""Levels of objects within objects; a pool of calibrators has seven."""
+KEYS = {"format", "version", "vennforest", "classes", "labels", "calibrator", "reading"}
+"""Keys of a document, which may have ``about`` too."""
 
-LABELS: dict[str, Callable[[list[Any]], NDArray[Any]]] = {
-    "text": lambda values: np.array(values, dtype=str),
-    "integer": lambda values: np.array(values, dtype=np.int64),
-    "number": lambda values: np.array(values, dtype=np.float64),
-    "boolean": lambda values: np.array(values, dtype=np.bool_),
+LABEL_TYPES: dict[str, tuple[type, Any]] = {
+    "text": (str, np.str_),
+    "integer": (int, np.int64),
+    "number": (float, np.float64),
+    "boolean": (bool, np.bool_),
 }
-"""Kinds of labels."""
-
-LABEL_TYPES = {"text": str, "integer": int, "number": float, "boolean": bool}
+"""Kinds of labels, with their types in JSON and in arrays."""
 
 NON_FINITE = ("nan", "inf", "-inf")
 """Numbers that JSON does not have, as ``repr`` writes them."""
@@ -62,13 +60,15 @@ def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
     """
     check_is_fitted(calibrator, "classes_")
     kind, labels = _labels(calibrator.classes_)
+    numbered = copy.copy(calibrator._without_examples())
+    numbered.classes_ = np.arange(len(labels))  # the document has the labels
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "vennforest": __version__,
         "classes": labels,
         "labels": kind,
-        "calibrator": _encode(calibrator._without_examples()),
+        "calibrator": _encode(numbered),
         "reading": _reading(calibrator, confidence),
     }
     return json.dumps(document, allow_nan=False, ensure_ascii=False)
@@ -86,7 +86,7 @@ def from_json(text: str | bytes) -> Calibrator:
         If `to_json` could not have written the document.
     """
     try:
-        document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"the calibrator is not JSON: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -106,27 +106,18 @@ def from_json(text: str | bytes) -> Calibrator:
 
 
 def _read(document: dict[str, Any]) -> Calibrator:
-    keys = {"format", "version", "vennforest", "classes", "labels", "calibrator", "reading"}
-    require(document.keys() - {"about"} == keys, f"the document must have {sorted(keys)}")
-    about = document.get("about", {})
-    require(isinstance(about, dict), "about must be an object")
-    columns = about.get("scores", [])
-    require(
-        isinstance(columns, list) and all(isinstance(name, str) for name in columns),
-        "scores must be names",
-    )
+    require(document.keys() - {"about"} == KEYS, f"the document must have {sorted(KEYS)}")
     require(type(document["version"]) is int, "version must be an integer")
-    kind, labels = document["labels"], document["classes"]
-    require(kind in LABELS, f"labels must be one of {list(LABELS)}")
-    require(
-        isinstance(labels, list) and all(type(label) is LABEL_TYPES[kind] for label in labels),
-        f"classes must all be of kind {kind}",
-    )
+    about = document.get("about", {})
+    columns = about.get("scores", [])
+    require(all(isinstance(name, str) for name in [*columns]), "scores must be names")
+    labels, (label_type, dtype) = document["classes"], LABEL_TYPES[document["labels"]]
+    require(all(type(label) is label_type for label in labels), "classes must be of their kind")
     calibrator = _decode(document["calibrator"])
     require(isinstance(calibrator, Calibrator), "calibrator must be one")
     assert isinstance(calibrator, Calibrator)
     require(len(calibrator.classes_) == len(labels), "classes must be those of the calibrator")
-    calibrator.classes_ = LABELS[kind](labels)
+    calibrator.classes_ = np.array(labels, dtype)
     calibrator._check_state()
     return calibrator
 
@@ -134,14 +125,10 @@ def _read(document: dict[str, Any]) -> Calibrator:
 def _labels(classes: NDArray[Any]) -> tuple[str, list[Any]]:
     """Return the kind of the labels and the labels."""
     labels = classes.tolist()
-    for kind, label_type in LABEL_TYPES.items():
-        if all(type(label) is label_type for label in labels):
-            try:
-                is_kept = LABELS[kind](labels).tolist() == labels
-            except OverflowError:
-                is_kept = False
-            if is_kept:
-                return kind, labels
+    for kind, (label_type, _) in LABEL_TYPES.items():
+        is_kind = all(type(label) is label_type for label in labels)
+        if is_kind and (kind != "integer" or max(map(abs, labels)) < 2**63):
+            return kind, labels
     raise ValueError(
         "classes must be text, booleans or numbers, integers below 2**63, to be written as JSON, "
         f"got {labels[0]!r} of {type(labels[0]).__name__}"
@@ -162,7 +149,7 @@ def _part_types(base: type = BaseEstimator) -> dict[str, type]:
     return types
 
 
-def _encode(value: Any, depth: int = 0) -> Any:
+def _encode(value: Any) -> Any:
     """Return a part as JSON: objects with their type, arrays with their dtype and shape."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -176,69 +163,41 @@ def _encode(value: Any, depth: int = 0) -> Any:
             numbers = [x if np.isfinite(x) else repr(x) for x in numbers]
         return {"dtype": value.dtype.name, "shape": list(value.shape), "values": numbers}
     if isinstance(value, list | tuple):
-        return [_encode(item, depth + 1) for item in value]
+        return [_encode(item) for item in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {"items": {key: _encode(item, depth + 1) for key, item in value.items()}}
+        return {"items": {key: _encode(item) for key, item in value.items()}}
     name = type(value).__name__
     if _part_types().get(name) is not type(value):
         raise ValueError(
             "calibrator must consist of numbers and text to be written as JSON, "
             f"got {value!r}: use vennforest.save"
         )
-    attributes: Any = value.__getstate__()
-    state = {key: item for key, item in attributes.items() if key[0] != "_"}
-    if isinstance(value, Calibrator) and depth == 0:
-        # The document has the labels.
-        state = {**state, "classes_": np.arange(len(value.classes_))}
-    return {"type": name, **{key: _encode(item, depth + 1) for key, item in state.items()}}
+    state: Any = value.__getstate__()
+    return {"type": name, **{key: _encode(item) for key, item in state.items() if key[0] != "_"}}
 
 
-def _decode(value: Any, depth: int = 0) -> Any:
+def _decode(value: Any) -> Any:
     """Return the part that JSON describes, its state checked."""
-    require(depth < MAX_DEPTH, "parts must not be nested deeper")
     if isinstance(value, list):
-        return [_decode(item, depth + 1) for item in value]
+        return [_decode(item) for item in value]
     if not isinstance(value, dict):
         return value
     if value.keys() == {"number"}:
         require(value["number"] in NON_FINITE, "a number must be one")
         return float(value["number"])
     if value.keys() == {"items"}:
-        return {key: _decode(item, depth + 1) for key, item in value["items"].items()}
+        return {key: _decode(item) for key, item in value["items"].items()}
     if value.keys() == {"dtype", "shape", "values"}:
-        return _array(**value)
-    cls = _part_types().get(str(value.get("type")))
-    if cls is None:
-        raise ValueError(f"no part is of type {value.get('type')!r}")
-    state = {key: _decode(item, depth + 1) for key, item in value.items() if key != "type"}
+        require(value["dtype"] in ARRAY_TYPES, f"dtype must be one of {ARRAY_TYPES}")
+        array = np.array(value["values"], dtype=value["dtype"])  # reads "nan" and "inf" too
+        return array.reshape(value["shape"])
+    cls = _part_types()[value["type"]]
+    state = {key: _decode(item) for key, item in value.items() if key != "type"}
     is_method = [key for key in state if callable(getattr(cls, key, None))]
     require(not is_method, f"{is_method} must not replace methods of {cls.__name__}")
     part = with_state(cls, state)
     check_state(part)
     return part
-
-
-def _array(dtype: Any, shape: Any, values: Any) -> NDArray[Any]:
-    """Return an array of a document."""
-    require(dtype in ARRAY_TYPES, f"dtype must be one of {ARRAY_TYPES}")
-    require(isinstance(values, list), "values must be a list")
-    if dtype == "float64":
-        is_number = all(type(x) in (int, float) or x in NON_FINITE for x in values)
-    else:
-        is_number = all(type(x) is (bool if dtype == "bool" else int) for x in values)
-    require(is_number, f"values must be of type {dtype}")
-    return np.array(values, dtype=dtype).reshape(shape)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise ValueError("two parts of an object share a name")
-    return value
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
 
 
 # --- formulas for other programs ---------------------------------------------------------------
@@ -256,7 +215,7 @@ def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
     except ValueError:
         return None
     writer = _JsonWriter()
-    codes = iter(written([term for terms in formulas.values() for term in terms], writer))
+    outputs = write_outputs(formulas, writer)
     low, high, sum_tolerance = accepted_scores(calibrator)
     return {
         "low": low,
@@ -264,7 +223,7 @@ def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
         "sum_within": sum_tolerance,
         "tables": writer.tables,
         "terms": writer.terms,
-        **{name: [next(codes) for _ in terms] for name, terms in formulas.items()},
+        **outputs,
     }
 
 

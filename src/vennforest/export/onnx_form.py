@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -13,19 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line
 from vennforest._messages import needed
-from vennforest._validation import InputError
+from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Operation, Score, Steps, written
-from vennforest.calibrators.intervals import IntervalCurve
+from vennforest.calibrators.formula import Operation, Score, Steps, Term, Terms
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import interval_curves_of
 from vennforest.export.formulas import (
     LEVEL,
-    AcceptedScores,
     accepted_scores,
     interval_formulas,
     output_formulas,
     widened,
+    write_outputs,
 )
 from vennforest.forest import FORESTS, PackedForest
 from vennforest.sources.data import split_pipeline
@@ -36,27 +36,8 @@ OPSET = 17
 TREES = ("ai.onnx.ml", 5)
 """The operators among which there are trees of 64 bits, and since which version."""
 
-_NODES = (
-    "featureids",
-    "splits",
-    "missing_value_tracks_true",
-    "truenodeids",
-    "trueleafs",
-    "falsenodeids",
-    "falseleafs",
-)
-
-OPERATORS: dict[Operation, str] = {
-    "add": "Add",
-    "subtract": "Sub",
-    "multiply": "Mul",
-    "divide": "Div",
-    "min": "Min",
-    "max": "Max",
-    "log": "Log",
-    "exp": "Exp",
-    "floor": "Floor",
-}
+OPERATORS = {"subtract": "Sub", "multiply": "Mul", "divide": "Div"}
+"""Operators whose names are not those of the operations."""
 
 
 def to_onnx(
@@ -88,26 +69,26 @@ def to_onnx(
     ------
     ImportError
         Without onnx, and for other estimators than forests skl2onnx.
-    InputError
-        A ``ValueError``: there are several estimators, draws, groups (``by``), a prior of other
-        shares, a user's function, or a step that skl2onnx does not convert.
+    ValueError
+        There are several estimators, draws, groups (``by``), a prior of other shares, a user's
+        function, or a step that skl2onnx does not convert.
 
     Notes
     -----
-    All is computed in 64 bits: tables are equal to the last bit, formulas to 1e-14, and forests of
-    scikit-learn fall into the same leaves and give the same scores, added up in the same order,
-    for which a runtime needs a number for each row, tree and class. Steps before a forest, and
+    Tables are equal to the last bit, formulas to 1e-14, and forests of scikit-learn fall into the
+    same leaves and give the same scores, added up in the same order. Steps before a forest, and
     other estimators, are as skl2onnx converts them, partly in 32 bits: their scores may differ by
     about 1e-7, and rarely lie at another side of the edge of an interval or of a threshold.
     """
     needed("onnx", "ONNX graphs", "onnx")
+    graph = _Graph()
     if isinstance(model, Calibrator):
         check_is_fitted(model, "classes_")
         k = len(model.classes_)
-        graph = _Graph()
         graph.scores = ["score"] if k == 2 else [graph.gather("scores", j) for j in range(k)]
-        shape: tuple[str, list[int | None]] = ("score", [None]) if k == 2 else ("scores", [None, k])
-        return graph.model(_outputs(model, graph, confidence), [graph.input(*shape)])
+        name, shape = ("score", [None]) if k == 2 else ("scores", [None, k])
+        outputs = _outputs(graph, model, lambda: output_formulas(model, confidence))
+        return graph.model(outputs, [graph.input(name, shape)])
     if not isinstance(model, CalibratedClassifier):
         raise TypeError(
             f"model must be a CalibratedClassifier or calibrator, got {type(model).__name__}"
@@ -115,66 +96,59 @@ def to_onnx(
     check_is_fitted(model, "classes_")
     estimator, k = _estimator_of(model), len(model.classes_)
     steps, last = split_pipeline(estimator)
-    before = make_pipeline(*steps) if steps else None
-    walked = isinstance(last, FORESTS)
-    if model.votes != "soft" and not walked:
+    is_forest = isinstance(last, FORESTS)
+    if model.votes != "soft" and not is_forest:
         raise InputError(f'model must have votes="soft" for ONNX, got {model.votes!r}')
-    graph, base, scores = _Graph(), None, "X"
-    if not walked or before is not None:
-        base, names = _converted(before if walked else estimator, last, model.n_features_in_, X)
-        scores = names[0] if walked else names[1]
-    if walked:
-        scores = _forest_scores(graph, PackedForest.from_forest(last), last, scores, model.votes)
+    base, scores = None, "X"
+    if steps or not is_forest:
+        part = make_pipeline(*steps) if is_forest else estimator
+        base = _converted(part, last, model.n_features_in_, X)
+        scores = base.graph.output[0 if is_forest else 1].name
+    if is_forest:
+        scores = _forest_scores(graph, last, scores, model.votes)
     scores = graph.node("Cast", scores, to=graph.kinds.DOUBLE)
     graph.scores = [graph.gather(scores, j) for j in ([1] if k == 2 else range(k))]
-    curves = interval_curves_of(model._state, LEVEL).overall if confidence else None
-    calibrator, point = model._state.calibrators[0], model._state.point_calibrator
-    outputs = _outputs(calibrator, graph, curves=curves, point=point)
+    calibrator = model._state.calibrators[0]
+    outputs = _outputs(graph, calibrator, lambda: _classifier_formulas(model, confidence))
     inputs = [graph.input("X", [None, model.n_features_in_])] if base is None else base.graph.input
     return graph.model(outputs, inputs, base)
 
 
-def _forest_scores(graph: _Graph, packed: PackedForest, forest: Any, rows: str, votes: str) -> str:
+def _classifier_formulas(model: CalibratedClassifier, confidence: bool) -> dict[str, Terms]:
+    """Return the outputs of a classifier as formulas of its scores."""
+    formulas = output_formulas(model._state.calibrators[0])
+    point = model._state.point_calibrator
+    if point is not None:
+        p = formulas["p"] = output_formulas(point)["p"]
+        if "p0" in formulas:
+            formulas["p0"] = tuple(map(Term.min, formulas["p0"], p))
+            formulas["p1"] = tuple(map(Term.max, formulas["p1"], p))
+    if confidence:
+        curves = interval_curves_of(model._state, LEVEL).overall
+        scores = tuple(Score(j) for j in range(len(curves)))
+        formulas = widened(formulas | interval_formulas(curves, scores))
+    return formulas
+
+
+def _forest_scores(graph: _Graph, forest: Any, rows: str, votes: str) -> str:
     """Return the name of the scores (n, k) of a forest, NaN for rows that it refuses.
 
     Each tree adds to numbers of its own, which are summed one after another, as scikit-learn
     does: a runtime would add trees in an order of its own.
     """
     k, trees = len(forest.classes_), [tree.tree_ for tree in forest.estimators_]
-    nodes: dict[str, list[Any]] = {name: [] for name in _NODES}
-    leaf_weights: list[float] = []
-    leaf_targets: list[int] = []
+    nodes: dict[str, list[Any]] = defaultdict(list)
+    leaves: dict[str, list[Any]] = {"weights": [], "targetids": []}
     roots: list[int] = []
     for i, tree in enumerate(trees):
-        is_leaf = tree.children_left < 0
         scores = tree.value[:, 0]
         if votes == "hard":
             scores = np.eye(k)[scores.argmax(axis=1)]
-        inner, leaves = np.flatnonzero(~is_leaf), np.flatnonzero(is_leaf)
         for j in range(k):
-            number = np.empty(len(is_leaf), np.int64)
-            number[inner] = len(nodes["featureids"]) + np.arange(len(inner))
-            number[leaves] = len(leaf_weights) + np.arange(len(leaves))
-            # onnxruntime 1.22 takes a root for a leaf if its children, a node and a leaf, have one
-            # number (its issue 24679): a leaf that no node names sets them apart.
-            if number[tree.children_left[0]] == number[tree.children_right[0]]:
-                number[leaves] += 1
-                leaf_weights.append(0.0)
-                leaf_targets.append(i * k + j)
             roots.append(len(nodes["featureids"]))
-            # A tree that is one leaf has a node whose two children are that leaf.
-            parents = inner if len(inner) else np.array([0])
-            nodes["featureids"] += np.maximum(tree.feature[parents], 0).tolist()
-            nodes["splits"] += tree.threshold[parents].tolist()
-            nodes["missing_value_tracks_true"] += tree.missing_go_to_left[parents].tolist()
-            for name, children in (("true", tree.children_left), ("false", tree.children_right)):
-                child = children[inner] if len(inner) else parents
-                nodes[f"{name}nodeids"] += number[child].tolist()
-                nodes[f"{name}leafs"] += is_leaf[child].astype(int).tolist()
-            leaf_weights += scores[leaves, j].tolist()
-            leaf_targets += [i * k + j] * len(leaves)
+            _add_tree(tree, scores[:, j], i * k + j, nodes, leaves)
     tensor = graph.onnx.numpy_helper.from_array
-    integers = {f"nodes_{name}": values for name, values in nodes.items() if name != "splits"}
+    thresholds = np.array(nodes.pop("splits"), np.float64)
     # Trees see rows in 32 bits, and compare these with thresholds of 64.
     single = graph.node("Cast", rows, to=graph.kinds.FLOAT)
     tree_scores = graph.node(
@@ -185,11 +159,11 @@ def _forest_scores(graph: _Graph, packed: PackedForest, forest: Any, rows: str, 
         aggregate_function=1,
         post_transform=0,
         tree_roots=roots,
-        nodes_modes=tensor(np.zeros(len(nodes["splits"]), np.uint8)),
-        nodes_splits=tensor(np.array(nodes["splits"], np.float64)),
-        leaf_weights=tensor(np.array(leaf_weights, np.float64)),
-        leaf_targetids=leaf_targets,
-        **integers,
+        nodes_modes=tensor(np.zeros(len(thresholds), np.uint8)),
+        nodes_splits=tensor(thresholds),
+        leaf_weights=tensor(np.array(leaves["weights"], np.float64)),
+        leaf_targetids=leaves["targetids"],
+        **{f"nodes_{name}": values for name, values in nodes.items()},
     )
     graph.trees = True
     shaped = graph.node("Reshape", tree_scores, graph.constant(np.array([0, len(trees), k])))
@@ -197,7 +171,7 @@ def _forest_scores(graph: _Graph, packed: PackedForest, forest: Any, rows: str, 
     total = graph.node("Gather", sums, graph.constant(np.int64(len(trees) - 1)), axis=1)
     means = graph.node("Div", total, graph.number(float(len(trees))))
     is_refused = graph.node("IsInf", single)
-    if not packed.allow_nan:
+    if not PackedForest.from_forest(forest).allow_nan:
         is_refused = graph.node("Or", is_refused, graph.node("IsNaN", single))
     flags = graph.node("Cast", is_refused, to=graph.kinds.FLOAT)
     row_flag = graph.node("ReduceMax", flags, axes=[1], keepdims=1)
@@ -205,84 +179,102 @@ def _forest_scores(graph: _Graph, packed: PackedForest, forest: Any, rows: str, 
     return graph.node("Where", refused_rows, graph.number(np.nan), means)
 
 
+def _add_tree(
+    tree: Any,
+    scores: FloatArray,
+    target: int,
+    nodes: dict[str, list[Any]],
+    leaves: dict[str, list[Any]],
+) -> None:
+    """Add the nodes and leaves of a tree whose nodes have these scores."""
+    is_leaf = tree.children_left < 0
+    number = np.where(
+        is_leaf,
+        len(leaves["weights"]) + np.cumsum(is_leaf) - 1,
+        len(nodes["featureids"]) + np.cumsum(~is_leaf) - 1,
+    )
+    # onnxruntime 1.22 takes a root for a leaf if its children, a node and a leaf, have one number
+    # (its issue 24679): a leaf that no node names sets them apart.
+    if number[tree.children_left[0]] == number[tree.children_right[0]]:
+        number[is_leaf] += 1
+        leaves["weights"].append(0.0)
+        leaves["targetids"].append(target)
+    leaves["weights"] += scores[is_leaf].tolist()
+    leaves["targetids"] += [target] * int(is_leaf.sum())
+    # A tree that is one leaf has a node whose two children are that leaf.
+    parents = np.flatnonzero(~is_leaf) if len(is_leaf) > 1 else np.array([0])
+    nodes["featureids"] += np.maximum(tree.feature[parents], 0).tolist()
+    nodes["splits"] += tree.threshold[parents].tolist()
+    nodes["missing_value_tracks_true"] += tree.missing_go_to_left[parents].tolist()
+    for name, children in (("true", tree.children_left), ("false", tree.children_right)):
+        child = np.maximum(children[parents], 0)
+        nodes[f"{name}nodeids"] += number[child].tolist()
+        nodes[f"{name}leafs"] += is_leaf[child].astype(int).tolist()
+
+
 def _outputs(
-    calibrator: Calibrator,
-    graph: _Graph,
-    confidence: bool = False,
-    *,
-    curves: Sequence[IntervalCurve] | None = None,
-    point: Calibrator | None = None,
+    graph: _Graph, calibrator: Calibrator, formulas: Callable[[], dict[str, Terms]]
 ) -> dict[str, str]:
-    """Return p, with bounds p0 and p1, and intervals, all widened to contain p."""
+    """Return the names of the outputs, NaN where the calibrator does not accept the scores."""
     try:
-        formulas = output_formulas(calibrator, confidence)
-        if point is not None:
-            formulas["p"] = output_formulas(point)["p"]
-        if curves is not None:
-            scores = tuple(Score(j) for j in range(len(curves)))
-            formulas = widened(formulas | interval_formulas(curves, scores))
+        columns = write_outputs(formulas(), graph)
     except InputError:
         raise
     except ValueError as error:
         raise InputError(f"model must be a table or a formula: {one_line(error)}") from error
-    codes = iter(written([term for terms in formulas.values() for term in terms], graph))
-    columns = {name: [next(codes) for _ in terms] for name, terms in formulas.items()}
-    if point is not None and "p0" in formulas:
-        for name, operator in (("p0", "Min"), ("p1", "Max")):
-            pairs = zip(columns[name], columns["p"], strict=True)
-            columns[name] = [graph.node(operator, bound, p) for bound, p in pairs]
-    accepted = accepted_scores(calibrator)
-    return {
-        name: graph.stacked([_where_accepted(graph, code, accepted) for code in codes])
-        for name, codes in columns.items()
-    }
+    accepted, nan = accepted_scores(calibrator), graph.number(np.nan)
 
+    def where_accepted(code: str) -> str:
+        for x in graph.scores:
+            below = graph.apply("if <=", x, graph.number(accepted.high), code, nan)
+            code = graph.apply("if <=", graph.number(accepted.low), x, below, nan)
+        if accepted.sum_tolerance is None:
+            return code
+        total = reduce(lambda a, b: graph.apply("add", a, b), graph.scores)
+        deviation = graph.node("Abs", graph.apply("subtract", total, graph.number(1.0)))
+        return graph.apply("if <=", deviation, graph.number(accepted.sum_tolerance), code, nan)
 
-def _where_accepted(graph: _Graph, code: str, accepted: AcceptedScores) -> str:
-    """Return a value where the calibrator accepts the scores, else NaN."""
-    nan = graph.number(np.nan)
-    for x in graph.scores:
-        below = graph.apply("if <=", x, graph.number(accepted.high), code, nan)
-        code = graph.apply("if <=", graph.number(accepted.low), x, below, nan)
-    if accepted.sum_tolerance is None:
-        return code
-    total = reduce(lambda a, b: graph.apply("add", a, b), graph.scores)
-    deviation = graph.node("Abs", graph.apply("subtract", total, graph.number(1.0)))
-    return graph.apply("if <=", deviation, graph.number(accepted.sum_tolerance), code, nan)
+    outputs = {}
+    for name, codes in columns.items():
+        parts = [where_accepted(code) for code in codes]
+        if len(parts) > 1:
+            axis = graph.constant(np.array([1], np.int64))
+            parts = [graph.node("Unsqueeze", part, axis) for part in parts]
+            parts = [graph.node("Concat", *parts, axis=1)]
+        outputs[name] = parts[0]
+    return outputs
 
 
 def _estimator_of(model: CalibratedClassifier) -> Any:
     """Return the one estimator that scores new rows, as scikit-learn would by itself."""
+    folds = model._state.folds
+    obstacle = None
     if model.by is not None:
-        raise InputError(
-            f"model must calibrate all rows in the same way for ONNX, got by={model.by!r}"
+        obstacle = f"calibrate all rows in the same way for ONNX, got by={model.by!r}"
+    elif len(folds) != 1:
+        obstacle = (
+            f"have one estimator for ONNX, got {len(folds)}: use ensemble=False, or calibrate out "
+            "of bag"
         )
-    parts = model._state.folds
-    if len(parts) != 1:
-        raise InputError(
-            f"model must have one estimator for ONNX, got {len(parts)}: use ensemble=False, or "
-            "calibrate out of bag"
+    elif model.calibrate_on_ in ("oob", "partitions") and model.subforest == "exchangeable":
+        obstacle = 'score new rows by all trees for ONNX: use subforest="all"'
+    elif folds[0].few_trees and model._state.point_calibrator is not None:
+        obstacle = (
+            "have more trees for ONNX, since with few of them its probability is a mean over "
+            'subforests: grow 20 or more, or use merge="log"'
         )
-    if model.calibrate_on_ in ("oob", "partitions") and model.subforest == "exchangeable":
-        raise InputError(
-            'model must score new rows by all trees for ONNX: use subforest="all", not '
-            f"{model.subforest!r}"
-        )
-    if parts[0].few_trees and model._state.point_calibrator is not None:
-        raise InputError(
-            "model must have more trees for ONNX: with few of them its probability is a mean over "
-            'subforests; grow 20 or more, or use merge="log"'
-        )
-    if model._state.shift is not None:
-        raise InputError("model must not have another prior for ONNX: use it before with_prior")
+    elif model._state.shift is not None:
+        obstacle = "not have another prior for ONNX: use it before with_prior"
+    if obstacle is not None:
+        raise InputError(f"model must {obstacle}")
     estimator = model.estimator_
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     return estimator
 
 
-def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> tuple[Any, list[str]]:
-    """Return the graph of an estimator or of transformers, and the names of what it gives."""
+def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> Any:
+    """Return the graph of an estimator or of transformers."""
     needed("skl2onnx", "ONNX graphs of other estimators", "onnx")
     from skl2onnx import to_onnx as convert
     from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
@@ -294,7 +286,7 @@ def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> tuple[Any,
             for name, kind in X.dtypes.items()
         ]
     try:
-        base = convert(
+        return convert(
             estimator,
             initial_types=inputs,
             options={id(last): {"zipmap": False}} if hasattr(estimator, "classes_") else None,
@@ -304,13 +296,9 @@ def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> tuple[Any,
         hint = ""
         if X is None and hasattr(estimator, "feature_names_in_"):
             hint = "; of a model of named columns give rows too: to_onnx(model, X)"
-        steps = [step for _, step in getattr(estimator, "steps", [("", estimator)])]
         raise InputError(
-            "estimator must be one that skl2onnx converts, got "
-            f"{' before '.join(type(step).__name__ for step in steps)}: "
-            f"{one_line(error)}{hint}"
+            f"estimator must be one that skl2onnx converts: {one_line(error)}{hint}"
         ) from error
-    return base, [output.name for output in base.graph.output]
 
 
 class _Graph:
@@ -321,8 +309,7 @@ class _Graph:
 
         self.onnx, self.kinds = onnx, onnx.TensorProto
         self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self._constant_names: dict[tuple[str, bytes], str] = {}
+        self.constants: dict[tuple[str, bytes], Any] = {}
         self.scores: list[str] = []
         self.trees = False
 
@@ -333,10 +320,10 @@ class _Graph:
         """Return the name of an array of float64 or int64."""
         array = np.asarray(values)
         key = (f"{array.dtype}{array.shape}", array.tobytes())
-        if key not in self._constant_names:
-            self._constant_names[key] = name = f"vennforest_c{len(self.constants)}"
-            self.constants.append(self.onnx.numpy_helper.from_array(array, name))
-        return self._constant_names[key]
+        if key not in self.constants:
+            name = f"vennforest_c{len(self.constants)}"
+            self.constants[key] = self.onnx.numpy_helper.from_array(array, name)
+        return str(self.constants[key].name)
 
     def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """Add a node, and return the name of its output."""
@@ -358,18 +345,11 @@ class _Graph:
     def apply(self, operation: Operation, *terms: str) -> str:
         if operation == "if <=":
             return self.node("Where", self.node("LessOrEqual", *terms[:2]), *terms[2:])
-        return self.node(OPERATORS[operation], *terms)
+        return self.node(OPERATORS.get(operation, operation.capitalize()), *terms)
 
     def keep(self, term: str) -> str:
         """Return the same term, which has a name already."""
         return term
-
-    def stacked(self, columns: list[str]) -> str:
-        """Return columns side by side, (n, k); one by itself stays (n,)."""
-        if len(columns) == 1:
-            return columns[0]
-        axis = self.constant(np.array([1], np.int64))
-        return self.node("Concat", *(self.node("Unsqueeze", c, axis) for c in columns), axis=1)
 
     def look_up(self, table: Steps, x: str) -> dict[str, str]:
         """Search the interval by halving, a few nodes for each bit of its number."""
@@ -377,7 +357,7 @@ class _Graph:
         padding = (0, (1 << bits) - len(table.start))  # infinity is above these too
         starts = self.constant(np.pad(table.start, padding, constant_values=np.inf))
         # No number is below -inf, nor is NaN: zeros in the shape of x.
-        is_never = self.node("Less", x, self.constant(np.float64(-np.inf)))
+        is_never = self.node("Less", x, self.number(-np.inf))
         row = self.node("Cast", is_never, to=self.kinds.INT64)
         for bit in reversed(range(bits)):
             candidate = self.node("Add", row, self.constant(np.int64(1 << bit)))
@@ -390,15 +370,12 @@ class _Graph:
 
     def model(self, outputs: dict[str, str], inputs: Sequence[Any], base: Any = None) -> Any:
         """Return the checked model: the nodes of ``base``, then these."""
-        helper, double = self.onnx.helper, self.kinds.DOUBLE
-        rank = 1 if len(self.scores) == 1 else 2
+        helper = self.onnx.helper
+        shape = [None] * min(2, len(self.scores))
         names = [name for name in ("p0", "p1", "p", "low95", "high95") if name in outputs]
-        nodes = [
-            *self.nodes,
-            *(helper.make_node("Identity", [outputs[n]], [n], f"{n}_node") for n in names),
-        ]
-        constants = list(self.constants)
-        opsets = {"": OPSET}
+        nodes = [*self.nodes]
+        nodes += [helper.make_node("Identity", [outputs[n]], [n], f"{n}_node") for n in names]
+        constants, opsets = [*self.constants.values()], {"": OPSET}
         if base is not None:
             nodes = [*base.graph.node, *nodes]
             constants = [*base.graph.initializer, *constants]
@@ -409,12 +386,12 @@ class _Graph:
             nodes,
             "vennforest",
             list(inputs),
-            [helper.make_tensor_value_info(name, double, [None] * rank) for name in names],
+            [helper.make_tensor_value_info(n, self.kinds.DOUBLE, shape) for n in names],
             constants,
         )
         model = helper.make_model(
             graph,
-            opset_imports=[helper.make_opsetid(name, number) for name, number in opsets.items()],
+            opset_imports=[helper.make_opsetid(*opset) for opset in opsets.items()],
             ir_version=base.ir_version if base is not None else 8,
             producer_name="vennforest",
         )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Operation, Steps, Terms, written
-from vennforest.export.formulas import accepted_scores, output_formulas
+from vennforest.calibrators.formula import Operation, Steps
+from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
 
 Dialect = Literal["duckdb", "spark", "postgres"]
 """The systems whose SQL is written."""
@@ -74,18 +74,14 @@ def to_sql(
 
     Notes
     -----
-    Steps are looked up, and equal to the last bit. Everything else is a formula, for which the
-    system's own LN and EXP differ from Python's in the last digits: by 1e-13 at most in ``p``.
+    Steps are looked up, and equal to the last bit. In formulas the system's own LN and EXP differ
+    from Python's in the last digits: by 1e-13 at most in ``p``.
     """
     check_is_fitted(calibrator, "classes_")
     check_option(dialect, Dialect, "dialect")
     classes = calibrator.classes_.tolist()
     names = [score] if isinstance(score, str) else list(score)
-    if not isinstance(table, str) or not table:
-        raise InputError(f"table must be a name, got {table!r}")
-    if not all(isinstance(name, str) and name for name in names):
-        raise InputError(f"score must be a name, got {score!r}")
-    if len(names) != (1 if len(classes) == 2 else len(classes)):
+    if not all(names) or len(names) != (1 if len(classes) == 2 else len(classes)):
         raise InputError(
             f"score must name a column of scores for each of {len(classes)} classes, got {score!r}"
         )
@@ -101,20 +97,16 @@ def to_sql(
     test = " AND ".join(tests)
     # Where the score is refused nothing is computed from it.
     query.scores = [query.keep(f"CASE WHEN {test} THEN {column} END") for column in query.columns]
-    codes = written([term for terms in formulas.values() for term in terms], query)
-    titles = [title for name, terms in formulas.items() for title in _titles(name, terms, classes)]
-    outputs = ", ".join(
-        f"CASE WHEN {test} THEN {code} END AS {query.quoted(title)}"
-        for code, title in zip(codes, titles, strict=True)
-    )
+    outputs = []
+    for name, codes in write_outputs(formulas, query).items():
+        titles = [name] if len(codes) == 1 else [f"{name}_{label}" for label in classes]
+        outputs += [
+            f"CASE WHEN {test} THEN {code} END AS {query.quoted(title)}"
+            for code, title in zip(codes, titles, strict=True)
+        ]
     hints = f"/*+ {', '.join(query.hints)} */ " if query.hints else ""
     source = "\n".join([f"FROM {table} AS t", *query.sources()])
-    return f"SELECT {hints}t.*, {outputs}\n{source}"
-
-
-def _titles(name: str, terms: Terms, classes: Sequence[Any]) -> list[str]:
-    """Return the names of the columns of an output."""
-    return [name] if len(terms) == 1 else [f"{name}_{label}" for label in classes]
+    return f"SELECT {hints}t.*, {', '.join(outputs)}\n{source}"
 
 
 class _Query:
@@ -173,23 +165,24 @@ class _Query:
         self.level_of[name] = level
         return name
 
-    def _keep_after(self, name: str, code: str) -> str:
-        """Name the value of a code that is computed from a named value."""
-        self.level_of[code] = self.level_of[name]
-        return self.keep(code)
-
     def look_up(self, table: Steps, x: str) -> dict[str, str]:
         """Return the columns' entries for the interval that contains x."""
         x = self.keep(x)
         if self.dialect == "postgres":
-            row = self._keep_after(x, f"width_bucket({x}, {self._array(table.start)})")
+
+            def computed_from(name: str, code: str) -> str:
+                self.level_of[code] = self.level_of[name]
+                return self.keep(code)
+
+            row = computed_from(x, f"width_bucket({x}, {self._array(table.start)})")
             return {
-                name: self._keep_after(row, f"({self._array(column)})[{row}]")
+                name: computed_from(row, f"({self._array(column)})[{row}]")
                 for name, column in table.columns.items()
             }
         names = ", ".join(table.columns)
+        suffix = "D" if self.dialect == "spark" else ""  # a number with an exponent as a double
         rows = ", ".join(
-            f"({', '.join(map(self._value, row))})"
+            f"({', '.join(sql_number(value) + suffix for value in row)})"
             for row in zip(table.start, *table.columns.values(), strict=True)
         )
         source = f"(SELECT * FROM (VALUES {rows}) AS s(start, {names}))"
@@ -208,10 +201,6 @@ class _Query:
         self.joins[level].append(join)
         self.level_of |= {f"{alias}.{name}": level for name in table.columns}
         return {name: f"{alias}.{name}" for name in table.columns}
-
-    def _value(self, value: float) -> str:
-        # Spark reads a number with an exponent as a double if it ends in D.
-        return sql_number(value) + ("D" if self.dialect == "spark" else "")
 
     def _array(self, values: FloatArray) -> str:
         return f"ARRAY[{', '.join(map(sql_number, values.tolist()))}]::{self.double}[]"

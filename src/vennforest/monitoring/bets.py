@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, logit
 
-from vennforest._validation import FloatArray, check_array, check_increasing, require
+from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import PlattScaling
 from vennforest.counts import ScoreCounts
+
+Watch = Literal["labels", "objects"]
+"""What a monitor compares: labels with scores, or scores alone."""
 
 Kind = Literal["scores", "share", "labels given scores"]
 """What bets are on: scores alone, the share of a class, or labels among equal scores."""
@@ -65,65 +66,39 @@ BET_NAMES: dict[Kind, tuple[str, ...]] = {
     "labels given scores": tuple(LABEL_CHANGES),
 }
 
+KINDS: dict[Watch, tuple[Kind, ...]] = {"labels": tuple(BET_NAMES), "objects": ("scores",)}
+"""Kinds of evidence about each class."""
 
-@dataclass(frozen=True, eq=False)
-class Bets:
-    """Bins of a score, and bets that are fair in them.
 
-    Parameters
-    ----------
-    kind : {"scores", "share", "labels given scores"}
-        What the bets are on.
-    edges : ndarray of shape (n_bins - 1,)
-        A bin is ``[edge, next edge)``; there is one bin for a share.
-    limits : ndarray of shape (n_bins - 1,) or (n_bins,)
-        Where p-values are cut, in (0, 1): the share of scores up to each edge, or the share of
-        examples without the label in each bin.
-    factors : ndarray of shape (n_bets, n_bins) or (n_bets, 2 n_bins)
-        What each bet multiplies its capital by in each bin, or in each bin without and with the
-        label.
+class Bets(NamedTuple):
+    """Bins of a score, and bets that are fair in them: they multiply the capital by 1 on average.
+
+    ``edges`` (n_bins - 1,): a bin is ``[edge, next edge)``; there is one bin for a share.
+    ``limits``: where p-values are cut, in (0, 1): the share of scores up to each edge, or the share
+    of examples without the label in each bin. ``factors`` (n_bets, n_bins) or (n_bets, 2 n_bins):
+    what each bet multiplies its capital by in each bin, or in each bin without and with the label.
     """
 
-    kind: Kind
     edges: FloatArray
     limits: FloatArray
     factors: FloatArray
 
-    def _check_state(self) -> None:
-        require(self.kind in BET_NAMES, "kind must be a kind of bets")
-        check_array(self.edges, "edges", (None,))
-        check_increasing(self.edges, "edges")
-        n, n_bets = self.n_bins, len(BET_NAMES[self.kind])
-        columns = 2 * n if self.of_labels else n
-        check_array(self.factors, "factors", (n_bets, columns), "f", 1e-12, 1e12)
-        if self.of_labels:
-            check_array(self.limits, "limits", (n,), "f", MIN_SHARE / 2, 1 - MIN_SHARE / 2)
-            means = self.factors[:, ::2] * self.limits + self.factors[:, 1::2] * (1 - self.limits)
-        else:
-            check_array(self.limits, "limits", (n - 1,), "f", 0, 1)
-            check_increasing(self.limits, "limits")
-            means = self.factors @ np.diff(self.limits, prepend=0.0, append=1.0)
-        require(np.allclose(means, 1, rtol=1e-9), "factors must be 1 on average")
 
-    @cached_property
-    def log_factors(self) -> FloatArray:
-        """Natural logarithms of the factors."""
-        logs: FloatArray = np.log(self.factors)
-        return logs
+def design_bets(
+    scores: FloatArray, codes: IntArray, k: int, watch: Watch, *, probabilities: bool
+) -> list[Bets]:
+    """Return bets of every kind about every class, for streams like n examples of k classes.
 
-    @property
-    def n_bins(self) -> int:
-        """Number of bins."""
-        return len(self.edges) + 1
-
-    @property
-    def of_labels(self) -> bool:
-        """Whether the bets depend on labels."""
-        return self.kind != "scores"
-
-    def bins(self, scores: FloatArray) -> NDArray[np.int64]:
-        """Return the bin of each score, (n,)."""
-        return np.searchsorted(self.edges, scores, side="right").astype(np.int64)
+    ``scores`` are (n, c): c is 1 with two classes, whose second is bet on, else k.
+    """
+    bets = []
+    for j, column in enumerate(scores.T):
+        bets.append(bets_on_scores(column))
+        if watch == "labels":
+            hits = codes == (1 if k == 2 else j)
+            shares = expected_shares(column, hits, probabilities=probabilities)
+            bets += [bets_on_share(float(shares.mean())), bets_on_labels(column, shares)]
+    return bets
 
 
 def bets_on_scores(scores: FloatArray) -> Bets:
@@ -132,7 +107,7 @@ def bets_on_scores(scores: FloatArray) -> Bets:
     rank = 2 * (np.cumsum(mass) - mass / 2) - 1
     tilts = [np.exp(linear * rank + square * rank**2) for linear, square in SCORE_TILTS.values()]
     factors = np.array([tilt / (mass @ tilt) for tilt in tilts])
-    return Bets("scores", edges, np.cumsum(mass)[:-1], factors)
+    return Bets(edges, np.cumsum(mass)[:-1], factors)
 
 
 def bets_on_share(share: float) -> Bets:
@@ -140,7 +115,7 @@ def bets_on_share(share: float) -> Bets:
     share = min(max(share, MIN_SHARE), 1 - MIN_SHARE)
     changed = [float(expit(logit(share) + shift)) for shift in SHARE_SHIFTS.values()]
     factors = np.array([[(1 - new) / (1 - share), new / share] for new in changed])
-    return Bets("share", np.empty(0), np.array([1 - share]), factors)
+    return Bets(np.empty(0), np.array([1 - share]), factors)
 
 
 def bets_on_labels(scores: FloatArray, shares: FloatArray) -> Bets:
@@ -151,7 +126,7 @@ def bets_on_labels(scores: FloatArray, shares: FloatArray) -> Bets:
     share = (sums / (mass * len(scores))).clip(MIN_SHARE, 1 - MIN_SHARE)
     changed = [_changed_shares(mass, share, *change) for change in LABEL_CHANGES.values()]
     factors = [np.stack([(1 - new) / (1 - share), new / share], axis=1).ravel() for new in changed]
-    return Bets("labels given scores", edges, 1 - share, np.array(factors))
+    return Bets(edges, 1 - share, np.array(factors))
 
 
 def expected_shares(
@@ -175,13 +150,8 @@ def expected_shares(
     if not probabilities:
         return fitted
     clipped = scores.clip(MIN_SHARE, 1 - MIN_SHARE)
-    deviance = 2 * (_log_likelihood(fitted, hits) - _log_likelihood(clipped, hits))
-    return clipped if deviance < MAX_DEVIANCE else fitted
-
-
-def _log_likelihood(p: FloatArray, hits: NDArray[np.bool_]) -> float:
-    log_odds = logit(p)
-    return float(log_expit(np.where(hits, log_odds, -log_odds)).sum())
+    ratios = np.where(hits, fitted / clipped, (1 - fitted) / (1 - clipped))
+    return clipped if 2 * np.log(ratios).sum() < MAX_DEVIANCE else fitted
 
 
 def _bin_scores(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -194,17 +164,10 @@ def _bin_scores(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _changed_shares(mass: FloatArray, shares: FloatArray, shift: float, slope: float) -> FloatArray:
     """Return shares with shifted log-odds, or with log-odds stretched about an unchanged mean."""
-    log_odds = logit(shares)
-    centre = 0.0
+    mean = float(mass @ shares)
+    centre = float(logit(mean)) if slope != 1 else 0.0
+    stretched = centre + slope * (logit(shares) - centre)
     if slope != 1:
-        mean = float(mass @ shares)
-        centre = float(logit(mean))
-        shift = float(
-            brentq(
-                lambda d: float(mass @ expit(centre + slope * (log_odds - centre) + d)) - mean,
-                -20,
-                20,
-            )
-        )
-    changed: FloatArray = expit(centre + slope * (log_odds - centre) + shift)
+        shift = float(brentq(lambda d: float(mass @ expit(stretched + d)) - mean, -20, 20))
+    changed: FloatArray = expit(stretched + shift)
     return changed.clip(MIN_SHARE / 2, 1 - MIN_SHARE / 2)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, ks_2samp
 
-from vennforest.monitoring.stream import is_missing
+from vennforest._validation import is_missing
 
 MIN_ROWS_A_SIDE = 30
 """Rows before and after the change below which columns are not compared."""
@@ -70,9 +70,10 @@ def _number_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
     ranked = np.where(missing, -np.inf, values)
     test = ks_2samp(ranked[:row], ranked[row:], method="asymp")
     texts = []
-    for part, gaps in ((values[:row], missing[:row]), (values[row:], missing[row:])):
-        text = "–" if gaps.all() else f"median {np.median(part[~gaps]):.4g}"
-        texts.append(text + (f", {gaps.mean():.0%} missing" if missing.any() else ""))
+    for side in (slice(row), slice(row, None)):
+        present = values[side][~missing[side]]
+        text = f"median {np.median(present):.4g}" if len(present) else "–"
+        texts.append(text + (f", {missing[side].mean():.0%} missing" if missing.any() else ""))
     return ColumnChange(name, float(test.statistic), float(test.pvalue), *texts)
 
 
@@ -80,21 +81,20 @@ def _text_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
     missing = is_missing(column)
     texts = np.array(["" if m else str(v) for v, m in zip(column.tolist(), missing, strict=True)])
     values, codes = np.unique(texts, return_inverse=True)
+    # The most frequent values, then all others together.
     frequent = np.argsort(-np.bincount(codes), kind="stable")[:MAX_VALUES]
     group_of_value = np.full(len(values), len(frequent))
     group_of_value[frequent] = np.arange(len(frequent))
-    groups = group_of_value[codes]
-    n_groups = len(frequent) + 1
-    table = np.stack(
-        [np.bincount(part, minlength=n_groups) for part in (groups[:row], groups[row:])]
-    )
-    table = table[:, table.sum(axis=0) > 0]
+    labels = [*values[frequent].tolist(), "other values"]
+    table = np.zeros((2, len(labels)))
+    np.add.at(table, ((np.arange(len(codes)) >= row).astype(int), group_of_value[codes]), 1)
     shares = table / table.sum(axis=1, keepdims=True)
     difference = np.abs(shares[0] - shares[1])
     group = int(difference.argmax())
-    label = str(values[frequent[group]]) if group < len(frequent) else "other values"
-    p = float(chi2_contingency(table).pvalue) if table.shape[1] > 1 else 1.0
-    before, after = (f"{share:.1%} {label or 'missing'!r}" for share in shares[:, group])
+    occurs = table.sum(axis=0) > 0
+    p = float(chi2_contingency(table[:, occurs]).pvalue) if occurs.sum() > 1 else 1.0
+    label = labels[group] or "missing"
+    before, after = (f"{share:.1%} {label!r}" for share in shares[:, group])
     return ColumnChange(name, float(difference.sum() / 2), p, before, after)
 
 

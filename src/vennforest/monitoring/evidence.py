@@ -1,32 +1,25 @@
 """The evidence of a monitor: capital gained by bets, in several copies, and what it says.
 
 Bets depend on which examples design them, and p-values on how ties are broken, both at random:
-evidence is gathered in several copies that differ in both, and combined.
+evidence is gathered in several copies that differ in both, and combined. Its state is one array of
+records (R, m), for R copies of m channels: every kind of change that is watched, of every class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
-from vennforest._validation import FloatArray, check_array, require
+from vennforest._validation import FloatArray, IntArray, check_array, require
 from vennforest.monitoring import stream_kernels
-from vennforest.monitoring.bets import (
-    BET_NAMES,
-    Bets,
-    Kind,
-    bets_on_labels,
-    bets_on_scores,
-    bets_on_share,
-    expected_shares,
-)
+from vennforest.monitoring.bets import BET_NAMES, KINDS, N_BINS, Bets, Kind, Watch
 
-Watch = Literal["labels", "objects"]
-"""What a monitor compares: labels with scores, or scores alone."""
+MAX_BETS = max(map(len, BET_NAMES.values()))
 
 JUMP_RATES = np.array([0.0, 0.001])
 """Share of the capital that moves to other bets at each step: none, or over a thousand steps."""
@@ -37,7 +30,30 @@ HALF_BET_AFTER = 1000.0
 TOP_SHARE = 5
 """The evidence is what a fifth of the copies reach, divided by five."""
 
-MAX_COUNT = 2**62
+MAX_SEED, MAX_COUNT = 2**31 - 1, 2**58
+
+STATE = np.dtype(
+    [
+        ("seed", np.int64),  # of the uniform numbers that break ties among p-values
+        ("edges", np.float64, N_BINS - 1),  # what is bet on: see `Bets`
+        ("limits", np.float64, N_BINS),
+        ("factors", np.float64, (MAX_BETS, 2 * N_BINS)),
+        # Examples so far, the reference among them, without and with the label.
+        ("counts", np.int64, (N_BINS, 2)),
+        # Shares of the capital at each rate of jumping: not bet yet, then of each bet.
+        ("weights", np.float64, (len(JUMP_RATES), MAX_BETS + 1)),
+        ("log_capital", np.float64, len(JUMP_RATES)),
+        # Log-likelihood ratio of each bet since it last was below zero (Page 1954), and number and
+        # time (NaN: none) of the example at which it was.
+        ("sums", np.float64, MAX_BETS),
+        ("begins", np.int64, MAX_BETS),
+        ("times", np.float64, MAX_BETS),
+    ]
+)
+"""One copy of the evidence of one kind of change of one class.
+
+Unused bets have factors of 1, unused bins have edges and limits above all others.
+"""
 
 
 @dataclass(frozen=True)
@@ -68,121 +84,22 @@ class Change:
     since_time: float | None
 
 
-@dataclass(frozen=True, eq=False)
-class Channel:
-    """One copy of the evidence of one kind about one class; `advance` changes its arrays.
+class Channels(NamedTuple):
+    """Arrays (m,): column of the scores, class, whether bets are on labels, and their number."""
 
-    Parameters
-    ----------
-    code : int
-        Index of the class.
-    seed : int
-        Of the uniform numbers that break ties among p-values.
-    bets : Bets
-        What is bet on.
-    counts : int64 ndarray of shape (n_bins, 2)
-        Examples so far, the reference among them, without and with the label.
-    weights : ndarray of shape (n_rates, n_bets + 1)
-        Shares of the capital at each rate of jumping: not bet yet, then of each bet.
-    log_capital : ndarray of shape (n_rates,)
-        Natural logarithm of the capital at each rate.
-    sums : ndarray of shape (n_bets,)
-        Log-likelihood ratio of each bet since it last was below zero (Page 1954).
-    begins : int64 ndarray of shape (n_bets,)
-        Number of the example at which it was.
-    times : ndarray of shape (n_bets,)
-        Time of that example, NaN where none was given.
-    """
+    columns: IntArray
+    targets: IntArray
+    of_labels: NDArray[np.bool_]
+    n_bets: IntArray
 
-    code: int
-    seed: int
-    bets: Bets
-    counts: NDArray[np.int64]
-    weights: FloatArray
-    log_capital: FloatArray
-    sums: FloatArray
-    begins: NDArray[np.int64]
-    times: FloatArray
 
-    @classmethod
-    def start(
-        cls, code: int, seed: int, bets: Bets, scores: FloatArray, hits: NDArray[np.bool_]
-    ) -> Channel:
-        """Return the evidence before the stream, with the scores and labels of the reference."""
-        n_bets = len(bets.factors)
-        counts = np.zeros((bets.n_bins, 2), np.int64)
-        np.add.at(counts, (bets.bins(scores), (hits & bets.of_labels).astype(np.intp)), 1)
-        weights = np.zeros((len(JUMP_RATES), n_bets + 1))
-        weights[:, 0] = 1
-        return cls(
-            code,
-            seed,
-            bets,
-            counts,
-            weights,
-            np.zeros(len(JUMP_RATES)),
-            np.zeros(n_bets),
-            np.zeros(n_bets, np.int64),
-            np.full(n_bets, np.nan),
-        )
-
-    def advance(
-        self,
-        scores: FloatArray,
-        hits: NDArray[np.bool_],
-        times: FloatArray | None,
-        n_before: int,
-    ) -> FloatArray:
-        """Take n more examples and return the logarithm of the capital after each, (n,)."""
-        log_path = np.empty(len(scores))
-        bets = self.bets
-        stream_kernels.advance(
-            bets.bins(scores),
-            hits if bets.of_labels else np.zeros(len(scores), np.bool_),
-            n_before,
-            self.seed,
-            self.counts,
-            bets.of_labels,
-            bets.limits,
-            bets.factors,
-            bets.log_factors,
-            JUMP_RATES,
-            HALF_BET_AFTER,
-            self.weights,
-            self.log_capital,
-            self.sums,
-            self.begins,
-            log_path,
-        )
-        if times is not None:
-            is_new = self.begins >= n_before
-            self.times[is_new] = times[self.begins[is_new] - n_before]
-        return log_path
-
-    def log_evidence(self) -> float:
-        """Return the logarithm of the capital now."""
-        return float(stream_kernels.log_mean(self.log_capital))
-
-    def _check_state(self) -> None:
-        # Kernels index by bins, bets and examples without checking them.
-        bets, n_bets = self.bets, len(self.bets.factors)
-        bets._check_state()
-        require(isinstance(self.code, int) and self.code >= 0, "code must be a class number")
-        require(isinstance(self.seed, int) and self.seed >= 0, "seed must be a number >= 0")
-        check_array(self.counts, "counts", (bets.n_bins, 2), "i", 0, MAX_COUNT // bets.n_bins)
-        check_array(self.weights, "weights", (len(JUMP_RATES), n_bets + 1), "f", 0, 1 + 1e-6)
-        require(bool((abs(self.weights.sum(axis=1) - 1) < 1e-6).all()), "weights must sum to 1")
-        check_array(self.log_capital, "log_capital", JUMP_RATES.shape)
-        check_array(self.sums, "sums", (n_bets,))
-        check_array(self.begins, "begins", (n_bets,), "i", 0, MAX_COUNT)
-        require(
-            isinstance(self.times, np.ndarray)
-            and self.times.shape == (n_bets,)
-            and self.times.dtype == np.float64,
-            "times must be of every bet",
-        )
-        is_int64 = self.counts.dtype == self.begins.dtype == np.int64
-        require(is_int64, "counts and begins must be int64")
+def channels(k: int, watch: Watch) -> Channels:
+    """Return what is watched of k classes: of two the second, else each."""
+    kinds, n_columns = KINDS[watch], 1 if k == 2 else k
+    columns = np.repeat(np.arange(n_columns), len(kinds))
+    of_labels = np.tile([kind != "scores" for kind in kinds], n_columns)
+    n_bets = np.tile([len(BET_NAMES[kind]) for kind in kinds], n_columns)
+    return Channels(columns, columns + (k == 2), of_labels, n_bets)
 
 
 def n_copies(k: int) -> int:
@@ -194,35 +111,63 @@ def n_copies(k: int) -> int:
     return 3 * TOP_SHARE if k == 2 else TOP_SHARE
 
 
-def start_copy(
-    design: tuple[FloatArray, NDArray[Any]],
-    reference: tuple[FloatArray, NDArray[Any]],
-    k: int,
-    watch: Watch,
-    *,
-    probabilities: bool,
-) -> list[Channel]:
-    """Return one copy of the evidence of every kind about every label, before the stream.
+def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
+    """Return the state (R, m) without bets and examples, which `place` adds."""
+    state = np.zeros(shape, STATE)
+    state["seed"] = rng.randint(MAX_SEED, size=shape)
+    state["edges"], state["limits"], state["factors"] = np.finfo(np.float64).max, 1.0, 1.0
+    state["weights"][..., 0] = 1.0
+    state["times"] = np.nan
+    return state
 
-    ``design`` has the scores (m, c) and class numbers (m,) that the bets are designed for,
-    ``reference`` those that the stream is compared with; c is 1 with two classes, else k. Seeds
-    are 0.
-    """
-    channels = []
-    for j in range(reference[0].shape[1]):
-        code = 1 if k == 2 else j
-        scores, hits = reference[0][:, j].copy(), reference[1] == code
-        designed = design[0][:, j].copy()
-        bets = [bets_on_scores(designed)]
-        if watch == "labels":
-            shares = expected_shares(designed, design[1] == code, probabilities=probabilities)
-            bets += [bets_on_share(float(shares.mean())), bets_on_labels(designed, shares)]
-        channels += [Channel.start(code, 0, kind, scores, hits) for kind in bets]
-    return channels
+
+def place(
+    copy: NDArray[Any],
+    watched: Channels,
+    bets: Sequence[Bets],
+    scores: FloatArray,
+    codes: IntArray,
+) -> None:
+    """Set the bets of a copy (m,) of the state, and count its reference, scores (n, c)."""
+    for i, (edges, limits, factors) in enumerate(bets):
+        copy["edges"][i, : len(edges)] = edges
+        copy["limits"][i, : len(limits)] = limits
+        copy["factors"][i, : factors.shape[0], : factors.shape[1]] = factors
+        bins = np.searchsorted(edges, scores[:, watched.columns[i]], side="right")
+        hits = watched.of_labels[i] & (codes == watched.targets[i])
+        np.add.at(copy["counts"][i], (bins, hits.astype(np.intp)), 1)
+
+
+def advance(
+    state: NDArray[Any],
+    watched: Channels,
+    scores: FloatArray,
+    codes: IntArray,
+    times: FloatArray | None,
+    n_before: int,
+) -> FloatArray:
+    """Take n more examples and return the logarithm of the evidence after each, (n,)."""
+    log_path = np.empty((*state.shape, len(scores)))
+    stream_kernels.advance(
+        scores,
+        codes,
+        n_before,
+        *(np.tile(values, len(state)) for values in watched),
+        JUMP_RATES,
+        HALF_BET_AFTER,
+        np.log(state["factors"]).reshape(state.size, MAX_BETS, 2 * N_BINS),
+        state.reshape(-1),
+        log_path.reshape(state.size, -1),
+    )
+    if times is not None:
+        is_new = state["begins"] >= n_before
+        state["times"][is_new] = times[state["begins"][is_new] - n_before]
+    evidence: FloatArray = combine(log_path).max(axis=0)
+    return evidence
 
 
 def combine(log_capital: FloatArray) -> FloatArray:
-    """Return the logarithm of the evidence, (watched, ...), from that of R copies of its capital.
+    """Return the logarithm of the evidence, (m, ...), from that of R copies of its capital.
 
     It is the (R / 5)-th largest capital, divided by 5 and by how many are watched: see `Monitor`.
     The mean of the copies would have no such law: each is a martingale only given its own past.
@@ -230,36 +175,60 @@ def combine(log_capital: FloatArray) -> FloatArray:
     copies, watched = log_capital.shape[:2]
     rank = copies - copies // TOP_SHARE
     combined: FloatArray = np.partition(log_capital, rank, axis=0)[rank]
-    evidence: FloatArray = combined - np.log(TOP_SHARE * watched)
-    return evidence
+    return np.asarray(combined - np.log(TOP_SHARE * watched))
 
 
-def explain(channels: Sequence[Channel], classes: NDArray[Any]) -> list[Change]:
+def log_copies(state: NDArray[Any]) -> FloatArray:
+    """Return the logarithm of the capital of each copy of each channel now, (R, m)."""
+    return np.asarray(logsumexp(state["log_capital"], axis=2) - np.log(len(JUMP_RATES)))
+
+
+def explain(state: NDArray[Any], classes: NDArray[Any], watch: Watch) -> list[Change]:
     """Return what the evidence says of each label, the strongest first."""
-    copies = n_copies(len(classes))
-    logs = np.array([channel.log_evidence() for channel in channels]).reshape(copies, -1)
+    logs, targets, kinds = log_copies(state), channels(len(classes), watch).targets, KINDS[watch]
     evidence = combine(logs)
     changes = []
-    for j in np.argsort(-evidence, kind="stable").tolist():
+    for i in np.argsort(-evidence, kind="stable").tolist():
         # The copy whose capital is the evidence explains it.
-        copy = int(np.argsort(logs[:, j], kind="stable")[copies - copies // TOP_SHARE])
-        channel = channels[copy * logs.shape[1] + j]
-        bet = int(channel.sums.argmax())
-        time = float(channel.times[bet])
+        copy = np.argsort(logs[:, i], kind="stable")[len(logs) - len(logs) // TOP_SHARE]
+        channel, kind = state[copy, i], kinds[i % len(kinds)]
+        names = BET_NAMES[kind]
+        bet = int(channel["sums"][: len(names)].argmax())
+        time = float(channel["times"][bet])
         changes.append(
             Change(
-                classes[channel.code],
-                channel.bets.kind,
-                float(exp_finite(evidence[j])),
-                BET_NAMES[channel.bets.kind][bet],
-                int(channel.begins[bet]),
-                None if np.isnan(time) else time,
+                label=classes[targets[i]],
+                kind=kind,
+                evidence=exp_finite(evidence[i]).item(),
+                what=names[bet],
+                since=int(channel["begins"][bet]),
+                since_time=None if np.isnan(time) else time,
             )
         )
     return changes
 
 
+def check_evidence(state: NDArray[Any], k: int, watch: Watch, n_seen: int) -> None:
+    """Raise a ValueError for a state that cannot be that of n examples of k classes."""
+    require(
+        type(state) is np.ndarray
+        and state.dtype == STATE
+        and state.shape == (n_copies(k), len(channels(k, watch).columns)),
+        "state must be of every class",
+    )
+    limits = {
+        "limits": (0, 1),
+        "factors": (1e-12, 1e12),
+        "counts": (0, MAX_COUNT),
+        "weights": (0, 1),
+        "begins": (0, max(n_seen - 1, 0)),
+    }
+    for name in STATE.names or ():
+        values, (low, high) = state[name], limits.get(name, (-np.inf, np.inf))
+        values = np.nan_to_num(values) if name == "times" else values
+        check_array(values, name, values.shape, "if", low, high)
+
+
 def exp_finite(logs: FloatArray | float) -> FloatArray:
     """Return exponentials, at most the largest finite number."""
-    capital: FloatArray = np.exp(np.minimum(logs, 709.0))
-    return capital
+    return np.asarray(np.exp(np.minimum(logs, 709.0)))

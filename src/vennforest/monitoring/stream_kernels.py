@@ -3,7 +3,7 @@
 import numpy as np
 
 from vennforest._jit import kernel
-from vennforest.sources.hash_kernels import STEP, mix
+from vennforest.sources.row_hashes import STEP, mix
 
 
 @kernel
@@ -54,71 +54,72 @@ def column_of(cell, hit, counts, u, of_labels, limits):
 
 @kernel
 def advance(
-    cells,
-    hits,
+    scores,
+    codes,
     n_before,
-    seed,
-    counts,
+    columns,
+    targets,
     of_labels,
-    limits,
-    factors,
-    log_factors,
+    n_bets,
     jump_rates,
     half_bet_after,
-    weights,
-    log_capital,
-    sums,
-    begins,
+    log_factors,
+    state,
     log_path,
 ):
-    """Advance the capital of one channel by a block of examples.
+    """Advance the capital of m channels by a block of examples.
 
     Parameters
     ----------
-    cells : (n,) int64, bin of each example's score
-    hits : (n,) bool, whether it has the label
+    scores : (n, c), codes : (n,), scores and class numbers of the examples
     n_before : examples before this block
-    counts : (n_bins, 2) int64, state: examples so far, the reference among them
-    of_labels, limits : what p-values are of, and where they are cut, see ``column_of``
-    factors : (n_bets, n_columns), what each bet multiplies its capital by in each column
-    log_factors : (n_bets, n_columns), their logarithms
+    columns, targets, of_labels, n_bets : (m,), of each channel the column of the scores, the class,
+        whether bets are on labels, and their number
     jump_rates : (n_rates,) share of the capital that jumps to another bet at each step
     half_bet_after : the chance that betting begins at step t of 0, 1, ... is 1 / (t + this)
-    weights : (n_rates, n_bets + 1), log_capital : (n_rates,), state; column 0 is not bet yet
-    sums : (n_bets,), begins : (n_bets,) int64, state: log-likelihood of each bet since it began
-    log_path : (n,) output, logarithm of the capital after each example
+    log_factors : (m, max_bets, n_columns), logarithms of the factors of the state
+    state : (m,) records of `evidence.STATE`, which are changed
+    log_path : (m, n) output, logarithm of the capital after each example
     """
-    n_bets = len(factors)
-    for t in range(len(cells)):
-        step = n_before + t
-        # 1. The example is counted, and its p-value among all so far decides what each bet pays.
-        counts[cells[t], 1 if hits[t] else 0] += 1
-        u = uniform(seed, step)
-        column = column_of(cells[t], hits[t], counts, u, of_labels, limits)
-        for s in range(len(jump_rates)):
-            # 2. A part of the capital that waits begins to bet now.
-            moved = weights[s, 0] / (step + half_bet_after)
-            weights[s, 0] -= moved
-            # 3. A share of what bets jumps to other bets, to all of them equally.
-            active = 0.0
-            for k in range(1, n_bets + 1):
-                active += weights[s, k]
-            moved += active * jump_rates[s]
-            # 4. Each bet's capital is multiplied by what it pays; weights sum to 1 again, and the
-            # logarithm of the capital grows by that of their sum.
-            total = weights[s, 0]
-            for k in range(1, n_bets + 1):
-                capital = weights[s, k] * (1 - jump_rates[s]) + moved * (1 / n_bets)
-                weights[s, k] = capital * factors[k - 1, column]
-                total += weights[s, k]
-            for k in range(n_bets + 1):
-                weights[s, k] /= total
-            log_capital[s] += np.log(total)
-        # 5. Page's sums: since when each bet has gained on the whole.
-        for k in range(n_bets):
-            if sums[k] <= 0:
-                sums[k] = 0.0
-                begins[k] = step
-            sums[k] += log_factors[k, column]
-        # 6. The capital is divided equally among the rates of jumping.
-        log_path[t] = log_mean(log_capital)
+    for c in range(len(state)):
+        channel = state[c]
+        edges, limits, factors = channel.edges, channel.limits, channel.factors
+        counts, weights, log_capital = channel.counts, channel.weights, channel.log_capital
+        sums, begins = channel.sums, channel.begins
+        for t in range(len(scores)):
+            step = n_before + t
+            # 1. The example is counted, and its p-value among all so far decides what bets pay.
+            cell = 0
+            while cell < len(edges) and scores[t, columns[c]] >= edges[cell]:
+                cell += 1
+            hit = of_labels[c] and codes[t] == targets[c]
+            counts[cell, 1 if hit else 0] += 1
+            u = uniform(channel.seed, step)
+            column = column_of(cell, hit, counts, u, of_labels[c], limits)
+            for s in range(len(jump_rates)):
+                # 2. A part of the capital that waits begins to bet now.
+                moved = weights[s, 0] / (step + half_bet_after)
+                weights[s, 0] -= moved
+                # 3. A share of what bets jumps to other bets, to all of them equally.
+                active = 0.0
+                for k in range(1, n_bets[c] + 1):
+                    active += weights[s, k]
+                moved += active * jump_rates[s]
+                # 4. Each bet's capital is multiplied by what it pays; weights sum to 1 again, and
+                # the logarithm of the capital grows by that of their sum.
+                total = weights[s, 0]
+                for k in range(1, n_bets[c] + 1):
+                    capital = weights[s, k] * (1 - jump_rates[s]) + moved * (1 / n_bets[c])
+                    weights[s, k] = capital * factors[k - 1, column]
+                    total += weights[s, k]
+                for k in range(n_bets[c] + 1):
+                    weights[s, k] /= total
+                log_capital[s] += np.log(total)
+            # 5. Page's sums: since when each bet has gained on the whole.
+            for k in range(n_bets[c]):
+                if sums[k] <= 0:
+                    sums[k] = 0.0
+                    begins[k] = step
+                sums[k] += log_factors[c, k, column]
+            # 6. The capital is divided equally among the rates of jumping.
+            log_path[c, t] = log_mean(log_capital)

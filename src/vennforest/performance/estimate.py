@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
@@ -25,8 +24,8 @@ from vennforest._validation import (
     check_inside,
     check_option,
     check_scores,
+    class_index,
     encode_labels,
-    is_frame,
 )
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.calibrators.intervals import expected_scores
@@ -36,7 +35,7 @@ from vennforest.decisions.costs import CostMatrix
 from vennforest.decisions.thresholds import INDEPENDENT_SOURCES
 from vennforest.performance.measures import Metric, Predictions
 from vennforest.performance.recalibration import Recalibration
-from vennforest.prior import ShiftedPrior, shift_probabilities
+from vennforest.prior import shift_probabilities
 from vennforest.sources import CalibrationExamples, Fold
 
 if TYPE_CHECKING:
@@ -60,11 +59,10 @@ MAX_DENSITY_RATIO = 50.0
 REUSE_VARIANCE = 1.4
 """Factor of the variance of the calibration error where the examples also trained the models.
 
-Scores out of bag and over folds are as good as those of the models on average. The residuals do not
-show how much the models of one training set differ from that average, and depend on each other
-through the models. With more and more rows a stable learner needs no factor (Austern & Zhou
-2020); for finite numbers it depends on the learner and has no formula (Bates, Hastie &
-Tibshirani 2024). Chosen by simulation.
+Scores out of bag and over folds are as good as those of the models on average; residuals do not
+show how much the models of one training set differ from that average. For finite numbers of rows
+the factor depends on the learner and has no formula (Bates, Hastie & Tibshirani 2024). Chosen by
+simulation.
 """
 
 MAX_SHARE_OUTSIDE = 0.9
@@ -72,14 +70,6 @@ MAX_SHARE_OUTSIDE = 0.9
 
 MAX_SHARE_OUTSIDE_SILENT = 0.25
 """Share of new rows outside the range of the examples above which there is a warning."""
-
-
-UNDEFINED = {
-    "precision": "precision is not defined: no row is decided to be of the positive class",
-    "recall": "recall is not defined: probably no row is of the positive class",
-    "auc": "the AUC is not defined: probably all rows are of one class",
-}
-"""Reasons why a measure cannot be estimated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,15 +80,14 @@ class PerformanceEstimate:
     ----------
     metrics : tuple of str
     estimate, lower, upper : ndarray of shape (len(metrics),)
-        NaN where a measure cannot be estimated.
+        NaN where a measure is not defined: the precision where no row is decided to be of the
+        positive class, recall and AUC where probably all rows are of one class.
     level : float
         Probability with which each interval contains the measure.
     n_rows : int
         Rows without labels.
     n_examples : int
         Labelled examples; with ``shift="covariate"`` Kish's effective number of weighted ones.
-    reasons : dict of str to str
-        Reasons why measures cannot be estimated.
     """
 
     metrics: tuple[Metric, ...]
@@ -108,7 +97,6 @@ class PerformanceEstimate:
     level: float
     n_rows: int
     n_examples: int
-    reasons: dict[str, str]
 
     def table(self) -> pd.DataFrame:
         """Return the figures as a data frame: a row per measure."""
@@ -133,9 +121,9 @@ class Examples(NamedTuple):
 
     p: FloatArray
     codes: IntArray
-    repeats: FloatArray | None
-    groups: IntArray | None
-    rows: Any
+    repeats: FloatArray | None = None
+    groups: IntArray | None = None
+    rows: Any = None
     is_reused: bool = False
 
 
@@ -191,16 +179,11 @@ def estimate_performance(
     random_state : int, default=0
         Seed of the drawn labels.
 
-    Returns
-    -------
-    PerformanceEstimate
-        With a ``table()``.
-
     Raises
     ------
-    InputError
-        A ``ValueError``: an argument is out of range, there are fewer than 30 rows or examples,
-        the model keeps no calibration scores, or it refuses the rows.
+    ValueError
+        An argument is out of range, there are fewer than 30 rows or examples, the model keeps no
+        calibration scores, or it refuses the rows.
 
     Warns
     -----
@@ -211,10 +194,9 @@ def estimate_performance(
     -----
     Each measure is estimated under probabilities q of the rows' labels (expectations of numerators
     and denominators): the calibrated ones, corrected by a small logistic map of their log-odds that
-    is fitted to the calibration examples (it hardly differs where they are calibrated). For the
-    interval coefficients of that map are drawn from their normal law with a robust covariance, then
-    a label for every row: it contains the error of the calibration and that of sampling. Rows count
-    as independent of each other.
+    is fitted to the calibration examples. For the interval coefficients of that map are drawn from
+    their normal law with a robust covariance, then a label for every row: it contains the error of
+    the calibration and that of sampling. Rows count as independent of each other.
 
     With ``shift="covariate"`` examples weigh as much as the density ratio of new rows to theirs,
     estimated by a calibrated classifier of the same kind (Białek, Kuberski, Perrakis & Bifet 2024,
@@ -233,37 +215,30 @@ def estimate_performance(
     0.96
     """
     level = check_inside(level, "level")
-    X = X if hasattr(X, "shape") else np.asarray(X)
     if shift is not None:
         check_option(shift, Shift, "shift")
-    if (n := _num_samples(X)) < MIN_ROWS_TO_ESTIMATE:
-        raise InputError(
-            f"X must have {MIN_ROWS_TO_ESTIMATE} rows or more to estimate a performance, got {n}"
-        )
     names = _check_metrics(metrics, costs)
-    classes = _classes(model)
-    examples = _examples(model, classes, reference)
-    if len(examples.codes) < MIN_ROWS_TO_ESTIMATE:
+    X = _as_table(X)
+    if not hasattr(model, "predict_proba"):
         raise InputError(
-            f"the calibration examples must be {MIN_ROWS_TO_ESTIMATE} or more to estimate a "
-            f"performance, got {len(examples.codes)}"
+            f"model must be a fitted classifier or calibrator, got {type(model).__name__}"
         )
-    unshifted, prior = _predicted(model, X, classes)
-    p = unshifted if prior is None else shift_probabilities(unshifted, prior.factors)
+    check_is_fitted(model, "classes_")
+    examples = _examples(model, reference)
+    for name, n in (("X", _num_samples(X)), ("the calibration examples", len(examples.codes))):
+        if n < MIN_ROWS_TO_ESTIMATE:
+            raise InputError(
+                f"{name} must have {MIN_ROWS_TO_ESTIMATE} rows or more to estimate a performance, "
+                f"got {n}"
+            )
+    unshifted, prior = _probabilities(model, X)
     importance = log_ratio = new_log_ratio = None
     n_examples = float(len(examples.codes))
     if shift == "covariate":
-        if examples.rows is None:
-            raise InputError(
-                'reference must be given with shift="covariate": the rows given to fit, in the '
-                "same order, or labelled rows and their labels"
-            )
-        old, new = density_ratios(_estimator(model), examples.rows, X, random_state)
-        importance, log_ratio = old, np.log(old)[:, None]
+        importance, new, n_examples = _shift_of_rows(model, examples.rows, X, random_state)
+        log_ratio = np.log(importance)[:, None]
         # Clipped, because the map would extrapolate beyond the ratios of the examples.
-        new_log_ratio = np.log(np.clip(new, old.min(), old.max()))[:, None]
-        n_examples = old.sum() ** 2 / (old**2).sum()
-        _check_overlap(old, new, n_examples)
+        new_log_ratio = np.log(np.clip(new, importance.min(), importance.max()))[:, None]
     recalibration = Recalibration.fit(
         examples.p,
         examples.codes,
@@ -277,133 +252,84 @@ def estimate_performance(
         recalibration = replace(recalibration, root=root)
     recalibrate = recalibration.at(unshifted, new_log_ratio)
 
-    def corrected(theta: FloatArray) -> FloatArray:
-        q = recalibrate(theta)
-        return q if prior is None else shift_probabilities(q, prior.factors)
+    def for_prior(p: FloatArray) -> FloatArray:
+        return p if prior is None else shift_probabilities(p, prior.factors)
 
-    predictions = _decide(p, classes, threshold, positive, costs, names)
+    p = for_prior(unshifted)
+    predictions = _decide(p, np.asarray(model.classes_), threshold, positive, costs)
+    expected = predictions.expected(for_prior(recalibrate(recalibration.theta)))
+    estimate = np.array([expected[name] for name in names])
     rng = np.random.default_rng(random_state)
-    expected = predictions.expected(corrected(recalibration.theta))
     n_draws = int(np.clip(MAX_DRAWN_LABELS // p.size, MIN_DRAWS, MAX_DRAWS))
     draws = np.empty((n_draws, len(names)))
     for b, theta in enumerate(recalibration.draws(n_draws, rng)):
-        measures = predictions.drawn(_draw_labels(corrected(theta), rng))
+        measures = predictions.drawn(_draw_labels(for_prior(recalibrate(theta)), rng))
         draws[b] = [measures[name] for name in names]
-    estimate = np.array([expected[name] for name in names])
-    lower, upper = np.full((2, len(names)), np.nan)
-    reasons: dict[str, str] = {}
-    for j, name in enumerate(names):
-        defined = ~np.isnan(draws[:, j])
-        if np.isnan(estimate[j]) or defined.mean() < level:
-            reasons[name], estimate[j] = UNDEFINED[name], np.nan
-        else:
-            tails = (1 - level) / 2, (1 + level) / 2
-            lower[j], upper[j] = np.quantile(draws[defined, j], tails)
-    return PerformanceEstimate(names, estimate, lower, upper, level, n, round(n_examples), reasons)
-
-
-def _check_overlap(old: FloatArray, new: FloatArray, n_examples: float) -> None:
-    """Raise an error or warn where density ratios show new rows outside the range of examples."""
-    outside = float((new > np.quantile(old, 0.99)).mean())
-    if n_examples < MIN_ROWS_TO_ESTIMATE or outside > MAX_SHARE_OUTSIDE:
-        raise InputError(
-            "X must lie in the range of the examples for shift='covariate', got "
-            f"{outside:.0%} of the rows outside that of {len(old)} examples: label some of the "
-            "new rows"
-        )
-    if outside > MAX_SHARE_OUTSIDE_SILENT:
-        warn(
-            f"{outside:.0%} of the new rows are like the outermost 1% of the examples: the "
-            "estimated performance says little about them"
-        )
-
-
-def _draw_labels(q: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Draw a class index for each row with probabilities q (m, k)."""
-    u = rng.random(len(q))
-    if q.shape[1] == 2:
-        return (u < q[:, 1]).astype(np.intp)
-    codes: IntArray = (u[:, None] > np.cumsum(q, axis=1)[:, :-1]).sum(axis=1)
-    return codes
+    is_defined = ~np.isnan(estimate) & ((~np.isnan(draws)).mean(axis=0) >= level)
+    tails = (1 - level) / 2, (1 + level) / 2
+    ends = np.full((2, len(names)), np.nan)
+    ends[:, is_defined] = np.nanquantile(draws[:, is_defined], tails, axis=0)
+    estimate[~is_defined] = np.nan
+    return PerformanceEstimate(names, estimate, *ends, level, len(p), round(n_examples))
 
 
 def _check_metrics(metrics: Sequence[Metric] | None, costs: Any) -> tuple[Metric, ...]:
     if metrics is None:
         return tuple(name for name in get_args(Metric) if name != "cost" or costs is not None)
-    names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
-    if not names:
+    if not metrics:
         raise InputError("metrics must name one measure at least, got none")
-    for name in names:
+    for name in metrics:
         check_option(name, Metric, "metrics")
-    if "cost" in names and costs is None:
+    if "cost" in metrics and costs is None:
         raise InputError('costs must be given to estimate the metric "cost", got None')
-    return names  # type: ignore[return-value]
+    return tuple(metrics)
 
 
-def _classes(model: Any) -> NDArray[Any]:
-    if not hasattr(model, "predict_proba"):
-        raise InputError(
-            f"model must be a fitted classifier or calibrator, got {type(model).__name__}"
-        )
-    check_is_fitted(model, "classes_")
-    return np.asarray(model.classes_)
+def _as_table(X: Any) -> Any:
+    return X if hasattr(X, "shape") else np.asarray(X)
 
 
-def _estimator(model: Any) -> Any:
-    if isinstance(model, Calibrator):
-        raise InputError(
-            'shift must be None for a calibrator, which sees scores and no rows, got "covariate"'
-        )
-    return model.estimators_[0] if isinstance(model, CalibratedClassifier) else model
-
-
-def _predicted(model: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, Any]:
+def _probabilities(model: Any, X: Any) -> tuple[FloatArray, Any]:
     """Return probabilities (m, k) before ``with_prior``, and the shares set by it."""
     if isinstance(model, CalibratedClassifier):
         fitted = model._state
-        shift: ShiftedPrior | None = fitted.shift
-        return predict(replace(fitted, shift=None), X, bounds=False)[1], shift
+        return predict(replace(fitted, shift=None), X, bounds=False)[1], fitted.shift
     if isinstance(model, Calibrator):
         return model._predict_proba(model._check_new(X)), model.shift_
-    p = check_scores(model.predict_proba(X), "what predict_proba returns")
-    if p.ndim != 2 or p.shape[1] != len(classes):
-        raise InputError(f"predict_proba must return {len(classes)} columns, got shape {p.shape}")
+    p, k = check_scores(model.predict_proba(X), "what predict_proba returns"), len(model.classes_)
+    if p.shape[1:] != (k,):
+        raise InputError(f"predict_proba must return {k} columns, got shape {p.shape}")
     return p, None
 
 
-def _examples(model: Any, classes: NDArray[Any], reference: Any) -> Examples:
+def _examples(model: Any, reference: Any) -> Examples:
     """Return the examples that show how well the model is calibrated."""
-    own = isinstance(model, CalibratedClassifier)
+    is_own = isinstance(model, CalibratedClassifier)
     if isinstance(reference, tuple) and len(reference) == 2:
-        X, codes = reference[0], _codes(reference[1], classes)
-        if not own or not are_of_fit(model, codes):
-            p, _ = _predicted(model, X, classes)
-            if len(p) != len(codes):
-                raise InputError(
-                    f"reference must have a label for each of {len(p)} rows, got {len(codes)}"
-                )
-            return Examples(p, codes, None, None, X if hasattr(X, "shape") else np.asarray(X))
+        X = _as_table(reference[0])
+        try:
+            codes = encode_labels(reference[1], model.classes_)[0]
+        except ValueError as error:
+            raise InputError(f"reference: {error}") from error
+        if len(codes) != _num_samples(X):
+            raise InputError(
+                f"reference must have a label for each of {_num_samples(X)} rows, got {len(codes)}"
+            )
+        if not is_own or not are_of_fit(model, codes):
+            return Examples(_probabilities(model, X)[0], codes, rows=X)
         reference = X
-    if own:
-        return _of_classifier(model, reference)
+    if is_own:
+        return _calibration_examples(model, reference)
     if isinstance(model, VennAbers) and len(model.scores_) == 1 and reference is None:
         scores = np.tile(model.scores_[0], 2)
         repeats = model.weights_[0].T.ravel()
         codes = np.repeat([0, 1], len(model.scores_[0]))
         occurs = repeats > 0
-        p = model._predict_proba(scores[occurs])
-        return Examples(p, codes[occurs], repeats[occurs], None, None)
+        return Examples(model._predict_proba(scores[occurs]), codes[occurs], repeats[occurs])
     raise InputError(
         f"reference must be given with a {type(model).__name__}, which keeps no calibration "
         "scores: labelled rows that it was not trained on, and their labels"
     )
-
-
-def _codes(y: ArrayLike, classes: NDArray[Any]) -> IntArray:
-    try:
-        return encode_labels(y, classes)[0]
-    except ValueError as error:
-        raise InputError(f"reference: {error}") from error
 
 
 def are_of_fit(model: CalibratedClassifier, codes: IntArray) -> bool:
@@ -414,7 +340,8 @@ def are_of_fit(model: CalibratedClassifier, codes: IntArray) -> bool:
     return all(np.array_equal(codes[fold.rows], fold.codes) for fold in fitted.folds)
 
 
-def _of_classifier(model: CalibratedClassifier, X: Any) -> Examples:
+def _calibration_examples(model: CalibratedClassifier, X: Any) -> Examples:
+    """Return the calibration examples of a model, with their rows in X where it is given."""
     fitted = model._state
     if model.calibrate_on_ == "training":
         raise InputError(
@@ -424,17 +351,16 @@ def _of_classifier(model: CalibratedClassifier, X: Any) -> Examples:
     folds = [_scored_by_all(fold) for fold in fitted.folds]
     examples = CalibrationExamples.of(folds)
     groups = rows = None
-    if all(fold.rows is not None for fold in folds):
-        numbers = np.concatenate([np.asarray(fold.rows) for fold in folds])
+    if examples.rows is not None:
         if fitted.row_groups is not None:
-            groups = np.unique(fitted.row_groups[numbers], return_inverse=True)[1]
+            groups = np.unique(fitted.row_groups[examples.rows], return_inverse=True)[1]
         if X is not None:
             if (n := _num_samples(X)) != fitted.n_rows:
                 raise InputError(
                     f"reference must be the {fitted.n_rows} rows given to fit, got {n}: or give "
                     "labelled rows and their labels, as a pair"
                 )
-            rows = _safe_indexing(X if hasattr(X, "shape") else np.asarray(X), numbers)
+            rows = _safe_indexing(_as_table(X), examples.rows)
     p = calibration_probabilities(replace(fitted, folds=folds))
     is_reused = fitted.calibrate_on not in INDEPENDENT_SOURCES
     return Examples(p, examples.codes, examples.weight, groups, rows, is_reused)
@@ -449,9 +375,8 @@ def _scored_by_all(fold: Fold) -> Fold:
     # Small ensembles predict by subforests of out-of-bag size.
     if fold.noise is None or fold.few_trees:
         return fold
-    columns = fold.scores[:, None] if fold.scores.ndim == 1 else fold.scores
-    noise = [fold.noise * s * (1 - s) for s in columns.T]
-    moved = [expected_scores(s, one) for s, one in zip(columns.T.copy(), noise, strict=True)]
+    columns = fold.scores.reshape(len(fold.scores), -1).T.copy()
+    moved = [expected_scores(s, fold.noise * s * (1 - s)) for s in columns]
     scores = np.clip(np.column_stack(moved), 0, 1)
     if scores.shape[1] > 1:
         scores /= np.maximum(scores.sum(axis=1, keepdims=True), np.finfo(float).tiny)
@@ -459,46 +384,72 @@ def _scored_by_all(fold: Fold) -> Fold:
 
 
 def _decide(
-    p: FloatArray,
-    classes: NDArray[Any],
-    threshold: float | None,
-    positive: Any,
-    costs: Any,
-    names: tuple[Metric, ...],
+    p: FloatArray, classes: NDArray[Any], threshold: float | None, positive: Any, costs: Any
 ) -> Predictions:
     """Return the decisions by probabilities (m, k), and their costs."""
     k = len(classes)
-    code = k - 1
-    if positive is not None:
-        labels = [str(label) for label in classes.tolist()]
-        if str(positive) not in labels or k != 2:
-            raise InputError(
-                f"positive must be one of two classes, got {positive!r} of {classes.tolist()[:8]}"
-            )
-        code = labels.index(str(positive))
+    if k != 2 and (positive is not None or threshold is not None):
+        raise InputError(f"threshold and positive must be None for {k} classes")
+    code = class_index(classes, positive, "positive") if k == 2 else k - 1
     decisions = p.argmax(axis=1)
     if threshold is not None:
-        if k != 2 or not isinstance(threshold, Real) or not 0 <= float(threshold) <= 1:
-            raise InputError(
-                "threshold must be a probability in [0, 1] of the positive one of two classes, "
-                f"got {threshold!r} for {k} classes"
-            )
+        if not isinstance(threshold, Real) or not 0 <= float(threshold) <= 1:
+            raise InputError(f"threshold must be a probability in [0, 1], got {threshold!r}")
         decisions = np.where(p[:, code] >= float(threshold), code, 1 - code)
     costs_of_rows = None
-    if "cost" in names:
+    if costs is not None:
         matrix = CostMatrix.read(costs, classes)
-        if threshold is None:
-            columns = matrix.decide(p)
-        elif set(matrix.decisions) == {str(label) for label in classes.tolist()}:
-            order = [matrix.decisions.index(str(label)) for label in classes.tolist()]
-            columns = np.asarray(order)[decisions]
-        else:
+        columns = matrix.decide(p) if threshold is None else decisions
+        if threshold is not None and matrix.decisions != tuple(map(str, classes)):
             raise InputError(
                 "threshold must be None with costs of decisions that are not named as the classes "
                 f"are, got {list(matrix.decisions)}"
             )
         costs_of_rows = matrix.costs[:, columns].T
     return Predictions(p, decisions, [code] if k == 2 else range(k), costs_of_rows)
+
+
+def _draw_labels(q: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Draw a class index for each row with probabilities q (m, k)."""
+    u = rng.random(len(q))
+    if q.shape[1] == 2:
+        return (u < q[:, 1]).astype(np.intp)
+    codes: IntArray = (u[:, None] > np.cumsum(q, axis=1)[:, :-1]).sum(axis=1)
+    return codes
+
+
+def _shift_of_rows(
+    model: Any, old: Any, new: Any, seed: int
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return density ratios at the examples and at new rows, and the effective number of examples.
+
+    New rows must lie in the range of the examples.
+    """
+    if isinstance(model, Calibrator):
+        raise InputError(
+            'shift must be None for a calibrator, which sees scores and no rows, got "covariate"'
+        )
+    if old is None:
+        raise InputError(
+            'reference must be given with shift="covariate": the rows given to fit, in the '
+            "same order, or labelled rows and their labels"
+        )
+    estimator = model.estimators_[0] if isinstance(model, CalibratedClassifier) else model
+    old_ratios, new_ratios = density_ratios(estimator, old, new, seed)
+    n_examples = float(old_ratios.sum() ** 2 / (old_ratios**2).sum())
+    outside = float((new_ratios > np.quantile(old_ratios, 0.99)).mean())
+    if n_examples < MIN_ROWS_TO_ESTIMATE or outside > MAX_SHARE_OUTSIDE:
+        raise InputError(
+            "X must lie in the range of the examples for shift='covariate', got "
+            f"{outside:.0%} of the rows outside that of {len(old_ratios)} examples: label some of "
+            "the new rows"
+        )
+    if outside > MAX_SHARE_OUTSIDE_SILENT:
+        warn(
+            f"{outside:.0%} of the new rows are like the outermost 1% of the examples: the "
+            "estimated performance says little about them"
+        )
+    return old_ratios, new_ratios, n_examples
 
 
 def density_ratios(
@@ -516,9 +467,7 @@ def density_ratios(
     is_new = np.repeat([0, 1], [n, m])
     domain = CalibratedClassifier(clone(estimator), random_state=random_state, merge="pooled")
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # warnings about training rows are not about the user's model
+        warnings.simplefilter("ignore")  # they are not about the user's model
         p = domain.fit(_stack(old, new), is_new).oob_probability_
     odds = p[:, 1] / np.maximum(p[:, 0], np.finfo(float).tiny) * n / m
     odds[np.isnan(odds)] = 1.0  # rows in the bags of all trees of a small forest
@@ -531,9 +480,8 @@ def _stack(above: Any, below: Any) -> Any:
     """Return the rows of two tables of the same kind as one table."""
     if issparse(above) or issparse(below):
         return vstack([above, below], format="csr")
-    if not (is_frame(above) and is_frame(below)):
-        return np.concatenate([np.asarray(above), np.asarray(below)])
-    library = sys.modules[type(above).__module__.partition(".")[0]]
-    if library.__name__ == "polars":
-        return library.concat([above, below], how="vertical_relaxed")
-    return library.concat([above, below], ignore_index=True)
+    if hasattr(above, "iloc") and hasattr(below, "iloc"):
+        import pandas as pd
+
+        return pd.concat([above, below], ignore_index=True)
+    return np.concatenate([np.asarray(above), np.asarray(below)])

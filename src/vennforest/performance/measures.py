@@ -18,7 +18,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 
 class Predictions:
-    """Predictions and decisions for m rows, with their measures for probable or given labels.
+    """Predictions and decisions for m rows, with their measures for probable or drawn labels.
 
     Parameters
     ----------
@@ -93,6 +93,5 @@ class Predictions:
 def _mean_defined(numerator: FloatArray, denominator: FloatArray) -> float:
     """Return the mean ratio over the classes with a denominator above 0, NaN without any."""
     defined = denominator > 1e-12
-    if not defined.any():
-        return float("nan")
-    return float((numerator[defined] / denominator[defined]).mean())
+    ratios = numerator[defined] / denominator[defined]
+    return float(ratios.mean()) if len(ratios) else float("nan")

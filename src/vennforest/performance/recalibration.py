@@ -17,11 +17,11 @@ LINEAR_PRECISION, SPLINE_PRECISION = 1.0, 10.0
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Features of a recalibration map: log-probabilities, splines of them, and a covariate.
+    """Features of a recalibration map: log-probabilities, splines of them, and covariates.
 
-    ``min_probability`` is where probabilities are clipped, half an example; ``knots`` are log-odds
-    at which the map of two classes may bend; features are shifted by ``mean``, divided by
-    ``spread``, and their coefficients have prior precisions ``precision``.
+    Probabilities are clipped at ``min_probability``, half an example. The map of two classes may
+    bend at ``knots``, log-odds. Features are shifted by ``mean`` and divided by ``spread``;
+    ``precision`` is that of the prior of their coefficients.
     """
 
     min_probability: float
@@ -111,34 +111,22 @@ class Recalibration:
         groups: IntArray | None = None,
         covariates: FloatArray | None = None,
     ) -> Self:
-        """Fit the map to calibration examples.
+        """Fit the map to n calibration examples with probabilities p (n, k) and class indices.
 
-        Parameters
-        ----------
-        p : ndarray of shape (n, k)
-            Their calibrated probabilities.
-        codes : ndarray of shape (n,)
-            Class indices.
-        repeats : ndarray of shape (n,), optional
-            Number of examples that each row stands for.
-        importance : ndarray of shape (n,), optional
-            Density ratio of the rows that the map is for, over the examples.
-        groups : ndarray of shape (n,), optional
-            Groups of dependent examples, numbered from 0.
-        covariates : ndarray of shape (n, e), optional
-            On which labels may depend beside p.
+        ``repeats`` (n,) is the number of examples that each row stands for, ``importance`` (n,) the
+        density ratio of the rows that the map is for, over the examples, ``groups`` (n,) numbers
+        dependent examples, and on ``covariates`` (n, e) labels may depend beside p.
         """
-        n = len(p)
-        repeats = np.ones(n) if repeats is None else repeats
-        importance = np.ones(n) if importance is None else importance
+        repeats = np.ones(len(p)) if repeats is None else repeats
+        weight = repeats if importance is None else repeats * importance
         features = Features.of(p, repeats, covariates)
         logits, columns = features(p, covariates)
         precision = np.tile(features.precision, columns.shape[1])
-        fit = fit_logistic(logits, columns, codes, repeats * importance, precision)
-        if groups is None:
-            scores = fit.scores * (np.sqrt(repeats) * importance)[:, None]
+        fit = fit_logistic(logits, columns, codes, weight, precision)
+        if groups is None:  # the examples of a row are independent
+            scores = fit.scores * (weight / np.sqrt(repeats))[:, None]
         else:
-            scores = sum_by_group(fit.scores * (repeats * importance)[:, None], groups)
+            scores = sum_by_group(fit.scores * weight[:, None], groups)
         half = np.linalg.solve(
             fit.hessian, np.column_stack([scores.T, np.diag(np.sqrt(precision))])
         )

@@ -126,9 +126,9 @@ def evaluate(
     unknown = [method for method in methods or () if method not in COMPARED_METHODS]
     if unknown:
         raise not_one_of("methods", COMPARED_METHODS, unknown[0])
-    check_count(n_folds, "n_folds", least=2)
+    check_count(n_folds, "n_folds", low=2)
     check_count(n_trees, "n_trees")
-    check_count(random_state, "random_state", least=0)
+    check_count(random_state, "random_state", low=0)
     if n_jobs == 0:
         raise InputError("n_jobs must be a number of processors, or -1 for all, got 0")
     if types is not None and not is_frame(X):

@@ -262,10 +262,9 @@ def watched(
     is the name of a table of earlier rows, and its columns.
     """
     n_before = monitor.n_seen_
-    update = monitor.update_scores if monitor.model is None else monitor.update
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        evidence = update(X, y, time=times)
+        evidence = monitor.update(X, y, time=times)
     notes += [f"{text[:1].upper()}{text[1:]}." for text in (str(one.message) for one in caught)]
     changes = monitor.explain()
     began: int | None = None

@@ -33,26 +33,17 @@ from vennforest.sources.data import (
     CalibrationExamples,
     Fold,
     TrainingData,
-    is_bagged,
     model_scores,
     with_seed,
 )
-from vennforest.sources.folds import Folds
-from vennforest.sources.holdout import Frozen, Holdout, Training
-from vennforest.sources.out_of_bag import OutOfBag, OutOfBagFold, Subforest
+from vennforest.sources.out_of_bag import OutOfBagFold, Subforest
 
 __all__ = [
     "CalibrationExamples",
     "Fold",
-    "Folds",
-    "Frozen",
-    "Holdout",
-    "OutOfBag",
     "OutOfBagFold",
     "Subforest",
-    "Training",
     "TrainingData",
-    "is_bagged",
     "model_scores",
     "with_seed",
 ]

@@ -1,8 +1,8 @@
-"""What sources are given and what they return: training data, folds, the steps of pipelines."""
+"""What sources are given and what they return: training data and folds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +15,6 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, column_or_1d
 
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray, check_array, require
-from vennforest.forest import leaves_rows_out
-
-MISSING_CELLS = ("None", "nan", "NaT", "<NA>")
-"""What Python prints of missing cells."""
 
 Scores = tuple[FloatArray, IntArray | None]
 """Scores (m,) or (m, k) of new objects, and which example (m,) each leaves out, None: none."""
@@ -57,16 +53,6 @@ class Fold:
         return None
 
     @property
-    def seed_noise(self) -> float | None:
-        """Variance of a new object's score s between random states, over s (1 - s)."""
-        return None
-
-    @property
-    def n_trees(self) -> int | None:
-        """Number of members that score new objects; None: they are not told apart."""
-        return None
-
-    @property
     def few_trees(self) -> bool:
         """Whether scores of subforests make the probability: see `score_subforests`."""
         return False
@@ -102,14 +88,14 @@ class Fold:
         A fold may come from a source of the user's.
         """
         self._check_state()
-        check_array(self.codes, "codes", self.codes.shape, "iu", 0, k - 1)
+        require(self.codes.max() < k, f"codes must be below {k}")
         n_columns = 1 if self.scores.ndim == 1 else self.scores.shape[1]
         require(n_columns in ((1, 2) if k == 2 else (k,)), f"scores must be of {k} classes")
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationExamples:
-    """The calibration examples of several folds, one after another; no weight where all are 1."""
+    """The calibration examples of several folds, one after another: see `Fold`."""
 
     scores: FloatArray
     codes: IntArray
@@ -117,26 +103,19 @@ class CalibrationExamples:
     rows: IntArray | None
 
     @classmethod
-    def of(cls, folds: Sequence[Fold]) -> CalibrationExamples:
+    def of(cls, folds: Sequence[Fold | CalibrationExamples]) -> CalibrationExamples:
         """Return the examples of some folds."""
-        parts = [cls(f.scores, f.codes.astype(np.intp), f.weight, f.rows) for f in folds]
-        return cls.concatenate(parts)
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[CalibrationExamples]) -> CalibrationExamples:
-        """Return the examples of all parts, one after another."""
-        if len(parts) == 1:
-            return parts[0]
+        weights, rows = [fold.weight for fold in folds], [fold.rows for fold in folds]
         weight = None
-        if any(part.weight is not None for part in parts):
-            ones = [np.ones(len(p.codes)) if p.weight is None else p.weight for p in parts]
-            weight = np.concatenate(ones)
-        rows = [part.rows for part in parts if part.rows is not None]
+        if any(w is not None for w in weights):
+            weight = np.concatenate(
+                [np.ones(len(f.codes)) if f.weight is None else f.weight for f in folds]
+            )
         return cls(
-            np.concatenate([part.scores for part in parts]),
-            np.concatenate([part.codes for part in parts]),
+            folds[0].scores if len(folds) == 1 else np.concatenate([fold.scores for fold in folds]),
+            np.concatenate([fold.codes for fold in folds]).astype(np.intp),
             weight,
-            np.concatenate(rows) if len(rows) == len(parts) else None,
+            None if any(r is None for r in rows) else np.concatenate(rows),  # type: ignore[arg-type]
         )
 
     def select(self, index: NDArray[Any]) -> CalibrationExamples:
@@ -148,14 +127,12 @@ class CalibrationExamples:
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """What ``fit`` was given, checked.
+    """The checked arguments of ``fit``.
 
     Attributes
     ----------
     X : array-like of shape (n, d)
-        As it was given.
-    y : ndarray of shape (n,)
-        Labels as they were given: the model learns them, not their codes.
+        Rows as the estimator takes them.
     codes : ndarray of shape (n,)
         Index of each label in ``classes``.
     classes : ndarray of shape (k,)
@@ -167,13 +144,12 @@ class TrainingData:
     weight_param : str or None
         The name under which the model's ``fit`` takes weights; None: it does not.
     split_params : mapping
-        What a splitter is given besides X and y, such as ``groups``; of all rows.
+        Arguments of a splitter besides X and y, such as ``groups``; of all rows.
     row_numbers : ndarray of shape (n,) or None
         Which of the rows given to ``fit`` these are; None: all of them, in their order.
     """
 
     X: Any
-    y: NDArray[Any]
     codes: CodeArray
     classes: NDArray[Any]
     weight: FloatArray | None = None
@@ -186,6 +162,12 @@ class TrainingData:
         return len(self.codes)
 
     @property
+    def y(self) -> NDArray[Any]:
+        """The labels (n,), which models learn."""
+        labels: NDArray[Any] = self.classes[self.codes]
+        return labels
+
+    @property
     def groups(self) -> IntArray | None:
         """Each row's group, numbered from 0; None where no groups were given."""
         labels = self.split_params.get("groups")
@@ -195,11 +177,10 @@ class TrainingData:
         check_consistent_length(self.codes, groups)
         if groups.dtype.kind in "fmMO":
             cells = groups.astype(object).tolist()
-            n_missing = sum(not isinstance(c, str) and str(c) in MISSING_CELLS for c in cells)
-            if n_missing:
+            if any(cell is None or str(cell) in ("nan", "NaT", "<NA>") for cell in cells):
                 raise InputError(
-                    f"groups must name a group for every row, got {n_missing} that are missing: "
-                    "give these rows a group each"
+                    "groups must name a group for every row, got missing ones: give these rows a "
+                    "group each"
                 )
         if groups.dtype.kind == "O":
             groups = groups.astype(str)
@@ -220,14 +201,13 @@ class TrainingData:
             weight = None
         return TrainingData(
             _safe_indexing(self.X, index),
-            self.y[index],
             self.codes[index],
             self.classes,
             weight,
             of_rows(self.fit_params),
             self.weight_param,
             of_rows(self.split_params),
-            index if self.row_numbers is None else self.row_numbers[index],
+            self.all_row_numbers()[index],
         )
 
     def with_positive_weight(self) -> TrainingData:
@@ -261,6 +241,7 @@ class TrainingData:
 
 
 def _has_rows(value: Any, n: int) -> bool:
+    """Tell whether an argument of ``fit`` has one entry for each of n rows."""
     shape = getattr(value, "shape", None)
     if shape is not None:
         return len(shape) > 0 and shape[0] == n
@@ -268,29 +249,11 @@ def _has_rows(value: Any, n: int) -> bool:
 
 
 def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
-    """Return a fitted classifier's probabilities or decision values of the rows of X (n, d).
+    """Return the probabilities or decision values of the rows of X by a fitted classifier.
 
-    Parameters
-    ----------
-    model : classifier
-        With ``predict_proba`` or ``decision_function``.
-    X : array-like of shape (n, d)
-        Rows.
-    classes : ndarray of shape (k,)
-        All labels, sorted. A class that the model does not know has probability 0, or a decision
-        value equal to the smallest of its row.
-
-    Returns
-    -------
-    ndarray of shape (n,) or (n, k)
-        Scores of the second of two classes, else a column per class.
-
-    Raises
-    ------
-    TypeError
-        If the model has neither ``predict_proba`` nor ``decision_function``.
-    ValueError
-        If its scores are not one per class, or of other labels.
+    They are (n,) of the second of two classes, else (n, k), a column for each of ``classes``, all
+    labels, sorted. A class that the model does not know has probability 0, or a decision value
+    equal to the smallest of its row.
     """
     known = np.asarray(model.classes_) if hasattr(model, "classes_") else classes
     if hasattr(model, "predict_proba"):
@@ -318,10 +281,10 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         )
     if not np.array_equal(known, classes):
         column = {label: j for j, label in enumerate(known.tolist())}
-        if unknown := [label for label in known.tolist() if label not in classes.tolist()]:
+        if not set(column) <= set(classes.tolist()):
             raise InputError(
-                f"estimator must keep the labels of y in classes_, got {unknown[0]!r}, which is "
-                "none: return scores of the labels given to fit"
+                "estimator must keep the labels of y in classes_, got others: "
+                f"{known.tolist()} for {classes.tolist()}"
             )
         scores = np.column_stack(
             [scores[:, column[c]] if c in column else missing for c in classes.tolist()]
@@ -357,74 +320,19 @@ def split_pipeline(model: Any) -> tuple[list[Any], Any]:
     return steps, model
 
 
-def transformers_of(model: Any) -> list[Any]:
-    """Return the transformers before the last step of a model."""
-    return split_pipeline(model)[0]
-
-
-def last_step(model: Any) -> Any:
-    """Return the classifier at the end of a pipeline, or the model itself."""
-    return split_pipeline(model)[1]
-
-
 def transform_rows(model: Any, X: Any) -> Any:
     """Return the rows of X as the last step of a fitted model sees them.
 
     ``Pipeline.transform`` refuses a pipeline that ends in a transformer without fitted attributes.
     """
-    for step in transformers_of(model):
+    for step in split_pipeline(model)[0]:
         X = step.transform(X)
     return X
 
 
-def is_bagged(estimator: Any) -> bool:
-    """Tell whether examples will be out of bag for some members of the estimator's ensemble."""
-    return leaves_rows_out(last_step(estimator))
-
-
-def parts_of(estimator: Any) -> Iterator[Any]:
-    """Yield an estimator and every estimator among its parameters, at any depth."""
-    visited: set[int] = set()
-    waiting = [estimator]
-    while waiting:
-        part = waiting.pop()
-        if id(part) in visited or isinstance(part, type):
-            continue
-        visited.add(id(part))
-        if isinstance(part, list | tuple):
-            waiting.extend(part)
-        elif isinstance(part, Mapping):
-            waiting.extend(part.values())
-        elif hasattr(part, "get_params"):
-            yield part
-            waiting.extend(part.get_params(deep=False).values())
-
-
-def feature_importances(model: Any) -> FloatArray:
-    """Return a fitted estimator's importance of each of its columns, shape (d,).
-
-    Where a step before the last tells which column each of its outputs comes from (``sources_``,
-    as of `vennforest.tables.TableEncoder`) those of the outputs are summed.
-    """
-    steps, last = split_pipeline(model)
-    if not hasattr(last, "feature_importances_"):
-        raise AttributeError(
-            f"{type(last).__name__} has no feature_importances_: "
-            "sklearn.inspection.permutation_importance works with every classifier"
-        )
-    importances: FloatArray = np.asarray(last.feature_importances_, dtype=np.float64)
-    if not steps:
-        return importances
-    columns = getattr(model, "feature_names_in_", None)
-    names = getattr(steps[-1], "feature_names_in_", None)
-    is_encoder = hasattr(steps[-1], "sources_")
-    if not is_encoder or columns is None or names is None or list(names) != list(columns):
-        raise AttributeError(
-            "the importances of a pipeline's last step are of the features that its steps make: "
-            "see estimator_[-1].feature_importances_, or use "
-            "sklearn.inspection.permutation_importance"
-        )
-    index = {name: j for j, name in enumerate(columns.tolist())}
-    summed: FloatArray = np.zeros(len(columns))
-    np.add.at(summed, [index[name] for name in steps[-1].sources_], importances)
-    return summed
+def parts_of(estimator: Any) -> list[Any]:
+    """Return an estimator and every estimator among its parameters, at any depth."""
+    if not hasattr(estimator, "get_params"):
+        return []
+    values = [estimator, *estimator.get_params(deep=True).values()]
+    return [v for v in values if hasattr(v, "get_params") and not isinstance(v, type)]

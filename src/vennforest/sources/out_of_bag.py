@@ -22,23 +22,14 @@ from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
-    check_array,
-    check_increasing,
     check_number,
     check_option,
     require,
 )
-from vennforest.forest import BagsError, Members, Membership
+from vennforest.forest import BagsError, Members, Membership, leaves_rows_out
 from vennforest.forest.packed import Votes
 from vennforest.sources.checks import steps_obstacle
-from vennforest.sources.data import (
-    Fold,
-    Scores,
-    TrainingData,
-    is_bagged,
-    last_step,
-    transform_rows,
-)
+from vennforest.sources.data import Fold, Scores, TrainingData, split_pipeline, transform_rows
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 Subforest = Literal["exchangeable", "all"]
@@ -50,10 +41,9 @@ N_EXAMPLES_FOR_VARIANCE = 512
 MIN_TREES_FOR_POINT = 20
 """Number of trees from which on a new object's probability is that of its score by all of them.
 
-An out-of-bag score is the mean over about 37% of the trees. With 10 trees these are 4, whose mean
-is so much noisier than that of all 10 that a map fitted to it is too flat for the latter. So with
-fewer trees the map is read at scores by as few trees; from 20 on that costs more than it gains
-(``docs/measured.md``).
+An out-of-bag score is the mean over about 37% of the trees: with 10 trees these are 4, and a map
+fitted to their noisy mean is too flat for that of all 10. So with fewer trees the map is read at
+scores by as few trees; from 20 on that costs more than it gains (``docs/measured.md``).
 """
 
 N_SUBFORESTS = 20
@@ -62,10 +52,8 @@ N_SUBFORESTS = 20
 MAX_NOISE_DIFFERENCE = 0.25
 """Largest difference between classes in the mean noise of out-of-bag scores, as a part of the
 variance of the scores. With coin labels on 15 real tables and class weights, the mean probability
-is by 1% lower than a plain forest's from .1 to .25, by 2% to .5, by 5% to 1 and by 10% to 2; mean
-bounds contain the class frequency as often as a plain forest's do up to .25, and from 1 on nearly
-never (``benchmarks/unequal_noise.py``). Plain forests have .00, weights of 1 and 2 have .2 to .7
-with 50 trees and .0 to .2 with 300, balanced ones of 10% up to 5."""
+is by 1% lower than a plain forest's from .1 to .25, by 5% to 1. Plain forests have .00, balanced
+weights of a class of 10% up to 5."""
 
 STANDARD_ERRORS_TO_REFUSE = 4.0
 """Standard errors from zero at which a difference in noise between classes is real."""
@@ -86,9 +74,7 @@ class OutOfBagFold(Fold):
     members : Members
         The members of the ensemble.
     membership : Membership
-        Which of the training rows are out of bag for which member.
-    training_rows : ndarray of shape (n,) or None
-        Which of the rows of ``membership`` the calibration examples are; None: all.
+        Which of the calibration examples are out of bag for which member.
     subforest : {"all", "exchangeable"}
         Which members score new objects for their bounds.
     seed : int
@@ -99,7 +85,6 @@ class OutOfBagFold(Fold):
 
     members: Members
     membership: Membership
-    training_rows: IntArray | None
     subforest: Subforest
     seed: int
     variance: float
@@ -107,25 +92,13 @@ class OutOfBagFold(Fold):
     @property
     def noise(self) -> FloatArray:
         """Variance of the calibration scores s around those by all members, over s (1 - s)."""
-        counts = self.membership.counts()
-        if self.training_rows is not None:
-            counts = counts[self.training_rows]
-        return self.variance * np.maximum(1 / counts - 1 / len(self.membership), 0)
-
-    @property
-    def seed_noise(self) -> float:
-        """Variance of a new object's score s between random states, over s (1 - s)."""
-        return self.variance / len(self.membership)
-
-    @property
-    def n_trees(self) -> int:
-        """Number of members."""
-        return self.members.n_trees
+        of_score = 1 / self.membership.counts()
+        return self.variance * np.maximum(of_score - 1 / len(self.membership), 0)
 
     @property
     def few_trees(self) -> bool:
         """Whether scores of subforests make the probability."""
-        return self.n_trees < MIN_TREES_FOR_POINT
+        return self.members.n_trees < MIN_TREES_FOR_POINT
 
     def score(self, X: Any) -> FloatArray:
         """Return the scores of the rows of X by all members, (m,) or (m, k)."""
@@ -141,8 +114,7 @@ class OutOfBagFold(Fold):
             return self.score(X), None
         rows = self._member_rows(X)
         left_out = draw_examples(hash_rows(self.members.table(rows)), self.seed, len(self.codes))
-        examples = left_out if self.training_rows is None else self.training_rows[left_out]
-        return self.members.mean(rows, self.membership, examples), left_out
+        return self.members.mean(rows, self.membership, left_out), left_out
 
     def score_subforests(self, X: Any) -> list[FloatArray]:
         """Return scores by all members, or with few by subforests of out-of-bag size."""
@@ -165,8 +137,6 @@ class OutOfBagFold(Fold):
         """Return the members that did not see some equally spaced calibration examples."""
         n = len(self.codes)
         examples = np.unique(np.linspace(0, n - 1, N_SUBFORESTS).round().astype(np.intp))
-        if self.training_rows is not None:
-            examples = self.training_rows[examples]
         return Membership.from_dense(self.membership.dense()[:, examples])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -179,113 +149,83 @@ class OutOfBagFold(Fold):
             require(isinstance(value, kind), f"{kind.__name__.lower()} must be {kind.__name__}")
         n_trees = self.members.n_trees
         require(len(self.membership) == n_trees, f"membership must be of {n_trees} trees")
-        counts = self.membership.counts()
-        if self.training_rows is not None:
-            check_array(self.training_rows, "training_rows", (None,), "i", 0, self.membership.n - 1)
-            check_increasing(self.training_rows, "training_rows")
-            counts = counts[self.training_rows]
-        require(len(counts) == len(self.codes), "training_rows must be of every example")
-        require(counts.min() > 0, "membership must leave a tree to every example")
+        require(self.membership.n == len(self.codes), "membership must be of every example")
+        is_scored = self.membership.counts().min() > 0
+        require(is_scored, "membership must leave a tree to every example")
         check_option(self.subforest, Subforest, "subforest")
         check_number(self.seed, "seed", 0, 2**32, integer=True)
         check_number(self.variance, "variance", 0)
 
 
-@dataclass(frozen=True)
-class OutOfBag:
+def out_of_bag_fold(
+    estimator: Any,
+    data: TrainingData,
+    subforest: Subforest,
+    votes: Votes,
+    seed: int,
+    n_jobs: int | None,
+    verify: bool = True,
+) -> list[Fold]:
     """Train a bagged ensemble on all the data; members that did not see an example score it.
 
-    Parameters
-    ----------
-    subforest, votes
-        As of `CalibratedClassifier`: ``"exchangeable"`` are eqs. 10 and 11 of Johansson et al.
-        (2018), ``"all"`` is Boström's (2008).
-    verify : bool
-        Whether the leaves of a few trees are filled again from their bags. Without it scores may
-        have seen their own labels, and nothing notices: for studies of such forests alone, such as
-        Boström's (2008), whose leaves count every training example.
+    ``subforest`` and ``votes`` are as of `CalibratedClassifier`: ``"exchangeable"`` are eqs. 10 and
+    11 of Johansson et al. (2018), ``"all"`` is Boström's (2008). Calibration examples are drawn for
+    new objects by ``seed``. ``verify`` compares the leaves of some trees with their bags; without
+    it scores may have seen their own labels, so it is for studies of such forests alone.
     """
-
-    subforest: Subforest = "all"
-    votes: Votes = "soft"
-    verify: bool = True
-
-    def folds(
-        self,
-        estimator: Any,
-        data: TrainingData,
-        *,
-        seed: int,
-        random_state: np.random.RandomState,
-        n_jobs: int | None,
-    ) -> list[Fold]:
-        """Return one fold."""
-        frozen = isinstance(estimator, FrozenEstimator)
-        inner = estimator.estimator if frozen else estimator
-        _check_estimator(inner)
-        if self.subforest == "exchangeable" and data.groups is not None:
-            raise InputError(
-                'subforest must be "all" where groups are given, got "exchangeable": the drawn '
-                "example leaves the calibration set and others of its group stay in it; "
-                'use calibrate_on="cv"'
-            )
-        if frozen:
-            model = estimator
-            check_is_fitted(last_step(inner))
-            ensemble_rows = transform_rows(inner, data.X)
-        else:
-            data = data.with_positive_weight()
-            model, ensemble_rows = _fit_ensemble(estimator, data)
-            inner = model
-        members = Members(last_step(inner), self.votes, n_jobs)
-        try:
-            membership = self._read_membership(members, ensemble_rows, data)
-        except BagsError as error:
-            if not frozen:
-                raise
-            raise BagsError(
-                'X and y must be what the frozen model was trained on for calibrate_on="oob", in '
-                "the same order, got others (or bags that cannot be verified): leave calibrate_on "
-                "out to calibrate on new data"
-            ) from error
-        index = _calibration_rows(membership, data)
-        is_all = len(index) == len(data)
-        examples = data if is_all else data.rows(index)
-        rows = members.check(ensemble_rows if is_all else _safe_indexing(ensemble_rows, index))
-        scores = members.mean(rows, membership, index)
-        fold = OutOfBagFold(
-            model=model,
-            scores=scores,
-            codes=examples.codes,
-            weight=examples.weight,
-            rows=examples.all_row_numbers(),
-            classes=data.classes,
-            members=members,
-            membership=membership,
-            training_rows=None if is_all else index,
-            subforest=self.subforest,
-            seed=seed,
-            variance=member_variance(members, ensemble_rows, membership, index, scores),
+    is_frozen = isinstance(estimator, FrozenEstimator)
+    inner = estimator.estimator if is_frozen else estimator
+    _check_estimator(inner)
+    if subforest == "exchangeable" and data.groups is not None:
+        raise InputError(
+            'subforest must be "all" where groups are given, got "exchangeable": the drawn '
+            "example leaves the calibration set and others of its group stay in it; "
+            'use calibrate_on="cv"'
         )
-        _check_noise(fold.noise, scores, examples.codes, data.classes)
-        return [fold]
-
-    def _check_state(self) -> None:
-        check_option(self.subforest, Subforest, "subforest")
-        check_option(self.votes, Votes, "votes")
-        require(isinstance(self.verify, bool), "verify must be a boolean")
-
-    def _read_membership(self, members: Members, rows: Any, data: TrainingData) -> Membership:
-        n_trained_on = getattr(members.ensemble, "_n_samples", len(data))
-        if n_trained_on != len(data):
-            raise BagsError(f"it was trained on {n_trained_on} examples")
-        rows = members.check(rows)
-        return members.read_membership(rows, data.codes, data.weight, data.groups, self.verify)
+    if is_frozen:
+        model = estimator
+        check_is_fitted(split_pipeline(inner)[1])
+        ensemble_rows = transform_rows(inner, data.X)
+    else:
+        data = data.with_positive_weight()
+        model, ensemble_rows = _fit_ensemble(estimator, data)
+        inner = model
+    members = Members(split_pipeline(inner)[1], votes, n_jobs)
+    try:
+        membership = _read_membership(members, ensemble_rows, data, verify)
+    except BagsError as error:
+        if not is_frozen:
+            raise
+        raise BagsError(
+            'X and y must be what the frozen model was trained on for calibrate_on="oob", in '
+            "the same order, got others (or bags that cannot be verified): leave calibrate_on "
+            "out to calibrate on new data"
+        ) from error
+    index = _calibration_rows(membership, data)
+    if len(index) < len(data):
+        data, ensemble_rows = data.rows(index), _safe_indexing(ensemble_rows, index)
+        membership = Membership.from_dense(membership.dense()[:, index])
+    scores = members.mean(members.check(ensemble_rows), membership, np.arange(len(data)))
+    fold = OutOfBagFold(
+        model=model,
+        scores=scores,
+        codes=data.codes,
+        weight=data.weight,
+        rows=data.all_row_numbers(),
+        classes=data.classes,
+        members=members,
+        membership=membership,
+        subforest=subforest,
+        seed=seed,
+        variance=_member_variance(members, ensemble_rows, membership, scores),
+    )
+    _check_noise(fold.noise, scores, data.codes, data.classes)
+    return [fold]
 
 
 def _check_estimator(estimator: Any) -> None:
     """Refuse estimators without examples out of bag, or whose steps rule such scores out."""
-    if not is_bagged(estimator):
+    if not leaves_rows_out(split_pipeline(estimator)[1]):
         raise ValueError(
             'estimator must leave examples out of bag for calibrate_on="oob" (a forest with '
             "bootstrap=True, a BaggingClassifier with bootstrap=True or max_samples below 1, "
@@ -305,7 +245,7 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
     """Return the fitted model, and the rows as its ensemble was trained on them.
 
     A pipeline's transformers are fitted first, by ``fit_transform`` as in ``Pipeline.fit``: its
-    result for the training rows may differ from ``transform`` (as of a target encoder).
+    result for the training rows may differ from ``transform``, be it by rounding.
     """
     if not isinstance(estimator, Pipeline):
         return data.fit(estimator), data.X
@@ -315,17 +255,17 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
     if get_config()["enable_metadata_routing"]:
         routed = process_routing(pipeline, "fit", **params)
         last_params = routed[name].fit
-        step_params = {
-            key: params[key]
+        requested = {
+            key
             for step, _ in pipeline.steps[:-1]
             for method in ("fit", "fit_transform")
             for key in routed[step].get(method, {})
         }
+        step_params = {key: params[key] for key in requested}
     else:
         prefix = f"{name}__"
-        is_last = {key: key.startswith(prefix) for key in params}
-        last_params = {key.removeprefix(prefix): params[key] for key in params if is_last[key]}
-        step_params = {key: params[key] for key in params if not is_last[key]}
+        last_params = {k.removeprefix(prefix): params[k] for k in params if k.startswith(prefix)}
+        step_params = {key: params[key] for key in params if not key.startswith(prefix)}
     steps: list[Any] = []
     rows = data.X
     if len(pipeline.steps) > 1:
@@ -339,22 +279,33 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
     return pipeline, rows
 
 
+def _read_membership(members: Members, rows: Any, data: TrainingData, verify: bool) -> Membership:
+    """Return which training rows are out of bag for which member."""
+    n_trained_on = getattr(members.ensemble, "_n_samples", len(data))
+    if n_trained_on != len(data):
+        raise BagsError(f"it was trained on {n_trained_on} examples")
+    return members.read_membership(
+        members.check(rows), data.codes, data.weight, data.groups, verify
+    )
+
+
 def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
     """Return the examples that are out of bag for some member, and warn of others."""
     counted = np.ones(len(data), bool) if data.weight is None else data.weight > 0
     out_of_bag = membership.counts() > 0
-    rows = np.flatnonzero(out_of_bag & counted)
-    advice = "grow more trees, or draw fewer samples for each (max_samples)"
+    n_left = int((~out_of_bag & counted).sum())
+    if not n_left:
+        return np.flatnonzero(counted)
+    unit, advice = "examples", "grow more trees, or draw fewer samples for each (max_samples)"
     if data.groups is not None:
+        unit = "whole groups of examples"
         advice += ', or use calibrate_on="cv", which keeps groups together'
-    if not len(rows):
-        unit = "examples" if data.groups is None else "whole groups of examples"
+    if not (out_of_bag & counted).any():
         raise ValueError(f"estimator must leave {unit} out of bag, got none that is: {advice}")
     n_of_class = np.bincount(data.codes[counted], minlength=len(data.classes))
     n_missing = np.bincount(data.codes[counted & ~out_of_bag], minlength=len(data.classes))
     worst = int((n_missing / np.maximum(n_of_class, 1)).argmax())
-    most_are_missing = 2 * n_missing[worst] > n_of_class[worst] > 1
-    if most_are_missing and 2 * n_missing.sum() <= n_of_class.sum():
+    if 2 * n_missing[worst] > n_of_class[worst] > 1 and 2 * n_left <= counted.sum():
         # Whether an example calibrates would depend on the label, which no guarantee survives.
         raise BagsError(
             f"estimator must leave examples of every class out of bag, got {n_missing[worst]} of "
@@ -362,71 +313,38 @@ def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
             f"saw: {NO_WEIGHTS}",
             UNEQUAL_BAGS,
         )
-    n_left = int(n_missing.sum())
     if data.groups is not None and 2 * n_left > len(data):
         raise ValueError(
             f"estimator must leave most groups out of bag as a whole, got {n_left} of {len(data)} "
             f"examples whose group every tree saw: {advice}"
         )
-    if n_left:
-        warn(
-            f"{n_left} of {int(counted.sum())} examples are out of bag for no tree and do not "
-            f"calibrate: {advice}"
-        )
-    return rows
+    warn(
+        f"{n_left} of {int(counted.sum())} examples are out of bag for no tree and do not "
+        f"calibrate: {advice}"
+    )
+    return np.flatnonzero(out_of_bag & counted)
 
 
-def member_variance(
-    members: Members, X: Any, membership: Membership, index: IntArray, scores: FloatArray
-) -> float:
+def _member_variance(members: Members, X: Any, membership: Membership, scores: FloatArray) -> float:
     """Return the variance between the members' scores s of a row, as a share of s (1 - s).
 
     1 where every member answers 0 or 1, as fully grown trees do; measured at some calibration
-    examples, on the members that did not see them, and pooled over rows and classes. The training
-    rows ``index`` (n,) of X have the out-of-bag scores (n,) or (n, k).
+    examples X (n, d), whose out-of-bag scores are (n,) or (n, k), on the members that did not see
+    them, and pooled over rows and classes.
     """
-    places = np.linspace(0, len(index) - 1, N_EXAMPLES_FOR_VARIANCE)
-    sample = np.unique(places.astype(np.intp))
-    may_score = membership.dense()[:, index[sample]].T.astype(np.float64)
+    sample = np.linspace(0, len(scores) - 1, N_EXAMPLES_FOR_VARIANCE)
+    sample = np.unique(sample.astype(np.intp))
+    may_score = membership.dense()[:, sample].T.astype(np.float64)
     count = may_score.sum(axis=1)
     has_several = count > 1
     means = scores[sample]
-    values = members.per_member(members.check(_safe_indexing(X, index[sample])))
+    values = members.per_member(members.check(_safe_indexing(X, sample)))
     if values.ndim == 3:
         may_score, count = may_score[:, :, None], count[:, None]
         has_several = np.repeat(has_several[:, None], values.shape[2], 1)
     variances = (may_score * (values - means[:, None]) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
     largest = float((means * (1 - means))[has_several].sum())
     return float(variances[has_several].sum()) / largest if largest > 0 else 0.0
-
-
-def unequal_noise(
-    noise: FloatArray, scores: FloatArray, codes: CodeArray
-) -> tuple[float, bool, int]:
-    """Compare the noise (n,) of out-of-bag scores, (n,) or (n, k), between classes.
-
-    Returns
-    -------
-    difference : float
-        The largest between the mean noise of two classes, as a part of the scores' variance.
-    is_real : bool
-        Whether it is beyond four standard errors.
-    code : int
-        The noisiest class.
-    """
-    present = [code for code in np.unique(codes) if (codes == code).sum() > 1]
-    if len(present) < 2:
-        return 0.0, False, 0
-    # Noise is given as a share of s (1 - s), the variance of a single vote.
-    of_class = [noise[codes == code] for code in present]
-    means = np.array([part.mean() for part in of_class])
-    errors = np.array([part.std() / np.sqrt(len(part)) for part in of_class])
-    low, high = means.argmin(), means.argmax()
-    difference = means[high] - means[low]
-    spread = scores.var(axis=0).mean() / (scores * (1 - scores)).mean().clip(1e-12)
-    ratio = float(difference / max(spread, 1e-300))
-    error = np.hypot(errors[low], errors[high])
-    return ratio, bool(difference > STANDARD_ERRORS_TO_REFUSE * error), int(present[high])
 
 
 def _check_noise(
@@ -436,13 +354,23 @@ def _check_noise(
 
     Scikit-learn draws the rows of a tree by their weights, ``class_weight`` included. A class that
     is in nearly every bag is scored by few trees: its scores spread because of the label, and the
-    calibrator would take that for a relation of scores and labels.
+    calibrator would take that for a relation of scores and labels. ``noise`` (n,) is a share of
+    s (1 - s), the variance of a single vote.
     """
-    difference, is_real, code = unequal_noise(noise, scores, codes)
-    if is_real and difference > MAX_NOISE_DIFFERENCE:
+    present = [code for code in np.unique(codes) if (codes == code).sum() > 1]
+    if len(present) < 2:
+        return
+    of_class = [noise[codes == code] for code in present]
+    means = np.array([part.mean() for part in of_class])
+    errors = np.array([part.std() / np.sqrt(len(part)) for part in of_class])
+    low, high = means.argmin(), means.argmax()
+    difference = means[high] - means[low]
+    spread = scores.var(axis=0).mean() / (scores * (1 - scores)).mean().clip(1e-12)
+    is_real = difference > STANDARD_ERRORS_TO_REFUSE * np.hypot(errors[low], errors[high])
+    if is_real and difference > MAX_NOISE_DIFFERENCE * max(spread, 1e-300):
         raise BagsError(
             "estimator must leave examples of every class out of bag for about as many trees, got "
-            f"a forest in which those of {classes.tolist()[code]!r} are left out by far fewer: "
-            f"{NO_WEIGHTS}",
+            f"a forest in which those of {classes.tolist()[present[high]]!r} are left out by far "
+            f"fewer: {NO_WEIGHTS}",
             UNEQUAL_BAGS,
         )

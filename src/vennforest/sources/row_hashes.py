@@ -9,12 +9,79 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from vennforest._validation import IntArray
-from vennforest.sources import hash_kernels
+from vennforest._jit import kernel
 
 HashArray = NDArray[np.uint64]
+
+# The digits of pi, and 2**64 divided by the golden ratio: no pattern that data could have.
+START = 0x243F6A8885A308D3
+STEP = 0x9E3779B97F4A7C15
+
+INFINITY = np.uint64(0x7FF0000000000000)
+SINGLE_INFINITY = np.uint64(0x7F800000)
+"""The bits of infinity as float64 and as float32."""
+
+
+@kernel
+def mix(h: Any) -> Any:
+    """Scramble 64 bits so each depends on all (the finaliser of splitmix64)."""
+    h ^= h >> np.uint64(30)
+    h *= np.uint64(0xBF58476D1CE4E5B9)
+    h ^= h >> np.uint64(27)
+    h *= np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))
+
+
+@kernel
+def add_cell(h: Any, column: Any, bits: Any, infinity: Any, is_text: Any) -> Any:
+    """Return the hash after one more cell: the bits of a number, or the digest of a text.
+
+    ``infinity``: the bits of infinity in the number's type.
+    """
+    if not is_text:
+        # Without the sign: 0.0 and -0.0, dense or left out of a sparse row, change nothing.
+        magnitude = bits & (infinity | (infinity - np.uint64(1)))
+        if magnitude == 0:
+            return h
+        # Every NaN is one number, whatever its payload.
+        if magnitude > infinity:
+            bits = infinity + np.uint64(1)
+    # The column's number goes in, so the same numbers in other columns have another hash.
+    return mix(h ^ (bits + (np.uint64(column) + np.uint64(1)) * np.uint64(STEP)))
+
+
+@kernel
+def hash_cells(bits: Any, is_text: Any, infinity: Any, out: HashArray) -> None:
+    """Hash the rows of a table (n, d) of cells; ``is_text`` is (n, d), or empty without text."""
+    n, d = bits.shape
+    for i in range(n):
+        h = np.uint64(START)
+        for j in range(d):
+            text = is_text.size > 0 and is_text[i, j]
+            h = add_cell(h, j, np.uint64(bits[i, j]), infinity, text)
+        out[i] = h
+
+
+@kernel
+def hash_csr(pointers: Any, columns: Any, bits: Any, infinity: Any, out: HashArray) -> None:
+    """Hash the rows of a CSR table with sorted columns: as the dense table is hashed."""
+    for i in range(len(out)):
+        h = np.uint64(START)
+        for at in range(pointers[i], pointers[i + 1]):
+            h = add_cell(h, columns[at], np.uint64(bits[at]), infinity, False)
+        out[i] = h
+
+
+@kernel
+def draw_by_hash(hashes: HashArray, seed: Any, n_examples: int, out: Any) -> None:
+    """Draw an example for every row from its hash (n,) and the seed: out (n,) intp."""
+    # The seed is mixed before it meets the row's hash: seeds 0 and 1 give unrelated draws.
+    start = mix(seed + np.uint64(STEP))
+    for i in range(len(hashes)):
+        # The upper 32 bits as a fraction: no draw is likelier than another by more than 2**-32.
+        high = mix(mix(hashes[i] ^ start)) >> np.uint64(32)
+        out[i] = np.intp((high * np.uint64(n_examples)) >> np.uint64(32))
 
 
 def hash_rows(X: Any) -> HashArray:
@@ -25,30 +92,28 @@ def hash_rows(X: Any) -> HashArray:
     cell counts by what Python prints of it. Dense and sparse tables of the same type and numbers
     have the same.
     """
-    if sparse.issparse(X):
-        return _hash_sparse(X)
+    if hasattr(X, "tocsr"):
+        return _hash_sparse(X.tocsr())
     columns = None
     if hasattr(X, "iloc") and X.ndim == 2:
         columns = [np.asarray(X.iloc[:, j]) for j in range(X.shape[1])]
     if columns is None or all(column.dtype.kind in "fiub" for column in columns):
-        table = _as_array(X)
+        table = as_array(X)
         table = table.reshape(len(table), math.prod(table.shape[1:]))
         if table.dtype.kind in "fiub" or not table.size:
             bits, infinity = _bits(table)
             out = np.empty(len(table), np.uint64)
-            hash_kernels.hash_cells(bits, np.empty((0, 0), bool), infinity, out)
+            hash_cells(bits, np.empty((0, 0), bool), infinity, out)
             return out
         columns = list(table.T)
     # Cell by cell: what one row contains must not decide how another is read.
-    cells, text = zip(*(_cells(column) for column in columns), strict=True)
+    cells, is_text = zip(*(_cells(column) for column in columns), strict=True)
     out = np.empty(len(cells[0]), np.uint64)
-    hash_kernels.hash_cells(
-        np.column_stack(cells), np.column_stack(text), np.uint64(0x7FF0000000000000), out
-    )
+    hash_cells(np.column_stack(cells), np.column_stack(is_text), INFINITY, out)
     return out
 
 
-def _as_array(X: Any) -> NDArray[Any]:
+def as_array(X: Any) -> NDArray[Any]:
     """Return an array of rows, one object a row where rows are of different lengths."""
     try:
         return np.asarray(X)
@@ -59,39 +124,34 @@ def _as_array(X: Any) -> NDArray[Any]:
         return rows
 
 
-def _hash_sparse(X: Any) -> HashArray:
-    table: Any = sparse.csr_array(X)
+def _hash_sparse(table: Any) -> HashArray:
     if not table.has_canonical_format:
         table = table.copy()
         table.sum_duplicates()
     bits, infinity = _bits(table.data)
     out = np.empty(table.shape[0], np.uint64)
-    hash_kernels.hash_csr(
-        table.indptr.astype(np.int64), table.indices.astype(np.int64), bits, infinity, out
-    )
+    hash_csr(table.indptr.astype(np.int64), table.indices.astype(np.int64), bits, infinity, out)
     return out
 
 
 def _bits(values: NDArray[Any]) -> tuple[NDArray[Any], np.uint64]:
     """Return numbers as unsigned integers of their width, and the bits of infinity."""
     if values.dtype == np.float32:
-        single = np.require(values, requirements=["C", "W"])
-        return single.view(np.uint32), np.uint64(0x7F800000)
-    double = np.require(values, np.float64, ["C", "W"])
-    return double.view(np.uint64), np.uint64(0x7FF0000000000000)
+        return np.require(values, requirements=["C", "W"]).view(np.uint32), SINGLE_INFINITY
+    return np.require(values, np.float64, ["C", "W"]).view(np.uint64), INFINITY
 
 
 def _cells(values: NDArray[Any]) -> tuple[HashArray, NDArray[np.bool_]]:
     """Return the cells of a column: bits of numbers or digests of text, and which are text."""
-    text = np.zeros(len(values), bool)
+    is_text = np.zeros(len(values), bool)
     if values.dtype.kind in "mM":
-        return values.astype(f"{values.dtype.kind}8[us]").view(np.uint64), ~text
+        return values.astype(f"{values.dtype.kind}8[us]").view(np.uint64), ~is_text
     if values.dtype.kind in "fiub":
-        return _bits(values.astype(np.float64))[0], text
+        return _bits(values.astype(np.float64))[0], is_text
     cells = values.tolist()
     if set(map(type, cells)) <= {float, int, bool, type(None)}:
         with suppress(OverflowError):
-            return _bits(np.array(cells, np.float64))[0], text
+            return _bits(np.array(cells, np.float64))[0], is_text
     # A dictionary, because most text comes again; cells without a hash are not kept in it.
     digests: dict[Any, tuple[int, bool]] = {}
     bits = np.empty(len(cells), np.uint64)
@@ -99,14 +159,15 @@ def _cells(values: NDArray[Any]) -> tuple[HashArray, NDArray[np.bool_]]:
         try:
             digest = digests[cell]
         except KeyError:
-            digest = digests[cell] = _cell(cell)
+            digest = digests[cell] = _digest(cell)
         except TypeError:
-            digest = _cell(cell)
-        bits[i], text[i] = digest
-    return bits, text
+            digest = _digest(cell)
+        bits[i], is_text[i] = digest
+    return bits, is_text
 
 
-def _cell(cell: Any) -> tuple[int, bool]:
+def _digest(cell: Any) -> tuple[int, bool]:
+    """Return the bits of a number or the digest of a text, and whether it is text."""
     if not isinstance(cell, str | bytes):
         with suppress(TypeError, ValueError, OverflowError):
             return int(_bits(np.array([math.nan if cell is None else float(cell)]))[0][0]), False
@@ -114,10 +175,10 @@ def _cell(cell: Any) -> tuple[int, bool]:
     return int.from_bytes(digest, "little"), True
 
 
-def draw_examples(hashes: HashArray, seed: int, n_examples: int) -> IntArray:
+def draw_examples(hashes: HashArray, seed: int, n_examples: int) -> NDArray[np.intp]:
     """Draw an example (n,), below ``n_examples``, for each row by its hash (n,) and a seed."""
     out = np.empty(len(hashes), np.intp)
-    hash_kernels.draw_examples(hashes, np.uint64(seed), n_examples, out)
+    draw_by_hash(hashes, np.uint64(seed), n_examples, out)
     return out
 
 

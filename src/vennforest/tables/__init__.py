@@ -2,7 +2,8 @@
 
 from vennforest._messages import needed
 
-needed("pyarrow", "tables")
+for package in ("pandas", "pyarrow"):
+    needed(package, "tables")
 
 from vennforest.tables.columns import TableColumns  # noqa: E402
 from vennforest.tables.vectorize import TableEncoder, table_pipeline  # noqa: E402

@@ -6,29 +6,28 @@ give the same values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
+from typing import Any, Literal, NoReturn
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vennforest._validation import InputError
-from vennforest.tables.formats import date_format
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-Kind = Literal["number", "boolean", "date", "text", "category", "empty"]
-"""What a column contains; a category is text that was declared, whatever its cells are."""
+Kind = Literal["number", "boolean", "date", "text", "empty"]
+"""What a column contains."""
 
 PLURAL: dict[str, str] = {
     "number": "numbers",
     "boolean": "booleans",
     "date": "dates",
     "text": "text",
-    "category": "text",
     "empty": "no values",
 }
 
@@ -39,18 +38,37 @@ MAX_NUMBER = float(np.finfo(np.float32).max)
 MISSING = ["", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "-NaN", "-nan"]
 """Text that stands for a missing cell, with or without white space around it."""
 
-WORDS = {"true": 1.0, "false": 0.0}
-"""Text that is recognised as booleans."""
-
 BOOLEANS = {
-    **WORDS,
-    **dict.fromkeys(("1", "1.0", "yes", "y", "t"), 1.0),
-    **dict.fromkeys(("0", "0.0", "no", "n", "f"), 0.0),
+    **dict.fromkeys(("true", "1", "1.0", "yes", "y", "t"), 1.0),
+    **dict.fromkeys(("false", "0", "0.0", "no", "n", "f"), 0.0),
 }
-"""Text that is read as a boolean in a column that is known to contain booleans."""
+"""Text that is read as a boolean in a column of booleans; true and false alone make it one."""
 
 N_CELLS_TRIED_FIRST = 1000
-"""Cells of a column of text that are parsed as numbers before all are."""
+"""Cells of a column of text that are parsed before all are."""
+
+ISO = "ISO8601"
+"""pandas's name of the format 2021-12-31, perhaps with a time and a time zone."""
+
+ISO_START = r"\s*\d{4}\D"
+"""pandas also takes words such as "today" for dates in ISO 8601."""
+
+DAYS = (
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%m-%d-%Y",
+    "%d-%m-%Y",
+    "%d.%m.%Y",
+    "%d %b %Y",
+    "%d %B %Y",
+    "%d-%b-%Y",
+    "%b %d, %Y",
+    "%B %d, %Y",
+)
+TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
+DATE_LIKE = re.compile(r"\s*(\d{1,4}[-/. ]\S|[A-Za-z]{3,9} \d{1,2}, \d).{,40}$")
+DATE_FORMATS = (ISO, *(day + time for day, time in product(DAYS, TIMES)))
+"""Formats of dates that are recognised; the first that all cells of a column have is taken."""
 
 
 def number(cell: Any) -> float | None:
@@ -72,8 +90,8 @@ def shown_cell(value: Any) -> str:
     """Return a cell as error messages show it, shortened to 60 characters."""
     if value is None or value != value:
         return "NaN or nothing"
-    text = f"{value:g}" if isinstance(value, float) else repr(value)
-    text = str(value) if not isinstance(value, str | float) else text
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    text = repr(value) if isinstance(value, str) else text
     return text if len(text) <= 60 else text[:59] + "…"
 
 
@@ -85,10 +103,18 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of a dictionary's values, text for views of text, other types unchanged."""
-    if pa.types.is_dictionary(kind):
+    """Return the type in which cells are read: number, boolean, timestamp or text."""
+    types = pa.types
+    if types.is_dictionary(kind):
         return plain_type(kind.value_type)
-    return pa.string() if pa.types.is_string_view(kind) else kind
+    if types.is_decimal(kind) or types.is_float16(kind):
+        return pa.float64()
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return pa.timestamp("us")  # in universal time
+    is_bytes = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
+    if is_bytes or types.is_fixed_size_binary(kind) or types.is_string_view(kind):
+        return pa.string()
+    return pa.string() if types.is_time(kind) else kind
 
 
 def plain_array(cells: Any, name: str) -> pa.Array:
@@ -97,72 +123,44 @@ def plain_array(cells: Any, name: str) -> pa.Array:
     ``cells`` is an Arrow array or a pandas series. Decimals become floats, durations seconds, bytes
     text in UTF-8, and cells of several types text. Missing cells are null.
     """
-    if isinstance(cells, pa.ChunkedArray):
-        cells = cells.combine_chunks()
-    if not isinstance(cells, pa.Array):
-        cells = _from_pandas(cells)
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.dictionary_decode()
-    kind = cells.type
-    if pa.types.is_null(kind):
-        return cells.cast(pa.float64())
-    if pa.types.is_string_view(kind):
-        return cells.cast(pa.large_string())
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
-        return _decoded(cells, name)
-    if pa.types.is_fixed_size_binary(kind):
-        return _decoded(cells.cast(pa.binary()), name)
-    if pa.types.is_decimal(kind) or pa.types.is_float16(kind):
-        return cells.cast(pa.float64())
-    if pa.types.is_duration(kind):
-        microseconds = cells.cast(pa.duration("us"), safe=False).cast(pa.int64())
+    array = cells if isinstance(cells, pa.Array | pa.ChunkedArray) else _from_pandas(cells)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_duration(array.type):
+        microseconds = array.cast(pa.duration("us"), safe=False).cast(pa.int64())
         return pc.divide(microseconds.cast(pa.float64()), 1e6)
-    if pa.types.is_date(kind):
-        return cells.cast(pa.timestamp("us"))
-    if pa.types.is_timestamp(kind):  # in universal time
-        return cells.cast(pa.timestamp("us"), safe=False)
-    if pa.types.is_time(kind):
-        return cells.cast(pa.string())
+    kind = pa.float64() if pa.types.is_null(array.type) else plain_type(array.type)
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    is_plain = is_number or pa.types.is_boolean(kind) or pa.types.is_timestamp(kind)
+    try:
+        if not is_plain and not is_text(kind):
+            raise pa.ArrowInvalid(f"got {kind}")
+        array = array.cast(kind, safe=not pa.types.is_timestamp(kind))
+    except pa.ArrowException as error:
+        raise InputError(
+            f"column {name!r} must contain numbers, dates or text, got {array.type}: leave it out, "
+            "or write it as one of these"
+        ) from error
     if pa.types.is_floating(kind):
-        return pc.if_else(pc.is_nan(cells), pa.scalar(None, kind), cells)
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or is_text(kind):
-        return cells
-    raise InputError(f"column {name!r} must contain numbers, dates or text, got {kind}")
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, kind), array)
+    return array
 
 
 def _from_pandas(cells: pd.Series[Any]) -> pa.Array:
     """Return a pandas series as an Arrow array; cells of several types become text."""
     try:
-        array = pa.array(cells, from_pandas=True)
+        return pa.array(cells, from_pandas=True)
     except (pa.ArrowException, OverflowError, TypeError):
-        if getattr(cells.dtype, "kind", "O") == "c":
-            raise InputError(
-                f"column {str(cells.name)!r} must contain real numbers, got complex ones"
-            ) from None
-        missing = cells.isna().to_numpy()
-        array = pa.array(
-            [None if m else _as_text(c) for c, m in zip(cells.tolist(), missing, strict=True)]
-        )
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        pairs = zip(cells.tolist(), cells.isna().tolist(), strict=True)
+        texts = [None if is_missing else _as_text(cell) for cell, is_missing in pairs]
+        return pa.array(texts, pa.string())
 
 
 def _as_text(cell: Any) -> str:
     """Return a cell as text; a float that is a whole number has no fraction."""
     if isinstance(cell, bytes):
         return cell.decode("utf-8", "replace")
-    if isinstance(cell, float) and cell.is_integer():
-        return str(int(cell))
-    return str(cell)
-
-
-def _decoded(cells: pa.Array, name: str) -> pa.Array:
-    try:
-        return cells.cast(pa.string())
-    except pa.ArrowInvalid:
-        raise InputError(
-            f"column {name!r} must contain numbers, dates or text, got bytes that are not UTF-8: "
-            "leave it out, or write it as text"
-        ) from None
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
 def _is_missing(cells: pa.Array, markers: Sequence[str]) -> pa.Array:
@@ -193,39 +191,54 @@ def text_as_floats(cells: pa.Array) -> pa.Array | None:
         return None
 
 
-def first_without_number(cells: pa.Array) -> int:
-    """Return the first row of text that is not a number."""
-    return next(i for i in range(len(cells)) if text_as_floats(cells.slice(i, 1)) is None)
+def are_words(cells: pa.Array) -> bool:
+    """Tell whether all cells of text are true or false."""
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
+    return bool(pc.all(pc.is_in(words, pa.array(["true", "false"], words.type))).as_py())
+
+
+def _parse_dates(cells: pa.Array, date_format: str) -> pd.Series[Any]:
+    """Return text as dates in universal time, NaT where a cell is in another format."""
+    text: pd.Series[Any] = cells.to_pandas().astype(object)
+    dates: pd.Series[Any] = pd.to_datetime(text, format=date_format, errors="coerce", utc=True)
+    return dates.where(text.str.match(ISO_START)) if date_format == ISO else dates
+
+
+def are_dates(date_format: str, cells: pa.Array) -> bool:
+    """Tell whether all cells of text are dates in a format."""
+    return bool(_parse_dates(cells, date_format).notna().all())
+
+
+def _all_cells(test: Callable[[pa.Array], bool], cells: pa.Array) -> bool:
+    """Tell whether all cells pass a test, which few of them mostly fail already."""
+    return all(test(cells.slice(0, n)) for n in (1, N_CELLS_TRIED_FIRST, len(cells)))
+
+
+def date_format_of(cells: pa.Array) -> str | None:
+    """Return the first of `DATE_FORMATS` that all cells of text have, None where there is none.
+
+    So 05/06/2020 is the fifth of June if another cell of the column has a day above 12.
+    """
+    if not DATE_LIKE.match(cells[0].as_py()):
+        return None
+    formats = (name for name in DATE_FORMATS if _all_cells(partial(are_dates, name), cells))
+    return next(formats, None)
 
 
 def as_floats(
     cells: pa.Array, name: str, table: str, first_row: int = 0, markers: Sequence[str] = ()
 ) -> NDArray[Any]:
-    """Return cells as floating-point numbers, NaN where missing, shape (n,); "5.1%" as 0.051.
+    """Return cells as floating-point numbers, NaN where missing, shape (n,).
 
     Raises
     ------
     InputError
         If a cell is not a number; with its row in ``table``, of which ``first_row`` is the first.
     """
-    kind = cells.type
-    if not markers and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+    if not markers and (pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)):
         values: NDArray[Any] = cells.to_numpy(zero_copy_only=False)
         return values
-    array = Column(cells, name, markers).array
-    if pa.types.is_timestamp(array.type) and array.null_count < len(array):
-        raise InputError(f"column {name!r} must contain numbers, got {kind} in {table}")
-    floats = text_as_floats(array) if is_text(array.type) else array.cast(pa.float64(), safe=False)
-    if floats is None and pc.all(pc.ends_with(array, "%")).as_py():
-        percent = text_as_floats(pc.replace_substring(array, "%", ""))
-        floats = None if percent is None else pc.divide(percent, 100)
-    if floats is None:
-        row = first_without_number(array)
-        raise InputError(
-            f"column {name!r} must contain numbers, got {shown_cell(array[row].as_py())} in "
-            f"{row_name(first_row + row, table)}"
-        )
-    return np.asarray(floats.to_numpy(zero_copy_only=False))
+    return Column(cells, name, markers, table, first_row).floats()
 
 
 class Column:
@@ -235,11 +248,13 @@ class Column:
     ----------
     cells : pandas.Series or pyarrow.Array
     name : str
-        What error messages call the column.
+        The name in error messages.
     markers : sequence of str
         Cells that stand for missing values besides `MISSING`.
-    declared : str, optional
-        The type that the user declared, for error messages.
+    table : str, optional
+        The name of the table in error messages; without it, rows are named by the index.
+    first_row : int
+        The row of the first cell in the table.
 
     Attributes
     ----------
@@ -252,9 +267,14 @@ class Column:
     """
 
     def __init__(
-        self, cells: Any, name: str, markers: Sequence[str] = (), declared: str | None = None
+        self,
+        cells: Any,
+        name: str,
+        markers: Sequence[str] = (),
+        table: str | None = None,
+        first_row: int = 0,
     ) -> None:
-        self.name, self.declared = name, declared
+        self.name, self._table, self._first_row = name, table, first_row
         self._index = getattr(cells, "index", None)
         self.is_categorical = "dictionary" in str(getattr(cells, "type", "")) or (
             str(getattr(cells, "dtype", "")) == "category"
@@ -266,154 +286,111 @@ class Column:
 
     def infer(self) -> tuple[Kind, str | None]:
         """Return what the cells contain, and the format of dates written as text (else None)."""
-        kind = self.array.type
         if not self.is_present.any():
             return "empty", None
-        if is_text(kind):
-            text_kind = "text" if self.is_categorical else self.infer_text()
-            written = None
-            if text_kind == "text" and not self.is_categorical:
-                written = date_format(self.array.drop_null().to_pandas().astype(object))
-            return (text_kind, None) if written is None else ("date", written)
         if self.is_categorical:
             return "text", None
-        if pa.types.is_boolean(kind):
-            return "boolean", None
-        return ("date" if pa.types.is_timestamp(kind) else "number"), None
+        if not is_text(self.array.type):
+            if pa.types.is_boolean(self.array.type):
+                return "boolean", None
+            return ("date" if pa.types.is_timestamp(self.array.type) else "number"), None
+        kind = self.infer_text()
+        date_format = date_format_of(self.array.drop_null()) if kind == "text" else None
+        return (kind, None) if date_format is None else ("date", date_format)
 
     def infer_text(self) -> Kind:
         """Return what cells of text contain: numbers, booleans or text (dates are text here)."""
         cells = self.array.drop_null()
         if not len(cells):
             return "empty"
-        first = cells.slice(0, N_CELLS_TRIED_FIRST)
-        for some in (first, cells):
-            words = pc.utf8_lower(pc.utf8_trim_whitespace(some))
-            if not pc.all(pc.is_in(words, pa.array(list(WORDS), words.type))).as_py():
-                break
-        else:
+        if _all_cells(are_words, cells):
             return "boolean"
-        is_number = text_as_floats(first) is not None and text_as_floats(cells) is not None
+        is_number = _all_cells(lambda part: text_as_floats(part) is not None, cells)
         return "number" if is_number else "text"
 
-    def infer_dates(self, written: str | None) -> str | None:
-        """Return the format of a column declared as dates: as declared, else that of all cells."""
-        if written is not None or not is_text(self.array.type):
-            return written
-        written = date_format(self.array.drop_null().to_pandas().astype(object))
-        if written is None:
-            row = int(self.is_present.argmax())
-            raise InputError(
-                f"column {self.name!r} is declared as date and its cells share no format "
-                f"({shown_cell(self.array[row].as_py())} in {self._row_name(row)}): declare it "
-                'with one, such as "date %d.%m.%Y", and leave cells empty that are not dates'
-            )
-        return written
-
-    def read(self, kind: Kind, written: str | None = None) -> NDArray[Any]:
+    def read(self, kind: Kind, date_format: str | None = None) -> NDArray[Any]:
         """Return the cells as float64, datetime64[us], or objects of str and None, shape (n,).
 
-        ``written`` is the format of dates that are text; None: ISO 8601.
+        ``date_format`` is that of dates that are text; None: ISO 8601.
 
         Raises
         ------
         InputError
             If a cell is of another kind, with its row.
         """
+        if kind == "text":
+            return self._texts()
+        if kind == "date":
+            return self._dates(date_format or ISO)
+        if kind == "boolean":
+            return self._booleans()
         if kind == "empty":
             return np.full(len(self.array), np.nan)
-        if kind in ("text", "category"):
-            return self._read_text(kind)
-        if kind == "date":
-            return self._read_dates(written)
-        return self._read_numbers(kind)
-
-    def _read_text(self, kind: Kind) -> NDArray[Any]:
-        if not is_text(self.array.type):
-            if kind == "text" and self.is_present.any() and not self.is_categorical:
-                self._refuse(kind, int(self.is_present.argmax()))
-            cells = [None if c is None else _as_text(c) for c in self.array.to_pylist()]
-            return np.array(cells, dtype=object)
-        text: NDArray[Any] = self.array.to_numpy(zero_copy_only=False)
-        return text
-
-    def _read_dates(self, written: str | None) -> NDArray[Any]:
-        import pandas as pd
-
-        if pa.types.is_timestamp(self.array.type):
-            dates: NDArray[Any] = self.array.to_numpy(zero_copy_only=False)
-            return dates.astype("datetime64[us]")
-        values = np.full(len(self.array), np.datetime64("NaT", "us"), dtype="datetime64[us]")
-        present = self.array.drop_null()
-        if not len(present):
-            return values
-        if not is_text(present.type):
-            if written is None or pa.types.is_boolean(present.type):
-                self._refuse("date", int(self.is_present.argmax()))
-            present = pa.array([_as_text(cell) for cell in present.to_pylist()])  # 20211231
-        how = "ISO8601" if written is None else written
-        parsed = pd.to_datetime(
-            present.to_pandas().astype(object), format=how, errors="coerce", utc=True
-        )
-        wrong = parsed.isna().to_numpy()
-        if wrong.any():
-            self._refuse("date", int(np.flatnonzero(self.is_present)[wrong.argmax()]), written)
-        values[self.is_present] = parsed.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
+        values = self.floats()
+        with np.errstate(invalid="ignore"):
+            too_large = np.abs(values) > MAX_NUMBER
+        if too_large.any():
+            self._refuse(f"numbers up to {MAX_NUMBER:.2g}", int(too_large.argmax()))
         return values
 
-    def _read_numbers(self, kind: Kind) -> NDArray[np.float64]:
+    def floats(self) -> NDArray[np.float64]:
+        """Return numbers of any size, NaN where missing, shape (n,)."""
         array = self.array
         if pa.types.is_timestamp(array.type):
             if self.is_present.any():
-                self._refuse(kind, int(self.is_present.argmax()))
+                self._refuse("numbers", int(self.is_present.argmax()))
             return np.full(len(array), np.nan)
-        if kind == "boolean" and is_text(array.type):
-            cells = pc.utf8_lower(pc.utf8_trim_whitespace(array)).to_pylist()
-            values = np.array([BOOLEANS.get(cell, np.nan) for cell in cells], dtype=np.float64)
-        else:
-            values = self._as_floats(array, kind)
-        if kind == "boolean":
-            wrong = ~np.isin(values, (0, 1)) & self.is_present
-            if wrong.any():
-                self._refuse(kind, int(wrong.argmax()))
-        wrong = (np.abs(values) > MAX_NUMBER) & self.is_present
-        if wrong.any():
-            row = int(wrong.argmax())
-            size = "an infinite number" if np.isinf(values[row]) else f"{values[row]:.3g}"
-            raise InputError(
-                f"column {self.name!r} must contain numbers up to {MAX_NUMBER:.2g}, got {size} in "
-                f"{self._row_name(row)}: leave such cells empty, or drop the column"
-            )
-        return values
-
-    def _as_floats(self, array: pa.Array, kind: Kind) -> NDArray[np.float64]:
         if is_text(array.type):
-            floats: Any = text_as_floats(array)
+            floats = text_as_floats(array)
             if floats is None:
-                self._refuse(kind, first_without_number(array))
+                parts = (array.slice(row, 1) for row in range(len(array)))
+                self._refuse("numbers", [text_as_floats(part) for part in parts].index(None))
         else:
             floats = array.cast(pa.uint8()) if pa.types.is_boolean(array.type) else array
             floats = floats.cast(pa.float64(), safe=False)
         values: NDArray[np.float64] = floats.to_numpy(zero_copy_only=False)
         return values
 
-    def _refuse(self, kind: Kind, row: int, written: str | None = None) -> None:
+    def _booleans(self) -> NDArray[np.float64]:
+        if is_text(self.array.type):
+            words = pc.utf8_lower(pc.utf8_trim_whitespace(self.array)).to_pylist()
+            values = np.array([BOOLEANS.get(word, np.nan) for word in words], dtype=np.float64)
+        else:
+            values = self.floats()
+        is_wrong = ~np.isin(values, (0, 1)) & self.is_present
+        if is_wrong.any():
+            self._refuse("booleans", int(is_wrong.argmax()))
+        return values
+
+    def _texts(self) -> NDArray[Any]:
+        if is_text(self.array.type):
+            text: NDArray[Any] = self.array.to_numpy(zero_copy_only=False)
+            return text
+        cells = [None if cell is None else _as_text(cell) for cell in self.array.to_pylist()]
+        return np.array(cells, dtype=object)
+
+    def _dates(self, date_format: str) -> NDArray[Any]:
+        if pa.types.is_timestamp(self.array.type):
+            dates: NDArray[Any] = self.array.to_numpy(zero_copy_only=False)
+            return dates.astype("datetime64[us]")
+        values = np.full(len(self.array), np.datetime64("NaT", "us"), dtype="datetime64[us]")
+        rows = np.flatnonzero(self.is_present)
+        if not len(rows):
+            return values
+        parsed = _parse_dates(pa.array(self._texts()[rows], pa.string()), date_format)
+        if parsed.isna().any():
+            format_name = "2021-12-31" if date_format == ISO else date_format
+            self._refuse(f"dates written like {format_name}", int(rows[parsed.isna().argmax()]))
+        values[rows] = parsed.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
+        return values
+
+    def _refuse(self, rule: str, row: int) -> NoReturn:
         """Raise the error that names the cell of a row."""
         cell = shown_cell(self.array[row].as_py())
-        if self.declared is not None:
-            first = shown_cell(self.array[int(self.is_present.argmax())].as_py())
-            other = f", which is none or written otherwise than {first}" if first != cell else ""
-            raise InputError(
-                f"column {self.name!r} is declared as {self.declared} and contains {cell} in "
-                f"{self._row_name(row)}{other}: correct such cells or leave them empty, or declare "
-                "the column as category"
-            )
-        how = f" written like {written}" if written else ""
-        raise InputError(
-            f"column {self.name!r} held {PLURAL[kind]}{how} in training and now contains {cell} in "
-            f"{self._row_name(row)}"
-        )
-
-    def _row_name(self, row: int) -> str:
-        label = row if self._index is None else self._index[row]
-        return f"row {label + 1:,}" if isinstance(label, int | np.integer) else f"row {label!r}"
+        if self._table is not None:
+            place = row_name(self._first_row + row, self._table)
+        else:
+            label = row if self._index is None else self._index[row]
+            is_number = isinstance(label, int | np.integer)
+            place = f"row {label + 1:,}" if is_number else f"row {label!r}"
+        raise InputError(f"column {self.name!r} must contain {rule}, got {cell} in {place}")

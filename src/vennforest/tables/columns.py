@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Self, get_args
+from collections.abc import Iterable, Sequence
+from typing import Any, Self, get_args
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._messages import listed, nearest
+from vennforest._messages import listed
 from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import MAX_NUMBER, Column, Kind
+from vennforest.tables.read import find_name
 from vennforest.tables.types import DROP, check_types, infer_declared
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-ARROW_TYPES: dict[str, pa.DataType] = {
-    "number": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.timestamp("us"),
-    "empty": pa.null(),
-}
-"""Arrow types of the kinds of columns; others are text."""
 
 
 class TableColumns(TransformerMixin, BaseEstimator):
@@ -43,7 +32,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     types : dict of str to str, optional
-        What columns contain where that is not to be guessed, by name:
+        The types of columns that are not to be inferred, by name:
 
         - ``"number"``: other cells are refused.
         - ``"date"``, or with a format ``"date %d.%m.%Y"``.
@@ -58,9 +47,9 @@ class TableColumns(TransformerMixin, BaseEstimator):
     ----------
     feature_names_in_ : ndarray of str, shape (d,)
     kinds_ : list of str
-        For each column: number, boolean, date, text, category or empty.
+        For each column: number, boolean, date, text or empty.
     formats_ : list of str or None
-        How the dates of each column were written as text, None elsewhere.
+        The format of each column of dates that were text, None for other columns.
     """
 
     kinds_: list[Kind]
@@ -79,54 +68,37 @@ class TableColumns(TransformerMixin, BaseEstimator):
         Raises
         ------
         InputError
-            If it is not a data frame, has no columns, two of one name, or only empty ones; if
-            ``types`` name another column, or a cell is not what they declare.
+            If it is not a data frame, has two columns of one name, or only empty ones; if ``types``
+            name another column, or a cell is not of the declared type.
         """
         X = as_pandas(X)
-        types = {} if self.types is None else check_types(self.types)
-        X = _without_dropped(X, types)
+        types = check_types(self.types or {})
         names = [str(name) for name in X.columns]
-        if not names:
-            raise InputError("X must have at least one column, got none")
-        _refuse_duplicates(names, names)
+        for name in types:
+            find_name(names, name)
+        _refuse_duplicates(names)
         markers = self.missing or ()
         numbers = {} if markers else _plain_numbers(X)
-        kinds: list[Kind] = []
-        formats: list[str | None] = []
+        columns: dict[str, tuple[Kind, str | None]] = {}
         for i, name in enumerate(names):
-            kind: Kind = "number"
-            date_format = None
-            if name in types:
-                column = Column(X.iloc[:, i], name, markers, types[name])
-                kind, date_format = infer_declared(column, types[name])
-            elif i not in numbers:
-                kind, date_format = Column(X.iloc[:, i], name, markers).infer()
-            kinds.append(kind)
-            formats.append(date_format)
-        if all(kind == "empty" for kind in kinds):
+            if name not in types:
+                columns[name] = "number", None
+                if i not in numbers:
+                    columns[name] = Column(X.iloc[:, i], name, markers).infer()
+            elif types[name] != DROP:
+                column = Column(X.iloc[:, i], name, markers)
+                columns[name] = infer_declared(column, types[name])
+        if all(kind == "empty" for kind, _ in columns.values()):
             raise InputError("X must have a column with values, got empty ones only")
-        self.feature_names_in_ = np.array(names, dtype=object)
-        self.kinds_, self.formats_ = kinds, formats
+        self.feature_names_in_ = np.array(list(columns), dtype=object)
+        self.kinds_ = [kind for kind, _ in columns.values()]
+        self.formats_ = [date_format for _, date_format in columns.values()]
         return self
 
     @property
     def n_features_in_(self) -> int:
         """Number of columns."""
         return len(self.feature_names_in_)
-
-    @property
-    def schema_(self) -> pa.Schema:
-        """The columns as an Arrow schema, with the format of dates as metadata."""
-        check_is_fitted(self, "kinds_")
-        fields = zip(self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True)
-        return pa.schema(
-            pa.field(
-                name,
-                ARROW_TYPES.get(kind, pa.string()),
-                metadata={} if date_format is None else {"format": date_format},
-            )
-            for name, kind, date_format in fields
-        )
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the columns of training, in their order, as a pandas data frame (m, d).
@@ -139,19 +111,16 @@ class TableColumns(TransformerMixin, BaseEstimator):
         InputError
             If a column is missing, or a cell is not of the kind its column was in training.
         """
-        import pandas as pd
-
         check_is_fitted(self, "kinds_")
         X = as_pandas(X)
         names = [str(name) for name in X.columns]
-        self.check_names(names)
-        _refuse_duplicates(names, self.feature_names_in_.tolist())
+        unknown_names(names, self.feature_names_in_.tolist())
+        _refuse_duplicates(names)
         indices = {name: i for i, name in enumerate(names)}
         markers = self.missing or ()
         numbers = {} if markers else _plain_numbers(X)
         columns: dict[str, Any] = {}
-        learnt = zip(self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True)
-        for name, kind, date_format in learnt:
+        for name, kind, date_format in self._learnt():
             index = indices[name]
             if kind == "number" and index in numbers:
                 columns[name] = numbers[index]
@@ -160,36 +129,30 @@ class TableColumns(TransformerMixin, BaseEstimator):
                 columns[name] = pd.Series(cells, index=X.index, dtype=cells.dtype)
         return pd.DataFrame(columns, index=X.index)
 
+    def _learnt(self) -> Iterable[tuple[str, Kind, str | None]]:
+        return zip(self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True)
+
     def as_types(self) -> dict[str, str]:
         """Return what each column contains, in the form of ``types``."""
-        check_is_fitted(self, "kinds_")
-        learnt = zip(self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True)
         return {
-            name: (DROP if kind == "empty" else kind) + (f" {date_format}" if date_format else "")
-            for name, kind, date_format in learnt
+            name: DROP if kind == "empty" else f"{kind} {date_format or ''}".rstrip()
+            for name, kind, date_format in self._learnt()
         }
 
     @property
     def numbers(self) -> list[str]:
         """The columns of numbers."""
-        learnt = zip(self.feature_names_in_.tolist(), self.kinds_, strict=True)
-        return [name for name, kind in learnt if kind == "number"]
+        return [name for name, kind, _ in self._learnt() if kind == "number"]
 
     def _check_state(self) -> None:
-        if self.types is not None:
-            check_types(self.types)
-        markers = self.missing or []
-        require(all(isinstance(marker, str) for marker in markers), "missing must contain text")
+        check_types(self.types or {})
+        require(all(isinstance(text, str) for text in self.missing or []), "missing must be text")
         names, kinds, formats = self.feature_names_in_, self.kinds_, self.formats_
         require(len(names) == len(kinds) == len(formats), "kinds must be of the columns")
         require(all(isinstance(name, str) for name in names.tolist()), "names must be text")
         require(len(set(names.tolist())) == len(names), "columns must have different names")
         require(set(kinds) <= set(get_args(Kind)), "kinds must be known")
         require(all(isinstance(f, str | None) for f in formats), "formats must be text")
-
-    def check_names(self, names: Iterable[str]) -> list[str]:
-        """Return the names that were not in training; an `InputError` says which is missing."""
-        return unknown_names(names, self.feature_names_in_.tolist())
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the columns, shape (d,)."""
@@ -205,34 +168,19 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _refuse_duplicates(names: list[str], expected: list[str]) -> None:
-    """Refuse two columns with the name of an expected one."""
-    if sum(map(set(expected).__contains__, names)) > len(set(expected)):
+def _refuse_duplicates(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
         raise InputError("X must have columns of different names, got two of the same name")
 
 
 def unknown_names(names: Iterable[str], expected: list[str]) -> list[str]:
     """Return the names of a table's columns that are not expected; refuse a missing column."""
-    names = list(dict.fromkeys(names))
-    missing = [name for name in expected if name not in set(names)]
-    extra = [name for name in names if name not in set(expected)]
+    present, trained = dict.fromkeys(names), set(expected)
+    missing = [name for name in expected if name not in present]
     if missing:
-        close = get_close_matches(missing[0], extra, n=1, cutoff=0.6)
-        hint = f": is {close[0]!r} what {missing[0]!r} was?" if close else ""
         noun = "column" if len(missing) == 1 else "columns"
-        raise InputError(f"the table lacks the {noun} {listed(missing, 5)} of training{hint}")
-    return extra
-
-
-def _without_dropped(X: pd.DataFrame, types: dict[str, str]) -> pd.DataFrame:
-    """Return a table without the columns to drop; refuse types of columns that it lacks."""
-    names = [str(name) for name in X.columns]
-    for name in types:
-        if name not in names:
-            near = nearest(name, names)
-            raise InputError(f"types must name columns of the table, got {name!r}{near}")
-    indices = [i for i, name in enumerate(names) if types.get(name) != DROP]
-    return X.iloc[:, indices] if DROP in types.values() else X
+        raise InputError(f"the table lacks the {noun} {listed(missing, 5)} of training")
+    return [name for name in present if name not in trained]
 
 
 def as_pandas(X: Any) -> pd.DataFrame:

@@ -6,7 +6,6 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,39 +13,19 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import dataset, ipc, parquet
+from pyarrow import dataset, parquet
 
 from vennforest._files import files_of, one_line, refuse_special, shown_path, url_of
 from vennforest._messages import needed
 from vennforest._validation import InputError
-from vennforest.tables.cells import (
-    Column,
-    is_text,
-    plain_type,
-    text_as_floats,
-)
-from vennforest.tables.text import TextTable, open_bytes, with_decimal_point
+from vennforest.tables.cells import MISSING, Column, is_text, plain_array, plain_type
+from vennforest.tables.text import TextTable, with_decimal_point
 
-PARQUET, ARROW_FILE, ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
-
-OTHER_FORMATS = {
-    b"PK\x03\x04": "a zip archive",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
-    b"FEA1": "a Feather file of version 1",
-    b"%PDF": "a PDF document",
-    b"\x89PNG": "a picture",
-    b"\x89HDF": "an HDF5 file",
-    b"SQLite": "a database",
-    b"BZh": "a bzip2 archive",
-    b"\xfd7zX": "an xz archive",
-}
-
-WORKBOOK = "xl/workbook.xml"
-MAX_WORKBOOK_BYTES = 1 << 30
-"""Bytes of a workbook, unpacked."""
+PARQUET, ARROW, ZIP = b"PAR1", b"ARROW1", b"PK\x03\x04"
+"""First bytes of files."""
 
 BATCH_ROWS = 1 << 16
-"""Rows of a batch; answers do not depend on it."""
+"""Rows of a batch; the answers do not depend on it."""
 
 MAX_EXACT_FLOAT = 2**53
 """Integers from here on are not told apart as floats."""
@@ -55,7 +34,7 @@ MAX_EXACT_FLOAT = 2**53
 class TableFile:
     """A table in a file, or in a folder or pattern of Parquet files.
 
-    CSV or TSV (also packed by gzip or zstandard), Parquet, Arrow and the first sheet of an Excel
+    CSV or TSV (also packed by gzip), Parquet, Arrow and the first sheet of an Excel
     workbook are recognised by their content.
 
     Parameters
@@ -64,60 +43,42 @@ class TableFile:
         Several Parquet files are one table with the columns of the first; numbers of different
         types become those of their common type.
     decimal : {".", ","}, optional
-        The decimal sign of numbers in text. None: a comma where cells are separated by semicolons
-        and numbers are written so.
+        The decimal sign of numbers in text. None: a comma where cells are separated by semicolons.
 
     Attributes
     ----------
-    names : list of str
-        The columns.
+    path : Path
     schema : pyarrow.Schema
-        Their types; columns of text files are text, whatever they contain.
+        Of the batches: all columns of text files are text.
+    names : list of str
+        The columns, without the unnamed index that pandas writes to Parquet.
     n_rows : int or None
-        None where only reading would tell.
-    decimal : str
-        The decimal sign of numbers in text.
+        Number of rows, None for text.
+    decimal : {".", ","}
+    is_text : bool
+        Whether all cells are text, because the file is.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or not a table, or two columns have one name.
     """
 
     def __init__(self, path: Path, decimal: str | None = None) -> None:
         if decimal not in (None, ".", ","):
-            raise InputError(f"--decimal must be . or , got {decimal!r}")
-        self.path = path
-        self.decimal = "."
+            raise InputError(f"decimal must be . or , got {decimal!r}")
+        self.path, self.decimal = path, decimal or "."
         with self._errors():
-            self._source = self._opened(path, decimal)
+            self._source = _open(path, decimal)
+            self.is_text = isinstance(self._source, TextTable)
+            self.n_rows: int | None = None if self.is_text else self._source.count_rows()
+        if self.is_text:
+            self.decimal = self._source.decimal
         self.schema: pa.Schema = self._source.schema
-        # pandas writes an index without a name as such a column.
         self.names = [n for n in self.schema.names if not n.startswith("__index_level_")]
         if not self.names:
             raise InputError(f"{path} has no columns")
         _refuse_duplicates(path, self.names)
-
-    def _opened(self, path: Path, decimal: str | None) -> Any:
-        """Return what the table is read from: a text file or an Arrow data set."""
-        self.n_rows: int | None = None
-        paths = files_of(path)
-        head = b"" if paths else _first_bytes(path)
-        if paths or head.startswith(PARQUET):
-            source = _parquet(paths or [path])
-        elif head.startswith(ARROW_FILE):
-            source = dataset.dataset(str(path), format="ipc")
-        elif head.startswith(ARROW_STREAM):
-            with ipc.open_stream(str(path)) as stream:
-                source = dataset.dataset(stream.read_all())
-        elif _is_workbook(path):
-            source = dataset.dataset(_first_sheet(path))
-        else:
-            for magic, what in OTHER_FORMATS.items():
-                if head.startswith(magic):
-                    raise InputError(
-                        f"{path} is {what}, not a table: write it as CSV, Parquet or Arrow first"
-                    )
-            text = TextTable(path, decimal)
-            self.decimal = text.decimal
-            return text
-        self.n_rows = source.count_rows()
-        return source
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows as record batches, in the order of the file, in bounded memory.
@@ -134,23 +95,16 @@ class TableFile:
     def read(self, as_text: Iterable[str] = (), missing: Sequence[str] = ()) -> pd.DataFrame:
         """Return all rows as a data frame with the index 0, 1, …, see `read_table`."""
         as_text = set(as_text)
-        table = pa.Table.from_batches(
-            list(self.batches()), pa.schema([self.schema.field(name) for name in self.names])
-        )
+        schema = pa.schema([self.schema.field(name) for name in self.names])
+        arrays = pa.Table.from_batches(list(self.batches()), schema).columns[::-1]
         columns: dict[str, Any] = {}
         for name in self.names:
-            cells, table = table[name], table.drop_columns(name)
+            cells = arrays.pop()  # so that its memory is free once it is converted
             if self.is_text and name not in as_text:
                 points = with_decimal_point(cells) if self.decimal == "," else cells
-                columns[name] = typed_text(Column(points, name, missing), cells, missing)
-            else:
-                columns[name] = _to_pandas(cells, name, missing)
+                cells = typed_text(Column(points, name, missing), cells)
+            columns[name] = _to_pandas(cells, name, missing)
         return pd.DataFrame(columns)
-
-    @property
-    def is_text(self) -> bool:
-        """Whether all cells are text, because the file is."""
-        return isinstance(self._source, TextTable)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -158,12 +112,35 @@ class TableFile:
             yield
         except InputError:
             raise
-        except UnicodeEncodeError as error:  # Arrow takes names of files in UTF-8 alone
-            raise InputError(
-                f"{self.path} cannot be read: its name is not text in UTF-8: rename it"
-            ) from error
-        except (pa.ArrowException, OSError, EOFError) as error:
+        except (pa.ArrowException, OSError, EOFError, UnicodeEncodeError) as error:
             raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
+
+
+def _open(path: Path, decimal: str | None) -> Any:
+    """Return a text file or an Arrow data set, by the first bytes of a file."""
+    paths = files_of(path)
+    if paths is not None and not paths:
+        raise InputError(f"there is no Parquet file in {path}")
+    for file in paths or [path]:
+        refuse_special(file)
+        if url_of(file) is not None:
+            raise InputError(
+                f"{shown_path(file)} is an address, which fit, predict, calibrate and apply read: "
+                "copy the file here first"
+            )
+        if not file.exists():
+            raise InputError(f"there is no file {file}")
+    with (paths or [path])[0].open("rb") as stream:
+        head = stream.read(8)
+    if head.startswith(PARQUET) or paths:
+        return _parquet([str(file) for file in paths or [path]])
+    if head.startswith(ARROW):
+        return dataset.dataset(str(path), format="ipc")
+    if head.startswith(ZIP):
+        return dataset.dataset(_first_sheet(path))
+    if not head:
+        raise InputError(f"{path} is empty")
+    return TextTable(path, decimal)
 
 
 def _refuse_duplicates(path: Path | str, names: Sequence[str]) -> None:
@@ -172,152 +149,80 @@ def _refuse_duplicates(path: Path | str, names: Sequence[str]) -> None:
             raise InputError(f"{path} has several columns called {name!r}: rename them")
 
 
-def _first_bytes(path: Path) -> bytes:
-    """Return the first bytes of a file, unpacked, which tell its format."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder without Parquet files: name a file in it")
-    refuse_special(path)
-    if url_of(path) is not None:
-        raise InputError(
-            f"{shown_path(path)} is an address, which fit, predict, calibrate and apply read: copy "
-            "the file here first"
-        )
-    if not path.exists():
-        raise InputError(f"there is no file {path}{_close_files(path)}")
-    with open_bytes(path) as file:
-        head: bytes = file.read(8)
-    if not head:
-        raise InputError(f"{path} is empty")
-    return head
-
-
-def _close_files(path: Path) -> str:
-    with suppress(OSError):
-        names = [p.name for p in path.parent.iterdir() if p.is_file()]
-        close = get_close_matches(path.name, names, n=1, cutoff=0.7)
-        if close:
-            return f": did you mean {path.parent / close[0]}?"
-    return ""
-
-
-def _parquet(paths: Sequence[Path]) -> dataset.Dataset:
+def _parquet(paths: Sequence[str]) -> dataset.Dataset:
     """Return Parquet files as one data set with the columns of the first file."""
-    for path in paths:
-        if not _first_bytes(path).startswith(PARQUET):
-            raise InputError(f"tables of several files must be Parquet, which {path} is not")
-    names = [str(path) for path in paths]
     schemas = []
-    for name in names:
+    for path in paths:
         try:
-            schemas.append(parquet.read_schema(name))
+            schema = parquet.read_schema(path)
         except pa.ArrowException as error:
-            raise InputError(f"{name} cannot be read: {one_line(error)}") from error
-        _refuse_duplicates(name, schemas[-1].names)
-    fields = list(schemas[0])
-    for name, schema in zip(names[1:], schemas[1:], strict=True):
-        for i, field in enumerate(fields):
-            if field.name not in schema.names:
-                raise InputError(
-                    "the files of a table must have the same columns, got none called "
-                    f"{field.name!r} in {name}"
-                )
-            other = schema.field(field.name)
-            if other.type != field.type:
-                fields[i] = _common_type(field, other, name, names[0])
-    return dataset.dataset(names, format="parquet", schema=pa.schema(fields))
-
-
-def _common_type(field: pa.Field, other: pa.Field, path: str, first: str) -> pa.Field:
-    schemas = [pa.schema([(field.name, plain_type(kind))]) for kind in (field.type, other.type)]
+            raise InputError(f"{path} cannot be read as Parquet: {one_line(error)}") from error
+        _refuse_duplicates(path, schema.names)
+        schemas.append(schema)
+    if len(paths) == 1:
+        return dataset.dataset(paths, format="parquet", schema=schemas[0])
+    names = schemas[0].names
+    for path, schema in zip(paths, schemas, strict=True):
+        lacking = [name for name in names if name not in schema.names]
+        if lacking:
+            raise InputError(
+                "the files of a table must have the same columns, got none called "
+                f"{lacking[0]!r} in {path}"
+            )
+    plain = [
+        pa.schema([(n, plain_type(schema.field(n).type)) for n in names]) for schema in schemas
+    ]
     try:
-        return pa.unify_schemas(schemas, promote_options="permissive").field(0)
+        schema = pa.unify_schemas(plain, promote_options="permissive")
     except pa.ArrowException as error:
         raise InputError(
-            f"column {field.name!r} must be of one type in all files of a table, got {other.type} "
-            f"in {path} after {field.type} in {first}"
+            f"the columns of a table must be of one type in all files: {one_line(error)}"
         ) from error
-
-
-def _is_workbook(path: Path) -> bool:
-    if not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as parts:
-        return WORKBOOK in parts.namelist()
+    return dataset.dataset(paths, format="parquet", schema=schema)
 
 
 def _first_sheet(path: Path) -> pa.Table:
-    """Return the first sheet of a workbook, whose first row names the columns.
-
-    Empty rows, and columns without a name or cell, are left out. A column with cells of several
-    types becomes text.
-    """
+    """Return the first sheet of a workbook, without empty rows and nameless empty columns."""
     needed("openpyxl", "Excel files", "excel")
-    with zipfile.ZipFile(path) as parts:
-        if sum(part.file_size for part in parts.infolist()) > MAX_WORKBOOK_BYTES:
-            raise InputError(f"{path} unpacks to more than 1 GiB: write it as CSV or Parquet first")
     try:
-        cells = pd.read_excel(
-            path, header=None, dtype=object, keep_default_na=False, engine="openpyxl"
-        )
+        sheet = pd.read_excel(path, keep_default_na=False, na_values=MISSING, engine="openpyxl")
     except (ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} cannot be read as a workbook: {error}") from error
-    cells = cells.map(lambda cell: None if cell == "" or cell != cell else cell)
-    cells = cells.dropna(how="all").dropna(how="all", axis=1)
-    if not len(cells):
+        raise InputError(f"{path} cannot be read as a workbook: {one_line(error)}") from error
+    names = sheet.columns.astype(str)
+    sheet = sheet.loc[:, ~(names.str.startswith("Unnamed: ") & sheet.isna().all())]
+    sheet = sheet.dropna(how="all")
+    if sheet.empty:
         raise InputError(f"the first sheet of {path} is empty")
-    names = ["" if cell is None else str(cell) for cell in cells.iloc[0]]
-    if "" in names:
-        raise InputError(f"the first sheet of {path} must name every column in its first row")
-    columns = []
-    for place in range(len(names)):
-        values = cells.iloc[1:, place].tolist()
-        try:
-            columns.append(pa.array(values))
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            columns.append(pa.array([None if cell is None else str(cell) for cell in values]))
-    return pa.table(columns, names=names)
+    return pa.table({str(name): plain_array(sheet[name], str(name)) for name in sheet.columns})
 
 
-def typed_text(column: Column, cells: pa.ChunkedArray, missing: Sequence[str]) -> pd.Series[Any]:
-    """Return a column of text as numbers or booleans if all its cells are such, else as text."""
+def typed_text(column: Column, cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of text as booleans or numbers if all its cells are such, else as text."""
     kind = column.infer_text()
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(column.array))
     if kind == "boolean":
-        words = pd.Series(column.read("boolean"))
-        complete = column.is_present.all()
-        return words.astype(bool) if complete else words.map({1.0: True, 0.0: False})
-    if kind == "number":
-        floats = text_as_floats(column.array)
-        assert floats is not None
-        values = floats.to_numpy(zero_copy_only=False)
-        present = values[column.is_present]
-        if (np.abs(present) >= MAX_EXACT_FLOAT).any():  # labels would not be told apart as floats
-            with suppress(pa.ArrowInvalid):
-                integers = pc.cast(pc.utf8_trim_whitespace(column.array), pa.int64())
-                return _to_pandas(integers, column.name, ())
-            return _to_pandas(cells, column.name, missing)
-        if column.is_present.all() and (values == np.round(values)).all():
-            values = values.astype(np.int64)
-        return pd.Series(values)
-    if kind == "empty":
-        return pd.Series(np.full(len(cells), np.nan))
-    return _to_pandas(cells, column.name, missing)
+        return pc.equal(words, "true")
+    if kind != "number":
+        return cells
+    with suppress(pa.ArrowInvalid):  # integers keep all their digits
+        return pc.cast(words, pa.int64())
+    floats = column.floats()
+    too_large = np.abs(floats[column.is_present]) >= MAX_EXACT_FLOAT
+    return cells if too_large.any() else pa.array(floats, from_pandas=True)
 
 
 def _to_pandas(cells: pa.ChunkedArray, name: str, missing: Sequence[str]) -> pd.Series[Any]:
     """Return cells as a pandas series.
 
-    Integers beside empty cells become floats, unless these would not tell them apart.
+    Integers beside empty cells become floats, or text where floats would not tell them apart.
     """
     if pa.types.is_string_view(cells.type):
         cells = cells.cast(pa.string())
     if pa.types.is_integer(cells.type) and cells.null_count:
-        ends = pc.min_max(cells).as_py().values()
-        if max((abs(end) for end in ends if end is not None), default=0) >= MAX_EXACT_FLOAT:
-            exact = pd.UInt64Dtype if pa.types.is_uint64(cells.type) else pd.Int64Dtype
-            return pd.Series(cells.to_pandas(types_mapper=lambda _: exact()))
+        ends = [end or 0 for end in pc.min_max(cells).as_py().values()]
+        if max(map(abs, ends)) >= MAX_EXACT_FLOAT:
+            cells = cells.cast(pa.string())
     series: pd.Series[Any] = cells.to_pandas()
     if missing or is_text(cells.type):
-        is_present = Column(cells, name, missing).is_present
-        if len(series) - is_present.sum() > cells.null_count:
-            series = series.where(is_present)
+        series = series.where(Column(cells, name, missing).is_present)
     return series

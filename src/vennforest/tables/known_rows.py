@@ -8,36 +8,31 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-SIZE = 256
-"""Hashes in a sketch: the smallest of all rows', so rows to compare are found by their own."""
+MAX_HASHES = 256
+"""Hashes in a sketch: the smallest of all rows', so rows to compare are those of small hashes."""
 
-FEWEST = 5
-"""Rows to compare, below which nothing is said."""
+MIN_ROWS_TO_COMPARE = 5
 
-MOST_REPEATED = 0.05
-"""Share of repeated rows from which on equal rows say nothing."""
+MIN_DISTINCT_SHARE = 0.95
+"""Share of distinct rows below which equal rows say nothing."""
 
 
 def sketch_rows(rows: pd.DataFrame) -> list[str]:
-    """Return the smallest hashes of rows, none where many rows are alike.
-
-    Rows are as `TableColumns` returns them, so one value has one form.
-    """
+    """Return the smallest hashes of rows read by `TableColumns`, none where many are alike."""
     hashes = _hashes(rows)
     distinct = np.unique(hashes)
-    if len(distinct) < (1 - MOST_REPEATED) * len(hashes):
+    if len(distinct) < MIN_DISTINCT_SHARE * len(hashes):
         return []
-    return [f"{value:016x}" for value in distinct[:SIZE].tolist()]
+    return [f"{value:016x}" for value in distinct[:MAX_HASHES].tolist()]
 
 
 def share_known(rows: pd.DataFrame, sketch: Sequence[str]) -> float:
-    """Return the share of rows among those of a sketch, estimated; 0 where too few tell."""
+    """Return the estimated share of rows that are in a sketch, 0 where too few can be compared."""
     known = np.array([int(value, 16) for value in sketch], dtype=np.uint64)
-    if not len(known):
-        return 0.0
     hashes = _hashes(rows)
-    told = hashes if len(known) < SIZE else hashes[hashes <= known.max()]
-    return float(np.isin(told, known).mean()) if len(told) >= FEWEST else 0.0
+    if len(known) == MAX_HASHES:
+        hashes = hashes[hashes <= known.max()]
+    return float(np.isin(hashes, known).mean()) if len(hashes) >= MIN_ROWS_TO_COMPARE else 0.0
 
 
 def _hashes(rows: pd.DataFrame) -> NDArray[np.uint64]:

@@ -17,8 +17,6 @@ from vennforest.tables.read import find_name
 from vennforest.tables.target import MAX_CLASSES, check_classes, typed_labels
 from vennforest.tables.text import with_decimal_point
 
-Progress = Callable[[int, int | None], None]
-
 
 class LabelledScores:
     """The columns of a table that contain scores, labels, and perhaps weights.
@@ -39,7 +37,7 @@ class LabelledScores:
         The column of labels. Text that is whole numbers in all rows, or true and false, becomes
         such labels.
     weight : str, optional
-        The column that says how often a row counts.
+        The column of the weights of rows.
     progress : callable, optional
         Called with the number of rows read and, where known, that of all.
 
@@ -62,33 +60,32 @@ class LabelledScores:
         scores: Sequence[str],
         target: str,
         weight: str | None = None,
-        progress: Progress | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
     ) -> None:
         self.table, self.scores, self.target, self.weight = table, list(scores), target, weight
         self._progress = progress
-        names = [*self.scores, target, *([weight] if weight else [])]
+        names = [*self._numbers(), target]
         for name in names:
             find_name(table.names, name, where=f" in {table.path}")
         if len(set(names)) < len(names):
             raise InputError(f"columns must be named once each, got {', '.join(names)}")
-        cells: pa.Array | None = None
+        self._cells = pa.array([], pa.null())
         self.n_rows = self.n_missing = 0
         for batch in table.batches([target]):
             array = Column(batch[target], target).array
             self.n_missing += array.null_count
             self.n_rows += len(array) - array.null_count
-            distinct = pc.unique(array.drop_null())
-            cells = distinct if cells is None else pc.unique(pa.concat_arrays([cells, distinct]))
-            if len(cells) > MAX_CLASSES:
-                check_classes(np.asarray(cells.to_pylist(), dtype=object), target)
+            cells = self._cells.cast(array.type)
+            self._cells = pc.unique(pa.concat_arrays([cells, array.drop_null()]))
+            if len(self._cells) > MAX_CLASSES:
+                check_classes(np.asarray(self._cells.to_pylist(), dtype=object), target)
             self._report(self.n_rows + self.n_missing)
-        self._cells = pa.array([], pa.string()) if cells is None else cells
         column = Column(self._cells, target)
         if is_text(self._cells.type):
-            column = Column(typed_text(column, self._cells, ()), target)
-        labels = typed_labels(column, target) if len(self._cells) else np.empty(0)
+            column = Column(typed_text(column, self._cells), target)
+        labels = typed_labels(column, target)
         self.classes: list[Any] = check_classes(np.unique(labels), target).tolist()
-        self._labels = pa.array(labels.tolist() if labels.dtype.kind == "U" else labels)
+        self._labels = pa.array(labels.tolist())
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows with a label: scores and weights as float64, and labels.
@@ -99,35 +96,37 @@ class LabelledScores:
             If a score is not finite, or a weight is negative or not finite, with its row.
         """
         n_rows = 0
-        numbers = [*self.scores, *([self.weight] if self.weight else [])]
-        for batch in self.table.batches([*numbers, self.target]):
-            place = pc.index_in(Column(batch[self.target], self.target).array, self._cells)
-            rows = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
-            labels = self._labels.take(place.drop_null())
-            arrays = [self._numbers(batch[name], name, rows, n_rows) for name in numbers]
+        names = self._numbers()
+        for batch in self.table.batches([*names, self.target]):
+            codes = pc.index_in(Column(batch[self.target], self.target).array, self._cells)
+            rows = np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))
+            arrays = [self._floats(batch[name], name, rows, n_rows) for name in names]
             n_rows += batch.num_rows
             if len(rows):
-                yield pa.RecordBatch.from_arrays([*arrays, labels], names=[*numbers, self.target])
+                labels = self._labels.take(codes.drop_null())
+                yield pa.RecordBatch.from_arrays([*arrays, labels], names=[*names, self.target])
             self._report(n_rows)
 
-    def _numbers(
+    def _numbers(self) -> list[str]:
+        return [*self.scores, *([self.weight] if self.weight else [])]
+
+    def _floats(
         self, cells: pa.Array, name: str, rows: NDArray[np.intp], n_before: int
     ) -> pa.Array:
+        """Return scores or weights of rows; those without a label may have any cell."""
         table = str(self.table.path)
+        cells = Column(cells, name).array
         if self.table.decimal == "," and is_text(cells.type):
             cells = with_decimal_point(cells)
-        cells = Column(cells, name).array
-        if len(rows) < len(cells):  # rows without a label may have any score
+        if len(rows) < len(cells):
             mask = pa.array(~np.isin(np.arange(len(cells)), rows))
             cells = pc.if_else(mask, pa.scalar(None, cells.type), cells)
         values = as_floats(cells, name, table, n_before)[rows].astype(np.float64)
-        wrong = ~np.isfinite(values)
-        rule = "finite scores"
-        if name == self.weight:
-            wrong |= values < 0
-            rule = "finite weights that are not negative"
-        if wrong.any():
-            row = int(wrong.argmax())
+        is_weight = name == self.weight
+        is_wrong = ~np.isfinite(values) | (is_weight & (values < 0))
+        if is_wrong.any():
+            row = int(is_wrong.argmax())
+            rule = "finite weights that are not negative" if is_weight else "finite scores"
             raise InputError(
                 f"column {name!r} must contain {rule}, got {shown_cell(float(values[row]))} in "
                 f"{row_name(n_before + int(rows[row]), table)}"

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from vennforest._messages import listed, nearest, needed
+import pandas as pd
+
+from vennforest._messages import listed, nearest
 from vennforest._validation import InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
+from vennforest.tables.files import TableFile
 
 
 def read_table(
-    path: str | os.PathLike[str],
+    path: Path,
     as_text: Iterable[str] = (),
     missing: Sequence[str] = (),
     decimal: str | None = None,
@@ -26,21 +24,10 @@ def read_table(
     Others become numbers or booleans where every cell is one. ``missing`` names cells that stand
     for missing values, besides NA, NaN, null and nothing.
     """
-    need_pandas()
-    from vennforest.tables.files import TableFile
-
-    table = TableFile(Path(path), decimal).read(as_text, missing)
-    if not len(table):
-        raise InputError(
-            f"{os.fspath(path)} has no rows, only the names of {len(table.columns)} columns"
-        )
+    table = TableFile(path, decimal).read(as_text, missing)
+    if table.empty:
+        raise InputError(f"{path} must have rows, got the names of {len(table.columns)} columns")
     return table
-
-
-def need_pandas() -> None:
-    """Say what to install where pandas or pyarrow is missing."""
-    for package in ("pandas", "pyarrow"):
-        needed(package, "tables")
 
 
 def find_column(table: pd.DataFrame, name: str, what: str = "column") -> str:

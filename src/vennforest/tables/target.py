@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest._messages import not_one_of
@@ -15,9 +16,6 @@ from vennforest.tables.cells import Column, is_text
 from vennforest.tables.read import find_column
 from vennforest.tables.screening import screen
 from vennforest.tables.types import DROP, check_types, read_declared
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MAX_CLASSES = 1000
 MAX_NUMERIC_CLASSES = 50
@@ -35,9 +33,7 @@ class LabelledTable:
     notes : list of str
         Remarks on what was left out or looks doubtful, a sentence each.
     types : dict of str to str
-        What columns of X were declared to contain.
-    left : list of str
-        The columns left out as identifiers.
+        The declared types of columns of X.
     suspects : dict of str to str
         Columns to check: ``"leak"``, one that alone predicts the label almost without error,
         ``"id"``, one left out as an ID that several rows share, or ``"text"``, numbers or dates
@@ -50,7 +46,6 @@ class LabelledTable:
     name: str
     notes: list[str]
     types: dict[str, str] = field(default_factory=dict)
-    left: list[str] = field(default_factory=list)
     suspects: dict[str, str] = field(default_factory=dict)
 
 
@@ -69,44 +64,32 @@ def split_target(
     If ``screened``, identifiers are left out, except columns to ``keep`` and those of declared
     ``types``, and remarks are made on doubtful columns; see `screening`.
     """
-    target = find_column(table, target)
-    types = {
-        find_column(table, column, "declared column"): declared
-        for column, declared in check_types(types or {}).items()
-    }
-    if target in types:
+    types = check_types(types or {})
+    for column in [target, *(drop or []), *(keep or []), *types]:
+        find_column(table, column)
+    unwanted = [*(drop or []), *(column for column, kind in types.items() if kind == DROP)]
+    if target in [*types, *unwanted]:
         raise InputError(
-            f"the target {target!r} must not be among the types, labels are taken as they are: "
-            "leave it out there"
+            f"the target {target!r} must not be among the columns left out or the types: labels "
+            "are taken as they are"
         )
-    unwanted = [find_column(table, column) for column in drop or []]
-    unwanted += [column for column, declared in types.items() if declared == DROP]
-    protected = {find_column(table, column) for column in [*(keep or []), *types]}
-    if target in unwanted:
-        raise InputError(f"the target {target!r} must not be among the columns left out")
-    notes: list[str] = []
     X = table.drop(columns=[target, *unwanted])
     if not len(X.columns):
         raise InputError(f"there is no column besides the target {target!r} to predict it from")
     labels = Column(table[target], target)
-    has_label = labels.is_present
-    if not has_label.any():
-        raise InputError(f"the target {target!r} is missing in every row")
-    if not has_label.all():
-        n_missing = int((~has_label).sum())
-        notes.append(f"{n_missing:,} of {len(table):,} rows have no {target!r} and are left out.")
-        X = X[has_label]
     y = labels_of(labels, target)
+    notes: list[str] = []
+    if len(y) < len(X):
+        n_missing = len(X) - len(y)
+        notes.append(f"{n_missing:,} of {len(X):,} rows have no {target!r} and are left out.")
+        X = X[labels.is_present]
     types = {column: declared for column, declared in types.items() if column in X.columns}
-    columns = list(X.columns)
-    suspects: dict[str, str] = {}
-    if screened:
-        screening = screen(read_declared(X, types), y, protected, list(types))
-        X = X.drop(columns=screening.left_out)
-        notes += screening.notes
-        suspects = screening.suspects
-    left = [column for column in columns if column not in X.columns]
-    return LabelledTable(X, y, target, name, notes, types, left, suspects)
+    if not screened:
+        return LabelledTable(X, y, target, name, notes, types)
+    screening = screen(read_declared(X, types), y, {*(keep or []), *types}, list(types))
+    X = X.drop(columns=screening.left_out)
+    notes += screening.notes
+    return LabelledTable(X, y, target, name, notes, types, screening.suspects)
 
 
 def load_example(name: str) -> tuple[pd.DataFrame, str]:
@@ -145,14 +128,26 @@ def labels_of(column: Column, target: str) -> NDArray[Any]:
 
 
 def typed_labels(column: Column, target: str) -> NDArray[Any]:
-    """Return the cells that are present as integers, booleans or text, shape (n,)."""
+    """Return the cells that are present as integers, booleans or text, shape (n,).
+
+    Floats become integers, or text where they have a fraction.
+    """
     cells = column.array.drop_null()
     if column.infer()[0] == "date":
         raise InputError(f"the target {target!r} contains dates, which are not classes: bin them")
     if is_text(cells.type):
-        return np.asarray(cells.to_pylist())
+        return np.asarray(cells.to_pylist(), dtype=str)
     values = np.asarray(cells.to_numpy(zero_copy_only=False))
-    return _labels_of_floats(values, target) if values.dtype.kind == "f" else values
+    if values.dtype.kind != "f":
+        return values
+    if (values == np.round(values)).all() and (np.abs(values) < 2**53).all():
+        return values.astype(np.int64)
+    if len(np.unique(values)) > MAX_FRACTIONS:
+        raise InputError(
+            f"the target {target!r} contains many distinct numbers with a fraction, a quantity "
+            "rather than classes: choose a column of classes, or bin the numbers"
+        )
+    return values.astype(str)
 
 
 def check_classes(classes: NDArray[Any], target: str) -> NDArray[Any]:
@@ -162,37 +157,12 @@ def check_classes(classes: NDArray[Any], target: str) -> NDArray[Any]:
         raise InputError(f"the target {target!r} is missing in every row")
     if n_classes == 1:
         raise InputError(
-            f"the target {target!r} has only one class, {str(classes[0])!r}: at least two are "
-            "needed"
+            f"the target {target!r} must have two classes or more, got {str(classes[0])!r} alone"
         )
-    if n_classes > MAX_NUMERIC_CLASSES and classes.dtype.kind in "iu":
+    if n_classes > (MAX_NUMERIC_CLASSES if classes.dtype.kind in "iu" else MAX_CLASSES):
         raise InputError(
-            f"the target {target!r} contains {n_classes:,} distinct numbers, a quantity rather "
-            "than classes: bin them, or write labels that are classes as text, such as 'class 7'"
-        )
-    if n_classes > MAX_CLASSES:
-        raise InputError(
-            f"the target {target!r} contains more than {MAX_CLASSES:,} distinct values, a quantity "
-            "or names rather than classes"
+            f"the target {target!r} contains {n_classes:,} distinct values, a quantity or names "
+            "rather than classes: bin numbers, or write those that are classes as text, such as "
+            "'class 7'"
         )
     return classes
-
-
-def _labels_of_floats(values: NDArray[Any], target: str) -> NDArray[Any]:
-    """Return whole numbers as integers, few numbers with a fraction as text."""
-    if not np.isfinite(values).all():
-        raise InputError(f"the target {target!r} contains infinite numbers")
-    if (values == np.round(values)).all():
-        if np.abs(values).max() >= 2**53:
-            raise InputError(
-                f"the target {target!r} must contain numbers below 2**53, or larger ones as "
-                "integers or text, got larger ones as floats, which tell only some of them apart"
-            )
-        return values.astype(np.int64)
-    n_distinct = len(np.unique(values))
-    if n_distinct > MAX_FRACTIONS:
-        raise InputError(
-            f"the target {target!r} contains {n_distinct:,} distinct numbers with a fraction, a "
-            "quantity rather than classes: choose a column of classes, or bin the numbers"
-        )
-    return np.asarray([str(value) for value in values.tolist()])

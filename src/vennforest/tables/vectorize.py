@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -17,11 +18,11 @@ from vennforest._messages import needed
 from vennforest._validation import InputError, require
 from vennforest.tables.columns import TableColumns, as_pandas
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 Encoding = Literal["number", "category", "text", "date", "empty"]
 """How a column becomes numbers."""
+
+MIN_VALUES_OF_TEXT = 40
+"""Distinct values from which on text is not one-hot encoded."""
 
 
 def table_pipeline(
@@ -33,8 +34,8 @@ def table_pipeline(
 ) -> Pipeline:
     """Return a classifier that takes tables with text, dates and missing cells.
 
-    ``vennforest fit`` and ``vennforest report`` train it: `TableColumns` infers what each column
-    contains, `TableEncoder` encodes that as numbers, and the classifier is trained on these.
+    `TableColumns` infers what each column contains, `TableEncoder` encodes that as numbers, and the
+    classifier is trained on these, as ``vennforest fit`` and ``vennforest report`` do.
 
     Parameters
     ----------
@@ -75,15 +76,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     - Numbers stay as they are.
     - Dates become year, month, day, hour and seconds since 1970.
-    - Text of few distinct values is one-hot encoded (one column if there are two values); a value
-      not seen in training is all zeros.
-    - Text of many values becomes 30 numbers by latent semantic analysis of character n-grams.
+    - Text of fewer than 40 distinct values is one-hot encoded (one column if there are two values);
+      a value not seen in training is all zeros.
+    - Text of more values becomes 30 numbers by latent semantic analysis of character n-grams.
     - Columns without any value in training are left out.
 
     Parameters
     ----------
-    cardinality_threshold : int, default=40
-        Text with fewer distinct values is one-hot encoded.
     random_state : int, RandomState instance or None, default=None
         Of the analysis of text.
     """
@@ -92,8 +91,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     one_hot_: OneHotEncoder | None
     encoders_: dict[str, Any]
 
-    def __init__(self, *, cardinality_threshold: int = 40, random_state: Any = None) -> None:
-        self.cardinality_threshold = cardinality_threshold
+    def __init__(self, *, random_state: Any = None) -> None:
         self.random_state = random_state
 
     def fit(self, X: pd.DataFrame, y: object = None) -> Self:
@@ -107,13 +105,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             If there are dates or text of many values, and skrub is not installed.
         """
         X = as_pandas(X)
-        filled = np.asarray(X.notna().any(axis=0))
-        if not filled.any():
+        self.encodings_ = {str(name): _encoding(X[name]) for name in X.columns}
+        if set(self.encodings_.values()) == {"empty"}:
             raise InputError("X must have a column with values, got empty ones only")
-        self.encodings_ = {
-            str(name): self._encoding(X[name]) if filled[i] else "empty"
-            for i, name in enumerate(X.columns)
-        }
         self.encoders_ = {
             name: self._encoder(X[name], encoding)
             for name, encoding in self.encodings_.items()
@@ -128,7 +122,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def _columns(self, encoding: Encoding) -> list[str]:
-        return [name for name, how in self.encodings_.items() if how == encoding]
+        return [name for name in self.encodings_ if self.encodings_[name] == encoding]
+
+    def _encoder(self, column: pd.Series[Any], encoding: Encoding) -> Any:
+        skrub = needed("skrub", "tables with text or dates")
+        encoder = (
+            skrub.StringEncoder(random_state=self.random_state)
+            if encoding == "text"
+            else skrub.DatetimeEncoder()
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of small tables with fewer n-grams than 30
+            encoder.fit_transform(_for_skrub(column))
+        return encoder
 
     @property
     def outputs_(self) -> dict[str, list[str]]:
@@ -138,12 +144,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names.update({name: [name] for name in self._columns("number")})
         for name, encoder in self.encoders_.items():
             names[name] = [str(output) for output in encoder.all_outputs_]
-        if self.one_hot_ is not None:
-            dropped = self.one_hot_.drop_idx_
-            for i, name in enumerate(self._columns("category")):
-                without = None if dropped is None else dropped[i]
-                values = enumerate(self.one_hot_.categories_[i])
-                names[name] = [f"{name}_{value}" for j, value in values if j != without]
+        for i, name in enumerate(self._columns("category")):
+            assert self.one_hot_ is not None
+            dropped = None if self.one_hot_.drop_idx_ is None else self.one_hot_.drop_idx_[i]
+            values = enumerate(self.one_hot_.categories_[i])
+            names[name] = [f"{name}_{value}" for j, value in values if j != dropped]
         return names
 
     @property
@@ -185,30 +190,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _check_state(self) -> None:
         require(set(self.encodings_.values()) <= set(get_args(Encoding)), "encodings must be known")
-        is_encoded = [name for name, how in self.encodings_.items() if how in ("text", "date")]
-        require(list(self.encoders_) == is_encoded, "encoders must be of text and dates")
-        n_categories = len(self._columns("category"))
+        is_encoded = [*self._columns("text"), *self._columns("date")]
+        require(set(self.encoders_) == set(is_encoded), "encoders must be of text and dates")
         n_encoded = 0 if self.one_hot_ is None else self.one_hot_.n_features_in_
-        require(n_encoded == n_categories, "one_hot must be of the categories")
-
-    def _encoding(self, column: pd.Series[Any]) -> Encoding:
-        if column.dtype.kind == "f":
-            return "number"
-        if column.dtype.kind == "M":
-            return "date"
-        return "category" if column.nunique() < self.cardinality_threshold else "text"
-
-    def _encoder(self, column: pd.Series[Any], encoding: Encoding) -> Any:
-        skrub = needed("skrub", "tables with text or dates")
-        encoder = (
-            skrub.StringEncoder(random_state=self.random_state)
-            if encoding == "text"
-            else skrub.DatetimeEncoder()
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of small tables with fewer n-grams than 30
-            encoder.fit_transform(_for_skrub(column))
-        return encoder
+        require(n_encoded == len(self._columns("category")), "one_hot must be of the categories")
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the outputs, shape (n_outputs,)."""
@@ -220,6 +205,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         return tags
+
+
+def _encoding(column: pd.Series[Any]) -> Encoding:
+    if column.isna().all():
+        return "empty"
+    if column.dtype.kind in "fM":
+        return "number" if column.dtype.kind == "f" else "date"
+    return "category" if column.nunique() < MIN_VALUES_OF_TEXT else "text"
 
 
 def _categories(X: pd.DataFrame, names: list[str]) -> NDArray[Any]:

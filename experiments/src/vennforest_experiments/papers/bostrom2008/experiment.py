@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -27,7 +27,8 @@ from vennforest.calibrators import (
     Uncalibrated,
 )
 from vennforest.metrics import auc_interval
-from vennforest.sources import OutOfBag
+from vennforest.sources import Fold, TrainingData
+from vennforest.sources.out_of_bag import out_of_bag_fold
 from vennforest_experiments.papers.bostrom2008.forest import (
     TrainingSetForest,
     as_scores,
@@ -55,6 +56,20 @@ METHODS = tuple(kind + ending for kind in FORESTS for ending in CALIBRATORS)
 
 FIGURE = "vote"
 """The data set of Figure 1, housevotes."""
+
+
+@dataclass(frozen=True)
+class OutOfBag:
+    """Out-of-bag scores of a forest whose leaves need not be filled by its bags."""
+
+    votes: Literal["hard", "soft"] = "soft"
+    verify: bool = True
+
+    def folds(
+        self, estimator: Any, data: TrainingData, *, seed: int, n_jobs: int | None, **settings: Any
+    ) -> list[Fold]:
+        """Return one fold."""
+        return out_of_bag_fold(estimator, data, "all", self.votes, seed, n_jobs, self.verify)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +138,7 @@ class Bostrom2008(Experiment):
                 forest,
                 method="none",
                 # Leaves that count every training example are what the paper is about.
-                calibrate_on=OutOfBag("all", votes, verify=self.estimation == "bag"),
+                calibrate_on=OutOfBag(votes, verify=self.estimation == "bag"),
                 random_state=seed,
             )
             with warnings.catch_warnings():

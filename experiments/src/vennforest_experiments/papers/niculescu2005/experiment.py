@@ -71,9 +71,9 @@ class Niculescu2005(Experiment):
                 f"folds must be left out: the trials are random splits, got {self.folds}; "
                 "their number is repeats"
             )
-        check_count(self.train_cases, "train_cases", least=20)
-        check_count(self.calibration_cases, "calibration_cases", least=10)
-        check_count(self.most_cases, "most_cases", least=FIRST_SIZE)
+        check_count(self.train_cases, "train_cases", low=20)
+        check_count(self.calibration_cases, "calibration_cases", low=10)
+        check_count(self.most_cases, "most_cases", low=FIRST_SIZE)
         if self.settings_tried is not None:
             check_count(self.settings_tried, "settings_tried")
 

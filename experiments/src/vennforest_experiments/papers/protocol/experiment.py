@@ -85,8 +85,8 @@ class Experiment(ABC):
     def __post_init__(self) -> None:
         """Check the settings' types and ranges."""
         check_count(self.repeats, "repeats")
-        check_count(self.folds, "folds", least=2)
-        check_count(self.seed, "seed", least=0)
+        check_count(self.folds, "folds", low=2)
+        check_count(self.seed, "seed", low=0)
 
     def datasets(self) -> tuple[str, ...]:
         """Return the names of the paper's problems, as printed and in printed order."""

@@ -284,9 +284,15 @@ def draw_ranks(comparison: Comparison, test: Test) -> Callable[[Any], None]:
     """Return a function for `Figure` that draws a critical-difference diagram."""
 
     def draw(ax: Any) -> None:
-        from vennforest_experiments.plots import CriticalDifferenceDisplay
+        from scikit_posthocs import critical_difference_diagram
 
-        CriticalDifferenceDisplay.from_comparison(comparison, test=test, ax=ax)
+        names = list(comparison.methods)
+        critical_difference_diagram(
+            pd.Series(comparison.mean_ranks, names),
+            pd.DataFrame(comparison.p_values(test), names, names),
+            ax=ax,
+            alpha=comparison.alpha,
+        )
 
     return draw
 

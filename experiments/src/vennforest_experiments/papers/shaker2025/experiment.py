@@ -85,10 +85,10 @@ class Shaker2025(Experiment):
     def __post_init__(self) -> None:
         """Check the settings' types and ranges."""
         super().__post_init__()
-        check_count(self.folds, "folds", least=3)
+        check_count(self.folds, "folds", low=3)
         check_count(self.trees, "trees")
-        check_count(self.large, "large", least=2)
-        check_count(self.rows, "rows", least=10)
+        check_count(self.large, "large", low=2)
+        check_count(self.rows, "rows", low=10)
         check_count(self.tested, "tested")
 
     def datasets(self) -> tuple[str, ...]:

@@ -1,0 +1,232 @@
+"""Scores of rows kept apart from training: folds, a held-out part, a fitted model, or none.
+
+Each function returns the folds of one source of calibration scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from numbers import Integral
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.random import RandomState
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedGroupKFold,
+    check_cv,
+    train_test_split,
+)
+
+from vennforest._messages import warn
+from vennforest._validation import InputError, IntArray
+from vennforest.sources.data import Fold, TrainingData
+
+MIN_EXAMPLES_OF_OTHER_CLASSES = 8
+"""Examples beside the largest class below which a random split may train on one class."""
+
+MIN_EXAMPLES_PER_FOLD = 2
+"""Mean number of calibration examples in a fold with a calibrator of its own."""
+
+MIN_SHARE_TRAINED_ON = 0.45
+"""Share of the rows below which a fold's model is much weaker than one of all: halves are not."""
+
+Split = tuple[IntArray, IntArray]
+"""Rows to train on and rows to calibrate on."""
+
+
+def frozen_fold(estimator: Any, data: TrainingData) -> list[Fold]:
+    """Calibrate a fitted model, which is not changed, on all the data."""
+    return [data.with_positive_weight().fold(estimator)]
+
+
+def training_fold(estimator: Any, data: TrainingData) -> list[Fold]:
+    """Train on all the data and calibrate on the same data.
+
+    The simplified Venn-Abers predictor and the direct method (Vovk & Petej 2014, sections 3 and
+    5). Scores of examples that were trained on are better than those of new ones: no guarantee
+    is valid (their Proposition 2).
+    """
+    data = data.with_positive_weight()
+    return [data.fold(data.fit(estimator))]
+
+
+def held_out_fold(
+    estimator: Any, data: TrainingData, size: float | int, stratify: bool, random_state: RandomState
+) -> list[Fold]:
+    """Train on one part of the data and calibrate on the rest.
+
+    The part is drawn at random, so held-out examples and new ones are exchangeable (Johansson et
+    al. 2018; Niculescu-Mizil & Caruana 2005). ``size`` is its share, below 1, or its number of
+    examples, of groups where there are groups. With ``stratify`` both parts have the classes in
+    the same shares, which gives up exactness: how many of a class are held out depends on the next
+    label.
+    """
+    data = data.with_positive_weight()
+    groups = data.groups
+    n = len(data) if groups is None else int(groups.max()) + 1
+    if not 1 <= (n * size if size < 1 else size) <= n - 1:
+        unit = "examples" if groups is None else "groups"
+        raise ValueError(f"holdout_size must leave {unit} on both sides of {n}, got {size!r}")
+    index, held = np.arange(n), None
+    if (stratify or must_stratify(data, "the part held out")) and groups is None:
+        with suppress(ValueError):  # a class of one example, or more classes than rows in a part
+            held = train_test_split(
+                index, test_size=size, random_state=random_state, stratify=data.codes
+            )[1]
+    if held is None:
+        held = train_test_split(index, test_size=size, random_state=random_state)[1]
+    is_held = np.isin(index if groups is None else groups, held)
+    model = data.rows(np.flatnonzero(~is_held)).fit(estimator)
+    return [data.rows(np.flatnonzero(is_held)).fold(model)]
+
+
+def must_stratify(data: TrainingData, part: str) -> bool:
+    """Tell whether a random split risks a training part of one class, and warn where it does."""
+    counts = np.bincount(data.codes, minlength=len(data.classes))
+    n_others = int(counts.sum() - counts.max())
+    if n_others >= MIN_EXAMPLES_OF_OTHER_CLASSES or data.groups is not None:
+        return False
+    warn(
+        f"y contains {n_others} examples beside the largest class: {part} is stratified so no "
+        "model is trained on one class alone, and the bounds are not exactly valid"
+    )
+    return True
+
+
+def cross_validation_folds(
+    estimator: Any,
+    data: TrainingData,
+    cv: Any,
+    ensemble: bool,
+    stratify: bool,
+    random_state: RandomState,
+    n_jobs: int | None,
+) -> list[Fold]:
+    """Train a model per fold and score the examples left out of it.
+
+    A number ``cv`` of folds is drawn at random, of whole groups where there are groups, or with
+    ``stratify`` made of the classes in the same shares, which gives up exactness. Without
+    ``ensemble`` the scores of all folds make one calibration set, and one model is trained on all
+    the data.
+    """
+    splits = _splits(data, _splitter(data, cv, stratify, random_state))
+    all_rows = np.arange(len(data)) if data.weight is None else np.flatnonzero(data.weight > 0)
+    _check_splits(splits, all_rows, ensemble)
+    training_sets = [train for train, _ in splits]
+    if not ensemble:
+        training_sets.append(all_rows)
+    models = joblib.Parallel(n_jobs=n_jobs)(
+        joblib.delayed(_fit_rows)(estimator, data, rows) for rows in training_sets
+    )
+    if len(models) > 1 and models[0] is models[1]:
+        raise ValueError(
+            'estimator must be copied by clone for calibrate_on="cv", got one whose clone is '
+            "itself: every fold would be scored by a model that has seen all rows"
+        )
+    folds = [
+        data.rows(test).fold(model)
+        for model, (_, test) in zip(models[: len(splits)], splits, strict=True)
+    ]
+    if ensemble:
+        return folds
+    scored = np.concatenate([test for _, test in splits])
+    order = np.argsort(scored, kind="stable")
+    scores = np.concatenate([fold.scores for fold in folds])[order]
+    return [data.rows(scored[order]).fold(models[-1], scores)]
+
+
+def _fit_rows(estimator: Any, data: TrainingData, rows: IntArray) -> Any:
+    """Fit a clone to some rows, copied in the worker: not those of all folds at once."""
+    return data.rows(rows).fit(estimator)
+
+
+def _splitter(data: TrainingData, cv: Any, stratify: bool, random_state: RandomState) -> Any:
+    """Return the splitter that ``cv`` stands for."""
+    cv = 5 if cv is None else cv
+    if not isinstance(cv, Integral):
+        return check_cv(cv, data.codes, classifier=True)
+    if data.groups is not None:
+        kind = StratifiedGroupKFold if stratify else GroupKFold
+        return kind(int(cv), shuffle=True, random_state=random_state)
+    if stratify or must_stratify(data.with_positive_weight(), "each fold"):
+        return check_cv(cv, data.codes, classifier=True)
+    return KFold(int(cv), shuffle=True, random_state=random_state)
+
+
+def _splits(data: TrainingData, splitter: Any) -> list[Split]:
+    """Return the splits as row numbers of positive weight; folds without any are left out."""
+    n, groups = len(data), data.groups
+    splits = []
+    for parts in splitter.split(data.X, data.codes, **data.split_params):
+        train, test = (_row_numbers(part, n) for part in parts)
+        if groups is not None and (n_split := len(np.intersect1d(groups[train], groups[test]))):
+            raise ValueError(
+                "cv must keep every group on one side, got a splitter that parts "
+                f"{n_split} of them: give a number of folds, or GroupKFold"
+            )
+        if data.weight is not None:
+            train, test = train[data.weight[train] > 0], test[data.weight[test] > 0]
+        if len(test):
+            splits.append((train, test))
+    return splits
+
+
+def _row_numbers(part: Any, n: int) -> IntArray:
+    """Return one side of a split, indices or a mask, as row numbers below n."""
+    index = np.asarray(part)
+    rows = np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)
+    wrong = rows[(rows < 0) | (rows >= n)]
+    if len(wrong):
+        raise InputError(
+            f"cv must give row numbers from 0 to {n - 1}, got {wrong[0]}: give a splitter, or the "
+            "splits of these rows"
+        )
+    return rows
+
+
+def _check_splits(splits: Sequence[Split], all_rows: IntArray, ensemble: bool) -> None:
+    """Refuse splits that score rows twice, train on them or leave too few to calibrate on.
+
+    A warning names rows that no split uses and models of a small part of the rows.
+    """
+    if not splits:
+        raise InputError(
+            "cv must leave examples out, got no test indices: a generator gives its splits "
+            "once, so use a list or a splitter"
+        )
+    for train, test in splits:
+        if len(np.unique(test)) < len(test):
+            raise InputError("cv must score a row at most once in a fold, got a repeated row")
+        if n_shared := len(np.intersect1d(train, test)):
+            raise InputError(
+                f"cv must not score rows that it trains on, got a fold with {n_shared} such rows"
+            )
+    scored = np.concatenate([test for _, test in splits])
+    if not ensemble and len(np.unique(scored)) < len(scored):
+        raise ValueError(
+            "cv must leave each example out at most once with ensemble=False, "
+            "got a splitter that repeats some: use ensemble=True"
+        )
+    if ensemble and len(splits) > 1 and len(scored) < MIN_EXAMPLES_PER_FOLD * len(splits):
+        raise InputError(
+            f"cv must leave at least {MIN_EXAMPLES_PER_FOLD} examples in a fold with "
+            f"ensemble=True, whose calibrator learns the classes from them, got {len(scored)} in "
+            f"{len(splits)} folds: use ensemble=False or fewer folds"
+        )
+    last = max(int(rows.max(initial=-1)) for split in splits for rows in split)
+    if n_beyond := int((all_rows > last).sum()):
+        warn(
+            f"cv leaves the last {n_beyond} of {len(all_rows)} rows out of every fold: they "
+            "neither train nor calibrate. Use the splits of these rows, or a splitter"
+        )
+    smallest = min(len(train) for train, _ in splits)
+    if ensemble and smallest < MIN_SHARE_TRAINED_ON * len(all_rows):
+        warn(
+            f"cv trains one of {len(splits)} models on {smallest} of {len(all_rows)} rows, and "
+            "probabilities are averages over these models: with ensemble=False one model of "
+            "all rows predicts, as it should where folds follow time"
+        )

@@ -1,0 +1,96 @@
+"""Confidence intervals of a classifier, and how far another seed would move it."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
+
+from vennforest import CalibratedClassifier
+from vennforest.calibrators.intervals import interval_curves, mean_intervals, read_intervals
+from vennforest.classifier.prediction import seed_sentence
+
+
+def data(k=2, n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + 40, 3))
+    y = np.digitize(X[:, 0] + rng.normal(size=n + 40), [0.2] if k == 2 else [-0.6, 0.6])
+    return X[:n], y[:n], X[n:]
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("subforest", ["all", "exchangeable"])
+def test_confidence_is_that_of_the_calibration_scores(subforest, k):
+    X, y, new = data(k)
+    names = np.array(["a", "b", "c"])[y]
+    forest = RandomForestClassifier(40, random_state=0)
+    model = CalibratedClassifier(forest, subforest=subforest, random_state=0).fit(X, names)
+    whole = model.estimator_.predict_proba(new)
+    p = model.predict_proba(new)
+    found = model.predict_confidence(new, 0.9, "exact")
+    codes = np.searchsorted(model.classes_, model.calibration_y_)
+    curves = interval_curves(model.calibration_scores_, codes, k, 0.9, "exact")
+    expected = read_intervals(curves, whole[:, 1] if k == 2 else whole, model.classes_, 0.9).widen(
+        p
+    )
+    assert_array_equal(found.lower, expected.lower)
+    assert_array_equal(found.upper, expected.upper)
+    assert_array_equal(found.widened, expected.widened)
+    assert found.classes.tolist() == sorted(set(names))
+    assert found.width.mean() > model.predict_confidence(new, 0.9).width.mean()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_likelihood_ratio_reads_scores_as_all_trees_are_expected_to_give_them(k):
+    X, y, new = data(k)
+    model = CalibratedClassifier(RandomForestClassifier(40, random_state=0), random_state=0).fit(
+        X, y
+    )
+    (fold,) = model._state.folds
+    whole = model.estimator_.predict_proba(new)
+    curves = interval_curves(model.calibration_scores_, y, k, 0.9, noise=fold.noise)
+    wanted = read_intervals(curves, whole[:, 1] if k == 2 else whole, model.classes_, 0.9)
+    wanted = wanted.widen(model.predict_proba(new))
+    found = model.predict_confidence(new, 0.9)
+    assert_allclose(found.lower, wanted.lower, rtol=0, atol=1e-12)
+    assert_allclose(found.upper, wanted.upper, rtol=0, atol=1e-12)
+
+
+def test_confidence_over_folds_is_the_mean_over_their_models():
+    X, y, new = data()
+    model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
+    curves = interval_curves(model.calibration_scores_, model.calibration_y_, 2)
+    expected = mean_intervals(
+        [
+            read_intervals(curves, one.predict_proba(new)[:, 1], model.classes_, 0.95)
+            for one in model.estimators_
+        ]
+    ).widen(model.predict_proba(new))
+    assert_array_equal(model.predict_confidence(new).lower, expected.lower)
+
+
+def test_exact_confidence_is_refused_where_it_is_not_proved():
+    X, y, new = data()
+    with pytest.raises(ValueError, match=r"ensemble must be False .* got 5 models"):
+        CalibratedClassifier(GaussianNB()).fit(X, y).predict_confidence(new, method="exact")
+    pooled = CalibratedClassifier(GaussianNB(), ensemble=False).fit(X, y)
+    assert pooled.predict_confidence(new, method="exact").lower.shape == (40, 2)
+    weight = np.arange(len(y)) % 3 + 1.0
+    weighted = CalibratedClassifier(GaussianNB(), ensemble=False).fit(X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match="sample_weight must be None for exact"):
+        weighted.predict_confidence(new, method="exact")
+    assert (
+        weighted.predict_confidence(new).width.mean() < pooled.predict_confidence(new).width.mean()
+    )
+
+
+def test_the_sentence_on_seeds_is_what_other_seeds_show():
+    X, y, _ = data()
+    models = [
+        CalibratedClassifier(RandomForestClassifier(50), random_state=seed).fit(X, y)
+        for seed in range(8)
+    ]
+    observed = np.var([model.predict_proba(X)[:, 1] for model in models], axis=0, ddof=1)
+    deviations = [float(seed_sentence(m._state).split("±")[1][:5]) for m in models]
+    assert 0.5 < np.mean(deviations) / np.sqrt(observed.mean()) < 2
+    assert seed_sentence(CalibratedClassifier(GaussianNB()).fit(X, y)._state) == ""

@@ -1,0 +1,121 @@
+"""Fitted models are only calibrated, and never touched."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from vennforest import CalibratedClassifier
+
+ALL_METHODS = [
+    "venn-abers", "venn", "platt", "isotonic", "bostrom", "beta", "temperature", "none",
+]  # fmt: skip
+
+
+def data(k=2, n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + 40, 3))
+    y = np.digitize(X[:, 0] + rng.normal(size=n + 40), [0.2] if k == 2 else [-0.6, 0.6])
+    return X[:n], y[:n], X[n:]
+
+
+def score(model, X):
+    p = model.predict_proba(X)
+    return p[:, 1] if p.shape[1] == 2 else p
+
+
+@pytest.mark.parametrize("method", ALL_METHODS)
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_fitted_model_is_only_calibrated_and_never_touched(method, k):
+    X, y, new = data(k)
+    for base in (
+        GaussianNB(),
+        RandomForestClassifier(10, random_state=0),
+        make_pipeline(StandardScaler(), GaussianNB()),
+        BaggingClassifier(GaussianNB(), 5, random_state=0),
+    ):
+        base.fit(X[:60], y[:60])
+        before = pickle.dumps(base)
+        merge = "log" if method == "venn-abers" else "auto"
+        model = CalibratedClassifier(FrozenEstimator(base), method=method, merge=merge)
+        model.fit(X[60:], y[60:])
+        p = model.predict_proba(new)
+        assert pickle.dumps(base) == before
+        assert model.estimator_.estimator is base
+        assert_array_equal(model.calibration_scores_, score(base, X[60:]))
+        expected = clone(model.calibrator_).fit(score(base, X[60:]), y[60:])
+        assert_array_equal(p, expected.predict_proba(score(base, new)))
+
+
+@pytest.mark.parametrize("method", ALL_METHODS)
+def test_classes_that_the_calibration_data_lack_keep_their_columns(method):
+    X, y, new = data(3)
+    names = np.array(["ant", "bee", "cat"])[y]
+    base = GaussianNB().fit(X, names)
+    for present in (["ant", "cat"], ["bee", "cat"], ["bee"]):
+        some = np.isin(names, present)
+        model = CalibratedClassifier(FrozenEstimator(base), method=method).fit(X[some], names[some])
+        assert model.classes_.tolist() == ["ant", "bee", "cat"]
+        p = model.predict_proba(new)
+        assert p.shape == (40, 3)
+        assert_allclose(p.sum(axis=1), 1, atol=1e-9)
+        if method == "none":
+            assert_allclose(p, base.predict_proba(new), atol=1e-12)
+
+
+def test_labels_that_cannot_be_sorted_are_refused():
+    X, y, _ = data()
+    for labels, kinds in (([None, "a"], "NoneType and str"), ([1, "a"], "int and str")):
+        mixed = np.array(labels, object)[y]
+        with pytest.raises(ValueError, match=f"y must contain labels .* got {kinds}: leave out"):
+            CalibratedClassifier(GaussianNB()).fit(X, mixed)
+
+
+def test_labels_unknown_to_a_fitted_model_are_refused():
+    X, y, _ = data()
+    numbers, texts = GaussianNB().fit(X, y), GaussianNB().fit(X, np.array(["a", "b"])[y])
+    for base, labels, message in (
+        (numbers, y + 1, r"y must contain labels of classes \[0, 1\], got 2"),
+        (
+            numbers,
+            np.array(["a", "b"])[y],
+            r"y must contain labels of classes \[0, 1\], got '[ab]'",
+        ),
+        (numbers, np.array(["a", "b"], object)[y], r"labels of classes \[0, 1\], got '[ab]'"),
+        (texts, np.array(["a", "c"])[y], r"y must contain labels of classes \['a', 'b'\], got 'c'"),
+        (texts, y, r"y must contain labels of classes \['a', 'b'\], got [01]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            CalibratedClassifier(FrozenEstimator(base)).fit(X, labels)
+
+
+def test_columns_of_a_fitted_model_may_come_in_any_order():
+    X, y, new = data()
+
+    class Reversed(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.model_ = GaussianNB().fit(X, y)
+            self.classes_ = self.model_.classes_[::-1]
+            return self
+
+        def predict_proba(self, X):
+            return self.model_.predict_proba(X)[:, ::-1]
+
+    base = Reversed().fit(X, y)
+    model = CalibratedClassifier(FrozenEstimator(base), method="none").fit(X, y)
+    assert_allclose(model.predict_proba(new), base.model_.predict_proba(new), rtol=1e-12)
+
+
+def test_large_labels_of_nullable_type_stay_apart():
+    pandas = pytest.importorskip("pandas")
+    y = pandas.Series([2**53, 2**53 + 1] * 20, dtype="Int64")
+    X = np.arange(40.0)[:, None]
+    model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
+    assert model.classes_.tolist() == [2**53, 2**53 + 1]

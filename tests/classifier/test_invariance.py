@@ -1,0 +1,110 @@
+"""Results depend on data and seed alone, to the bit: not on threads, memory or how calls divide."""
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.datasets import make_classification
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from vennforest import CalibratedClassifier
+
+FOREST = RandomForestClassifier(30, random_state=0)
+
+SETTINGS = {
+    "forest": {"estimator": FOREST},
+    "exchangeable": {"estimator": FOREST, "subforest": "exchangeable", "merge": "log"},
+    "few trees": {"estimator": RandomForestClassifier(12, random_state=0)},
+    "bagging": {"estimator": BaggingClassifier(n_estimators=20, random_state=0)},
+    "folds": {"estimator": DecisionTreeClassifier(min_samples_leaf=9, random_state=0)},
+    "groups": {"estimator": FOREST, "by": 3, "method": "venn"},
+    "matrix": {"estimator": FOREST, "method": "matrix", "calibrate_on": "holdout"},
+}
+
+
+def data(k=3):
+    X, y = make_classification(
+        300, 4, n_informative=3, n_redundant=0, n_classes=k, flip_y=0.2, random_state=0
+    )
+    X = X.astype(np.float32).astype(np.float64)
+    X[:, 3] = X[:, 3] > 0
+    return X[:240], np.array(["ant", "bee", "cat"])[y[:240]], X[240:]
+
+
+def answers(name, X, y, new, n_jobs=1):
+    """Return everything that a classifier predicts for new rows, one after another."""
+    model = CalibratedClassifier(random_state=0, n_jobs=n_jobs, **SETTINGS[name]).fit(X, y)
+    return predictions(model, new), model
+
+
+def predictions(model, new):
+    tables = [model.predict_proba(new)]
+    if hasattr(model, "predict_multiprobability"):
+        bounds = model.predict_multiprobability(new)
+        intervals = model.with_prior({"ant": 0.5}).predict_confidence(new)
+        tables += [bounds.lower, bounds.upper, intervals.lower, intervals.upper]
+    return np.hstack(tables)
+
+
+def digest():
+    """Return a hash of the answers of every setting."""
+    tables = [answers(name, *data(k), n_jobs=2)[0] for name in SETTINGS for k in (2, 3)]
+    return hashlib.sha256(b"".join(table.tobytes() for table in tables)).hexdigest()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_threads_memory_order_and_division_into_calls_change_nothing(name, k):
+    X, y, new = data(k)
+    expected, model = answers(name, X, y, new)
+    strided = np.repeat(new, 2, axis=0)[::2]
+    assert_array_equal(answers(name, np.asfortranarray(X), y, strided, n_jobs=2)[0], expected)
+    parts = [predictions(model, new[rows]) for rows in np.split(np.arange(60), [1, 8, 9, 33])]
+    assert_array_equal(np.vstack(parts), expected)
+    order = np.random.default_rng(0).permutation(60)
+    assert_array_equal(predictions(model, new[order]), expected[order])
+
+
+@pytest.mark.parametrize("name", ["forest", "exchangeable"])
+def test_the_container_of_the_rows_changes_nothing(name):
+    X, y, new = data(2)
+    new[0, :2] = 0.0
+    expected, model = answers(name, X, y, new)
+    negative, read_only = new.copy(), new.copy()
+    negative[0, :2] = -0.0
+    read_only.flags.writeable = False
+    for rows in (negative, read_only, new.astype(np.float32), new.tolist()):
+        assert_array_equal(predictions(model, rows), expected)
+    for rows in (sparse.csr_array(new), sparse.csc_matrix(new)):
+        assert_array_equal(predictions(model, rows), expected)
+    names = list("abcd")
+    for frame in (pd.DataFrame, pl.DataFrame):
+        X_named, new_named = (frame(dict(zip(names, a.T, strict=True))) for a in (X, new))
+        same, named = answers(name, X_named, y, new_named)
+        assert list(named.feature_names_in_) == names
+        assert_array_equal(same, expected)
+
+
+def test_threads_of_blas_and_the_hash_seed_change_nothing():
+    digests = set()
+    for threads, seed in (("1", "0"), ("2", "1")):
+        variables = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+        environment = {**os.environ, **dict.fromkeys(variables, threads), "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, __file__], env=environment, capture_output=True, text=True, check=True
+        )
+        digests.add(done.stdout.strip())
+    assert len(digests) == 1
+    assert len(digests.pop()) == 64
+
+
+if __name__ == "__main__":
+    print(digest())

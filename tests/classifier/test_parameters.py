@@ -1,0 +1,179 @@
+"""Values that parameters cannot have are refused; values without effect are warned of."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline
+from sklearn.svm import SVC, LinearSVC
+
+import vennforest
+from vennforest import CalibratedClassifier, VennAbers
+from vennforest.tables import table_pipeline
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"calibrate_on": Pipeline}, r"calibrate_on must be one of .* or an object with a method"),
+        ({"method": None}, "method must be one of .*, got None"),
+        ({"method": VennAbers}, "method must be one of .*, got <class"),
+        ({"calibrate_on": "prefit"}, r"calibrate_on must be one of \['auto', .*got 'prefit'"),
+        ({"subforest": 3}, "subforest must be one of .*, got 3"),
+        ({"votes": "veto"}, "votes must be one of .*, got 'veto'"),
+        ({"merge": "mean"}, "merge must be one of .*, got 'mean'"),
+        (
+            {"calibrate_on": "holdout", "holdout_size": 80},
+            "holdout_size must leave examples on both sides of 80, got 80",
+        ),
+        (
+            {"calibrate_on": "holdout", "holdout_size": 0.001},
+            "holdout_size must leave examples on both sides of 80, got 0.001",
+        ),
+    ],
+    ids=str,
+)
+def test_parameters_that_are_none_are_refused(parameters, message):
+    X, y = X_ALL, Y
+    with pytest.raises(ValueError, match=message):
+        CalibratedClassifier(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("method", ["bostrom", "beta", "none"])
+def test_decision_values_are_refused_by_who_needs_probabilities_with_the_way_out(method):
+    X, y = X_ALL, Y
+    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\].*take any scores"):
+        CalibratedClassifier(LinearSVC(), method=method).fit(X, y)
+
+
+def test_what_is_no_classifier_is_refused():
+    X, y = X_ALL, np.arange(80) % 3
+    with pytest.raises(TypeError, match="estimator must have predict_proba or decision_function"):
+        CalibratedClassifier(Ridge()).fit(X, y)
+    for wrong in ("forest", GaussianNB, 3):
+        with pytest.raises(TypeError, match="estimator must be a classifier"):
+            CalibratedClassifier(wrong).fit(X, y)
+    with pytest.raises(ValueError, match="estimator must have one decision value per class"):
+        CalibratedClassifier(SVC(decision_function_shape="ovo")).fit(X, y)
+    assert CalibratedClassifier(SVC(decision_function_shape="ovo")).fit(X, y > 0).predict(X).any()
+
+
+def test_a_table_with_text_is_answered_with_the_recipe():
+    X, y = X_ALL[:60], Y[:60]
+    table = pd.DataFrame(X, columns=list("vwx")).assign(
+        town=["Ulm", "Bern"] * 30, day=pd.date_range("2020-01-01", periods=60)
+    )
+    with pytest.raises(vennforest._validation.InputError) as caught:
+        CalibratedClassifier(random_state=0).fit(table, y)
+    assert "MixedForestClassifier, got text or dates in 'town', 'day': use" in str(caught.value)
+    assert "CalibratedClassifier(table_pipeline(MixedForestClassifier(" in str(caught.value)
+    assert "from vennforest.tables import table_pipeline" in str(caught.value)
+    with pytest.raises(ValueError, match="must contain numbers for LogisticRegression"):
+        CalibratedClassifier(LogisticRegression(), cv=2).fit(table, y)
+    model = CalibratedClassifier(table_pipeline(FOREST), random_state=0).fit(table, y)
+    assert model.predict(table).shape == (60,)
+    numbers = table[list("vwx")].astype(str).astype(object)  # scikit-learn takes these
+    CalibratedClassifier(FOREST, random_state=0).fit(numbers, y)
+    with pytest.raises(ValueError, match="holdout_size"):  # another error stays what it is
+        CalibratedClassifier(table_pipeline(FOREST), calibrate_on="holdout", holdout_size=60).fit(
+            table, y
+        )
+
+
+RNG = np.random.default_rng(0)
+
+
+X_ALL = RNG.normal(size=(80, 3))
+
+
+Y = (X_ALL[:, 0] + RNG.normal(size=80) > 0).astype(int)
+
+
+FOREST = RandomForestClassifier(10, random_state=0)
+
+
+FROZEN = FrozenEstimator(RandomForestClassifier(10, random_state=0).fit(X_ALL[::-1], Y[::-1]))
+
+
+def warned(model, **fit_params):
+    """Return the warnings of a fit about parameters without effect."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X_ALL, Y, **fit_params)
+    return [str(one.message) for one in caught if "no effect" in str(one.message)]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "given", "message"),
+    [
+        (
+            FOREST,
+            {"calibrate_on": "cv", "subforest": "exchangeable", "votes": "hard"},
+            r"^subforest='exchangeable' and votes='hard' have no effect with calibrate_on='cv'\. "
+            "Leave them out$",
+        ),
+        (
+            FOREST,
+            {"calibrate_on": "holdout", "votes": "hard"},
+            r"^votes='hard' has no effect with calibrate_on='holdout'\. Leave it out$",
+        ),
+        (FOREST, {"calibrate_on": "training", "votes": "hard"}, "votes='hard' has no effect"),
+        (
+            GaussianNB(),
+            {"subforest": "exchangeable"},
+            "calibrate_on='auto', which is 'cv' here: the estimator is not a bagged ensemble",
+        ),
+        (FROZEN, {"subforest": "exchangeable"}, "which is 'frozen' here: the model is frozen"),
+    ],
+)
+def test_a_parameter_without_effect_is_warned_of(estimator, given, message):
+    said = warned(CalibratedClassifier(estimator, random_state=0, **given))
+    assert len(said) == 1
+    assert re.search(message, said[0]), said[0]
+
+
+def test_groups_that_make_folds_of_bags_are_named():
+    model = CalibratedClassifier(FOREST, subforest="exchangeable", random_state=0)
+    (said,) = warned(model, groups=np.arange(80) // 2)
+    assert "groups were given" in said
+    assert not warned(model)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"calibrate_on": "cv"},
+        {"subforest": "exchangeable"},
+        {"calibrate_on": "oob", "votes": "hard"},
+    ],
+)
+def test_what_has_an_effect_or_is_the_default_is_not_warned_of(given):
+    assert not warned(CalibratedClassifier(FOREST, random_state=0, **given))
+
+
+def test_making_copying_and_searching_go_on():
+    model = CalibratedClassifier(
+        FOREST, calibrate_on="cv", subforest="exchangeable", random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert clone(model).get_params()["subforest"] == "exchangeable"
+        model.set_params(votes="hard")
+    grid = {"calibrate_on": ["oob", "cv"], "subforest": ["all", "exchangeable"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        search = GridSearchCV(model, grid, cv=2, scoring="neg_log_loss", error_score="raise")
+        found = search.fit(X_ALL, Y).cv_results_
+    score = dict(zip(map(str, found["params"]), found["mean_test_score"], strict=True))
+    assert np.isfinite(list(score.values())).all()
+    cv = [value for key, value in score.items() if "'cv'" in key]
+    assert cv[0] == cv[1]

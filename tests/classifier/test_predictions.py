@@ -1,0 +1,243 @@
+"""Probabilities and bounds from the scores of folds and subforests, by hand."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from oracles import formulas as oracle
+from vennforest import CalibratedClassifier
+from vennforest.calibrators import make_calibrator
+from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.classifier.prediction import predict, predict_together
+
+
+def data(k=2, n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + 40, 3))
+    y = np.digitize(X[:, 0] + rng.normal(size=n + 40), [0.2] if k == 2 else [-0.6, 0.6])
+    return X[:n], y[:n], X[n:]
+
+
+def score(model, X):
+    p = model.predict_proba(X)
+    return p[:, 1] if p.shape[1] == 2 else p
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    ("method", "merge"),
+    [
+        ("venn-abers", "log"),
+        ("venn-abers", "brier"),
+        ("venn", "midpoint"),
+        ("isotonic", "auto"),
+        ("none", "auto"),
+    ],
+)
+def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
+    X, y, new = data(k)
+    model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=4).fit(X, y)
+    singles, lower, upper = [], [], []
+    bounded = method in ("venn-abers", "venn")
+    folds = KFold(4, shuffle=True, random_state=np.random.RandomState(0))
+    for train, test in (folds if bounded else StratifiedKFold(4)).split(X, y):
+        base = GaussianNB().fit(X[train], y[train])
+        if method == "none":
+            singles.append(base.predict_proba(new))
+            continue
+        calibrator = make_calibrator(method).fit(score(base, X[test]), y[test], classes=range(k))
+        if bounded:
+            m = calibrator.predict_multiprobability(score(base, new))
+            singles.append(m.merge(merge))
+            lower.append(m.lower)
+            upper.append(m.upper)
+        else:
+            singles.append(calibrator.predict_proba(score(base, new)))
+    if lower and merge == "log":
+        gm1 = np.prod(upper, axis=0) ** (1 / 4)
+        gm0 = np.prod(1 - np.array(lower), axis=0) ** (1 / 4)
+        expected = gm1 / (gm0 + gm1)
+        expected /= expected.sum(axis=1, keepdims=True)
+    else:
+        expected = np.mean(singles, axis=0)
+    assert_allclose(model.predict_proba(new), expected, rtol=0, atol=1e-12)
+    if lower:
+        m = model.predict_multiprobability(new)
+        assert_allclose(m.lower, np.minimum(np.mean(lower, axis=0), expected), atol=1e-12)
+        assert_allclose(m.upper, np.maximum(np.mean(upper, axis=0), expected), atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("method", ["venn-abers", "platt", "temperature"])
+def test_pooled_folds_calibrate_one_model_trained_on_everybody(method, k):
+    X, y, new = data(k)
+    splitter = KFold(5, shuffle=True, random_state=1)
+    merge = "log" if method == "venn-abers" else "auto"
+    model = CalibratedClassifier(
+        GaussianNB(), method=method, merge=merge, cv=splitter, ensemble=False
+    ).fit(X, y)
+    scores = np.empty(len(y)) if k == 2 else np.empty((len(y), k))
+    for train, test in splitter.split(X):
+        scores[test] = score(GaussianNB().fit(X[train], y[train]), X[test])
+    assert_array_equal(model.calibration_scores_, scores)
+    assert_array_equal(model.calibration_y_, y)
+    base = GaussianNB().fit(X, y)
+    expected = clone(model.calibrator_).fit(scores, y).predict_proba(score(base, new))
+    assert_array_equal(model.predict_proba(new), expected)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("subforest", ["all", "exchangeable"])
+def test_the_point_is_a_pool_of_all_trees_and_the_bounds_hold_it(subforest, k):
+    X, y, new = data(k)
+    forest = RandomForestClassifier(60, random_state=0)
+    model = CalibratedClassifier(forest, subforest=subforest, random_state=0).fit(X, y)
+    by_hand = PooledCalibration().fit(model.calibration_scores_, y)
+    whole = model.estimator_.predict_proba(new)
+    expected = by_hand.predict_proba(whole[:, 1] if k == 2 else whole)
+    p = model.predict_proba(new)
+    assert_allclose(p, expected, rtol=0, atol=1e-12)
+    assert model.point_calibrator_.weights_ == by_hand.weights_
+    m = model.predict_multiprobability(new)
+    plain = model.recalibrate("venn-abers", merge="log").predict_multiprobability(new)
+    assert_allclose(m.lower, np.minimum(plain.lower, p), rtol=0, atol=1e-15)
+    assert_allclose(m.upper, np.maximum(plain.upper, p), rtol=0, atol=1e-15)
+    if k == 2 and subforest == "all":  # what can be exported alone, as the page on it says
+        alone = model.calibrator_.predict_multiprobability(whole[:, 1])
+        assert_array_equal(np.minimum(alone.p0, p[:, 1]), m.p0)
+        assert_array_equal(np.maximum(alone.p1, p[:, 1]), m.p1)
+    outside = ((p < plain.lower) | (p > plain.upper)).any(axis=1)
+    assert_array_equal(m.widened, outside)
+    assert 0 < outside.mean() < 1
+    assert_array_equal(m[outside].widened, np.ones(outside.sum(), bool))
+    assert plain.widened is None
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
+    X, y, new = data(k)
+    weight = np.linspace(0.5, 2, len(y))
+    model = CalibratedClassifier(LogisticRegression(), cv=3, random_state=0)
+    model.fit(X, y, sample_weight=weight)
+    order = np.concatenate([part.weight for part in model._state.folds])
+    assert_array_equal(np.sort(order), weight)
+    pool = PooledCalibration().fit(
+        model.calibration_scores_, model.calibration_y_, sample_weight=order
+    )
+    assert model.point_calibrator_.weights_ == pool.weights_
+    scores = [one.predict_proba(new) for one in model.estimators_]
+    each = [pool.predict_proba(s[:, 1] if k == 2 else s) for s in scores]
+    p = model.predict_proba(new)
+    means = np.prod(each, axis=0) ** (1 / 3)
+    assert_allclose(p, means / means.sum(axis=1, keepdims=True), rtol=0, atol=1e-12)
+    m = model.predict_multiprobability(new)
+    assert ((m.lower <= p) & (p <= m.upper)).all()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_few_trees_that_are_certain_of_different_classes(k):
+    X, y, new = data(k)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # out of bag for no tree
+        model = CalibratedClassifier(RandomForestClassifier(5, random_state=0)).fit(X, y)
+
+    class Certain:
+        """Says of every row that it is of the class with the largest score."""
+
+        classes_ = np.arange(k)
+
+        def predict_proba(self, scores):
+            return np.eye(k)[np.argmax(scores, axis=1) if k > 2 else np.round(scores).astype(int)]
+
+    object.__setattr__(model._state.point_calibrators, "overall", Certain())
+    (part,) = model._state.folds
+    certain = [Certain().predict_proba(s) for s in part.score_subforests(new)]
+    both = np.array(certain).max(axis=0) > 0
+    assert (both.sum(axis=1) > 1).any() and (both.sum(axis=1) == 1).any()
+    p = model.predict_proba(new)
+    assert_allclose(p.sum(axis=1), 1)
+    never = np.where(both, 0, p).max(axis=1)
+    assert (never < np.where(both, p, 1).min(axis=1)).all() and (never < 1e-10).all()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("subforest", ["all", "exchangeable"])
+@pytest.mark.parametrize(
+    "ensemble",
+    [
+        RandomForestClassifier(12, random_state=0),
+        make_pipeline(StandardScaler(), RandomForestClassifier(19, random_state=0)),
+        BaggingClassifier(GaussianNB(), 9, random_state=0),
+    ],
+    ids=["forest", "pipeline", "bagging"],
+)
+def test_with_few_trees_the_point_is_averaged_over_subforests_of_out_of_bag_size(
+    ensemble, subforest, k
+):
+    X, y, new = data(k)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # out of bag for no tree
+        model = CalibratedClassifier(ensemble, subforest=subforest, random_state=0).fit(X, y)
+    fitted = model.estimator_
+    trees, rows, seen = fitted, new, X
+    if isinstance(fitted, Pipeline):
+        trees, rows, seen = fitted[-1], fitted[:-1].transform(new), fitted[:-1].transform(X)
+    members = [free for free in oracle.out_of_bag(trees, len(seen)) if len(free)]
+    assert len(members) == len(model.calibration_y_)
+    answers = np.array([tree.predict_proba(rows) for tree in trees.estimators_])
+    chosen = sorted({round(i) for i in np.linspace(0, len(members) - 1, 20)})
+    logs = []
+    for i in chosen:
+        score = answers[members[i]].mean(axis=0)
+        logs.append(np.log(model.point_calibrator_.predict_proba(score[:, 1] if k == 2 else score)))
+    expected = np.exp(np.mean(logs, axis=0))
+    expected /= expected.sum(axis=1, keepdims=True)
+    p = model.predict_proba(new)
+    assert_allclose(p, expected, rtol=0, atol=1e-9)
+    assert_array_equal(model.predict_proba(new[3:4])[0], p[3])
+    bounds, same = predict(model._state, new)
+    assert_array_equal(same, p)
+    assert ((bounds.lower <= p) & (p <= bounds.upper)).all()
+    (_, together), _ = predict_together([model, model.recalibrate("platt")], new)
+    assert_array_equal(together, p)
+    other = clone(model).set_params(random_state=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert_array_equal(
+            other.fit(X, y).predict_proba(new), p
+        )  # the seed of draws is of no account
+
+
+def test_no_seed_of_a_draw_moves_the_answer():
+    X, y, new = data()
+    forest = RandomForestClassifier(60, random_state=0)
+    answers = []
+    for seed in range(5):
+        model = CalibratedClassifier(forest, random_state=seed).fit(X, y)
+        m = model.predict_multiprobability(new)
+        answers.append([model.predict_proba(new)[:, 1], m.p0, m.p1])
+    assert_array_equal(np.ptp(answers, axis=0), 0)
+    draws = [
+        CalibratedClassifier(forest, subforest="exchangeable", merge="log", random_state=seed)
+        .fit(X, y)
+        .predict_proba(new)[:, 1]
+        for seed in range(5)
+    ]
+    assert np.ptp(draws, axis=0).mean() > 0.05
+
+
+def test_what_was_taken_is_told_after_recalibration_too():
+    X, y, _ = data()
+    model = CalibratedClassifier(RandomForestClassifier(20, random_state=0)).fit(X, y)
+    other = model.recalibrate("platt")
+    assert other.calibrate_on_ == "oob"
+    assert other.calibrate_on_reason_ == model.calibrate_on_reason_

@@ -1,0 +1,220 @@
+"""Groups stay whole: by folds, held-out parts, bags, and through searches."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.metrics import log_loss
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+    cross_validate,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from vennforest import CalibratedClassifier
+from vennforest.sources import model_scores
+
+GRID = {"merge": ["log", "brier"]}
+
+
+def copies(seed=0, size=30, each=6):
+    """Coins, each thrown once and written down several times."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(size, 3)), rng.integers(0, 2, size)
+    groups = np.repeat(np.arange(size), each)
+    return X[groups] + rng.normal(scale=1e-3, size=(len(groups), 3)), y[groups], groups
+
+
+def forest(trees=30, max_samples=0.1):
+    return RandomForestClassifier(trees, max_samples=max_samples, random_state=0)
+
+
+def calibrated(**params):
+    return CalibratedClassifier(forest(), calibrate_on="oob", random_state=0, **params)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("options", [{"calibrate_on": "oob"}, {"cv": GroupKFold(3)}, {}])
+def test_groups_are_taken_with_and_without_routing(routing, options):
+    X, y, groups = copies()
+    plain = CalibratedClassifier(forest(), random_state=0, **options).fit(X, y, groups=groups)
+    with sklearn.config_context(enable_metadata_routing=routing):
+        model = CalibratedClassifier(forest(), random_state=0, **options).fit(X, y, groups=groups)
+    assert model.calibrate_on_ == ("oob" if "calibrate_on" in options else "cv")
+    assert_array_equal(model.calibration_scores_, plain.calibration_scores_)
+    assert_array_equal(model.fit(X, y, groups=groups).predict_proba(X), plain.predict_proba(X))
+    assert log_loss(y, model.oob_probability_) > 0.6  # a coin is not known from its copies
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_search_hands_groups_on_where_they_are_requested(wrapped):
+    X, y, groups = copies()
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = calibrated().set_fit_request(groups=True)
+        grid = {f"calibratedclassifier__{k}": v for k, v in GRID.items()} if wrapped else GRID
+        estimator = make_pipeline(StandardScaler(), model) if wrapped else model
+        search = GridSearchCV(estimator, grid, cv=GroupKFold(3)).fit(X, y, groups=groups)
+    best = search.best_estimator_[-1] if wrapped else search.best_estimator_
+    assert_array_equal(best._state.row_groups, groups)
+    assert log_loss(y, best.oob_probability_) > 0.6
+
+
+def test_cross_validation_hands_groups_on_where_they_are_requested():
+    X, y, groups = copies()
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = calibrated().set_fit_request(groups=True)
+        params = {"groups": groups}
+        found = cross_validate(model, X, y, params=params, cv=GroupKFold(3), return_estimator=True)[
+            "estimator"
+        ]
+        p = cross_val_predict(model, X, y, params=params, cv=GroupKFold(3), method="predict_proba")
+    assert all(len(np.unique(one._state.row_groups)) == 20 for one in found)
+    assert log_loss(y, p) > 0.6
+
+
+def test_with_routing_groups_that_nobody_asked_for_are_refused():
+    X, y, groups = copies()
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(calibrated(), GRID, cv=GroupKFold(3), error_score="raise")
+        with pytest.raises(UnsetMetadataPassedError, match="groups"):
+            search.fit(X, y, groups=groups)
+        declined = GridSearchCV(calibrated().set_fit_request(groups=False), GRID, cv=GroupKFold(3))
+        declined.fit(X, y, groups=groups)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(300, 8, random_state=0)
+
+
+def near_copies(rng, n_groups=40, size=10):
+    centres, labels = rng.normal(size=(n_groups, 4)), rng.integers(0, 2, n_groups)
+    X = centres.repeat(size, axis=0) + 0.01 * rng.normal(size=(n_groups * size, 4))
+    return X, labels.repeat(size), np.arange(n_groups).repeat(size)
+
+
+def fitted(estimator, X, y, groups=None, **parameters):
+    given = {} if groups is None else {"groups": groups}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*out of bag for no tree.*")
+        return CalibratedClassifier(estimator, random_state=0, **parameters).fit(X, y, **given)
+
+
+def test_groups_make_auto_mean_folds_that_keep_them_together():
+    X, y, groups = near_copies(np.random.default_rng(20261122))
+    assert fitted(forest(20, None), X, y).calibrate_on_ == "oob"
+    model = fitted(forest(20, None), X, y, groups)
+    assert model.calibrate_on_ == "cv" and "groups" in model.calibrate_on_reason_
+    # labels are noise: whoever is not fooled by copies is right half of the time
+    right = (model.calibration_scores_ > 0.5) == (model.calibration_y_ == 1)
+    fooled = fitted(forest(20, None), X, y)
+    assert ((fooled.calibration_scores_ > 0.5) == (fooled.calibration_y_ == 1)).mean() > 0.95
+    assert right.mean() < 0.75
+
+
+def test_no_group_is_on_both_sides_of_a_split(data):
+    X, y = data
+    groups = np.random.default_rng(0).integers(0, 30, 300).astype(str)
+    seen = []
+
+    class Recorder(GaussianNB):
+        def fit(self, X, y, sample_weight=None):
+            seen.append(X[:, -1])
+            return super().fit(X, y, sample_weight)
+
+    numbered = np.column_stack([X, np.unique(groups, return_inverse=True)[1]])
+    for parameters in ({"calibrate_on": "cv"}, {"calibrate_on": "holdout"}, {"method": "platt"}):
+        seen.clear()
+        model = fitted(Recorder(), numbered, y, groups, **parameters)
+        for trained, part in zip(seen, model._state.folds, strict=True):
+            tested = set(numbered[:, -1]) - set(trained)
+            assert len(tested) >= 5
+            assert len(part.scores) == np.isin(numbered[:, -1], list(tested)).sum()
+    with pytest.raises(ValueError, match="cv must keep every group on one side"):
+        fitted(GaussianNB(), X, y, groups, cv=StratifiedKFold(3))
+    assert fitted(GaussianNB(), X, y, groups, cv=GroupKFold(3)).calibrate_on_ == "cv"
+    with pytest.raises(ValueError, match='groups must be left out with calibrate_on="training"'):
+        fitted(GaussianNB(), X, y, groups, calibrate_on="training")
+
+
+def test_groups_rule_out_leaving_out_one_example_of_a_group(data):
+    X, y = data
+    groups = np.arange(len(X)) // 2
+    options = {"calibrate_on": "oob", "subforest": "exchangeable"}
+    with pytest.raises(ValueError, match=r'subforest must be "all".*use calibrate_on="cv"'):
+        fitted(forest(40, None), X, y, groups, **options)
+
+
+def test_splitters_that_know_the_rows_are_not_dropped(data):
+    X, y = data
+    with pytest.warns(UserWarning, match="one of 3 models on .* with ensemble=False one model of"):
+        model = fitted(forest(20, None), X, y, cv=TimeSeriesSplit(3))
+    assert model.calibrate_on_ == "cv" and "TimeSeriesSplit" in model.calibrate_on_reason_
+    assert fitted(forest(20, None), X, y, cv=3).calibrate_on_ == "oob"
+    for calibrate_on in ("oob", "holdout"):
+        with pytest.raises(ValueError, match=r"cv must be left out .* got TimeSeriesSplit"):
+            fitted(forest(20, None), X, y, cv=TimeSeriesSplit(3), calibrate_on=calibrate_on)
+
+
+def test_out_of_bag_by_groups_is_by_trees_that_saw_nobody_of_the_group(data):
+    X, y = data
+    groups = np.arange(300) // 3
+    model = fitted(forest(40, None), X, y, groups, calibrate_on="oob", subforest="all")
+    saw = np.zeros((40, 300), bool)
+    for tree, drawn in enumerate(model.estimator_.estimators_samples_):
+        saw[tree] = np.isin(groups, groups[drawn])
+    answers = np.array([tree.predict_proba(X)[:, 1] for tree in model.estimator_.estimators_])
+    kept = (~saw).any(axis=0)
+    expected = np.where(saw, 0, answers).sum(axis=0)[kept] / (~saw).sum(axis=0)[kept]
+    assert 250 < kept.sum() < 300
+    assert_allclose(model.calibration_scores_, expected, rtol=1e-12)
+    assert_array_equal(model.calibration_y_, y[kept])
+
+
+def test_groups_that_every_tree_saw_are_named(data):
+    X, y = data
+    with pytest.raises(ValueError, match=r"whole groups .*max_samples.* calibrate_on=.cv."):
+        fitted(forest(20, None), X, y, np.arange(300) // 100, calibrate_on="oob")
+    few = fitted(forest(20, 2), X, y, np.arange(300) // 100, calibrate_on="oob")
+    assert len(few.calibration_y_) == 300
+
+
+def test_large_groups_that_every_tree_saw_are_counted(data):
+    X, y = data
+    groups = np.where(np.arange(300) < 200, np.arange(300) // 100, np.arange(300))
+    with pytest.raises(ValueError, match="most groups out of bag as a whole, got 200 of 300"):
+        fitted(forest(15, None), X, y, groups, calibrate_on="oob")
+
+
+def test_a_holdout_is_counted_in_groups_and_keeps_them_together():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    y = (X[:, 0] + rng.normal(size=120) > 0.2).astype(int)
+    group = np.random.default_rng(4).permutation(np.repeat(np.arange(10), 12))
+
+    def fit(size):
+        model = CalibratedClassifier(
+            GaussianNB(), calibrate_on="holdout", holdout_size=size, random_state=0
+        )
+        return model.fit(X, y, groups=group)._state.folds[0]
+
+    for size, held in ((0.3, 3), (1, 1), (9, 9)):
+        part = fit(size)
+        assert len(part.scores) == 12 * held
+        rows = np.isin(model_scores(part.model, X, np.array([0, 1])), part.scores)
+        assert_array_equal(np.sort(np.bincount(group[rows], minlength=10))[-held:], 12)
+        assert rows.sum() == 12 * held
+    for size in (10, 0.05):
+        with pytest.raises(ValueError, match="groups on both sides of 10"):
+            fit(size)

@@ -1,0 +1,225 @@
+"""Out-of-bag scores and exchangeable predictions by hand, and which ensembles have them."""
+
+import struct
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from sklearn.datasets import make_classification
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from oracles import formulas as oracle
+from vennforest import CalibratedClassifier, Venn, VennAbers
+
+
+def data(k=2, n=90, seed=0, d=4):
+    X, y = make_classification(
+        n + 60, d, n_informative=3, n_redundant=0, n_classes=k, flip_y=0.2, random_state=seed
+    )
+    X = X.astype(np.float32).astype(float)
+    return X[:n], y[:n], X[n:]
+
+
+def forest(n_estimators=25, **parameters):
+    return RandomForestClassifier(n_estimators, random_state=3, **parameters)
+
+
+def mixed(h):
+    """The finaliser of splitmix64."""
+    h ^= h >> 30
+    h = h * 0xBF58476D1CE4E5B9 % 2**64
+    h ^= h >> 27
+    h = h * 0x94D049BB133111EB % 2**64
+    return h ^ (h >> 31)
+
+
+def hash_by_hand(row, kind):
+    h = 0x243F6A8885A308D3
+    for j, value in enumerate(row):
+        if value == 0:
+            continue
+        form, nan = ("fI", 0x7F800001) if kind == np.float32 else ("dQ", 0x7FF0000000000001)
+        bits = struct.unpack("<" + form[1], struct.pack("<" + form[0], value))[0]
+        bits = nan if value != value else bits
+        h = mixed(h ^ (bits + (j + 1) * 0x9E3779B97F4A7C15) % 2**64)
+    return h
+
+
+def draw_by_hand(h, seed, n):
+    return (mixed(mixed(h ^ mixed((seed + 0x9E3779B97F4A7C15) % 2**64))) >> 32) * n >> 32
+
+
+def calibration_set(model, X, votes):
+    """Out-of-bag scores (n, k) of those who have any tree, their indices, and their trees."""
+    ensemble = model.estimator_
+    trees = oracle.out_of_bag(ensemble, len(X))
+    kept = [i for i in range(len(X)) if trees[i]]
+    scores = np.array(oracle.forest_scores(ensemble, X[kept], [trees[i] for i in kept], votes))
+    return scores, kept, [trees[i] for i in kept]
+
+
+def column(scores):
+    return scores[:, 1] if scores.shape[1] == 2 else scores
+
+
+def drawn_for(model, new, n):
+    """The calibration examples drawn for rows, shape (m,)."""
+    hashes = [hash_by_hand(row, np.float32) for row in new.astype(np.float32).tolist()]
+    seed = model._state.folds[0].seed
+    return np.array([draw_by_hand(h, seed, n) for h in hashes])
+
+
+def oracle_row(model, row, trees, votes="soft"):
+    return np.array(oracle.forest_scores(model.estimator_, row[None], [trees], votes))
+
+
+def bounds_without(make, scores, y, classes, r, new_score):
+    kept = np.arange(len(y)) != r
+    calibrator = make().fit(column(scores)[kept], y[kept], classes=classes)
+    return calibrator.predict_multiprobability(column(new_score))
+
+
+@pytest.mark.parametrize("make", [VennAbers, Venn])
+@pytest.mark.parametrize("votes", ["soft", "hard"])
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("trees", [4, 25])
+def test_exchangeable_predictions_are_those_of_one_left_out_example(make, votes, k, trees):
+    X, y, new = data(k)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = CalibratedClassifier(
+            forest(trees),
+            method=make(),
+            subforest="exchangeable",
+            merge="log",
+            votes=votes,
+            random_state=0,
+        ).fit(X, y)
+    scores, kept, trees_of = calibration_set(model, X, votes)
+    assert (len(kept) < len(X)) == (trees == 4)
+    assert_array_equal(model.calibration_scores_, column(scores))
+    assert_array_equal(model.calibration_y_, y[kept])
+    m, p = model.predict_multiprobability(new), model.predict_proba(new)
+    chosen = drawn_for(model, new, len(kept))
+    for i, r in enumerate(chosen):
+        own = oracle_row(model, new[i], trees_of[r], votes)
+        expected = bounds_without(make, scores, y[kept], range(k), r, own)
+        assert_allclose(m.lower[i], expected.lower[0], rtol=0, atol=1e-12)
+        assert_allclose(m.upper[i], expected.upper[0], rtol=0, atol=1e-12)
+        assert_allclose(p[i], expected.merge("log")[0], rtol=0, atol=1e-12)
+
+
+def test_over_many_rows_the_left_out_examples_are_uniform():
+    X, y, _ = data(n=60)
+    model = CalibratedClassifier(forest(20), subforest="exchangeable", random_state=0).fit(X, y)
+    new = np.random.default_rng(0).normal(size=(30_000, 4))
+    _, left_out = model._state.folds[0].draw(new)
+    assert stats.chisquare(np.bincount(left_out, minlength=60)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("trees", [2, 3, 5])
+def test_those_out_of_bag_for_no_tree_are_left_out_with_a_warning(trees):
+    X, y, new = data()
+    with pytest.warns(UserWarning, match=r"\d+ of 90 examples are out of bag for no tree") as seen:
+        model = CalibratedClassifier(forest(trees), subforest="exchangeable", random_state=0).fit(
+            X, y
+        )
+    assert seen[0].filename == __file__
+    assert len(model.calibration_y_) < 90
+    assert np.isfinite(model.predict_proba(new)).all()
+    _, left_out = model._state.folds[0].draw(new)
+    assert left_out.max() < len(model.calibration_y_)
+
+
+def test_nobody_out_of_bag_is_refused_with_the_way_out():
+    X, y, _ = data(n=10)
+    everyone = BaggingClassifier(DecisionTreeClassifier(), max_samples=10, bootstrap=False)
+    with pytest.raises(ValueError, match="estimator must leave examples out of bag, got none that"):
+        CalibratedClassifier(everyone, calibrate_on="oob").fit(X, y)
+    for estimator in (
+        BaggingClassifier(DecisionTreeClassifier(), bootstrap=False),
+        ExtraTreesClassifier(),
+        RandomForestClassifier(bootstrap=False),
+        GaussianNB(),
+    ):
+        with pytest.raises(ValueError, match=r'estimator must leave.*got.*use calibrate_on="cv"'):
+            CalibratedClassifier(estimator, calibrate_on="oob").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "oob"),
+    [
+        (None, True),
+        (ExtraTreesClassifier(10), False),
+        (ExtraTreesClassifier(10, bootstrap=True), True),
+        (RandomForestClassifier(10, bootstrap=False), False),
+        (BaggingClassifier(GaussianNB(), 10), True),
+        (BaggingClassifier(GaussianNB(), 10, bootstrap=False), False),
+        (BaggingClassifier(GaussianNB(), 10, bootstrap=False, max_samples=0.6), True),
+        (LogisticRegression(), False),
+        (LinearSVC(), False),
+    ],
+    ids=repr,
+)
+def test_auto_is_out_of_bag_for_bagged_ensembles_and_folds_for_others(estimator, oob):
+    X, y, new = data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = CalibratedClassifier(estimator, random_state=0).fit(X, y)
+    assert len(model.estimators_) == (1 if oob else 5)
+    assert hasattr(model, "estimator_") == oob
+    assert hasattr(model, "calibrator_") == oob
+    assert_allclose(model.predict_proba(new).sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "base", [GaussianNB(), DecisionTreeClassifier(max_depth=2), SVC()], ids=repr
+)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"max_samples": 0.5, "bootstrap": False},
+        {"max_samples": 30},
+        {"max_features": 2},
+        {"max_features": 2, "bootstrap_features": True},
+        {"bootstrap_features": True, "max_samples": 0.4},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("votes", ["soft", "hard"])
+def test_bagging_over_any_base_by_hand(base, settings, votes):
+    X, y, new = data(3, n=80)
+    names = np.array(["ant", "bee", "cat"])[y]
+    bagging = BaggingClassifier(base, 15, random_state=0, **settings)
+    model = CalibratedClassifier(bagging, method="none", subforest="all", votes=votes).fit(X, names)
+    ensemble = model.estimator_
+
+    def answer(member, rows):
+        one, columns = ensemble.estimators_[member], ensemble.estimators_features_[member]
+        if votes == "soft" and hasattr(one, "predict_proba"):
+            return one.predict_proba(rows[:, columns])
+        if hasattr(one, "predict_proba"):
+            return np.eye(3)[one.predict_proba(rows[:, columns]).argmax(axis=1)]
+        return np.eye(3)[one.predict(rows[:, columns])]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        members = oracle.out_of_bag(ensemble, len(X))
+    every = np.array([answer(t, X) for t in range(15)])
+    expected = [np.mean([every[t, i] for t in free], axis=0) for i, free in enumerate(members)]
+    assert_allclose(model.calibration_scores_, expected, rtol=0, atol=1e-12)
+    whole = np.mean([answer(t, new) for t in range(15)], axis=0)
+    assert_allclose(model.predict_proba(new), whole, rtol=0, atol=1e-12)
+    if votes == "soft" and hasattr(base, "predict_proba"):
+        assert_allclose(whole, ensemble.predict_proba(new), atol=1e-12)
+    exchangeable = CalibratedClassifier(bagging, votes=votes, random_state=0).fit(X, names)
+    p = exchangeable.predict_proba(new)
+    alone = [exchangeable.predict_proba(new[i : i + 1])[0] for i in range(8)]
+    assert_array_equal(p[:8], alone)

@@ -1,0 +1,119 @@
+"""One hash a row, from its description in integers, and the draws by it."""
+
+import hashlib
+import struct
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+from scipy.sparse import csr_array
+
+from vennforest.sources.row_hashes import draw_examples, hash_rows
+
+
+def mixed(h):
+    """The finaliser of splitmix64."""
+    h ^= h >> 30
+    h = h * 0xBF58476D1CE4E5B9 % 2**64
+    h ^= h >> 27
+    h = h * 0x94D049BB133111EB % 2**64
+    return h ^ (h >> 31)
+
+
+def hash_by_hand(row, kind):
+    h = 0x243F6A8885A308D3
+    for j, value in enumerate(row):
+        if value == 0:
+            continue
+        form, nan = ("fI", 0x7F800001) if kind == np.float32 else ("dQ", 0x7FF0000000000001)
+        bits = struct.unpack("<" + form[1], struct.pack("<" + form[0], value))[0]
+        bits = nan if value != value else bits
+        h = mixed(h ^ (bits + (j + 1) * 0x9E3779B97F4A7C15) % 2**64)
+    return h
+
+
+def draw_by_hand(h, seed, n):
+    return (mixed(mixed(h ^ mixed((seed + 0x9E3779B97F4A7C15) % 2**64))) >> 32) * n >> 32
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_hash_is_the_one_described_on_every_machine(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 5)) * 10.0 ** rng.integers(-30, 30, (50, 5))
+    X[rng.random(X.shape) < 0.2] = 0
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X = X.astype(kind)
+    expected = [hash_by_hand(row, kind) for row in X.tolist()]
+    assert hash_rows(X).tolist() == expected
+    negative = np.where(X == 0, kind(-0.0), X)
+    other_nan = np.where(np.isnan(X), -X, X)
+    for same in (negative, other_nan, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
+        assert hash_rows(same).tolist() == expected
+    columns, pointers = np.nonzero(X)[1], np.append(0, np.cumsum((X != 0).sum(axis=1)))
+    shuffled = sparse.csr_array((X[X != 0], columns, pointers), X.shape)[:, ::-1][:, ::-1]
+    for same in (sparse.csr_array(X), sparse.csc_matrix(X), sparse.coo_array(X), shuffled):
+        assert hash_rows(same).tolist() == expected
+    drawn = draw_examples(hash_rows(X), 2**31 - 5, 1000)
+    assert drawn.tolist() == [draw_by_hand(h, 2**31 - 5, 1000) for h in expected]
+
+
+def test_rows_with_text_are_hashed_whatever_the_others_hold():
+    mixed_rows = np.array([["a", 1], ["2", 1], [2, 1.0], [None, np.nan]], dtype=object)
+    hashes = hash_rows(mixed_rows)
+    for i in range(4):
+        assert hash_rows(mixed_rows[i : i + 1])[0] == hashes[i]
+    assert len(set(hashes[[0, 2, 3]].tolist())) == 3
+    assert hashes[2] == hash_rows(np.array([[2.0, 1.0]]))[0]
+    with_text = np.array([["a", -0.0], ["a", 0.0], ["a", 0]], dtype=object)
+    assert len(set(hash_rows(with_text).tolist())) == 1
+    assert hash_rows(np.empty((3, 0), object)).tolist() == [hash_by_hand([], float)] * 3
+
+
+def test_a_row_of_text_and_numbers_is_hashed_cell_by_cell():
+    texts, numbers = ["a", "$1,000.00", "a", "1"], [1.5, 0.0, -0.0, np.nan]
+    lists = [["x"], ["y"], [], None]
+    table = pd.DataFrame({"text": texts, "number": numbers, "list": lists})
+    expected = []
+    for cells in zip(texts, numbers, lists, strict=True):
+        h = 0x243F6A8885A308D3
+        for j, cell in enumerate(cells):
+            if cell == 0:
+                continue
+            if isinstance(cell, float) and cell == cell:
+                bits = struct.unpack("<Q", struct.pack("<d", cell))[0]
+            elif cell is None or isinstance(cell, float):
+                bits = 0x7FF0000000000001
+            else:
+                digest = hashlib.blake2b(str(cell).encode(), digest_size=8).digest()
+                bits = int.from_bytes(digest, "little")
+            h = mixed(h ^ (bits + (j + 1) * 0x9E3779B97F4A7C15) % 2**64)
+        expected.append(h)
+    for same in (table, table.to_numpy(), table.astype({"number": "float32"})):
+        assert hash_rows(same).tolist() == expected
+    days = pd.DataFrame({"day": pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-01"])})
+    first, second, third = hash_rows(days).tolist()
+    assert first == third != second
+    assert hash_rows(days.astype("datetime64[s]")).tolist() == [first, second, third]
+
+
+def test_draws_are_uniform_and_differ_with_the_seed():
+    rng = np.random.default_rng(0)
+    hashes = hash_rows(rng.normal(size=(100_000, 3)).astype(np.float32))
+    for seed in (0, 1, 2**31 - 2):
+        draw = draw_examples(hashes, seed, 97)
+        assert stats.chisquare(np.bincount(draw, minlength=97)).pvalue > 1e-3
+    # Rows that differ in one bit, and seeds that follow each other: independent
+    near = hash_rows(np.arange(100_000, dtype=np.float32)[:, None])
+    first, other = draw_examples(near, 0, 10), draw_examples(near, 1, 10)
+    for a, b in ((first, other), (first[1:], first[:-1])):
+        table = np.bincount(10 * a + b, minlength=100)
+        assert stats.chisquare(table).pvalue > 1e-3
+
+
+def test_a_sparse_table_with_a_cell_in_two_parts_has_the_hashes_of_the_sum():
+    parts = csr_array((np.array([1.0, 2.0, 5.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), (2, 2))
+    assert not parts.has_canonical_format
+    whole = csr_array(np.array([[0.0, 3.0], [5.0, 0.0]]))
+    assert (hash_rows(parts) == hash_rows(whole)).all()
+    assert parts.nnz == 3  # the user's table stays as it was

@@ -1,0 +1,295 @@
+"""Held-out parts, folds and the training set as sources of scores."""
+
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    KFold,
+    LeaveOneOut,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    train_test_split,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+
+from oracles import formulas as oracle
+from vennforest import CalibratedClassifier, IsotonicCalibration, VennAbers
+from vennforest.sources import model_scores
+from vennforest.sources.data import _has_rows
+
+ALL_METHODS = [
+    "venn-abers", "venn", "platt", "isotonic", "bostrom", "beta", "temperature", "none",
+]  # fmt: skip
+
+
+def data(k=2, n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + 40, 3))
+    y = np.digitize(X[:, 0] + rng.normal(size=n + 40), [0.2] if k == 2 else [-0.6, 0.6])
+    return X[:n], y[:n], X[n:]
+
+
+def score(model, X):
+    p = model.predict_proba(X)
+    return p[:, 1] if p.shape[1] == 2 else p
+
+
+class Counter(ClassifierMixin, BaseEstimator):
+    """GaussianNB that counts its fits, and its predictions, in the class."""
+
+    fits, predictions = [], []
+
+    def fit(self, X, y):
+        self.fits.append(len(y))
+        self.model_ = GaussianNB().fit(X, y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict_proba(self, X):
+        self.predictions.append(len(X))
+        return self.model_.predict_proba(X)
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    Counter.fits.clear()
+    Counter.predictions.clear()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("size", [1 / 3, 0.25, 50])
+def test_holdout_is_a_model_and_a_calibrator_on_two_parts(size, k):
+    X, y, new = data(k)
+    model = CalibratedClassifier(
+        GaussianNB(), calibrate_on="holdout", holdout_size=size, merge="log", random_state=7
+    ).fit(X, y)
+    n_held = size if size >= 1 else round(size * len(y))
+    assert len(model.calibration_y_) == n_held
+    # The parts are found again by the model that was trained on one of them.
+    rng = np.random.RandomState(7)
+    rng.randint(2**31 - 1)  # the seed of draws
+    train, held = train_test_split(np.arange(len(y)), test_size=size, random_state=rng)
+    train, held = np.sort(train), np.sort(held)
+    base = GaussianNB().fit(X[train], y[train])
+    calibrator = VennAbers("log").fit(score(base, X[held]), y[held])
+    assert_array_equal(model.calibration_scores_, score(base, X[held]))
+    assert_array_equal(model.calibration_y_, y[held])
+    assert_array_equal(model.predict_proba(new), calibrator.predict_proba(score(base, new)))
+    m, expected = (
+        model.predict_multiprobability(new),
+        calibrator.predict_multiprobability(score(base, new)),
+    )
+    assert_array_equal(m.lower, expected.lower)
+    assert_array_equal(m.upper, expected.upper)
+
+
+def test_holdout_with_a_class_of_one_example():
+    X, y, new = data()
+    y[0] = 2
+    for seed in range(4):
+        model = CalibratedClassifier(GaussianNB(), calibrate_on="holdout", random_state=seed)
+        assert model.fit(X, y).predict_proba(new).shape == (40, 3)
+    few = CalibratedClassifier(GaussianNB(), calibrate_on="holdout", holdout_size=2, random_state=0)
+    assert len(few.fit(X, np.where(y == 2, 0, y)).calibration_y_) == 2
+
+
+def test_training_calibrates_on_what_it_was_trained_on():
+    X, y, new = data(n=30)
+    base = GaussianNB().fit(X, y)
+    model = CalibratedClassifier(GaussianNB(), calibrate_on="training", merge="log").fit(X, y)
+    for i in range(6):
+        p0, p1 = oracle.venn_abers(score(base, X), y, score(base, new)[i])
+        m = model.predict_multiprobability(new[i : i + 1])
+        assert_allclose([m.p0[0], m.p1[0]], [float(p0), float(p1)], atol=1e-12)
+    direct = CalibratedClassifier(
+        GaussianNB(), method=IsotonicCalibration(between="nearest"), calibrate_on="training"
+    ).fit(X, y)
+    fitted = oracle.isotonic_max_min(score(base, X), y)
+    expected = [float(oracle.isotonic_read(fitted, s, "nearest")) for s in score(base, new)]
+    assert_allclose(direct.predict_proba(new)[:, 1], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("cv", "ensemble", "folds"),
+    [
+        (3, True, 3),
+        (3, False, 3),
+        (LeaveOneOut(), False, 30),
+        (RepeatedStratifiedKFold(n_splits=2, n_repeats=3, random_state=0), True, 6),
+        (ShuffleSplit(4, test_size=0.3, random_state=0), True, 4),
+        ([(np.arange(20), np.arange(20, 30)), (np.arange(10, 30), np.arange(10))], False, 2),
+        ([(np.arange(30) < 20, np.arange(30) >= 20)], True, 1),
+    ],
+    ids=str,
+)
+def test_any_splitter_and_one_fit_a_fold(cv, ensemble, folds):
+    X, y, new = data(n=30)
+    model = CalibratedClassifier(Counter(), cv=cv, ensemble=ensemble).fit(X, y)
+    assert len(Counter.fits) == folds + (not ensemble)
+    assert len(Counter.predictions) == folds  # each left-out part is scored once
+    assert len(model.estimators_) == (folds if ensemble else 1)
+    assert len(model.calibrators_) == (folds if ensemble else 1)
+    calibrators = list(model.calibrators_)
+    state = pickle.dumps(calibrators)
+    Counter.predictions.clear()
+    assert_allclose(model.predict_proba(new).sum(axis=1), 1)
+    assert len(Counter.fits) == folds + (not ensemble)  # nobody is fitted at prediction
+    assert len(Counter.predictions) == len(model.estimators_)
+    assert all(a is b for a, b in zip(model.calibrators_, calibrators, strict=True))
+    assert pickle.dumps(model.calibrators_) == state
+
+
+def test_a_number_of_folds_is_drawn_at_random_also_from_sorted_rows():
+    X, y, _ = data(3, n=60)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    counts = []
+    for seed in range(30):
+        model = CalibratedClassifier(GaussianNB(), cv=3, random_state=seed).fit(X, y)
+        folds = [part.codes for part in model._state.folds]
+        assert [len(fold) for fold in folds] == [20, 20, 20]
+        counts += [np.bincount(fold, minlength=3) for fold in folds]
+        again = CalibratedClassifier(GaussianNB(), cv=3, random_state=seed).fit(X, y)
+        assert_array_equal(model.calibration_scores_, again.calibration_scores_)
+    # the class counts of a fold vary as drawn without replacement: hypergeometric
+    n, share = 60, np.bincount(y) / 60
+    variance = 20 * share * (1 - share) * (n - 20) / (n - 1)
+    assert_allclose(np.var(counts, axis=0), variance, rtol=0.5)
+
+
+@pytest.mark.filterwarnings("ignore:y contains 2 examples beside")
+@pytest.mark.parametrize(
+    "source", [{"calibrate_on": "holdout", "holdout_size": 0.5}, {"cv": 2}], ids=str
+)
+def test_a_split_never_trains_on_one_class_alone_where_there_are_two(source):
+    X, y, new = data(n=8)
+    y[:] = 0
+    y[:2] = 1
+    for seed in range(20):
+        model = CalibratedClassifier(LinearSVC(), random_state=seed, **source)
+        assert np.isfinite(model.fit(X, y).predict_proba(new)).all()
+
+
+def test_splitters_that_cannot_calibrate_are_refused():
+    X, y, _ = data(n=30)
+    twice = RepeatedStratifiedKFold(n_splits=2, n_repeats=2)
+    with pytest.raises(ValueError, match="cv must leave each example out at most once"):
+        CalibratedClassifier(GaussianNB(), cv=twice, ensemble=False).fit(X, y)
+    with pytest.raises(ValueError, match="cv must leave examples out, got no test indices"):
+        CalibratedClassifier(GaussianNB(), cv=[(np.arange(30), [])]).fit(X, y)
+    with pytest.raises(ValueError, match="cv must leave examples out, got no test indices"):
+        CalibratedClassifier(GaussianNB(), cv=[]).fit(X, y)
+
+
+@pytest.mark.parametrize("method", ALL_METHODS)
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_a_class_missing_from_a_fold_and_a_fold_of_one_class(method, ensemble):
+    X, y, new = data(3, n=60)
+    order = np.argsort(y, kind="stable")  # the folds of KFold: classes nearly one by one
+    X, y = X[order], y[order]
+    for base in (GaussianNB(), LinearSVC()):
+        if isinstance(base, LinearSVC) and method in ("bostrom", "beta", "none"):
+            continue
+        model = CalibratedClassifier(base, method=method, cv=KFold(4), ensemble=ensemble)
+        p = model.fit(X, y).predict_proba(new)
+        assert p.shape == (40, 3)
+        assert_allclose(p.sum(axis=1), 1, atol=1e-9)
+        assert (p >= 0).all()
+        if hasattr(model, "predict_multiprobability"):
+            m = model.predict_multiprobability(new)
+            assert (m.lower <= p + 1e-12).all()
+            assert (p <= m.upper + 1e-12).all()
+
+
+def test_a_class_unknown_to_a_model_has_score_zero_in_its_own_column():
+    X, y, new = data(3)
+    even = np.arange(len(y)) % 2 == 0
+    train, test = np.flatnonzero(even & (y != 1)), np.flatnonzero(~even)
+    without = [(train, test)]
+    model = CalibratedClassifier(GaussianNB(), method="none", cv=without).fit(X, y)
+    base = GaussianNB().fit(X[train], y[train]).predict_proba(new)
+    expected = np.column_stack([base[:, 0], np.zeros(len(new)), base[:, 1]])
+    assert_allclose(model.predict_proba(new), expected, rtol=1e-12)
+    svc = CalibratedClassifier(LinearSVC(random_state=0), method="venn", cv=without).fit(X, y)
+    decision = LinearSVC(random_state=0).fit(X[train], y[train]).decision_function(X[test])
+    found = svc.calibration_scores_
+    assert_allclose(found, np.column_stack([-decision, -np.abs(decision), decision]), atol=1e-12)
+
+
+def test_splits_behind_bounds_are_random_and_others_are_stratified():
+    X, y = np.random.default_rng(0).normal(size=(90, 2)), np.arange(90) % 3 == 0
+    counts = {"venn-abers": set(), "platt": set()}
+    for method, found in counts.items():
+        for seed in range(20):
+            model = CalibratedClassifier(
+                GaussianNB(), method=method, calibrate_on="holdout", random_state=seed
+            ).fit(X, y)
+            found.add(int(model.calibration_y_.sum()))
+    assert counts["platt"] == {10}
+    assert len(counts["venn-abers"]) > 4
+    model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
+    shares = {int(part.codes.sum()) for part in model._state.folds}
+    assert len(shares) > 1
+
+
+def test_a_rare_class_makes_folds_stratified_and_says_so():
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) < 4
+    with pytest.warns(UserWarning, match="4 examples beside the largest class"):
+        model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    assert len(model.estimators_) == 5
+
+
+@pytest.mark.parametrize("known", [["a", "c", "d"], ["b", "d"], ["c"]])
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_a_class_that_a_model_does_not_know_has_the_least_score(known, method):
+    rng = np.random.default_rng(len(known))
+    own = rng.normal(size=(20, len(known)))
+    if method == "decision_function" and len(known) == 2:
+        own = np.column_stack([-own[:, 0], own[:, 0]])
+    given = own[:, 1] if method == "decision_function" and len(known) == 2 else own
+    model = SimpleNamespace(classes_=np.array(known), **{method: lambda X: given})
+    scores = model_scores(model, np.empty((20, 1)), np.array(list("abcd")))
+    for j, label in enumerate("abcd"):
+        if label in known:
+            assert_array_equal(scores[:, j], own[:, known.index(label)])
+        else:
+            assert_array_equal(scores[:, j], 0 if method == "predict_proba" else own.min(axis=1))
+
+
+def test_what_has_an_entry_a_row_is_cut_with_the_rows():
+    assert _has_rows(np.zeros(3), 3)
+    assert _has_rows([1, 2, 3], 3)
+    for value in (np.float64(3), np.zeros(2), "abc", 3, np.array(3), [1]):
+        assert not _has_rows(value, 3)
+
+
+class CountsItems(ClassifierMixin, BaseEstimator):
+    """Predict from the number of items in a row."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        p = np.array([len(row) for row in X]) / 10
+        return np.column_stack([1 - p, p])
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_rows_may_be_lists_of_different_lengths(frozen):
+    rng = np.random.default_rng(0)
+    X = [list(range(int(n))) for n in rng.integers(1, 9, 120)]
+    y = rng.integers(0, 2, 120)
+    estimator = FrozenEstimator(CountsItems().fit(X, y)) if frozen else CountsItems()
+    p = CalibratedClassifier(estimator).fit(X, y).predict_proba(X[:5])
+    assert p.shape == (5, 2) and np.isfinite(p).all()
