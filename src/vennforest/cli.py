@@ -14,7 +14,7 @@ import typer
 from vennforest._files import OutputError, one_line
 from vennforest._messages import InputError
 from vennforest.commands.options import app
-from vennforest.commands.terminal import Stopped, say
+from vennforest.commands.terminal import say
 
 USERS_ERROR, OUR_ERROR, STOPPED = 2, 1, 130
 
@@ -39,12 +39,6 @@ def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app)
             sys.stdout.flush()
         except (KeyboardInterrupt, typer.Abort):
             code = STOPPED
-        except Stopped as stopped:
-            say(str(stopped))
-            return STOPPED
-        except BrokenPipeError:  # the reader of our output has gone
-            sys.stderr.close()
-            return OUR_ERROR
         except Exception as error:
             if "--debug" in arguments:
                 say(traceback.format_exc().rstrip())

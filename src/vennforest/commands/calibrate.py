@@ -11,7 +11,6 @@ from vennforest._remote import sent_whole
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import check_method
 from vennforest.calibrators.base import ranking
-from vennforest.commands.files import check_suffix
 from vennforest.commands.models import examples_to_keep
 from vennforest.commands.options import Calibrate
 from vennforest.commands.terminal import print_json, progress_bar, say, shares_of
@@ -29,7 +28,6 @@ def run(options: Calibrate) -> None:
     if options.increasing is not None:
         check_option(options.increasing, Literal["yes", "no", "auto"], "--increasing")
     calibrator = check_method(options.method, "--method")()
-    check_suffix(options.output, ".json")
     table = TableFile(options.data, options.decimal)
     with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
         rows = LabelledScores(table, options.scores, options.target, options.weight, progress)

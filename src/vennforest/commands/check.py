@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +27,6 @@ from vennforest.tables.target import LabelledTable, split_target
 
 if TYPE_CHECKING:
     import pandas as pd
-
-PROBABILITY_PREFIXES = ("p", "prob", "proba", "probability", "predict_proba")
-"""Words before a label that make a column's name that of the label's probability."""
 
 
 def run(options: Check) -> None:
@@ -67,7 +63,8 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     labels, k = np.unique(y).astype(str).tolist(), len(np.unique(y))
     if not present.all():
         table.notes.append(f"{int((~present).sum()):,} rows without a probability are left out.")
-    class_of_column = [class_of_name(name, labels) for name in names]
+    class_of_name = {text: j for j, label in enumerate(labels) for text in (label, f"p({label})")}
+    class_of_column = [class_of_name.get(name) for name in names]
     predictions: dict[str, Any] = {}
     score_options: dict[str, list[str]] = {}
     if len(names) > 1 and sorted(j for j in class_of_column if j is not None) == [*range(k)]:
@@ -95,19 +92,6 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     words += ["--decimal", options.decimal] if options.decimal else []
     is_off = evaluation.verdict.action == "recalibrate"
     write_page(evaluation, options, [words] if is_off else [])
-
-
-def class_of_name(name: str, labels: Sequence[str]) -> int | None:
-    """Return the index of the class that a column of probabilities is named after, or None.
-
-    Such names are ``yes``, ``p(yes)`` and ``prob_yes``. ``model_0`` is not: it may be the first of
-    several models.
-    """
-    prefixes = "|".join(PROBABILITY_PREFIXES)
-    pattern = rf"(?:{prefixes})[\s_.-]*(?:\((.+)\)|(?<=[\s_.-])(.+))"
-    match = re.fullmatch(pattern, name, re.IGNORECASE)
-    label = name if name in labels or match is None else match[1] or match[2]
-    return labels.index(label) if label in labels else None
 
 
 def _with_bounds(p: FloatArray, X: pd.DataFrame, y: NDArray[Any]) -> Any:

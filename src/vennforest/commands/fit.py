@@ -14,17 +14,13 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 from vennforest._files import one_line, refused_as, shown_path
 from vennforest._messages import CalibrationWarning
 from vennforest._remote import sent_whole
-from vennforest._validation import InputError
-from vennforest.calibrators import check_method
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.fitting import check_source
 from vennforest.classifier.prediction import seed_sentence
-from vennforest.commands.files import check_suffix
 from vennforest.commands.options import Fit
 from vennforest.commands.pages import split_table
-from vennforest.commands.terminal import names_in, print_json, say, shares_of, spinner
+from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_of
 from vennforest.persistence.model_file import write_model
-from vennforest.report.estimators import errors_named, make_estimator, named_estimator
+from vennforest.report.estimators import errors_named, make_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
 from vennforest.tables import TableColumns, table_pipeline
@@ -37,13 +33,7 @@ from vennforest.tables.types import read_types
 def run(options: Fit) -> None:
     """Train and calibrate a classifier on a table, write it to a file, and print a summary."""
     start = time.perf_counter()
-    check_method(options.method, "--method")
-    check_source(options.calibrate_on, "--calibrate-on")
-    if options.jobs == 0:
-        raise InputError("--jobs must be a number of processors, or -1 for all, got 0")
-    check_suffix(options.output, ".skops")
-    named_estimator(options.estimator)
-    with spinner("Training"):
+    with progress_bar("Training"):
         types = {} if options.types is None else read_types(options.types)
         frame = read_table(options.data, types, names_in(options.missing), options.decimal)
         name, split_by = options.data.name, [options.groups]

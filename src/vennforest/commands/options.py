@@ -2,16 +2,17 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import typer
 
-from vennforest._files import Input, Output, check_files
+from vennforest._files import Input, Output, check_files, marked, refuse_special
 from vennforest._program import __version__
-from vennforest.commands.files import local_inputs
+from vennforest._remote import local_copy
 
 # Names for the help, which does not import what they name: that takes seconds.
 METHODS = (
@@ -87,41 +88,28 @@ OptionalTarget = Annotated[Text, column("The labels.", "--target", "-t")]
 ScoreColumns = Annotated[Names, column("The scores.", "--score", "-s", default="as at calibrate")]
 PredictionTable = Annotated[Path, OUTPUT, Output("output")]
 Page = Annotated[Path, OUTPUT, Output("page")]
-Trusted = Annotated[
-    Names, option(f"Accept this type in a model you trust {SEVERAL}.", "--trust", metavar="TYPE")
-]
+Trusted = Annotated[Names, option(f"Accept this type {SEVERAL}.", "--trust", metavar="TYPE")]
 Estimator = Annotated[
     Text, option(f"{', '.join(ESTIMATORS)}.", metavar="NAME", default="mixed-forest")
 ]
 Groups = Annotated[Text, column("Keep rows of one value together, as of a patient.")]
-Decimal = Annotated[
-    Text, option("Decimal sign in CSV: . or ,", metavar="SIGN", default="as written")
-]
-Kinds = Annotated[
-    Text, option("Any of p,bounds,confidence for each class.", metavar="KINDS", default="all")
-]
+Decimal = Annotated[Text, option("Decimal sign: . or ,", metavar="SIGN", default="as in CSV")]
+Kinds = Annotated[Text, option("Any of p,bounds,confidence.", metavar="KINDS", default="all")]
 Level = Annotated[float, option("Level of the confidence intervals.")]
 Method = Annotated[str, option(f"{', '.join(METHODS)}.")]
 Trees = Annotated[int, option("Trees of a forest.", lowest=1)]
 Drop = Annotated[Names, column(f"Leave it out {SEVERAL}.")]
 Keep = Annotated[Names, column(f"Keep what looks like an identifier {SEVERAL}.")]
 Types = Annotated[
-    Text,
-    option('Types of columns: {"ward": "category"}, or a file.', metavar="JSON"),
-    Input("file of types"),
+    Text, option('As {"ward": "category"}, or a file.', metavar="JSON"), Input("file of types")
 ]
-Missing = Annotated[
-    Text,
-    option('Cells that mean missing: "n.d.,-999".', "--missing", metavar="A,B,…", default=False),
-]
+Missing = Annotated[Text, option('Missing cells: "n.d.,-999".', metavar="A,B,…", default=False)]
 By = Annotated[Names, column(f"Report on each value separately {SEVERAL}.")]
 Positive = Annotated[Text, option("The positive class.", metavar="LABEL", default="the rarer")]
 Costs = Annotated[
-    Text, option("What decisions cost, as JSON or a file.", metavar="JSON"), Input("file of costs")
+    Text, option("Costs of decisions, or a file.", metavar="JSON"), Input("file of costs")
 ]
-Tolerance = Annotated[
-    float | None, option("Percentage points that may be off.", metavar="POINTS", default="2")
-]
+Tolerance = Annotated[float | None, option("In percentage points.", default="2")]
 Jobs = Annotated[int, option("Processors to use; -1: all.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
 Json = Annotated[bool, option("Print a summary as JSON.", "--json")]
@@ -143,7 +131,7 @@ OptionsType = TypeVar("OptionsType", bound=Options)
 def command(cls: type[OptionsType]) -> type[OptionsType]:
     """Make options a dataclass, and a command: ``run`` of the module of the same name.
 
-    ``run`` gets the options with paths of files on this machine in the place of addresses.
+    ``run`` gets the options with the paths of local copies in the place of addresses.
     """
     options = dataclass(frozen=True)(cls)
     name = cls.__name__.lower()
@@ -152,8 +140,13 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
         parsed = options(**arguments)
         check_files(parsed)
         work: Callable[[Options], None] = import_module(f"vennforest.commands.{name}").run
-        with local_inputs(parsed) as local:
-            work(local)
+        with ExitStack() as stack:
+            paths = {}
+            for field, _ in marked(parsed, Input):
+                if isinstance(path := getattr(parsed, field), Path):
+                    refuse_special(path)
+                    paths[field] = stack.enter_context(local_copy(path))
+            work(replace(parsed, **paths))
 
     run.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
     run.__doc__ = cls.__doc__
@@ -210,9 +203,7 @@ class Report(Options):
     data: OptionalData = None
     target: OptionalTarget = None
     output: Page = Path("report.html")
-    example: Annotated[
-        Text, option("Instead of DATA: breast-cancer, digits, iris, wine.", metavar="NAME")
-    ] = None
+    example: Annotated[Text, option("breast-cancer, digits, iris, wine.", metavar="NAME")] = None
     estimator: Estimator = None
     methods: Annotated[
         Text, option(f"{', '.join(METHODS[1:])}.", metavar="A,B,…", default="all")
@@ -268,8 +259,7 @@ class Calibrate(Options):
 
     data: Scores
     scores: Annotated[
-        list[str],
-        column("Scores of the second class; of more than two, of each in order.", "--score", "-s"),
+        list[str], column("Of the second of two classes, or of each class.", "--score", "-s")
     ]
     target: Target
     output: Annotated[Path, OUTPUT, Output("calibrator")] = Path("calibrator.json")
@@ -290,9 +280,7 @@ class Apply(Options):
     low95(c) and high95(c).
     """
 
-    calibrator: Annotated[
-        Path, argument("CALIBRATOR", "A file written by calibrate."), Input("calibrator")
-    ]
+    calibrator: Annotated[Path, argument("CALIBRATOR", "A calibrator."), Input("calibrator")]
     data: Scores
     output: PredictionTable = Path("calibrated.csv")
     scores: ScoreColumns = None
@@ -337,6 +325,4 @@ class Watch(Options):
 class Show(Options):
     """Show what a model or calibrator is: its training, columns, classes and calibration."""
 
-    model: Annotated[
-        Path, argument("MODEL", "A file of fit, calibrate or vennforest.save."), Input("model")
-    ]
+    model: Annotated[Path, argument("MODEL", "A model or calibrator."), Input("model")]

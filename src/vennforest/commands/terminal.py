@@ -9,21 +9,9 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.status import Status
+from rich.progress import Progress
 
 from vennforest._messages import harmless, listed
-
-
-class Stopped(Exception):  # noqa: N818
-    """The user stopped a command that has kept something; the message says what and where."""
 
 
 def show(text: str, stream: TextIO | None = None) -> None:
@@ -55,18 +43,10 @@ def names_in(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def spinner(task: str) -> Status:
-    """Return a context with a spinner on stderr, if that is a terminal."""
-    return Console(stderr=True).status(task)
-
-
 @contextmanager
 def progress_bar(task: str) -> Iterator[Callable[[int, int | None], None]]:
     """Show a bar with the time left on stderr, if that is a terminal."""
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    options: dict[str, Any] = {"transient": True, "disable": not console.is_terminal}
-    with Progress(*columns, *times, console=console, **options) as bar:
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         number = bar.add_task(task, total=None)
         yield lambda n, total: bar.update(number, completed=n, total=total)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from vennforest._validation import InputError
 from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.models import (
-    CalibratorFile,
     is_calibrator_file,
     label_of_text,
     read_calibrator,
@@ -28,7 +26,7 @@ from vennforest.commands.models import (
     text_of_label,
 )
 from vennforest.commands.options import Watch
-from vennforest.commands.terminal import print_json, say, show, spinner
+from vennforest.commands.terminal import print_json, progress_bar, say, show
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import as_numbers
 from vennforest.performance.estimate import are_of_fit
@@ -39,9 +37,6 @@ from vennforest.tables.cells import Column
 from vennforest.tables.known_rows import share_known
 from vennforest.tables.read import find_column, read_table
 
-HEADER_OF_MONITOR = ("target", "columns", "n_rows", "known_rows")
-"""What a monitor's file says as the model's does."""
-
 MAX_SHARE_KNOWN = 0.5
 """Share of rows of training from which on a table is refused."""
 
@@ -49,39 +44,25 @@ MAX_SHARE_KNOWN = 0.5
 def run(options: Watch) -> None:
     """Watch, print the verdict, and write the page and the monitor."""
     is_calibrator = is_calibrator_file(options.model)
-    for name, is_refused, reason in (
-        ("--reference", options.target is not None, "it helps to estimate without --target"),
-        ("--reference", is_calibrator, "a calibrator keeps its own scores"),
-        ("--keep", is_calibrator, "a calibrator is watched over a whole table"),
-        ("--score", not is_calibrator, "a model reads its own columns"),
-    ):
-        if is_refused and getattr(options, name.strip("-").replace("score", "scores")):
-            raise InputError(f"{name} must be left out: {reason}")
+    if options.reference is not None and (is_calibrator or options.target is not None):
+        raise InputError("--reference is for a model without --target: leave one of them out")
+    if is_calibrator and options.keep is not None:
+        raise InputError("--keep is for models: a calibrator is watched over a whole table")
+    if options.scores and not is_calibrator:
+        raise InputError("--score is for a calibrator: a model reads its own columns")
     notes: list[str] = []
-    with spinner("Watching"):
+    with progress_bar("Watching"):
         table, times = _read(options, notes)
-        ignored = [name for name in (options.time, options.target) if name is not None]
         about: dict[str, Any] = {}
-        if is_calibrator:
-            file = read_calibrator(options.model, options.scores)
-            monitor = _monitor_of_scores(file, options)
-        else:
-            monitor, about = _monitor_of_model(options)
-        y = None if options.target is None else _labels(table, options.target, monitor)
-        with refused_as("the model or calibrator refuses the table"):
+        with refused_as("the table cannot be watched"):
             if is_calibrator:
-                arguments = _scores_to_watch(file, table, ignored)
+                monitor, arguments = _watch_scores(options, table)
             else:
-                arguments = _rows_to_watch(monitor, about, table, ignored, options.reference)
-            result = watched(
-                monitor,
-                **arguments,
-                y=y,
-                times=times,
-                name=options.data.name,
-                target=options.target or "",
-                notes=notes,
-            )
+                monitor, arguments, about = _watch_rows(options, table)
+            y = None if options.target is None else _labels(table, options.target, monitor)
+            name, target = options.data.name, options.target or ""
+            arguments |= {"y": y, "times": times, "name": name, "target": target, "notes": notes}
+            result = watched(monitor, **arguments)
         with sent_whole(options.output) as page:
             write_text(page, render(result, shlex.join(["vennforest", *sys.argv[1:]])))
         if options.keep is not None:
@@ -135,15 +116,14 @@ def _labels(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[Any]:
     return labels
 
 
-def _columns(table: pd.DataFrame, ignored: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the columns to compare as arrays: without labels and times, which always move."""
+def _columns(options: Watch, table: pd.DataFrame) -> dict[str, NDArray[Any]]:
+    """Return the columns to compare: without labels and times, which always move."""
     columns: dict[str, NDArray[Any]] = {}
-    for name in table.columns:
-        if name not in ignored:
-            cells = table[name]
+    for name, cells in table.items():
+        if name not in (options.time, options.target):
             is_number = isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "fiub"
             objects = cells.astype(object).where(cells.notna(), None)
-            columns[name] = (cells if is_number else objects).to_numpy()
+            columns[str(name)] = (cells if is_number else objects).to_numpy()
     return columns
 
 
@@ -152,73 +132,53 @@ def _new_monitor(options: Watch, model: Any = None) -> Monitor:
     return Monitor(model, watch=watch, alpha=options.alpha, random_state=0)
 
 
-# --- scores of another system, with a calibrator -------------------------------------------------
-
-
-def _monitor_of_scores(file: CalibratorFile, options: Watch) -> Monitor:
-    """Return a monitor that compares scores with those that a calibrator was fitted to."""
-    examples = file.examples()
+def _watch_scores(options: Watch, table: pd.DataFrame) -> tuple[Monitor, dict[str, Any]]:
+    """Return a monitor of the scores of another system, and arguments of `watched`."""
+    file = read_calibrator(options.model, options.scores)
+    calibrator, examples = file.calibrator, file.examples()
     if examples is None:
         raise InputError(
             f"{options.model} keeps no scores to compare with: calibrate again with this version, "
             "or watch them in Python (vennforest.Monitor)"
         )
-    calibrator = file.calibrator
     if calibrator.shift_ is not None:
         raise InputError(
             f"{options.model} is for other shares of the classes than its examples have "
             "(with_prior): watch the calibrator that it was made from"
         )
-    scores = calibrator._check_new(examples[0])
-    return _new_monitor(options).fit(scores, examples[1], classes=calibrator.classes_)
-
-
-def _scores_to_watch(
-    file: CalibratorFile, table: pd.DataFrame, ignored: Sequence[str]
-) -> dict[str, Any]:
-    """Return the arguments of `watched` for scores of another system."""
-    calibrator, scores = file.calibrator, file.scores_in(table)
-    return {
+    monitor = _new_monitor(options)
+    monitor.fit(calibrator._check_new(examples[0]), examples[1], classes=calibrator.classes_)
+    scores = file.scores_in(table)
+    return monitor, {
         "X": calibrator._check_new(scores),
-        "columns": _columns(table, ignored),
+        "columns": _columns(options, table),
         "probabilities": calibrator.predict_proba(scores),
-        "judged": (calibrator, scores, {"reference": file.examples()}),
+        "judged": (calibrator, scores, {"reference": examples}),
     }
 
 
-# --- rows of a table, with a model ---------------------------------------------------------------
-
-
-def _monitor_of_model(options: Watch) -> tuple[Monitor, dict[str, Any]]:
-    """Return the monitor of a file, or a new one of its model, and what its header says."""
+def _watch_rows(
+    options: Watch, table: pd.DataFrame
+) -> tuple[Monitor, dict[str, Any], dict[str, Any]]:
+    """Return the monitor of a file or of its model, arguments of `watched`, and a header."""
     path = options.model
-    model = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
+    monitor = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
     header = persistence.read_header(path)
-    about = {key: header[key] for key in HEADER_OF_MONITOR if key in header}
-    if not isinstance(model, Monitor):
-        return _new_monitor(options, model).fit(), about
-    if model.model is None:
+    about: dict[str, Any] = {k: header[k] for k in ("target", "known_rows") if k in header}
+    if not isinstance(monitor, Monitor):
+        monitor = _new_monitor(options, monitor).fit()
+    elif monitor.model is None:
         raise InputError(f"{path} contains a monitor of scores: use vennforest.load in Python")
-    if options.alpha != model.alpha:
+    if options.alpha != monitor.alpha:
         raise InputError(
-            f"--alpha must be that with which the monitor began, {model.alpha}, got {options.alpha}"
+            f"--alpha must be that with which the monitor began, {monitor.alpha}, got "
+            f"{options.alpha}"
         )
-    if (model.watch == "labels") != (options.target is not None):
-        verb = "named" if model.watch == "labels" else "left out"
-        raise InputError(f"--target must be {verb}, since the monitor watches {model.watch}")
-    return model, about
-
-
-def _rows_to_watch(
-    monitor: Monitor,
-    about: dict[str, Any],
-    table: pd.DataFrame,
-    ignored: Sequence[str],
-    reference: Path | None,
-) -> dict[str, Any]:
-    """Return the arguments of `watched` for rows of a model."""
+    if (monitor.watch == "labels") != (options.target is not None):
+        verb = "named" if monitor.watch == "labels" else "left out"
+        raise InputError(f"--target must be {verb}, since the monitor watches {monitor.watch}")
     model = monitor.model
-    X = rows_for(model, table, ignored)
+    X = rows_for(model, table, [name for name in (options.time, options.target) if name])
     if (share := _share_of_training(model, X, about)) >= MAX_SHARE_KNOWN:
         raise InputError(
             f"the table must be of new rows, got about {share:.0%} used for training, on which "
@@ -226,19 +186,19 @@ def _rows_to_watch(
         )
     arguments = {
         "X": X,
-        "columns": _columns(X if isinstance(X, pd.DataFrame) else table, ignored),
+        "columns": _columns(options, X if isinstance(X, pd.DataFrame) else table),
         "probabilities": model.predict_proba(X),
         "judged": (model, X, {}),
     }
-    if reference is not None:
-        examples, columns = _reference(monitor, about, reference)
+    if options.reference is not None:
+        examples, columns = _reference(options, options.reference, monitor, about)
         arguments["judged"] = model, X, {"shift": "covariate", "reference": examples}
-        arguments["reference"] = reference.name, columns
-    return arguments
+        arguments["reference"] = options.reference.name, columns
+    return monitor, arguments, about
 
 
 def _reference(
-    monitor: Monitor, about: dict[str, Any], path: Path
+    options: Watch, path: Path, monitor: Monitor, about: dict[str, Any]
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return the rows and labels that a model was fitted to, and their columns."""
     table, model = read_table(path), monitor.model
@@ -254,7 +214,7 @@ def _reference(
             "reference must be the rows given to fit in the same order, or rows that the model was "
             "not trained on, got its training rows in another order"
         )
-    return (X, labels), _columns(X if isinstance(X, pd.DataFrame) else table, [target])
+    return (X, labels), _columns(options, X if isinstance(X, pd.DataFrame) else table)
 
 
 def _share_of_training(model: Any, X: Any, about: dict[str, Any]) -> float:

@@ -13,7 +13,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line, written_whole
@@ -80,16 +79,15 @@ def write_model(
             f"{type(model).__name__}"
         )
     check_is_fitted(model, "classes_")
-    by = getattr(model, "by", None)
-    if callable(by):
-        raise TypeError(
-            "model must be grouped by a column to be saved, got one grouped by a function, which "
-            "a file of data cannot contain: put its labels into a column of X"
-        )
     skops = needed("skops.io", "model files")
     with written_whole(path) as part:
         try:
-            skops.dump(to_stored(model), part, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
+            skops.dump(
+                to_stored(model),
+                part,
+                compression=zipfile.ZIP_DEFLATED,
+                compresslevel=1,
+            )
         except (OSError, MemoryError):
             raise
         except Exception as error:
@@ -139,45 +137,40 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     Raises
     ------
     InputError
-        A ``ValueError``: it is not a model file, damaged, of a newer format, or contains unknown
-        types.
+        If the file is no model file, damaged, of a newer format, or contains unknown types.
     ImportError
         If a library that the model was made with is not installed.
 
     Warns
     -----
     UserWarning
-        If it was written with another version of scikit-learn or skrub, or of a library that one
-        of its models comes from.
+        If scikit-learn or another of these libraries has another version than at ``save``.
     """
     skops = needed("skops.io", "model files")
     name = os.fspath(path)
-    trusted_names = {
-        t if isinstance(t, str) else f"{t.__module__}.{t.__qualname__}" for t in trusted
-    }
     with open_archive(path) as archive:
         header = header_of(archive, name)
         types = set(_types_in(json.loads(archive.read(SCHEMA))))
         _check_versions(header, name)
-        trusted_types = sorted(trusted_names | set(filter(is_trusted, types)))
+        trusted_types = [*filter(is_trusted, types)]
+        trusted_types += [
+            t if isinstance(t, str) else f"{t.__module__}.{t.__qualname__}" for t in trusted
+        ]
         try:
             model = from_stored(skops.load(archive.fp, trusted=trusted_types))
         except (MemoryError, ImportError):
             raise
         except Exception as error:
-            unknown = sorted(
-                set(skops.get_untrusted_types(file=archive.fp)).difference(trusted_types)
-            )
+            unknown = {*skops.get_untrusted_types(file=archive.fp)}.difference(trusted_types)
             if unknown:
+                names = sorted(unknown)
                 raise InputError(
-                    f"{name} contains {listed(unknown, 6, str)}, which vennforest does not read by "
+                    f"{name} contains {listed(names, 6, str)}, which vennforest does not read by "
                     "itself: if you know who wrote the file, and trust these types, load it with "
-                    f"vennforest.load(path, trusted={unknown!r}), or vennforest predict with "
+                    f"vennforest.load(path, trusted={names!r}), or vennforest predict with "
                     "--trust for each"
                 ) from None
-            raise InputError(
-                f"{name} is damaged: {one_line(error)}{_other_versions(header)}"
-            ) from error
+            raise InputError(f"{name} is damaged: {one_line(error)}") from error
     if not is_own_type(type(model)):
         raise InputError(f"{name} must contain a model, got {type(model).__name__}")
     return model
@@ -224,9 +217,9 @@ def describe(model: Any) -> dict[str, Any]:
         return {**entries, "method": _text(model), "calibration_examples": n_examples}
     estimators = model.estimators_
     entries |= {
-        "method": model.method if isinstance(model.method, str) else _text(model.method),
+        "method": _text(model.method),
         "merge": model.merge,
-        "estimator": _estimator_text(estimators[0]),
+        "estimator": _text(estimators[0]),
         "estimators": len(estimators),
         "calibrate_on": model.calibrate_on_,
         "reason": model.calibrate_on_reason_,
@@ -242,14 +235,8 @@ def describe(model: Any) -> dict[str, Any]:
     return entries
 
 
-def _estimator_text(estimator: Any) -> str:
-    if isinstance(estimator, Pipeline):
-        return ", then ".join(_text(step) for _, step in estimator.steps)
-    return _text(estimator)
-
-
-def _text(thing: Any) -> str:
-    text = " ".join(repr(thing).split())
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else " ".join(repr(value).split())
     return text if len(text) <= MAX_DESCRIPTION else text[: MAX_DESCRIPTION - 1] + "…"
 
 
@@ -268,21 +255,6 @@ def _check_versions(header: Mapping[str, Any], name: str) -> None:
                 f"predictions may differ, or fail; install {library}=={saved}, or fit the model "
                 "again"
             )
-
-
-def _other_versions(header: Mapping[str, Any]) -> str:
-    """Return what to install where the reason may be another version than at ``save``."""
-    saved = header.get("libraries", {})
-    requirements = [
-        f"{library}=={saved[library]}"
-        for library in VERSIONED
-        if library in saved and saved[library] != _version(library)
-    ]
-    return (
-        f"; it was written with {' and '.join(requirements)}, which may read it"
-        if requirements
-        else ""
-    )
 
 
 @cache  # installed packages are looked up on the disk
