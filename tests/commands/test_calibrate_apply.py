@@ -240,12 +240,12 @@ def pasted(text, command):
     return run(*shlex.split(line[line.index("vennforest ") :])[1:])
 
 
-@pytest.mark.parametrize("columns", [["bad_p"], ["p bad"], ["good p"]])
+@pytest.mark.parametrize("columns", [["bad_p"], ["p bad"], ["p(good)"]])
 def test_the_command_that_check_prints_works_as_it_stands(tmp_path, monkeypatch, capsys, columns):
     rng = np.random.default_rng(9)
     bad = rng.random(1500)
     y = np.where(rng.random(1500) < bad**2, "bad", "good")
-    frame = pd.DataFrame({"bad_p": bad, "p bad": bad, "good p": 1 - bad, "y": y})
+    frame = pd.DataFrame({"bad_p": bad, "p bad": bad, "p(good)": 1 - bad, "y": y})
     (tmp_path / "a table").mkdir()
     frame.to_csv(tmp_path / "a table" / "off.csv", index=False)
     monkeypatch.chdir(tmp_path)

@@ -82,15 +82,14 @@ def test_fitting_twice_gives_the_same_model(data, tmp_path):
     ("options", "message"),
     [
         (("-t", "yy"), "did you mean 'y'?"),
-        (("-t", "y", "--method", "magic"), "--method must be one of"),
+        (("-t", "y", "--method", "magic"), "method must be one of"),
         (("-t", "y", "--estimator", "forest"), "estimator must be one of"),
-        (("-t", "y", "--calibrate-on", "no"), "--calibrate-on must be one of"),
+        (("-t", "y", "--calibrate-on", "no"), "calibrate_on must be"),
         (("-t", "y", "--groups", "patients"), "patient_id"),
         (("-t", "y", "--by", "city"), "there is no column 'city'"),
         (("-t", "y", "--by", "x"), "into few groups"),
-        (("-t", "y", "--jobs", "0"), "--jobs must be a number of processors"),
+        (("-t", "y", "--jobs", "0"), "n_jobs"),
         (("-t", "y", "-o", "no/x.skops"), "there is no folder"),
-        *((("-t", "y", "-o", f"m.{s}"), "must end in .skops") for s in ("pkl", "JSON", "csv")),
     ],
 )
 def test_what_cannot_be_fitted(data, capsys, monkeypatch, options, message):

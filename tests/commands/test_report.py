@@ -12,16 +12,6 @@ for extra in ("skrub", "matplotlib", "jinja2", "typer", "skops", "pyarrow"):
 
 from support.commands import run  # noqa: E402
 from support.report_data import calibrated, table_of  # noqa: E402
-from vennforest.commands.check import class_of_name  # noqa: E402
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("p(yes)", 1), ("no", 0), ("prob_yes", 1), ("P.no", 0), ("score", None), ("noyes", None),
-     ("model_no", None), ("my score yes", None)],
-)  # fmt: skip
-def test_columns_name_their_class(name, expected):
-    assert class_of_name(name, ["no", "yes"]) == expected
 
 
 def test_a_number_of_a_model_is_no_class(tmp_path, capsys):

@@ -232,7 +232,7 @@ def test_a_covariate_shift_is_named_and_corrected_for(folder, watch, tmp_path):
     _, _, err = watch(folder / "model.skops", path, "--reference", shuffled)
     assert "got its training rows in another order" in err
     _, _, err = watch(folder / "model.skops", train, "-t", "sold", "--reference", train)
-    assert "--reference must be left out: it helps to estimate without --target" in err
+    assert "--reference is for a model without --target" in err
 
 
 def test_a_window_with_few_rows_gets_a_sentence_and_no_figure(folder, watch, tmp_path):

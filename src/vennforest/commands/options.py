@@ -146,7 +146,7 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
                 if isinstance(path := getattr(parsed, field), Path):
                     refuse_special(path)
                     paths[field] = stack.enter_context(local_copy(path))
-            work(replace(parsed, **paths))
+            work(replace(parsed, **paths))  # type: ignore[arg-type]
 
     run.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
     run.__doc__ = cls.__doc__

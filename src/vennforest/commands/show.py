@@ -16,37 +16,37 @@ from vennforest.persistence import read_header
 MAX_NAMES = 20
 """Columns and classes that are listed by name."""
 
-OMITTED = ("format", "known_rows", "classes_dtype", "libraries", "features", "types")
+OMITTED = ("format", "known_rows", "libraries", "features", "types")
 """Entries that are in files for programs."""
 
 
 def run(options: Show) -> None:
     """Print what a model file or a calibrator says of itself."""
     path = options.model
-    about = _describe_calibrator(path) if is_calibrator_file(path) else read_header(path)
+    entries = _describe_calibrator(path) if is_calibrator_file(path) else read_header(path)
     if options.as_json:
-        print_json(about)
+        print_json(entries)
         return
-    about = {"file": f"{path}, {path.stat().st_size / 1e6:,.1f} MB", **about}
-    if isinstance(description := about.pop("description", None), dict):
-        about |= description
-    for name, value in about.items():
+    entries = {"file": f"{path}, {path.stat().st_size / 1e6:,.1f} MB", **entries}
+    if isinstance(description := entries.pop("description", None), dict):
+        entries |= description
+    for name, value in entries.items():
         if name not in OMITTED and value not in (None, "", [], {}):
             show(f"{name.replace('_', ' ').capitalize():22}{' '.join(_text(value).split())}")
 
 
 def _describe_calibrator(path: Path) -> dict[str, Any]:
     """Return what a calibrator is, without what it has learnt."""
-    calibrator, about = read_document(path)
+    calibrator, entries = read_document(path)
     labels, shift = [str(label) for label in calibrator.classes_], calibrator.shift_
-    about.pop("examples", None)
+    entries.pop("examples", None)
     return {
         "calibrator": repr(calibrator),
         "bounds": has_bounds(calibrator),
         "classes": dict(zip(labels, calibrator.class_shares_.tolist(), strict=True)),
         "increasing": calibrator.reversed_at_ is None,
         "prior": {} if shift is None else dict(zip(labels, shift.shares.tolist(), strict=True)),
-        **about,
+        **entries,
     }
 
 

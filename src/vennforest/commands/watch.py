@@ -52,13 +52,13 @@ def run(options: Watch) -> None:
         raise InputError("--score is for a calibrator: a model reads its own columns")
     notes: list[str] = []
     with progress_bar("Watching"):
-        table, times = _read(options, notes)
-        about: dict[str, Any] = {}
+        table, times = _ordered_rows(options, notes)
+        header: dict[str, Any] = {}
         with refused_as("the table cannot be watched"):
             if is_calibrator:
                 monitor, arguments = _watch_scores(options, table)
             else:
-                monitor, arguments, about = _watch_rows(options, table)
+                monitor, arguments, header = _watch_rows(options, table)
             y = None if options.target is None else _labels(table, options.target, monitor)
             name, target = options.data.name, options.target or ""
             arguments |= {"y": y, "times": times, "name": name, "target": target, "notes": notes}
@@ -67,7 +67,7 @@ def run(options: Watch) -> None:
             write_text(page, render(result, shlex.join(["vennforest", *sys.argv[1:]])))
         if options.keep is not None:
             with sent_whole(options.keep) as monitor_file:
-                write_model(monitor, monitor_file, about)
+                write_model(monitor, monitor_file, header)
     for note in result.notes:
         say(f"Note: {note}")
     if options.as_json:
@@ -78,7 +78,7 @@ def run(options: Watch) -> None:
         show(sentence)
 
 
-def _read(options: Watch, notes: list[str]) -> tuple[pd.DataFrame, NDArray[Any] | None]:
+def _ordered_rows(options: Watch, notes: list[str]) -> tuple[pd.DataFrame, NDArray[Any] | None]:
     """Return the rows in the order of their times, and these, None without."""
     table = read_table(options.data, decimal=options.decimal)
     if options.time is None:
@@ -159,12 +159,12 @@ def _watch_scores(options: Watch, table: pd.DataFrame) -> tuple[Monitor, dict[st
 
 def _watch_rows(
     options: Watch, table: pd.DataFrame
-) -> tuple[Monitor, dict[str, Any], dict[str, Any]]:
+) -> tuple[Monitor, dict[str, Any], dict[Any, Any]]:
     """Return the monitor of a file or of its model, arguments of `watched`, and a header."""
     path = options.model
     monitor = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
-    header = persistence.read_header(path)
-    about: dict[str, Any] = {k: header[k] for k in ("target", "known_rows") if k in header}
+    entries = persistence.read_header(path)
+    header = {name: entries[name] for name in ("target", "known_rows") if name in entries}
     if not isinstance(monitor, Monitor):
         monitor = _new_monitor(options, monitor).fit()
     elif monitor.model is None:
@@ -179,7 +179,7 @@ def _watch_rows(
         raise InputError(f"--target must be {verb}, since the monitor watches {monitor.watch}")
     model = monitor.model
     X = rows_for(model, table, [name for name in (options.time, options.target) if name])
-    if (share := _share_of_training(model, X, about)) >= MAX_SHARE_KNOWN:
+    if (share := _share_of_training(model, X, header)) >= MAX_SHARE_KNOWN:
         raise InputError(
             f"the table must be of new rows, got about {share:.0%} used for training, on which "
             "drift cannot be assessed: leave them out"
@@ -191,24 +191,24 @@ def _watch_rows(
         "judged": (model, X, {}),
     }
     if options.reference is not None:
-        examples, columns = _reference(options, options.reference, monitor, about)
+        examples, columns = _reference(options, options.reference, monitor, header)
         arguments["judged"] = model, X, {"shift": "covariate", "reference": examples}
         arguments["reference"] = options.reference.name, columns
-    return monitor, arguments, about
+    return monitor, arguments, header
 
 
 def _reference(
-    options: Watch, path: Path, monitor: Monitor, about: dict[str, Any]
+    options: Watch, path: Path, monitor: Monitor, header: dict[Any, Any]
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return the rows and labels that a model was fitted to, and their columns."""
     table, model = read_table(path), monitor.model
-    target = find_column(table, str(about.get("target", "")), "target")
+    target = find_column(table, str(header.get("target", "")), "target")
     labels = _labels(table, target, monitor)
     has_label = np.array([label is not None for label in labels.tolist()])
     table, labels = table[has_label], labels[has_label].astype(monitor.classes_.dtype)
     X = rows_for(model, table, [target])
     codes = np.searchsorted(monitor.classes_, labels)
-    is_training = _share_of_training(model, X, about) >= MAX_SHARE_KNOWN
+    is_training = _share_of_training(model, X, header) >= MAX_SHARE_KNOWN
     if is_training and not are_of_fit(model, codes):
         raise InputError(
             "reference must be the rows given to fit in the same order, or rows that the model was "
@@ -217,7 +217,7 @@ def _reference(
     return (X, labels), _columns(options, X if isinstance(X, pd.DataFrame) else table)
 
 
-def _share_of_training(model: Any, X: Any, about: dict[str, Any]) -> float:
+def _share_of_training(model: Any, X: Any, header: dict[Any, Any]) -> float:
     """Return about which share of rows a model was fitted to; 0 if that is unknown."""
-    columns, sketch = table_columns(model), about.get("known_rows")
+    columns, sketch = table_columns(model), header.get("known_rows")
     return share_known(columns.transform(X), sketch) if columns and sketch else 0.0

@@ -28,14 +28,8 @@ MAX_UNPACKED_RATIO = 100
 
 
 @contextmanager
-def open_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
-    """Open a model file for reading, after a check of the sizes that its members declare.
-
-    Raises
-    ------
-    InputError
-        If the file is no model file, is damaged, or would unpack to too much.
-    """
+def open_archive(path: str | os.PathLike[str]) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
+    """Give the archive and the header of a model file whose members declare sensible sizes."""
     name = os.fspath(path)
     with Path(path).open("rb") as file:
         head = file.read(4)
@@ -51,12 +45,9 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
                 _check_unpacked_size(archive, os.fstat(file.fileno()).st_size, name)
                 for member in archive.infolist():
                     if member.filename.endswith(".npz"):  # an archive within the archive
-                        with (
-                            archive.open(member) as part,
-                            zipfile.ZipFile(part) as nested,
-                        ):
+                        with archive.open(member) as part, zipfile.ZipFile(part) as nested:
                             _check_unpacked_size(nested, member.file_size, name)
-                yield archive
+                yield archive, _header_of(archive, name)
         except (InputError, ImportError, MemoryError):
             raise
         except Exception as error:  # zlib.error, KeyError of a missing member, ...
@@ -72,13 +63,10 @@ def _check_unpacked_size(archive: zipfile.ZipFile, size: int, name: str) -> None
         )
 
 
-def header_of(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
+def _header_of(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
     """Return the header of an open model file."""
-    members = set(archive.namelist())
-    if SCHEMA in members and HEADER not in members:
-        raise InputError(f"{name} was written by skops alone: write it with vennforest.save")
-    if not {HEADER, SCHEMA} <= members:
-        raise InputError(f"{name} is a zip archive, but not a model file of vennforest")
+    if not {HEADER, SCHEMA} <= set(archive.namelist()):
+        raise InputError(f"{name} is a zip archive that vennforest.save has not written")
     header: Any = json.loads(archive.read(HEADER))
     version = header.get("format") if isinstance(header, dict) else None
     if type(version) is not int or version < 1:
@@ -89,8 +77,7 @@ def header_of(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
             f"this is vennforest {__version__}, which reads formats up to {FORMAT}: "
             "upgrade vennforest"
         )
-    content: dict[str, Any] = header
-    return content
+    return dict(header)
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -102,8 +89,8 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
         ``format``, ``vennforest``, ``python``, ``libraries`` (versions), ``model`` (its type),
         ``classes``, ``features`` (names, or None), ``n_features`` and ``description`` (how the
         model was fitted and calibrated, and when it was written). Files of ``vennforest fit`` also
-        have ``target``, ``columns``, ``n_rows``, ``class_counts``, ``data`` (the file's name),
-        ``options``, ``measures`` and ``seconds``.
+        have ``target``, ``columns``, ``types``, ``n_rows``, ``class_counts``, ``data`` (the file's
+        name) and ``measures``.
     """
-    with open_archive(path) as archive:
-        return header_of(archive, os.fspath(path))
+    with open_archive(path) as (_, header):
+        return header

@@ -13,6 +13,7 @@ from sklearn.tree._tree import NODE_DTYPE, Tree
 from vennforest._validation import check_array, check_labels, check_number, require
 from vennforest.forest import FORESTS, MixedForestClassifier
 
+PACKED_FORESTS = (*FORESTS, MixedForestClassifier)
 TREES = (DecisionTreeClassifier, ExtraTreeClassifier)
 TREE_ATTRIBUTES = ("tree_", "random_state")
 """Attributes in which all trees of a forest differ."""
@@ -62,10 +63,7 @@ class PackedTrees:
 
     def _check_state(self) -> None:
         forest, trees = self.bare_forest, self.bare_trees
-        require(
-            type(forest) in (*FORESTS, MixedForestClassifier),
-            "bare_forest must be a forest",
-        )
+        require(type(forest) in PACKED_FORESTS, "bare_forest must be a forest")
         require(isinstance(trees, list) and trees, "bare_trees must be a list of trees")
         check_labels(forest.classes_)
         n_features, k = forest.n_features_in_, len(forest.classes_)
@@ -73,15 +71,9 @@ class PackedTrees:
         require(forest.n_outputs_ == 1 and forest.n_classes_ == k, f"n_classes_ must be {k}")
         for tree in trees:
             require(type(tree) in TREES, "bare_trees must be trees")
-            require(
-                tree.n_features_in_ == n_features,
-                "trees must have the forest's features",
-            )
+            require(tree.n_features_in_ == n_features, "trees must have the forest's features")
             # Trees of a forest are fitted to class indices.
-            require(
-                np.array_equal(tree.classes_, np.arange(k)),
-                "trees must have its classes",
-            )
+            require(np.array_equal(tree.classes_, np.arange(k)), "trees must have its classes")
         check_array(self.counts, "counts", (None,), "i", 1, MAX_NODES)
         n_trees, n_nodes = len(self.counts), int(self.counts.sum())
         require(n_trees > 0 and n_nodes < MAX_NODES, f"nodes must be fewer than {MAX_NODES}")
@@ -92,11 +84,8 @@ class PackedTrees:
         # Kernels do not check the indices in nodes.
         for name, dtype in FIELD_TYPES.items():
             column = self.nodes[name]
-            has_form = type(column) is np.ndarray and column.shape == (n_nodes,)
-            require(
-                has_form and column.dtype == dtype,
-                f"{name} must have {n_nodes} elements of type {dtype}",
-            )
+            is_valid = type(column) is np.ndarray and column.shape == (n_nodes,)
+            require(is_valid and column.dtype == dtype, f"{name} must be {n_nodes} of {dtype}")
         require(not np.isnan(self.nodes["threshold"]).any(), "thresholds must be numbers")
         left, right = self.nodes["left_child"], self.nodes["right_child"]
         is_inner = left > 0
@@ -113,11 +102,8 @@ class PackedTrees:
     def forest(self) -> Any:
         """Return the forest, after a check of the arrays."""
         self._check_state()
-        n_features, k = (
-            int(self.bare_forest.n_features_in_),
-            len(self.bare_forest.classes_),
-        )
-        n_classes = np.array([k], dtype=np.intp)
+        n_features = int(self.bare_forest.n_features_in_)
+        n_classes = np.array([len(self.bare_forest.classes_)], dtype=np.intp)
         values = np.ascontiguousarray(self.values)[:, None]
         buffer = np.zeros(int(self.counts.max()), NODE_DTYPE)
         trees = []
@@ -145,7 +131,7 @@ def pack_forest(forest: Any) -> PackedTrees | None:
 
     None for any other object, and for a forest of one class or several outputs.
     """
-    if type(forest) not in (*FORESTS, MixedForestClassifier):
+    if type(forest) not in PACKED_FORESTS:
         return None
     trees = getattr(forest, "estimators_", None)
     if not isinstance(trees, list) or not trees or not all(map(_is_plain_tree, trees)):

@@ -8,11 +8,11 @@ import platform
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line, written_whole
@@ -23,7 +23,6 @@ from vennforest.persistence.archive import (
     FORMAT,
     HEADER,
     SCHEMA,
-    header_of,
     open_archive,
 )
 from vennforest.persistence.parts import from_stored, is_trusted, to_stored
@@ -82,12 +81,7 @@ def write_model(
     skops = needed("skops.io", "model files")
     with written_whole(path) as part:
         try:
-            skops.dump(
-                to_stored(model),
-                part,
-                compression=zipfile.ZIP_DEFLATED,
-                compresslevel=1,
-            )
+            skops.dump(to_stored(model), part, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
         except (OSError, MemoryError):
             raise
         except Exception as error:
@@ -148,8 +142,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     """
     skops = needed("skops.io", "model files")
     name = os.fspath(path)
-    with open_archive(path) as archive:
-        header = header_of(archive, name)
+    with open_archive(path) as (archive, header):
         types = set(_types_in(json.loads(archive.read(SCHEMA))))
         _check_versions(header, name)
         trusted_types = [*filter(is_trusted, types)]
@@ -197,10 +190,9 @@ def _header(model: Any, types: Sequence[str]) -> dict[str, Any]:
         "format": FORMAT,
         "vennforest": __version__,
         "python": platform.python_version(),
-        "libraries": {name: installed for name in names if (installed := _version(name))},
+        "libraries": {name: installed for name in names if (installed := _installed(name))},
         "model": type(model).__name__,
         "classes": [str(label) for label in model.classes_],
-        "classes_dtype": str(model.classes_.dtype),
         "features": None if features is None else [str(name) for name in features],
         "n_features": getattr(model, "n_features_in_", None),
         "description": describe(model),
@@ -213,13 +205,14 @@ def describe(model: Any) -> dict[str, Any]:
     if hasattr(model, "model"):  # a monitor, which may watch scores without a model
         return entries if model.model is None else {**entries, **describe(model.model)}
     if not hasattr(model, "calibrate_on_"):
-        n_examples = getattr(model, "n_examples_", None) or None  # unknown of counts alone
-        return {**entries, "method": _text(model), "calibration_examples": n_examples}
+        return {**entries, "method": _text(model)}
     estimators = model.estimators_
+    is_pipeline = isinstance(estimators[0], Pipeline)
+    steps = [step for _, step in estimators[0].steps] if is_pipeline else estimators[:1]
     entries |= {
         "method": _text(model.method),
         "merge": model.merge,
-        "estimator": _text(estimators[0]),
+        "estimator": ", then ".join(map(_text, steps)),
         "estimators": len(estimators),
         "calibrate_on": model.calibrate_on_,
         "reason": model.calibrate_on_reason_,
@@ -243,7 +236,7 @@ def _text(value: Any) -> str:
 def _check_versions(header: Mapping[str, Any], name: str) -> None:
     """Warn of other versions of libraries than a file was written with; refuse missing ones."""
     for library in VERSIONED:
-        saved, installed = header.get("libraries", {}).get(library), _version(library)
+        saved, installed = header.get("libraries", {}).get(library), _installed(library)
         if saved and installed is None:
             raise ImportError(
                 f"{name} contains a model made with {library}: install it with "
@@ -257,8 +250,8 @@ def _check_versions(header: Mapping[str, Any], name: str) -> None:
             )
 
 
-@cache  # installed packages are looked up on the disk
-def _version(name: str) -> str | None:
+def _installed(name: str) -> str | None:
+    """Return the version of an installed package."""
     try:
         return version(name)
     except PackageNotFoundError:
