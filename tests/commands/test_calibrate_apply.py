@@ -250,7 +250,7 @@ def test_the_command_that_check_prints_works_as_it_stands(tmp_path, monkeypatch,
     frame.to_csv(tmp_path / "a table" / "off.csv", index=False)
     monkeypatch.chdir(tmp_path)
     named = [part for name in columns for part in ("--probability", name)]
-    positive = ["--positive", "bad"] if columns == ["bad_p"] else []
+    positive = ["--positive", "bad"] if columns != ["p(good)"] else []
     assert run("check", "a table/off.csv", "-t", "y", *named, *positive) == 0
     said = capsys.readouterr().err
     assert pasted(said, "calibrate") == 0
