@@ -240,17 +240,17 @@ def pasted(text, command):
     return run(*shlex.split(line[line.index("vennforest ") :])[1:])
 
 
-@pytest.mark.parametrize("columns", [["bad_p"], ["p bad"], ["p(good)"]])
+@pytest.mark.parametrize("columns", [["bad_p"], ["p bad"], ["good"]])
 def test_the_command_that_check_prints_works_as_it_stands(tmp_path, monkeypatch, capsys, columns):
     rng = np.random.default_rng(9)
     bad = rng.random(1500)
     y = np.where(rng.random(1500) < bad**2, "bad", "good")
-    frame = pd.DataFrame({"bad_p": bad, "p bad": bad, "p(good)": 1 - bad, "y": y})
+    frame = pd.DataFrame({"bad_p": bad, "p bad": bad, "good": 1 - bad, "y": y})
     (tmp_path / "a table").mkdir()
     frame.to_csv(tmp_path / "a table" / "off.csv", index=False)
     monkeypatch.chdir(tmp_path)
     named = [part for name in columns for part in ("--probability", name)]
-    positive = ["--positive", "bad"] if columns != ["p(good)"] else []
+    positive = ["--positive", "bad"] if columns != ["good"] else []
     assert run("check", "a table/off.csv", "-t", "y", *named, *positive) == 0
     said = capsys.readouterr().err
     assert pasted(said, "calibrate") == 0
