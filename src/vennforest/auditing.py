@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
-from inspect import getclosurevars
-from types import FunctionType, MethodType
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from scipy.special import expit
-from scipy.stats import binomtest, ks_2samp
-from sklearn.base import BaseEstimator, clone
+from scipy.stats import binomtest
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, column_or_1d
@@ -33,79 +29,47 @@ from vennforest.sources.checks import (
     copied_rows,
     copies_message,
     is_measured_column,
-    is_supervised,
 )
-from vennforest.sources.data import model_scores, parts_of, split_pipeline
+from vennforest.sources.data import parts_of, split_pipeline, transform_rows
 from vennforest.sources.row_hashes import hash_rows
 
-MIN_ROWS = 20
+MIN_ROWS = 40
 MAX_ROWS = 5_000
 """Rows that steps are fitted to and columns are judged by; below the first nothing is reported."""
 
-MIN_ROWS_OF_MODEL = 40
-MAX_ROWS_OF_MODEL = 1_000
-"""Rows at which a fitted model is examined."""
-
 MAX_SAMPLED_ROWS = 500
-"""Rows whose neighbours are searched for."""
-
-MAX_SEARCHED_CELLS = 200_000_000
-"""Cells that the search for neighbours may visit; in larger tables fewer rows are sampled."""
-
 N_NEIGHBORS = 20
-"""Neighbours of each sampled row, among which its copies are."""
+"""Rows whose neighbours are searched for, and neighbours of each, among which its copies are."""
 
 RELATIVE_DISTANCE_OF_COPIES = 0.1
-"""Largest distance of a copy, relative to that of the nearest row that is none."""
-
-RELATIVE_DISTANCE_IN_FEW_COLUMNS = 0.01
-"""The same with one or two measured columns, in which chance brings rows as near as that."""
-
 MIN_COLUMNS = 3
-"""Measured columns from which the larger relative distance applies."""
+"""Largest distance of a copy, relative to that of the nearest row that is none, and measured
+columns from which that is no chance."""
 
 MIN_SHARE_OF_COPIES = 0.02
 MIN_SHARE_OF_SYNTHETIC = 0.05
-"""Shares of the sampled rows up to which nothing is reported."""
-
 MAX_P_VALUE_OF_COPIES = 1e-5
-"""Probability of as clear copies in a table without any (one-sided binomial test)."""
+"""Shares of the sampled rows up to which nothing is reported, and the largest probability of as
+clear copies in a table without any (one-sided binomial test)."""
 
 COSINE_TOLERANCE = 1e-9
 """Difference of a cosine from -1 up to which a row lies on the line between two others."""
 
 MIN_ERRORS_REMOVED = 0.98
-"""Share of the errors of the most frequent class that a leaking column removes alone."""
-
 MIN_AGREEMENT_OF_IDS = 0.98
-"""Share of pairs of rows with one ID that have the same label."""
+"""Share of the errors of the most frequent class that a leaking column removes, and of pairs of
+rows with one ID that have the same label."""
 
+MAX_ROWS_OF_MODEL = 1_000
 MOVE_DISTANCES = (1.0, 3.0)
-"""How far rows are moved from a training row, in distances to its nearest neighbour."""
-
 N_MOVES = 4
 MIN_STANDARD_ERRORS = 4.0
-"""Standard errors by which a model is more certain at rows than beside them."""
+"""A model is asked at so many rows and beside them, moved so often by these multiples of the
+distance to the nearest row, and is more certain at rows by so many standard errors."""
 
 MAX_DIFFERENCE_OF_RETRAINED = 0.1
 """Root mean square difference between a model and one trained again, relative to that between
 models of other rows."""
-
-N_TREES_TO_COMPARE = 25
-MAX_P_VALUE_OF_SCORES = 1e-3
-"""Probability of as different scores of training rows and of new rows (Kolmogorov-Smirnov)."""
-
-SIMPLE_STEPS = (
-    "FunctionTransformer",
-    "MaxAbsScaler",
-    "MinMaxScaler",
-    "Normalizer",
-    "RobustScaler",
-    "SimpleImputer",
-    "StandardScaler",
-    "VarianceThreshold",
-)
-"""Steps of scikit-learn that learn one or two numbers a column, which one row hardly changes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +80,8 @@ class Finding:
     ----------
     kind : str
         ``"copies"``, ``"near-copies"``, ``"synthetic rows"``, ``"repeated ID"``,
-        ``"leaking column"``, ``"training rows"``, ``"steps that see labels"``,
-        ``"steps that fit their rows"``, ``"frozen step"`` or ``"changed model"``.
+        ``"leaking column"``, ``"training rows"``, ``"steps that see labels"`` or
+        ``"frozen step"``.
     severity : {"error", "warning"}
         Whether probabilities are wrong, or may be.
     message : str
@@ -177,44 +141,48 @@ def audit(
     >>> [finding.kind for finding in findings]
     ['copies']
     """
-    X, y, sample_weight, groups = indexable(X, column_or_1d(y), sample_weight, groups)
-    labels: NDArray[Any] = np.asarray(y)
-    group_codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
-    if sample_weight is None or (np.asarray(sample_weight) != 0).all():
-        return _findings(model, X, labels, group_codes)
-    rows = np.flatnonzero(np.asarray(sample_weight))
-    group_codes = None if group_codes is None else group_codes[rows]
+    labels = column_or_1d(y)
+    X, labels, sample_weight, groups = indexable(X, labels, sample_weight, groups)
+    rows = np.arange(len(labels)) if sample_weight is None else np.flatnonzero(sample_weight)
+    if len(rows) < len(labels):
+        X = _safe_indexing(X, rows)
+    group_codes = None if groups is None else np.unique(groups, return_inverse=True)[1][rows]
     return [
         finding if finding.rows is None else replace(finding, rows=rows[finding.rows])
-        for finding in _findings(model, _safe_indexing(X, rows), labels[rows], group_codes)
+        for finding in _findings(model, X, labels[rows], group_codes)
     ]
 
 
-def _findings(model: Any, X: Any, y: NDArray[Any], groups: IntArray | None) -> list[Finding]:
-    """Return the findings of rows that all count."""
-    findings: list[Finding] = []
+def _findings(model: Any, X: Any, y: NDArray[Any], groups: IntArray | None) -> Iterator[Finding]:
+    """Yield the findings of rows that all count."""
     estimator = model
     if isinstance(model, CalibratedClassifier):
         estimator = model.estimator
-        if hasattr(model, "classes_"):
-            if len(model.oob_probability_) != len(y):
-                return _training_rows(model.estimator_, X, y)
-            findings += _changed(model, X)
+        if hasattr(model, "classes_") and len(model.oob_probability_) != len(y):
+            yield from _training_rows(model.estimator_, X, y)
+            return
     if isinstance(estimator, FrozenEstimator):
-        return findings + _frozen(estimator, X, y)
+        if not _is_out_of_bag(estimator, X, y):
+            yield from _training_rows(estimator.estimator, X, y)
+        return
     codes = np.unique(y, return_inverse=True)[1]
-    findings += _copies(X, codes, groups)
-    findings += _columns(X, codes, groups)
+    is_table = not issparse(X) and len(getattr(X, "shape", ())) < 3
+    columns = columns_of(X) if is_table else []
+    yield from _copies(X, columns, codes, groups)
+    if len(y) >= MIN_ROWS:
+        names = getattr(X, "columns", range(len(columns)))
+        yield from _columns(dict(zip(names, columns, strict=True)), codes, groups)
     if isinstance(estimator, Pipeline):
-        findings += _steps(estimator, X, y)
-    return findings
+        yield from _steps(estimator, X, y)
 
 
 # --- rows: copies, near-copies, synthetic rows ---------------------------------------------------
 
 
-def _copies(X: Any, codes: IntArray, groups: IntArray | None) -> list[Finding]:
-    """Return a finding where rows are copies of others, or were made from others.
+def _copies(
+    X: Any, columns: list[NDArray[Any]], codes: IntArray, groups: IntArray | None
+) -> Iterator[Finding]:
+    """Yield a finding where rows are copies of others, or were made from others.
 
     A near-copy is at least ten times nearer than the nearest row that is none. It counts where it
     predicts the label better than the next neighbour does: without copies either neighbour has the
@@ -223,15 +191,13 @@ def _copies(X: Any, codes: IntArray, groups: IntArray | None) -> list[Finding]:
     n = len(codes)
     copied = np.flatnonzero(copied_rows(X, hash_rows(X), groups))
     if len(copied):
-        message = copies_message(len(copied) / n)
-        return [Finding("copies", "warning", message, copied)]
-    if n < MIN_ROWS or issparse(X):
-        return []
-    table, is_measured = _standardized(X, n)
-    if not table.shape[1]:
-        return []
-    n_sampled = max(MIN_ROWS, min(MAX_SAMPLED_ROWS, MAX_SEARCHED_CELLS // table.size))
-    sampled = np.sort(np.random.default_rng(0).permutation(n)[:n_sampled])
+        yield Finding("copies", "warning", copies_message(len(copied) / n), copied)
+        return
+    table, is_measured = _standardized(columns, n)
+    n_measured = int(is_measured.sum())
+    if n < MIN_ROWS or not table.shape[1] or 0 < n_measured < MIN_COLUMNS:
+        return
+    sampled = np.sort(np.random.default_rng(0).permutation(n)[:MAX_SAMPLED_ROWS])
     neighbors, distance = _neighbors(table, sampled, groups)
     synthetic = _between_two(table[:, is_measured], codes, sampled, neighbors, distance)
     if synthetic.mean() > MIN_SHARE_OF_SYNTHETIC:
@@ -241,14 +207,9 @@ def _copies(X: Any, codes: IntArray, groups: IntArray | None) -> list[Finding]:
             "class frequencies, and too certain. Fit to the original rows; a rare class needs no "
             "oversampling"
         )
-        return [Finding("synthetic rows", "warning", message, sampled[synthetic])]
-    n_measured = int(is_measured.sum())
-    near = (
-        RELATIVE_DISTANCE_OF_COPIES
-        if n_measured >= MIN_COLUMNS or not n_measured
-        else RELATIVE_DISTANCE_IN_FEW_COLUMNS
-    )
-    is_next = distance * near > distance[:, :1]
+        yield Finding("synthetic rows", "warning", message, sampled[synthetic])
+        return
+    is_next = distance * RELATIVE_DISTANCE_OF_COPIES > distance[:, :1]
     if not n_measured:
         # Cells of few categories have many equal rows: the next neighbour differs in three.
         is_next &= (table[neighbors] != table[sampled, None]).sum(axis=2) >= MIN_COLUMNS
@@ -259,15 +220,14 @@ def _copies(X: Any, codes: IntArray, groups: IntArray | None) -> list[Finding]:
     next_agrees = codes[next_neighbor] == codes[sampled[rows]]
     better, worse = int((copy_agrees & ~next_agrees).sum()), int((next_agrees & ~copy_agrees).sum())
     if better - worse <= MIN_SHARE_OF_COPIES * len(sampled):
-        return []
-    if binomtest(better, better + worse, alternative="greater").pvalue >= MAX_P_VALUE_OF_COPIES:
-        return []
-    message = (
-        f"about {len(rows) / len(sampled):.0%} of the examples have a near-copy with their label: "
-        "one trains where the other calibrates, so probabilities and bounds may be too certain. "
-        "Pass groups= to keep the rows of one person or object together"
-    )
-    return [Finding("near-copies", "warning", message, sampled[rows])]
+        return
+    if binomtest(better, better + worse, alternative="greater").pvalue < MAX_P_VALUE_OF_COPIES:
+        message = (
+            f"about {len(rows) / len(sampled):.0%} of the examples have a near-copy with their "
+            "label: one trains where the other calibrates, so probabilities and bounds may be too "
+            "certain. Pass groups= to keep the rows of one person or object together"
+        )
+        yield Finding("near-copies", "warning", message, sampled[rows])
 
 
 def _neighbors(
@@ -299,8 +259,6 @@ def _between_two(
     distance: FloatArray,
 ) -> NDArray[np.bool_]:
     """Return which sampled rows lie on a line between two neighbours of their class, (m,)."""
-    if table.shape[1] < MIN_COLUMNS:
-        return np.zeros(len(sampled), bool)
     step = table[neighbors] - table[sampled, None]
     length = np.linalg.norm(step, axis=2)
     usable = (codes[neighbors] == codes[sampled, None]) & (length > 0) & ~np.isnan(distance)
@@ -312,80 +270,59 @@ def _between_two(
     return np.asarray(is_straight.any(axis=(1, 2)))
 
 
-def _standardized(X: Any, n: int) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return the columns as standardised numbers (n, c), and which of them are measured (c,).
+def _standardized(columns: list[NDArray[Any]], n: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return columns as standardised numbers (n, c), and which of them are measured (c,).
 
     A category becomes a normal number, so equal cells stay equal. Constant columns, and those of
     whole numbers or text that differ in every row, are left out.
     """
-    columns, is_measured = [], []
-    for column in columns_of(X):
-        numbers = _as_numbers(column)
-        if numbers is None or len(numbers) != n:
-            continue
-        measured = is_measured_column(column)
+    standardized, is_measured = [np.empty((n, 0))], []
+    for column in columns:
+        numbers, measured = _as_numbers(column), is_measured_column(column)
         if column.dtype.kind not in "biufmM":
             numbers = np.random.default_rng(0).normal(size=n)[numbers.astype(np.intp)]
-        present = numbers[~np.isnan(numbers)]
-        if not len(present):
-            continue
-        numbers = np.where(np.isnan(numbers), np.median(present), numbers)
-        n_distinct, spread = len(np.unique(numbers)), numbers.std()
-        if (n_distinct == n and not measured) or not 0 < spread < np.inf:
-            continue
-        columns.append((numbers - numbers.mean()) / spread)
-        is_measured.append(measured)
-    table = np.column_stack(columns) if columns else np.empty((n, 0))
-    return np.ascontiguousarray(table), np.array(is_measured, dtype=bool)
+        present = ~np.isnan(numbers)
+        numbers = np.where(present, numbers, np.median(numbers[present]) if present.any() else 0)
+        spread = numbers.std()
+        if 0 < spread < np.inf and (measured or len(np.unique(numbers)) < n):
+            standardized.append(((numbers - numbers.mean()) / spread)[:, None])
+            is_measured.append(measured)
+    return np.hstack(standardized), np.array(is_measured, dtype=bool)
 
 
-def _as_numbers(column: NDArray[Any]) -> FloatArray | None:
+def _as_numbers(column: NDArray[Any]) -> FloatArray:
     """Return a column (n,) as numbers: of text the number of each value; NaN where missing."""
-    if column.ndim != 1:
-        return None
     if column.dtype.kind in "mM":
-        numbers = column.astype(np.int64).astype(np.float64)
-        return np.where(np.isnat(column), np.nan, numbers)
+        return np.where(np.isnat(column), np.nan, column.astype(np.int64))
     if column.dtype.kind in "biuf":
-        numbers = column.astype(np.float64)
-        return np.where(np.isfinite(numbers), numbers, np.nan)
-    codes: dict[Any, int] = {}
-    try:
-        return np.array([codes.setdefault(cell, len(codes)) for cell in column.tolist()], float)
-    except TypeError:  # cells without a hash, such as lists
-        return None
+        return np.where(np.isfinite(column), column, np.nan).astype(np.float64)
+    return np.unique(list(map(str, column.tolist())), return_inverse=True)[1].astype(np.float64)
 
 
 # --- columns: repeated IDs, leaks ----------------------------------------------------------------
 
 
-def _columns(X: Any, codes: IntArray, groups: IntArray | None) -> list[Finding]:
-    """Return a finding for each column that repeats an ID or predicts the label alone."""
-    if issparse(X) or len(codes) < MIN_ROWS:
-        return []
-    rows = np.random.default_rng(0).permutation(len(codes))[:MAX_ROWS]
-    if len(rows) < len(codes):
-        X, codes = _safe_indexing(X, rows), np.unique(codes[rows], return_inverse=True)[1]
-    names = list(X.columns) if hasattr(X, "columns") else range(len(columns_of(X)))
-    findings = []
-    for name, column in zip(names, columns_of(X), strict=True):
-        values = _as_numbers(column)
-        if values is None:
-            continue
+def _columns(
+    columns: dict[Any, NDArray[Any]], codes: IntArray, groups: IntArray | None
+) -> Iterator[Finding]:
+    """Yield a finding for each column that repeats an ID or predicts the label alone."""
+    rows = np.sort(np.random.default_rng(0).permutation(len(codes))[:MAX_ROWS])
+    codes = np.unique(codes[rows], return_inverse=True)[1]
+    for name, column in columns.items():
+        column = column[rows]
         if leaks(column, codes):
             message = (
                 f"column {name!r} alone predicts the label almost without error: leave it out if "
                 "it was recorded after the outcome"
             )
-            findings.append(Finding("leaking column", "warning", message))
+            yield Finding("leaking column", "warning", message)
         elif groups is None and repeats_ids(column, codes):
             message = (
                 f"column {name!r} looks like a repeated ID, whose rows have one label each: pass "
                 "it as groups= to keep the rows of one person or object together, and leave it out "
                 "of X"
             )
-            findings.append(Finding("repeated ID", "warning", message))
-    return findings
+            yield Finding("repeated ID", "warning", message)
 
 
 def leaks(column: NDArray[Any], codes: IntArray) -> bool:
@@ -394,10 +331,9 @@ def leaks(column: NDArray[Any], codes: IntArray) -> bool:
     A small tree of this column is tried on three folds, and its errors are compared with those of
     the most frequent class. Text of many values is not tried.
     """
-    values = _as_numbers(column)
-    counts = np.bincount(codes)
+    values, counts = _as_numbers(column), np.bincount(codes)
     n_errors = len(codes) - counts.max()
-    if values is None or n_errors < 5 or counts.min() < 3:
+    if n_errors < 5 or counts.min() < 3:
         return False
     if column.dtype.kind not in "biufmM" and len(np.unique(values)) > len(values) / 4:
         return False
@@ -415,9 +351,8 @@ def repeats_ids(column: NDArray[Any], codes: IntArray) -> bool:
 
     A number that matters has such labels too, so rows of neighbouring values must not agree.
     """
-    values = _as_numbers(column)
-    n = len(codes)
-    if values is None or column.dtype.kind in "bmM" or (values % 1 > 0).any():
+    values, n = _as_numbers(column), len(codes)
+    if column.dtype.kind in "bmM" or (values % 1 > 0).any():
         return False
     _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
     if not max(20, n / 50) <= len(counts) <= 0.8 * n:
@@ -436,45 +371,26 @@ def repeats_ids(column: NDArray[Any], codes: IntArray) -> bool:
 # --- models: trained on the rows, changed later --------------------------------------------------
 
 
-def _frozen(estimator: FrozenEstimator, X: Any, y: NDArray[Any]) -> list[Finding]:
-    """Return a finding where a frozen model is calibrated on rows that it was trained on."""
-    if leaves_rows_out(split_pipeline(estimator.estimator)[1]):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            calibrated = CalibratedClassifier(estimator, method="platt").fit(X, y)
-        if calibrated.calibrate_on_ == "oob":
-            return []
-    return _training_rows(estimator.estimator, X, y)
+def _is_out_of_bag(estimator: FrozenEstimator, X: Any, y: NDArray[Any]) -> bool:
+    """Tell whether a frozen model is a forest of these rows, which calibrate it out of bag."""
+    if not leaves_rows_out(split_pipeline(estimator.estimator)[1]):
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        calibrated = CalibratedClassifier(estimator, method="platt").fit(X, y)
+    return calibrated.calibrate_on_ == "oob"
 
 
-def _training_rows(model: Any, X: Any, y: NDArray[Any]) -> list[Finding]:
-    if not remembers(model, X, y):
-        return []
-    message = (
-        "the model seems to have been trained on these rows: its probability of a row's own label "
-        "is far higher at the row than beside it, or a copy trained on these rows gives the same "
-        "probabilities. Calibrate and evaluate on rows that it has not seen, or let vennforest "
-        "train it: CalibratedClassifier(estimator) without FrozenEstimator"
-    )
-    return [Finding("training rows", "error", message)]
-
-
-def _changed(model: CalibratedClassifier, X: Any) -> list[Finding]:
-    """Return a finding where models of a fitted classifier give other scores than at ``fit``."""
-    if model.calibrate_on_ == "oob":
-        return []
-    for fold in model._state.folds:
-        if fold.rows is None or len(model._state.folds) == 1 < len(model.estimators_):
-            continue
-        scores = model_scores(fold.model, _safe_indexing(X, fold.rows), model.classes_)
-        if not np.allclose(scores, fold.scores, rtol=1e-6, atol=1e-9):
-            message = (
-                "the estimator gives other scores of the calibration examples than when they "
-                "were calibrated, so it was fitted again or changed, or X has other rows: call "
-                "fit again, or calibrate a copy of the estimator"
-            )
-            return [Finding("changed model", "error", message)]
-    return []
+def _training_rows(model: Any, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
+    """Yield a finding where a frozen model is calibrated on rows that it was trained on."""
+    if remembers(model, X, y):
+        message = (
+            "the model seems to have been trained on these rows: its probability of a row's own "
+            "label is far higher at the row than beside it, or a copy trained on these rows gives "
+            "the same probabilities. Calibrate and evaluate on rows that it has not seen, or let "
+            "vennforest train it: CalibratedClassifier(estimator) without FrozenEstimator"
+        )
+        yield Finding("training rows", "error", message)
 
 
 def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
@@ -488,40 +404,38 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
     """
     rng = np.random.default_rng(0)
     rows = np.sort(rng.permutation(len(y))[:MAX_ROWS_OF_MODEL])
-    if len(rows) < MIN_ROWS_OF_MODEL:
+    if len(rows) < MIN_ROWS:
         return False
     examined, labels = _safe_indexing(X, rows), y[rows]
     half = rng.permutation(len(rows)) < len(rows) // 2
+    index = np.flatnonzero(half)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            rows_of_copy = np.flatnonzero(half)
-            copy = clone(model).fit(_safe_indexing(examined, rows_of_copy), labels[rows_of_copy])
-            if not issparse(X) and len(getattr(X, "shape", ())) == 2:
-                for distance in MOVE_DISTANCES:
-                    if _has_peaks_at_rows(model, copy, examined, labels, half, distance):
+            copy = clone(model).fit(_safe_indexing(examined, index), labels[index])
+            for distance in MOVE_DISTANCES:
+                if tables := _moved(examined, distance):
+                    peaks, of_copy = (_peaks(m, examined, tables, labels) for m in (model, copy))
+                    if _are_of_training_rows(peaks, of_copy[half], of_copy[~half]):
                         return True
             retrained = clone(model).fit(X, y)
             p, p_copy, p_retrained = (_probabilities(m, examined) for m in (model, copy, retrained))
     except Exception:  # a model that cannot be trained on so few rows, or takes no moved ones
         return False
     # Models of other rows differ as that of m of n rows does, times (m / n) ** .5.
-    by_chance = np.sqrt(np.mean((p - p_copy) ** 2) * len(rows_of_copy) / len(y))
+    by_chance = np.sqrt(np.mean((p - p_copy) ** 2) * len(index) / len(y))
     difference = np.sqrt(np.mean((p - p_retrained) ** 2))
     has_values = len(np.unique(p[:, 0])) >= 5  # fewer could be equal by chance
     return bool(has_values and difference < MAX_DIFFERENCE_OF_RETRAINED * by_chance)
 
 
-def _has_peaks_at_rows(
-    model: Any, copy: Any, X: Any, y: NDArray[Any], half: NDArray[np.bool_], distance: float
+def _are_of_training_rows(
+    peaks: FloatArray, in_training: FloatArray, in_new_rows: FloatArray
 ) -> bool:
-    """Tell whether a model's probability of the label peaks at rows, as the copy's at its half."""
-    tables = list(_moved(X, distance))
-    peak = _peaks(model, X, tables, y)
-    of_copy = _peaks(copy, X, tables, y)
+    """Tell whether a model's peaks are those of training rows, by the peaks of a copy at both."""
     (mean, error), (high, high_error), (low, low_error) = (
         (np.nanmean(p), np.nanstd(p, ddof=1) / np.sqrt(np.isfinite(p).sum()))
-        for p in (peak, of_copy[half], of_copy[~half])
+        for p in (peaks, in_training, in_new_rows)
     )
     return bool(
         high - low > MIN_STANDARD_ERRORS * np.hypot(high_error, low_error)
@@ -551,108 +465,87 @@ def _probabilities(model: Any, X: Any) -> FloatArray:
     return np.column_stack([1 - second, second])
 
 
-def _moved(X: Any, distance: float) -> Iterator[Any]:
-    """Yield tables whose rows are moved in the measured columns, in opposite pairs.
+def _moved(X: Any, distance: float) -> list[Any]:
+    """Return tables whose rows are moved in the measured columns, in opposite pairs.
 
     The unit of distance is that to the nearest other row. Without measured columns as many cells
-    are those of other rows.
+    are those of other rows. There are no tables for a sparse X.
     """
-    rng = np.random.default_rng(1)
-    columns = columns_of(X)
+    if issparse(X) or len(getattr(X, "shape", ())) != 2:
+        return []
+    rng, n, columns = np.random.default_rng(1), len(X), columns_of(X)
     measured = [
         j
         for j, column in enumerate(columns)
-        if column.dtype.kind in "iuf" and len(np.unique(column[~np.isnan(column)])) > len(X) / 4
+        if column.dtype.kind in "iuf" and len(np.unique(column[~np.isnan(column)])) > n / 4
     ]
-    is_frame = hasattr(X, "iloc")
+    changes: list[dict[int, Any]] = []
     if measured:
         table = np.column_stack([columns[j].astype(np.float64) for j in measured])
         table = np.where(np.isnan(table), np.nanmedian(table, axis=0), table)
         spread = table.std(axis=0)
         scaled = table / spread
         nearest = NearestNeighbors(n_neighbors=2).fit(scaled).kneighbors(scaled)[0][:, 1:]
-    for number in range(N_MOVES):
-        moved = X.copy() if is_frame or X.dtype.kind not in "iu" else X.astype(np.float64)
-        if measured:
-            if number % 2 == 0:
-                step = rng.normal(size=table.shape)
-                step *= distance * nearest / np.linalg.norm(step, axis=1, keepdims=True) * spread
-            for j, change in zip(measured, (step if number % 2 else -step).T, strict=True):
-                if is_frame:
-                    moved[moved.columns[j]] = X.iloc[:, j] + change
-                else:
-                    moved[:, j] = X[:, j] + change
-        for _ in range(0 if measured else int(distance)):
-            column_of, donor = (
-                rng.integers(0, len(columns), len(X)),
-                rng.integers(0, len(X), len(X)),
-            )
-            for j, column in enumerate(columns):
-                rows = np.flatnonzero(column_of == j)
-                (moved.iloc if is_frame else moved)[rows, j] = column[donor[rows]]
-        yield moved
+        for _ in range(N_MOVES // 2):
+            step = rng.normal(size=table.shape)
+            step *= distance * nearest / np.linalg.norm(step, axis=1, keepdims=True) * spread
+            for move in (-step, step):
+                moved = zip(measured, move.T, strict=True)
+                changes.append({j: columns[j] + of_column for j, of_column in moved})
+    for _ in range(0 if measured else N_MOVES):
+        is_swapped = rng.random((len(columns), n)) < distance / len(columns)
+        donors = np.where(is_swapped, rng.integers(0, n, is_swapped.shape), np.arange(n))
+        changes.append({j: column[donors[j]] for j, column in enumerate(columns)})
+    return [_with_columns(X, cells) for cells in changes]
+
+
+def _with_columns(X: Any, cells: dict[int, Any]) -> Any:
+    """Return a copy of a table (n, d) with other cells in some columns."""
+    if hasattr(X, "isetitem"):
+        table = X.copy()
+        for j, column in cells.items():
+            table.isetitem(j, column)
+        return table.astype({name: X.dtypes[name] for name in X.select_dtypes("category")})
+    table = X.copy() if X.dtype.kind not in "iu" else X.astype(np.float64)
+    for j, column in cells.items():
+        table[:, j] = column
+    return table
 
 
 # --- steps before the last -----------------------------------------------------------------------
 
 
-def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> list[Finding]:
-    """Return a finding where steps of a pipeline learn from labels, or fit the rows they are given.
+def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
+    """Yield a finding where steps of a pipeline learn from labels and do not declare it.
 
-    Steps of scikit-learn declare whether they learn from labels, and ``fit`` reads that.
+    Steps of known packages declare it, and ``fit`` reads that.
     """
-    steps = split_pipeline(estimator)[0]
-    names = ", ".join(type(step).__name__ for step in steps)
-    remedy = "leave the step unfrozen, or fit the whole estimator and calibrate FrozenEstimator("
-    remedy += "estimator) on rows that no part of it has seen"
-    for part in [part for step in steps for part in parts_of(step)]:
-        model = _model_in_function(part) if isinstance(part, FunctionTransformer) else None
-        if model is not None:
-            message = (
-                f"a FunctionTransformer calls a fitted {type(model).__name__}, which may have seen "
-                f"the labels of these rows: {remedy}"
-            )
-            return [Finding("frozen step", "error", message)]
-    rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MAX_ROWS])
-    X, y = _safe_indexing(X, rows), y[rows]
+    steps, last = split_pipeline(estimator)
     frozen = {
         name: part.estimator
         for name, part in estimator.get_params(deep=True).items()
         if isinstance(part, FrozenEstimator)
     }
-    reason = None
-    parts = [part for step in (*steps, *frozen.values()) for part in (step, *parts_of(step))]
-    if not all(map(_is_declared, parts)):
-        reason = _quietly(sees_labels, estimator[:-1], X, y)
-        thawed = clone(estimator).set_params(**{name: clone(frozen[name]) for name in frozen})
-        if frozen and not reason and _quietly(sees_labels, thawed[:-1], X, y):
-            message = f"a frozen step of {names} learns from labels: {remedy}"
-            return [Finding("frozen step", "error", message)]
-    if not leaves_rows_out(split_pipeline(estimator)[1]):
-        return []
-    if reason:
+    if all(_is_declared(part) for step in [*steps, *frozen.values()] for part in parts_of(step)):
+        return
+    names = ", ".join(type(step).__name__ for step in steps)
+    rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MAX_ROWS])
+    X, y = _safe_indexing(X, rows), y[rows]
+    reason = sees_labels(estimator[:-1], X, y)
+    if reason and leaves_rows_out(last):
         message = (
             f"{reason} ({names}), which their tags do not say: scores out of bag have seen their "
             'own labels. Set target_tags.required in __sklearn_tags__, or use calibrate_on="cv"'
         )
-        return [Finding("steps that see labels", "error", message)]
-    if _quietly(fits_its_rows, estimator, X, y):
+        yield Finding("steps that see labels", "error", message)
+    thawed = clone(estimator).set_params(**{name: clone(frozen[name]) for name in frozen})
+    if frozen and not reason and sees_labels(thawed[:-1], X, y):
         message = (
-            f"the steps before the ensemble ({names}) fit the rows that they are given: scores of "
-            'these rows differ from those of new ones. Use calibrate_on="cv"'
+            f"a frozen step of {names} learns from labels: leave the step unfrozen, or fit the "
+            "whole estimator and calibrate FrozenEstimator(estimator) on rows that no part of it "
+            "has seen"
         )
-        return [Finding("steps that fit their rows", "error", message)]
-    return []
-
-
-def _quietly(test: Callable[..., Any], *args: Any) -> Any:
-    """Return the result of a test without warnings, None where the model cannot be tested."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return test(*args)
-    except Exception:
-        return None
+        yield Finding("frozen step", "error", message)
 
 
 def _is_declared(step: Any) -> bool:
@@ -667,82 +560,35 @@ def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
     The transformers are fitted with the labels and without them: equal features reveal no label.
     """
     with_labels, unlabelled = clone(transformers), clone(transformers)
-    features = with_labels.fit_transform(X, y)
-    if _num_samples(features) != _num_samples(X):
-        return "the steps before the ensemble change which rows there are"
-    try:
-        blind_features = unlabelled.fit_transform(X, None)
-    except Exception:
-        return "the steps before the ensemble cannot be fitted without labels"
-    is_equal = _equal(features, blind_features)
-    for step, blind_step in zip(
-        split_pipeline(with_labels)[0], split_pipeline(unlabelled)[0], strict=True
-    ):
-        features = step.transform(X)
-        is_equal = is_equal and _equal(features, blind_step.transform(X))
-        X = features
-    if not is_equal:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            features = _features(with_labels, X, y)
+        except Exception:  # they cannot be fitted to so few rows
+            return None
+        if _num_samples(features[0]) != _num_samples(X):
+            return "the steps before the ensemble change which rows there are"
+        try:
+            blind_features = _features(unlabelled, X, None)
+        except Exception:
+            return "the steps before the ensemble cannot be fitted without labels"
+    if not all(map(_equal, features, blind_features)):
         return "the steps before the ensemble make other features with labels than without them"
     return None
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _features(transformers: Pipeline, X: Any, y: NDArray[Any] | None) -> tuple[Any, Any]:
+    """Return the features of rows that transformers are fitted to, and of the same as new rows."""
+    of_training = transformers.fit_transform(X, y)
+    return of_training, transform_rows(Pipeline([*transformers.steps, ("model", None)]), X)
+
+
+def _equal(table: Any, other: Any) -> bool:
     """Tell whether two tables contain the same, numbers to a relative difference of 1e-6."""
-    if type(a) is not type(b) or getattr(a, "shape", None) != getattr(b, "shape", None):
+    if type(table) is not type(other) or np.shape(table) != np.shape(other):
         return False
-    if hasattr(a, "columns") and list(a.columns) != list(b.columns):
-        return False
-    is_sparse: bool = issparse(a)
-    left, right = (np.asarray(t.toarray() if is_sparse else t) for t in (a, b))
-    if left.dtype.kind in "fiub" and right.dtype.kind in "fiub":
-        return bool(np.allclose(left, right, rtol=1e-6, atol=0, equal_nan=True))
-    return bool(np.all((left == right) | ((left != left) & (right != right))))
-
-
-def fits_its_rows(estimator: Pipeline, X: Any, y: NDArray[Any]) -> bool:
-    """Tell whether out-of-bag scores of rows that steps were fitted to differ from those of others.
-
-    Encoders of nearly unique texts tell rows that they saw from new ones. Steps and a small
-    ensemble are fitted to half of the rows, and scores of both halves by as many members compared.
-    Scores and not features, since components of more columns than rows differ at no cost.
-    """
-    steps = split_pipeline(estimator)[0]
-    if len(y) < 100 or all(
-        type(step).__name__ in SIMPLE_STEPS and _is_declared(step) for step in steps
-    ):
-        return False
-    in_training = np.random.default_rng(0).integers(0, 2, len(y)) == 0
-    rows, new_rows = np.flatnonzero(in_training), np.flatnonzero(~in_training)
-    small = clone(estimator)
-    small[-1].set_params(n_estimators=min(N_TREES_TO_COMPARE, small[-1].n_estimators))
-    model = CalibratedClassifier(
-        small, method="none", calibrate_on="oob", subforest="exchangeable", random_state=0
-    ).fit(_safe_indexing(X, rows), y[rows])
-    scores = model.calibration_scores_
-    new_scores = model.predict_proba(_safe_indexing(X, new_rows))
-    if scores.ndim == 1:
-        scores, new_scores = scores[:, None], new_scores[:, 1:]
-    p_values = [ks_2samp(a, b).pvalue for a, b in zip(scores.T, new_scores.T, strict=True)]
-    return bool(min(p_values) * len(p_values) < MAX_P_VALUE_OF_SCORES)
-
-
-def _model_in_function(step: FunctionTransformer) -> Any:
-    """Return a fitted supervised model that a function calls, None where there is none.
-
-    It may be the owner of a method, an argument of a partial, or a variable of an outer scope.
-    """
-    values = [step.func, step.inverse_func, *(step.kw_args or {}).values()]
-    while values:
-        value = values.pop()
-        if isinstance(value, BaseEstimator):
-            if is_supervised(value) and any(name.endswith("_") for name in vars(value)):
-                return value
-        elif isinstance(value, partial):
-            values += [value.func, *value.args, *value.keywords.values()]
-        elif isinstance(value, MethodType):
-            values.append(value.__self__)
-        elif isinstance(value, FunctionType):
-            scope = getclosurevars(value)
-            values += scope.nonlocals.values()
-            values += [v for v in scope.globals.values() if isinstance(v, BaseEstimator)]
-    return None
+    is_sparse: bool = issparse(table)
+    cells, others = (np.asarray(t.toarray() if is_sparse else t) for t in (table, other))
+    if cells.dtype.kind in "fiub" and others.dtype.kind in "fiub":
+        return bool(np.allclose(cells, others, rtol=1e-6, atol=0, equal_nan=True))
+    return bool(np.all((cells == others) | ((cells != cells) & (others != others))))

@@ -13,7 +13,6 @@ from vennforest.calibrators.regression import fit_logistic
 from vennforest.calibrators.spline import (
     RIDGE,
     ROUGHNESS,
-    basis,
     integrals,
     left_out_loss,
     slope_penalty,
@@ -30,13 +29,13 @@ def drawn(rng, n, shape):
 
 def test_the_curve_is_the_integral_of_its_slope():
     rng = np.random.default_rng(0)
-    for _ in range(200):
+    for _ in range(60):
         knots = np.sort(rng.normal(scale=5, size=int(rng.integers(1, 9))))
         slopes = rng.normal(size=len(knots))
         z = np.concatenate([rng.normal(scale=9, size=20), knots, [0.0]])
         expected = [maps.slope_value(v, knots, slopes, 0.0) for v in z]
-        assert_allclose(integrals(z, knots, slopes), expected, atol=1e-12)
-        assert_allclose(np.append(slopes, 0.0) @ basis(z, knots), expected, atol=1e-12)
+        assert_allclose(integrals(z, knots, slopes[:, None])[:, 0], expected, atol=1e-11)
+        assert_allclose(integrals(z, knots, np.eye(len(knots))) @ slopes, expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("shape", ["right", "wrong", "bent", "s"])
@@ -44,7 +43,7 @@ def test_no_step_within_the_bounds_improves_the_formula(shape):
     """The sum is convex: no small step along an axis, or to the prior, may decrease it."""
     rng = np.random.default_rng(1)
     held = 0
-    for _ in range(6):
+    for _ in range(4):
         s, y, weight = drawn(rng, int(rng.integers(2, 60)), shape)
         if np.ptp(s) == 0:
             continue
@@ -84,7 +83,7 @@ def test_bounds_meet_the_conditions_of_a_minimum():
     """The derivative is zero for what is free and not below zero for what is held at zero."""
     rng = np.random.default_rng(2)
     held = 0
-    for _ in range(200):
+    for _ in range(100):
         d, m = int(rng.integers(1, 7)), int(rng.integers(1, 30))
         features = rng.normal(size=(d, m)) * 10.0 ** rng.integers(-2, 3, (d, 1))
         weights = rng.choice([0.0, 0.5, 3.0], (m, 2))
@@ -102,7 +101,7 @@ def test_bounds_meet_the_conditions_of_a_minimum():
         assert (np.abs(gradient[~at_zero]) <= 1e-7 * scale[~at_zero]).all()
         assert (gradient[at_zero] >= -1e-7 * scale[at_zero]).all()
         held += at_zero.sum()
-    assert held > 30
+    assert held > 15
 
 
 def test_leaving_one_out_is_close_to_fitting_again():
@@ -112,7 +111,7 @@ def test_leaving_one_out_is_close_to_fitting_again():
     z = logit(np.clip(s, 0.01, 0.99))
     weights = np.column_stack([1 - y, y])
     knots = np.quantile(z, [0, 0.3, 0.7, 1])
-    features = basis(z, knots)
+    features = np.vstack([integrals(z, knots, np.eye(4)).T, np.ones(120)])
     for roughness in (0.1, 10.0):
         mean, bounded = np.array([1.0] * 4 + [0.0]), np.arange(5) < 4
         prior = {"mean": mean, "penalty": slope_penalty(knots, roughness)}
@@ -158,7 +157,7 @@ def test_it_follows_a_curve_that_no_sigmoid_can(monkeypatch):
     assert near < np.abs(straight.predict_proba(s)[:, 1] - truth).mean() / 4
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     pairs=st.lists(
         st.tuples(st.floats(0, 1), st.booleans(), st.integers(1, 3)), min_size=1, max_size=30

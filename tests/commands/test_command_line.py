@@ -45,7 +45,7 @@ def test_a_table_becomes_a_page(table, tmp_path, capsys):
     assert said.out == ""
     note, verdict, last = said.err.splitlines()
     assert note == "Note: 1 of 60 rows have no 'y' and are left out."
-    assert verdict.startswith("Collect about") and last.startswith(f"Wrote {page} (")
+    assert verdict.startswith("Collect about") and last == f"Wrote {page}"
     text = page.read_text("utf-8")
     assert text.startswith("<!DOCTYPE html>") and text.rstrip().endswith("</html>")
     assert "data.csv" in text and "1 of 60 rows have no" in text

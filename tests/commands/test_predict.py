@@ -351,7 +351,7 @@ def test_models_saved_in_python(tmp_path, capsys):
         np.testing.assert_array_equal(out[second], fitted.predict_proba(table)[:, 1])
     X.assign(d=1).to_csv(tmp_path / "n.csv", index=False)
     command = ("predict", model, tmp_path / "n.csv", "-o", output)
-    assert "the 3 features of training, which had no names, got 4" in refused(capsys, *command)
+    assert "X has 4 features, but" in refused(capsys, *command)
     vennforest.save(vennforest.VennAbers().fit([0.1, 0.9], [0, 1]), model)
     message = "must contain a CalibratedClassifier, got a VennAbers"
     assert message in refused(capsys, *command)

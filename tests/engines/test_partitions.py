@@ -1,176 +1,244 @@
-"""Bags by partition: what each tree saw, and who scores whom, against the obvious loops."""
+"""Tasks on partitions, in one process: what partitions add up to, and what they refuse."""
 
 import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
-import vennforest
-from support.partitions import Partitions
-from vennforest import CalibratedClassifier
-from vennforest.engines._partitions import (
-    bags_of,
-    bottom_sample,
-    grow_crew,
-    join_forests,
-    plan_crews,
+from support.partitions import (
+    FEATURES,
+    Partitions,
+    check_calibrator,
+    check_forest,
+    cut,
+    draw_features,
+    draw_scores,
+    engine_of,
+    score_names,
 )
-from vennforest.sources.data import TrainingData
+from vennforest import CalibratedClassifier, VennAbers
+from vennforest._validation import InputError
+from vennforest.engines import _forest
+from vennforest.engines._forest import Crew, fit_partitions, grow_crew, plan_crews
+from vennforest.engines._tasks import calibrate_partitions
 
-LABELS = np.array(["a", "b", "c"])
-
-
-def draw(seed, n=120, k=2, d=3):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)).astype(np.float32)
-    y = rng.integers(0, k, n)
-    y[:k] = np.arange(k)
-    return X, LABELS[y]
+FOREST = RandomForestClassifier(10, max_depth=4)
 
 
-def slow_scores(model, X, home, crews, votes="soft"):
-    """Each row scored by the trees whose partitions do not hold it, one after another."""
-    owners = [crew.partition for crew in crews for _ in range(crew.n_trees)]
-    k = len(model.classes_)
-    out = np.zeros((len(X), k))
-    for i, row in enumerate(X):
-        said = []
-        for tree, held in zip(model.estimator_.estimators_, owners, strict=True):
-            if home[i] != held:
-                p = tree.predict_proba(row[None])[0]
-                said.append(np.eye(k)[p.argmax()] if votes == "hard" else p)
-        out[i] = np.mean(said, axis=0)
-    return out[:, 1] if k == 2 else out
+def calibrate(parts, score="s", method="venn-abers", weight=None, classes=None):
+    return calibrate_partitions(engine_of(parts), score, "y", method, weight, classes, True)
 
 
-@pytest.mark.parametrize("seed", range(3))
+def fit(model, parts, features=FEATURES, target="y"):
+    return fit_partitions(model, engine_of(parts), features, target)
+
+
+# --- calibrators of counts -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["venn-abers", "venn", "isotonic", "matrix"])
 @pytest.mark.parametrize("k", [2, 3])
-def test_every_row_is_scored_by_the_trees_of_other_partitions(seed, k):
-    rng = np.random.default_rng(seed)
-    X, y = draw(seed, k=k)
-    n_partitions = [2, 5, 30][seed]
-    home = rng.integers(0, n_partitions, len(X))
-    home[:n_partitions] = np.arange(n_partitions)
-    kind = (RandomForestClassifier, ExtraTreesClassifier)[seed % 2]
-    forest = kind(20, max_depth=5, random_state=seed)
-    votes = ("soft", "hard")[seed % 3 == 0]
-    source = Partitions(home, votes=votes)
-    model = CalibratedClassifier(forest, calibrate_on=source, random_state=0).fit(X, y)
-    crews = plan_crews(forest, n_partitions)
-    assert sum(crew.n_trees for crew in crews) == 20 == len(model.estimator_.estimators_)
-    wanted = slow_scores(model, X, home, crews, votes)
-    assert np.allclose(model.calibration_scores_, wanted, rtol=0, atol=1e-12)
-    # And the trees saw their own partitions alone: grown from these rows, they come out the same.
-    first = 0
-    for crew in crews:
-        rows = np.flatnonzero(home == crew.partition)
-        codes = np.searchsorted(model.classes_, y[rows])
-        if len(np.unique(codes)) == k:
-            alone = kind(crew.n_trees, max_depth=5, random_state=crew.seed).fit(X[rows], y[rows])
-            for j in range(crew.n_trees):
-                tree = model.estimator_.estimators_[first + j].tree_
-                assert np.array_equal(tree.value, alone.estimators_[j].tree_.value)
-                assert np.array_equal(tree.threshold, alone.estimators_[j].tree_.threshold)
-        first += crew.n_trees
+def test_counts_add_up_to_the_fit_to_all_rows(method, k):
+    frame = draw_scores(k=k)
+    calibrator = calibrate(cut(frame, 1, 500, 0), score_names(k), method)  # skewed, one empty
+    check_calibrator(calibrator, frame, method, k, tolerance=1e-6 if method == "matrix" else 1e-9)
+
+
+@pytest.mark.parametrize("weight", ["w", "half"])
+@pytest.mark.parametrize("classes", [None, ["no", "yes"]])
+def test_weights_and_named_classes(weight, classes):
+    frame = draw_scores(seed=3070)
+    frame["half"] = frame["w"] / 2
+    frame.loc[:9, ["w", "half"]] = 0  # a partition of no weight
+    calibrator = calibrate(cut(frame, 10, 300), weight=weight, classes=classes)
+    check_calibrator(calibrator, frame, weight=weight)
+
+
+def test_a_class_in_one_partition_only():
+    frame = draw_scores(300).sort_values("y")
+    n = int((frame["y"] == "no").sum())
+    check_calibrator(calibrate(cut(frame, n // 2, n - n // 2)), frame)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("s", np.nan, r"partition 2: 's' must be finite, got None in row 4"),
+        ("s", "x", r"partition 2: Failed to parse string: 'x'"),
+        ("y", None, r"partition 2: 'y' must have a label in every row, got none in row 4"),
+        ("y", "maybe", r"partition 2: 'y' must contain labels of classes .*, got 'maybe' in row 4"),
+        ("w", np.inf, r"partition 2: 'w' must be finite, got inf in row 4"),
+        ("w", -1, r"partition 2: 'w' must not be negative, got -1"),
+    ],
+)
+def test_a_faulty_row_is_named_with_its_partition(column, value, message):
+    frame = draw_scores(90).astype({"w": float})
+    if value == "x":
+        frame["s"] = frame["s"].astype(str)
+    frame.loc[44, column] = value
+    with pytest.raises(InputError, match=message):
+        calibrate(cut(frame, 30, 10), weight="w", classes=["no", "yes"])
+
+
+def test_labels_of_partitions_must_be_alike():
+    frame = draw_scores(90)
+    parts = cut(frame, 50)
+    parts[1] = parts[1].astype({"s": "float32"})
+    calibrate(parts)
+    with pytest.raises(InputError, match="one kind, got text in some partitions and numbers in"):
+        calibrate([parts[0], parts[1].assign(y=1)])
+    with pytest.raises(InputError, match="partition 1: 'y' must have a label in every row"):
+        calibrate([parts[0], parts[1].assign(y=np.nan)])
+    with pytest.raises(InputError, match="must have 2 classes for 1 column"):
+        calibrate([parts[0], parts[1].assign(y="maybe")])
+    with pytest.raises(InputError, match="at least one row, got none"):
+        calibrate([frame[:0]])
+    with pytest.raises(InputError, match="at least one row of weight above zero, got none"):
+        calibrate([frame.assign(w=0)], weight="w")
+
+
+# --- forests over partitions ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("k", "votes"), [(2, "soft"), (3, "soft"), (2, "hard"), (3, "hard")])
+def test_a_forest_over_partitions_is_that_of_one_machine(k, votes):
+    """Every row is scored by the trees of other partitions; some partitions grow none."""
+    frame = draw_features(k=k)
+    sizes = [60, 0, 90, 30] if k == 2 else [20] * 11
+    home = np.repeat(np.arange(len(sizes) + 1), [*sizes, 240 - sum(sizes)])
+    forest = FOREST if k == 2 else ExtraTreesClassifier(10, max_depth=4)
+    model = CalibratedClassifier(forest, votes=votes, random_state=3)
+    fitted = fit(model, cut(frame, *sizes))
+    alone = model.set_params(calibrate_on=Partitions(home, votes), votes="soft")
+    alone.fit(frame[FEATURES], frame["y"])
+    if votes == "soft":
+        check_forest(fitted, alone, draw_features(60, seed=8)[FEATURES])
+    scores, expected = (np.sort(m.calibration_scores_, axis=0) for m in (fitted, alone))
+    np.testing.assert_allclose(scores, expected, atol=1e-12)
+    assert fitted.calibrate_on_ == "partitions"
+    assert f"{len(np.unique(home))} partitions" in fitted.calibrate_on_reason_
+    if votes == "hard":
+        trees, X = fitted.estimator_.estimators_, frame[FEATURES].to_numpy()
+        shares = np.mean([np.eye(k)[tree.predict_proba(X).argmax(axis=1)] for tree in trees], 0)
+        scores = fitted._state.folds[0].score(frame[FEATURES])
+        np.testing.assert_allclose(scores, shares[:, 1] if k == 2 else shares, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["venn-abers", "isotonic"])
+def test_many_rows_calibrate_as_counts(method, monkeypatch):
+    monkeypatch.setattr(_forest, "MAX_SCORES", 299)
+    frame = draw_features(300)
+    model = CalibratedClassifier(FOREST, method=method, random_state=1)
+    fitted = fit(model, cut(frame, 100, 150))
+    assert fitted._state.folds[0].weight.sum() == 300
+    assert len(fitted.calibration_scores_) < 300
+    monkeypatch.undo()
+    rows = fit(model, cut(frame, 100, 150))
+    X = frame[FEATURES]
+    np.testing.assert_allclose(fitted.predict_proba(X), rows.predict_proba(X), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_partitions", [2, 8, 64])
 @pytest.mark.parametrize("n_trees", [1, 7, 200])
 def test_the_plan_uses_every_partition_alike(n_partitions, n_trees):
-    forest = RandomForestClassifier(n_trees, random_state=5)
+    forest, numbers = RandomForestClassifier(n_trees, random_state=5), [*range(3, n_partitions + 3)]
     if n_trees == 1:
         with pytest.raises(ValueError, match="no partition is in every tree's bag"):
-            plan_crews(forest, n_partitions)
+            plan_crews(forest, numbers)
         return
-    crews = plan_crews(forest, n_partitions)
-    sizes = [crew.n_trees for crew in crews]
-    assert sum(sizes) == n_trees
-    assert max(sizes) - min(sizes) <= 1
-    assert bags_of(crews, n_partitions).counts().min() > 0
-    assert len({crew.partition for crew in crews}) == min(n_partitions, n_trees)
-    assert len({crew.seed for crew in crews}) == len(crews)
+    crews = plan_crews(forest, numbers)
+    sizes = [crew.n_trees for crew in crews.values()]
+    assert sum(sizes) == n_trees and max(sizes) - min(sizes) <= 1
+    assert len(crews) == min(n_partitions, n_trees) and set(crews) <= set(numbers)
+    assert len({crew.seed for crew in crews.values()}) == len(crews)
 
 
 def test_a_class_that_a_partition_lacks_is_known_to_its_trees():
-    X, y = draw(1, k=3)
-    home = np.where(y == "c", 0, np.arange(len(y)) % 4)  # one class in one partition alone
-    forest = RandomForestClassifier(12, class_weight={"a": 2, "c": 5}, random_state=1)
-    model = CalibratedClassifier(forest, calibrate_on=Partitions(home), random_state=0).fit(X, y)
+    frame = draw_features(k=3).sort_values("y", ascending=False)  # one class in one partition
+    n = int((frame["y"] == "zero").sum())
+    forest = RandomForestClassifier(12, class_weight={"no": 2, "zero": 5}, random_state=1)
+    model = fit(CalibratedClassifier(forest, random_state=0), cut(frame, n, 50, 50))
     trees = model.estimator_.estimators_
     assert all(tree.tree_.value.shape[2] == 3 for tree in trees)
-    assert all(list(tree.classes_) == [0, 1, 2] for tree in trees)
     # Rows of weight zero stand for missing classes: they are in no leaf, and count for nothing.
-    share_of_c = [tree.tree_.value[:, 0, 2].max() for tree in trees]
-    assert sum(share > 0 for share in share_of_c) == 3
-    p = model.predict_proba(X)
-    assert np.allclose(p.sum(axis=1), 1)
-    assert (p >= 0).all()
+    assert sum(tree.tree_.value[:, 0, 2].max() > 0 for tree in trees) == 3
+    assert np.allclose(model.predict_proba(frame[FEATURES]).sum(axis=1), 1)
 
 
 def test_rows_for_missing_classes_leave_the_bags_as_they_are():
-    X, y = draw(2, k=2)
-    some = TrainingData(X, np.searchsorted(["a", "b"], y), np.array(["a", "b", "c"]))
-    crew = plan_crews(RandomForestClassifier(3, bootstrap=False, random_state=0), 3)[0]
-    forest = RandomForestClassifier(3, bootstrap=False, max_features=None, min_samples_leaf=7)
-    with_c = grow_crew(forest, some, crew)
-    plain = RandomForestClassifier(
-        1, bootstrap=False, max_features=None, min_samples_leaf=7, random_state=crew.seed
-    ).fit(X, y)
-    assert np.array_equal(with_c.classes_, ["a", "b", "c"])
-    one, other = with_c.estimators_[0].tree_, plain.estimators_[0].tree_
-    assert one.node_count == other.node_count
-    assert np.array_equal(one.n_node_samples, other.n_node_samples)
-    assert np.allclose(one.value[:, 0, :2], other.value[:, 0])
-    assert (one.value[:, 0, 2] == 0).all()
-
-
-@pytest.mark.parametrize("method", ["venn-abers", "venn"])
-def test_an_exchangeable_answer_leaves_out_the_example_whose_trees_it_takes(method):
-    X, y = draw(3, k=2)
-    home = np.arange(len(X)) % 6
-    source = Partitions(home, subforest="exchangeable")
-    forest = RandomForestClassifier(12, max_depth=4, random_state=2)
-    model = CalibratedClassifier(
-        forest, method=method, calibrate_on=source, random_state=0, merge="log"
-    ).fit(X, y)
-    new = draw(4)[0][:30]
-    fold = model._state.folds[0]
-    drawn_scores, drawn_left_out = fold.draw(new)
-    crews = plan_crews(forest, 6)
-    m = model.predict_multiprobability(new)
-    whole = slow_scores(model, new, np.full(30, -1), crews)
-    assert np.allclose(fold.score(new), whole)
-    assert len(set(home[drawn_left_out])) == 6
-    for i, left in enumerate(drawn_left_out):
-        score = slow_scores(model, new[i : i + 1], [home[left]], crews)[0]
-        assert drawn_scores[i] == pytest.approx(score, abs=1e-12)
-        keep = np.arange(len(X)) != left
-        calibrator = vennforest.VennAbers() if method == "venn-abers" else vennforest.Venn()
-        calibrator.fit(model.calibration_scores_[keep], y[keep], classes=["a", "b"])
-        bounds = calibrator.predict_multiprobability([drawn_scores[i]])
-        assert np.allclose(bounds.lower[0], m.lower[i], rtol=0, atol=1e-9)
-        assert np.allclose(bounds.upper[0], m.upper[i], rtol=0, atol=1e-9)
+    frame = draw_features(120)
+    X, y = frame[FEATURES].to_numpy(), frame["y"].to_numpy(str)
+    options = {"bootstrap": False, "max_features": None, "min_samples_leaf": 7}
+    forest, classes = RandomForestClassifier(3, **options), np.array(["no", "yes", "zero"])
+    with_class = grow_crew(forest, X, y, classes, Crew(1, 11))
+    plain = RandomForestClassifier(1, random_state=11, **options).fit(X, y)
+    assert np.array_equal(with_class.classes_, classes)
+    tree, expected = with_class.estimators_[0].tree_, plain.estimators_[0].tree_
+    assert np.array_equal(tree.n_node_samples, expected.n_node_samples)
+    assert np.allclose(tree.value[:, 0, :2], expected.value[:, 0])
+    assert (tree.value[:, 0, 2] == 0).all()
 
 
 def test_the_forest_tells_no_bags_that_it_never_drew():
-    X, y = draw(7)
-    model = CalibratedClassifier(
-        RandomForestClassifier(8), calibrate_on=Partitions(np.arange(120) % 4)
-    ).fit(X, y)
+    frame = draw_features(120)
+    X, y = frame[FEATURES], frame["y"]
+    model = fit(CalibratedClassifier(FOREST), cut(frame, 30, 30, 30))
     again = CalibratedClassifier(FrozenEstimator(model.estimator_), calibrate_on="oob")
     with pytest.raises(ValueError, match="frozen model was trained on"):
         again.fit(X, y)
-    one = join_forests([RandomForestClassifier(2).fit(X, y), RandomForestClassifier(3).fit(X, y)])
-    assert len(one.estimators_) == 5 == one.n_estimators
 
 
-def test_smallest_keys_of_all_are_among_the_smallest_of_each():
-    rng = np.random.default_rng(9)
-    for _ in range(200):
-        keys = rng.integers(0, 2**64, int(rng.integers(1, 60)), dtype=np.uint64)
-        size = int(rng.integers(1, 30))
-        whole = np.sort(keys)[:size]
-        assert np.array_equal(keys[bottom_sample(keys, size)], whole)
-        parts = np.array_split(keys, 3)
-        some = np.concatenate([part[bottom_sample(part, size)] for part in parts])
-        assert np.array_equal(some[bottom_sample(some, size)], whole)
+@pytest.mark.parametrize("column", ["u", "y"])
+def test_partitions_that_change_are_refused(column):
+    frame = draw_features(100)
+    rng = np.random.default_rng(0)
+
+    def run(columns, task):  # the second partition is read in another order each time
+        other = frame[50:].assign(**{column: rng.permutation(frame[column][50:])})
+        return engine_of([frame[:50], other])(columns, task)
+
+    message = "partition 1: the rows must be the same each time that they are read, got others"
+    with pytest.raises(InputError, match=message):
+        fit_partitions(CalibratedClassifier(FOREST), run, FEATURES, "y")
+    shuffled = engine_of([frame[:50], frame[50:]])
+
+    def reordered(columns, task):
+        parts = [frame[:50], frame[50:].sample(frac=1, random_state=rng.integers(99))]
+        return shuffled(columns, task) if rng.random() < 0.5 else engine_of(parts)(columns, task)
+
+    fit_partitions(CalibratedClassifier(FOREST), reordered, FEATURES, "y")
+
+
+@pytest.mark.parametrize("value", [np.inf, 1e39])
+def test_an_infinite_feature_is_refused(value):
+    frame = draw_features(100).astype({"v": float})
+    frame.loc[60, "v"] = value
+    with pytest.raises(InputError, match="partition 1: Input X contains infinity or a value too"):
+        fit(CalibratedClassifier(FOREST), cut(frame, 50))
+
+
+def test_missing_features_are_scored_as_by_the_forest():
+    frame = draw_features(100)
+    frame.loc[::7, "v"] = np.nan
+    fitted = fit(CalibratedClassifier(FOREST, random_state=0), cut(frame, 50))
+    assert np.isfinite(fitted.predict_proba(frame[FEATURES])).all()
+
+
+def test_what_a_forest_over_partitions_refuses():
+    frame = draw_features(100)
+    parts, model = cut(frame, 50), CalibratedClassifier(FOREST)
+    with pytest.raises(InputError, match="two partitions with rows or more, got 1"):
+        fit(model, cut(frame, 0))
+    with pytest.raises(InputError, match="must contain two classes or more"):
+        fit(model, cut(frame.assign(y="no"), 50))
+    with pytest.raises(InputError, match="partition 0: column 'y' must contain numbers, got '"):
+        fit(model, parts, ["y", "v"], "u")
+    for name, value in (("calibrate_on", "cv"), ("by", "u"), ("subforest", "exchangeable")):
+        with pytest.raises(InputError, match=f"{name} must be .* where trees are grown on part"):
+            fit(CalibratedClassifier(FOREST).set_params(**{name: value}), parts)
+    with pytest.raises(InputError, match="model must be a CalibratedClassifier"):
+        fit(FOREST, parts)
+    with pytest.raises(InputError, match="estimator must be a RandomForestClassifier"):
+        fit(CalibratedClassifier(VennAbers()), parts)
+    with pytest.raises(InputError, match="partition 0: 'y' must have a label in every row"):
+        fit(model, [parts[0].assign(y=None), parts[1]])

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
-from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     RandomForestClassifier,
@@ -32,7 +31,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -56,18 +55,6 @@ def with_params(rng: Rng, estimator: Any, **params: Any) -> Any:
 def with_cv(rng: Rng, cv: Any, **settings: Any) -> Any:
     """Fit a model over folds of 200 coin labels."""
     return fit(GaussianNB(), *coin(rng), {"cv": cv, **settings})
-
-
-def of_tree(rng: Rng, use: Callable[[Any], Any]) -> Any:
-    """Audit a forest behind a function that calls a tree fitted to the same rows."""
-    X, y = coin(rng)
-    step = FunctionTransformer(use(DecisionTreeClassifier().fit(X, y)))
-    return audit(make_pipeline(step, forest()), X, y)
-
-
-def ask(X: Any, model: Any) -> Any:
-    """Return a model's probabilities."""
-    return model.predict_proba(X)
 
 
 def mixed_up(rng: Rng, what: str) -> Any:
@@ -226,15 +213,6 @@ def encoded(rng: Rng, step: Any) -> Any:
     return audit(make_pipeline(step, forest()), X, coin(rng)[1])
 
 
-def fitting_steps(rng: Rng) -> Any:
-    """Audit a forest behind codes of nearly unique texts."""
-    amount = np.exp(10 + rng.normal(size=600))
-    y = (np.log(amount) + rng.normal(size=600) > 10).astype(int)
-    texts = pd.DataFrame({"amount": [f"${one:012,.2f}" for one in amount]})
-    step = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    return audit(make_pipeline(step, forest()), texts, y)
-
-
 def cached(rng: Rng) -> bool:
     """Return whether a pipeline's cache changes nothing."""
     X, y = coin(rng)
@@ -311,17 +289,6 @@ DRAWN = [
         },
         Verdict("refused", "score|weight|NaN|finite|negative"),
         lambda rng: venn_abers(rng.random(50)),
-    ),
-    Hazard(
-        "a model behind a function",
-        "a FunctionTransformer that calls a model fitted to the same rows",
-        {
-            "method": lambda rng: of_tree(rng, lambda tree: tree.predict_proba),
-            "closure": lambda rng: of_tree(rng, lambda tree: lambda X: tree.predict_proba(X)),
-            "partial": lambda rng: of_tree(rng, lambda tree: functools.partial(ask, model=tree)),
-        },
-        Verdict("found", "calls a fitted"),
-        lambda rng: audit(make_pipeline(FunctionTransformer(np.abs), forest()), *coin(rng)),
     ),
     Hazard(
         "another order",
@@ -428,12 +395,6 @@ DRAWN = [
         },
         Verdict("refused", "row numbers from 0"),
         lambda rng: with_cv(rng, list(KFold(5).split(np.zeros((200, 1))))),
-    ),
-    Hazard(
-        "splits of fewer rows",
-        "splits that leave rows out of every fold",
-        {"fit": lambda rng: with_cv(rng, list(KFold(5).split(np.zeros((150, 1)))))},
-        Verdict("warned", "out of every fold"),
     ),
     Hazard(
         "repeated rows in a fold",
@@ -581,13 +542,6 @@ DRAWN = [
             "columns": lambda rng: encoded(rng, make_column_transformer((OwnEncoder(), [0]))),
         },
         Verdict("found", "with labels than without"),
-    ),
-    Hazard(
-        "steps that fit their rows",
-        "codes of nearly unique texts, such as amounts, before a forest",
-        {"step": fitting_steps},
-        Verdict("found", "fit the rows that they are given"),
-        lambda rng: audit(make_pipeline(PCA(3), forest()), *coin(rng)),
     ),
     Hazard(
         "no scores",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import pickle
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -19,9 +18,9 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -29,7 +28,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from hazards.drawn import DRAWN, ENTRIES, OwnEncoder, entries, one_class
 from hazards.table import HAZARDS as FIRST
-from hazards.table import Hazard, Rng, Verdict, coin, doubled, fit, forest, spelled
+from hazards.table import Hazard, Rng, Verdict, coin, doubled, forest, spelled
 from vennforest import Finding, audit
 
 
@@ -62,36 +61,6 @@ def linear_elsewhere(rng: Rng) -> list[Finding]:
     models = [model.fit(*coin(rng)) for model in (LogisticRegression(), GaussianNB())]
     models.append(LogisticRegression().fit(sparse.csr_array(X), y))
     return [finding for model in models for finding in audit(FrozenEstimator(model), *coin(rng))]
-
-
-def changed_later(model: Any, change: Callable[[Any, Rng], Any]) -> Callable[[Rng], Any]:
-    """Return what changes a frozen model after it was calibrated, and audits it."""
-
-    def run(rng: Rng) -> Any:
-        own = clone(model).fit(*coin(rng))
-        X, y = coin(rng)
-        calibrated = fit(FrozenEstimator(own), X, y)
-        change(own, rng)
-        return audit(calibrated, X, y)
-
-    return run
-
-
-def edited_fold(rng: Rng) -> Any:
-    """Change the model of a fold, and audit the classifier."""
-    X, y = coin(rng)
-    calibrated = fit(LogisticRegression(), X, y)
-    calibrated.estimators_[0].coef_[:] = 0
-    return audit(calibrated, X, y)
-
-
-def unchanged(rng: Rng) -> list[Finding]:
-    """Audit a classifier after a prediction and a round trip."""
-    X, y = coin(rng)
-    model = make_pipeline(StandardScaler(), SGDClassifier(loss="log_loss")).fit(*coin(rng))
-    calibrated = fit(FrozenEstimator(model), X, y)
-    calibrated.predict_proba(coin(rng)[0])
-    return audit(pickle.loads(pickle.dumps(calibrated)), X, y)
 
 
 def frozen_encoder(last: Any, in_columns: bool = False) -> Callable[[Rng], Any]:
@@ -245,23 +214,6 @@ ENTERED = [
             "histograms": on_half(HistGradientBoostingClassifier(random_state=0)),
         },
         Verdict("found", "trained on these rows"),
-    ),
-    Hazard(
-        "models changed later",
-        "a model that is fitted again or edited after its calibration",
-        {
-            "fit": changed_later(LogisticRegression(), lambda model, rng: model.fit(*coin(rng))),
-            "partial_fit": changed_later(
-                GaussianNB(), lambda model, rng: model.partial_fit(*coin(rng))
-            ),
-            "pipeline": changed_later(
-                make_pipeline(StandardScaler(), GradientBoostingClassifier(n_estimators=5)),
-                lambda model, rng: model.fit(*coin(rng)),
-            ),
-            "edited": edited_fold,
-        },
-        Verdict("found", "fitted again or changed"),
-        unchanged,
     ),
     Hazard(
         "frozen steps that saw labels",

@@ -178,14 +178,6 @@ def overlapping(n: int) -> list[tuple[Any, Any]]:
     return [(np.arange(n), np.arange(n // 2)), (np.arange(n), np.arange(n // 2, n))]
 
 
-class Uncopied(GaussianNB):
-    """An estimator whose clone is itself."""
-
-    def __sklearn_clone__(self) -> Uncopied:
-        """Return no copy."""
-        return self
-
-
 COPIES = Verdict("warned", "exact copies")
 NEAR_COPIES = Verdict("found", "near-copy")
 
@@ -386,12 +378,6 @@ HAZARDS = [
             ),
         },
         Verdict("refused", "rows that it trains on"),
-    ),
-    Hazard(
-        "a clone that is no copy",
-        "an estimator whose clone is the estimator itself",
-        {"fit": lambda rng: fit(Uncopied(), *coin(rng))},
-        Verdict("refused", "clone"),
     ),
     Hazard(
         "folds that split groups",

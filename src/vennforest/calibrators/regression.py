@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.formula import Term
+from vennforest.calibrators.formula import Evaluation, Score, Term
 from vennforest.counts import ScoreCounts
 
 MIN_MARGIN, MAX_MARGIN = float(np.finfo(np.float64).eps), 0.01
@@ -17,9 +17,6 @@ MIN_MARGIN, MAX_MARGIN = float(np.finfo(np.float64).eps), 0.01
 
 MAX_COEFFICIENT = 1e100
 """Largest coefficient of a map that is read from a file: sums of products stay finite."""
-
-MAX_EXPONENT = 400
-"""Exponent of two from which on numbers are divided before they are squared and added up."""
 
 Targets = Literal["smoothed", "hard"]
 """The targets of a sigmoid's fit."""
@@ -42,27 +39,24 @@ def _margin(distance: FloatArray) -> float:
     return min(max(float(above.min()) / 2, MIN_MARGIN), MAX_MARGIN) if len(above) else MAX_MARGIN
 
 
-def log_odds(scores: FloatArray, low: float, high: float) -> FloatArray:
-    """Return ``log(s / (1 - s))``, (n,), of scores clipped to [low, high]."""
-    s = np.clip(scores, low, high)
-    return np.log(s) - np.log1p(-s)
-
-
-def log_odds_term(x: Term, low: float, high: float) -> Term:
-    """Return the formula of `log_odds`."""
+def log_odds(x: Term, low: float, high: float) -> Term:
+    """Return ``log(x / (1 - x))`` of scores clipped to [low, high]."""
     clipped = x.clip(low, high)
     return clipped.log() - (1.0 - clipped).log()
 
 
+def log_odds_of(scores: FloatArray, low: float, high: float) -> FloatArray:
+    """Return `log_odds` of scores (n,)."""
+    return Evaluation((log_odds(Score(), low, high),))(scores)[:, 0]
+
+
 def standardise(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
     """Return the mean and the standard deviation of numbers (n,); of equal numbers x_0 and 1."""
-    # Squares of large numbers overflow; a power of two changes no digit.
-    exponent = max(int(np.frexp(np.abs(x).max())[1]) - MAX_EXPONENT, 0)
-    x = np.ldexp(x, -exponent)
-    first = float(x[0])
-    mean = float(np.average(x - first, weights=weight))
-    spread = float(np.sqrt(np.average(np.square(x - first - mean), weights=weight)))
-    return float(np.ldexp(first + mean, exponent)), float(np.ldexp(spread, exponent)) or 1.0
+    size = max(float(np.abs(x).max()) / 4, 1.0)  # squares of large numbers overflow
+    first, x = float(x[0]), x / size
+    mean = float(np.average(x - x[0], weights=weight))
+    spread = float(np.sqrt(np.average(np.square(x - x[0] - mean), weights=weight)))
+    return first + mean * size, spread * size or 1.0
 
 
 # --- near-equal scores together ------------------------------------------------------------------

@@ -211,7 +211,7 @@ def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, 
             )
         ensemble = split_pipeline(estimator.estimator)[1]
         # Members that are trees show whether the rows are those of their training.
-        is_verifiable = leaves_rows_out(ensemble) and bags_can_be_verified(ensemble, len(data))
+        is_verifiable = leaves_rows_out(ensemble) and bags_can_be_verified(ensemble)
         if source == "auto" and not is_verifiable:
             return "frozen", MODEL_IS_FROZEN
         return "oob", "the rows are those that the frozen ensemble was trained on"

@@ -83,4 +83,4 @@ def write_page(
     say(evaluation.verdict.sentence)
     for line in lines:
         say(f"  {line}")
-    say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
+    say(f"Wrote {output}")

@@ -32,7 +32,7 @@ from vennforest.monitoring.stream import as_numbers
 from vennforest.performance.estimate import are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.splits import moments
-from vennforest.report.watched import render, watched
+from vennforest.report.watched import watched
 from vennforest.tables.cells import Column
 from vennforest.tables.known_rows import share_known
 from vennforest.tables.read import find_column, read_table
@@ -60,21 +60,21 @@ def run(options: Watch) -> None:
             else:
                 monitor, arguments, header = _watch_rows(options, table)
             y = None if options.target is None else _labels(table, options.target, monitor)
-            name, target = options.data.name, options.target or ""
-            arguments |= {"y": y, "times": times, "name": name, "target": target, "notes": notes}
-            result = watched(monitor, **arguments)
-        with sent_whole(options.output) as page:
-            write_text(page, render(result, shlex.join(["vennforest", *sys.argv[1:]])))
+            arguments |= {"y": y, "times": times, "notes": notes, "name": options.data.name}
+            command = shlex.join(["vennforest", *sys.argv[1:]])
+            target = options.target or ""
+            summary, page = watched(monitor, **arguments, target=target, command=command)
+        with sent_whole(options.output) as path:
+            write_text(path, page)
         if options.keep is not None:
             with sent_whole(options.keep) as monitor_file:
                 write_model(monitor, monitor_file, header)
-    for note in result.notes:
+    for note in notes:
         say(f"Note: {note}")
     if options.as_json:
-        report = shown_path(options.output)
-        print_json({**result.summary(), "verdict": result.verdict(), "report": report})
+        print_json({**summary, "report": shown_path(options.output)})
         return
-    for sentence in result.verdict():
+    for sentence in summary["verdict"]:
         show(sentence)
 
 

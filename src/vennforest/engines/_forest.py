@@ -1,71 +1,104 @@
-"""A forest over the partitions of a data set that stay where they are, calibrated out of bag.
+"""A forest over partitions that stay where they are; each row is scored by trees of the others.
 
-Three passes over the partitions: count rows and labels; grow the trees of each partition; score
-its rows by the trees of the others. Trees, counts of classes at scores, and drawn examples travel;
-rows do not.
+Three passes over the partitions: look at rows and labels; grow the trees of each partition; score
+its rows by the trees of the others. Trees and counts of classes at scores travel, rows do not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitting import check_parameters, resolve_estimator
+from vennforest.classifier.prediction import FittedClassifier
 from vennforest.counts import MAX_SCORES, ScoreCounts
-from vennforest.engines._partitions import (
-    Crew,
-    PartitionFold,
-    bags_of,
-    bottom_sample,
-    check_forest,
-    grow_crew,
-    join_forests,
-    plan_crews,
-)
-from vennforest.engines._workers import (
-    Batches,
-    Labelled,
-    Run,
-    Shipment,
-    classes_of,
-    read_labelled,
-    sum_of,
-)
-from vennforest.forest import Members
-from vennforest.sources import TrainingData, with_seed
-from vennforest.sources.row_hashes import HashArray
+from vennforest.engines._tasks import Batches, Run, classes_of, labels_of, sum_of
+from vennforest.forest import FORESTS, Members, MixedForestClassifier
+from vennforest.forest.packed import Votes
+from vennforest.sources import Fold, with_seed
+from vennforest.sources.row_hashes import hash_rows
+from vennforest.tables.cells import as_floats
 
-MAX_DRAWN = 1 << 17
-"""Examples that travel by themselves: all where there are no more, else those for leaving out."""
 
-Read = Callable[[Batches, int], Labelled]
+class Crew(NamedTuple):
+    """Trees that are grown together on one partition."""
+
+    n_trees: int
+    seed: int
+
+
+class Partition(NamedTuple):
+    """The rows of a partition: features (n, d) as float32, and labels (n,)."""
+
+    X: NDArray[np.float32]
+    y: NDArray[Any]
+
+    def checksum(self) -> tuple[int, int]:
+        """Return the number of rows, and the sum of their hashes with their labels."""
+        if not len(self.y):
+            return 0, 0
+        hashes = hash_rows(self.X) ^ (hash_rows(self.y[:, None]) * np.uint64(0x9E3779B97F4A7C15))
+        return len(self.y), int(hashes.sum(dtype=np.uint64))
 
 
 class Content(NamedTuple):
-    """Number of rows of a partition, distinct labels, and the sum of the hashes of its rows."""
+    """The distinct labels of a partition, and what tells its rows from others."""
 
-    n_rows: int
     labels: NDArray[Any]
-    checksum: int
+    checksum: tuple[int, int]
 
 
-class Tally(NamedTuple):
-    """Out-of-bag scores of a partition: those of drawn rows, with their keys, and counts."""
+class Reader(NamedTuple):
+    """The columns that are read of a partition."""
 
-    scores: FloatArray
-    codes: IntArray
-    rows: IntArray
-    keys: HashArray
-    counts: ScoreCounts
+    features: list[str]
+    target: str
+
+    def read(self, batches: Batches) -> Partition:
+        """Return the rows of a partition."""
+        tables, labels, n_rows = [np.empty((0, len(self.features)), np.float32)], [np.empty(0)], 0
+        for batch in batches:
+            columns = [
+                as_floats(batch.column(name), name, "the partition", n_rows)
+                for name in self.features
+            ]
+            with np.errstate(over="ignore"):  # the forest refuses infinite numbers
+                tables.append(np.column_stack(columns).astype(np.float32))
+            labels.append(labels_of(batch, self.target))
+            n_rows += batch.num_rows
+        y = np.concatenate([part for part in labels if len(part)] or labels)
+        return Partition(np.concatenate(tables), y)
+
+    def read_again(self, batches: Batches, expected: Content) -> Partition:
+        """Return the rows of a partition; refuse rows that are not those of the first pass."""
+        rows = self.read(batches)
+        if rows.checksum() != expected.checksum:
+            raise InputError(
+                "the rows must be the same each time that they are read, got others: store or "
+                "persist the data before fitting"
+            )
+        return rows
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartitionFold(Fold):
+    """A forest with trees of single partitions, and the scores by trees of other partitions."""
+
+    members: Members
+
+    def score(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X by all trees, (m,) or (m, k)."""
+        return self.members.mean(self.members.check(X))
 
 
 def fit_partitions(
@@ -76,167 +109,154 @@ def fit_partitions(
     fitted: CalibratedClassifier = clone(model)
     random_state = check_random_state(model.random_state)
     estimator = with_seed(resolve_estimator(model.estimator, model.n_jobs), random_state)
-    check_forest(estimator)
-    seed = int(random_state.randint(2**31 - 1))
-    read: Read = partial(read_labelled, list(features), target)
-    contents: dict[int, Content] = run(partial(_look, read))
-    numbers = sorted(number for number, content in contents.items() if content.n_rows)
+    if type(estimator) not in (*FORESTS, MixedForestClassifier):
+        raise InputError(
+            "estimator must be a RandomForestClassifier or an ExtraTreesClassifier to be grown on "
+            f"partitions, got {type(estimator).__name__}: transform the features beforehand"
+        )
+    reader, columns = Reader(list(features), target), [*features, target]
+    contents: dict[int, Content] = run(columns, partial(_look, reader))
+    numbers = sorted(number for number, content in contents.items() if len(content.labels))
     if len(numbers) < 2:
         raise InputError(
             f"the data must have two partitions with rows or more, got {len(numbers)}: repartition "
             "it, or fit a CalibratedClassifier to it as one table"
         )
-    classes = classes_of({number: contents[number].labels for number in numbers}, target)
+    classes = classes_of([contents[number].labels for number in numbers], target)
     if len(classes) < 2:
-        raise InputError(
-            f"column {target!r} must contain two classes or more, got {classes.tolist()}"
-        )
-    crews = plan_crews(estimator, len(numbers))
-    crew_of = {numbers[crew.partition]: crew for crew in crews}
-    forests = run(partial(_grow, read, contents, estimator, classes, crew_of))
-    forest = join_forests([forests[numbers[crew.partition]] for crew in crews])
+        raise InputError(f"{target!r} must contain two classes or more, got {classes.tolist()}")
+    crews = plan_crews(estimator, numbers)
+    grown = run(columns, partial(_grow, reader, contents, estimator, classes, crews))
+    forests = {number: grown[number] for number in crews}
+    task = partial(_score, reader, contents, forests, model.votes, classes)
+    counts = sum_of(list(run(columns, task).values())).coarsen(MAX_SCORES)
+    forest = join_forests(forests.values())
     forest.feature_names_in_ = np.array(features, dtype=object)
-    membership = bags_of(crews, len(numbers))
-    # Workers score one partition each, with one thread.
-    shipment = Shipment((Members(forest, model.votes, 1), membership))
-    n_rows = sum(content.n_rows for content in contents.values())
-    leaves_out = model.subforest == "exchangeable"
-    n_drawn = MAX_DRAWN if leaves_out or n_rows <= MAX_DRAWN else 0
-    home_of = {number: home for home, number in enumerate(numbers)}
-    tallies = run(partial(_tally, read, contents, shipment, classes, home_of, n_drawn, seed))
-    parts = [tallies[number] for number in numbers]
-    scores, codes, weight, homes = _examples(parts, leaves_out or n_rows <= MAX_DRAWN)
+    scores, codes, weight = _examples(counts)
     members = Members(forest, model.votes, model.n_jobs)
     fold = PartitionFold(
-        model=forest,
-        scores=scores,
-        codes=codes,
-        weight=weight,
-        classes=classes,
-        members=members,
-        membership=membership,
-        homes=homes,
-        subforest=model.subforest,
-        seed=seed,
+        model=forest, scores=scores, codes=codes, weight=weight, classes=classes, members=members
     )
     reason = f"the forest is grown on {len(numbers)} partitions where they are"
-    return fitted._calibrate(classes, [fold], "partitions", reason)
+    return fitted._calibrate(FittedClassifier(classes, [fold], "partitions", reason))
 
 
 def _check_model(model: CalibratedClassifier) -> None:
     if not isinstance(model, CalibratedClassifier):
         raise InputError(f"model must be a CalibratedClassifier, got {type(model).__name__}")
     check_parameters(model)
-    if model.by is not None:
-        raise InputError("by must be left out where trees are grown on partitions of an engine")
-    if model.calibrate_on not in ("auto", "oob"):
+    allowed = {"by": (None,), "calibrate_on": ("auto", "oob"), "subforest": ("all",)}
+    for name, values in allowed.items():
+        value = getattr(model, name)
+        if not isinstance(value, str | None) or value not in values:
+            raise InputError(
+                f"{name} must be {' or '.join(map(repr, values))} where trees are grown on "
+                f"partitions of an engine, got {value!r}"
+            )
+
+
+def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Crew]:
+    """Divide the trees of a forest among numbered partitions, by the forest's ``random_state``.
+
+    With fewer trees than partitions each tree is a crew, and some partitions, drawn at random, grow
+    none.
+    """
+    n_trees = int(estimator.n_estimators)
+    n_crews = min(len(numbers), n_trees)
+    if n_crews < 2:
         raise InputError(
-            'calibrate_on must be "auto" or "oob" where trees are grown on partitions of an '
-            f"engine, got {model.calibrate_on!r}"
+            "n_estimators must be large enough that no partition is in every tree's bag, got "
+            f"{n_trees} with {len(numbers)} partitions"
         )
+    random_state = check_random_state(estimator.random_state)
+    order = random_state.permutation(len(numbers))[:n_crews]
+    seeds = random_state.randint(2**31 - 1, size=n_crews)
+    return {
+        numbers[place]: Crew(n_trees // n_crews + (i < n_trees % n_crews), int(seed))
+        for i, (place, seed) in enumerate(zip(order, seeds, strict=True))
+    }
 
 
-def _look(read: Read, batches: Batches, number: int) -> Content:
+def _look(reader: Reader, batches: Batches, number: int) -> Content:
     """Return what a partition contains, whatever the order of its rows."""
-    return _content(read(batches, number))
-
-
-def _content(rows: Labelled) -> Content:
-    checksum = int(rows.hashes().sum(dtype=np.uint64)) if len(rows.y) else 0
-    return Content(len(rows.y), np.unique(rows.y), checksum)
-
-
-def _read_again(read: Read, expected: Content, batches: Batches, number: int) -> Labelled:
-    """Return the rows of a partition; refuse rows that are not those of the first pass."""
-    rows = read(batches, number)
-    content = _content(rows)
-    if (content.n_rows, content.checksum) != (expected.n_rows, expected.checksum):
-        change = f"{expected.n_rows:,} rows and then {content.n_rows:,}"
-        if content.n_rows == expected.n_rows:
-            change = "rows with other values"
-        raise InputError(
-            f"partition {number} must contain the same rows each time that it is read, got "
-            f"{change}: store or persist the data before fitting"
-        )
-    return rows
+    rows = reader.read(batches)
+    return Content(np.unique(rows.y), rows.checksum())
 
 
 def _grow(
-    read: Read,
+    reader: Reader,
     contents: dict[int, Content],
     estimator: Any,
     classes: NDArray[Any],
-    crew_of: dict[int, Crew],
+    crews: dict[int, Crew],
     batches: Batches,
     number: int,
 ) -> Any:
     """Return the trees of a partition, None of one without trees."""
-    if number not in crew_of:
+    if number not in crews:
         return None
-    rows = _read_again(read, contents[number], batches, number)
-    y = rows.y.astype(classes.dtype)
-    data = TrainingData(rows.X, np.searchsorted(classes, y), classes)
-    return grow_crew(estimator, data, crew_of[number])
+    rows = reader.read_again(batches, contents[number])
+    return grow_crew(estimator, rows.X, rows.y.astype(classes.dtype), classes, crews[number])
 
 
-def _tally(
-    read: Read,
+def grow_crew(
+    estimator: Any, X: NDArray[np.float32], y: NDArray[Any], classes: NDArray[Any], crew: Crew
+) -> Any:
+    """Return a forest of the crew's trees, fitted to the rows of its partition.
+
+    Its trees know all classes, also those that the partition lacks: a row of weight zero stands
+    for each of them, which scikit-learn's trees leave out.
+    """
+    missing, weight = np.setdiff1d(classes, y), None
+    if len(missing):
+        X = np.concatenate([X, np.repeat(X[:1], len(missing), axis=0)])
+        weight = np.repeat([1.0, 0.0], [len(y), len(missing)])
+        y = np.concatenate([y, missing])
+    forest = clone(estimator).set_params(
+        n_estimators=crew.n_trees, random_state=crew.seed, oob_score=False, warm_start=False
+    )
+    return forest.fit(X, y, sample_weight=weight)
+
+
+def _score(
+    reader: Reader,
     contents: dict[int, Content],
-    shipment: Shipment,
+    forests: dict[int, Any],
+    votes: Votes,
     classes: NDArray[Any],
-    home_of: dict[int, int],
-    n_drawn: int,
-    seed: int,
     batches: Batches,
     number: int,
-) -> Tally | None:
-    """Return the scores of a partition's rows by the trees of others, None of an empty one."""
-    if number not in home_of:
-        return None
-    rows = _read_again(read, contents[number], batches, number)
-    members, membership = shipment.open()
-    features = members.ensemble.feature_names_in_.tolist()
-    X = members.check(pa.Table.from_arrays([pa.array(x) for x in rows.X.T], names=features))
-    scores = members.mean(X, membership, np.full(len(rows.y), home_of[number]))
-    codes = np.searchsorted(classes, rows.y.astype(classes.dtype))
-    keys = np.random.default_rng((seed, number)).integers(0, 2**64, len(codes), dtype=np.uint64)
-    drawn = bottom_sample(keys, n_drawn)
-    others = np.delete(np.arange(len(codes)), drawn)
-    counts = _counted(scores[others], codes[others], len(classes))
-    return Tally(scores[drawn], codes[drawn], drawn, keys[drawn], counts.coarsen(MAX_SCORES))
+) -> ScoreCounts:
+    """Return the counts of a partition's rows at their scores by the trees of others."""
+    rows = reader.read_again(batches, contents[number])
+    if not len(rows.y):
+        return ScoreCounts.from_scores(np.empty(0), [], classes=classes)
+    others = join_forests(forest for other, forest in forests.items() if other != number)
+    members = Members(others, votes, n_jobs=1)
+    scores = members.mean(members.check(rows.X))
+    counts = ScoreCounts.from_scores(scores, rows.y.astype(classes.dtype), classes=classes)
+    return counts.coarsen(MAX_SCORES)
 
 
-def _counted(scores: FloatArray, codes: IntArray, k: int) -> ScoreCounts:
-    return ScoreCounts.from_scores(scores, codes, classes=np.arange(k))
+def join_forests(forests: Iterable[Any]) -> Any:
+    """Return one forest of the trees of several that know the same classes and features.
 
-
-def _examples(
-    tallies: Sequence[Tally], are_drawn: bool
-) -> tuple[FloatArray, IntArray, FloatArray | None, IntArray]:
-    """Return calibration examples with their weights, and the homes of those that may be left out.
-
-    Drawn examples come first, each by itself in the order of partitions and rows; the others are
-    counted.
+    It does not tell its bags: none of its trees drew from all rows.
     """
-    counts = sum_of([tally.counts for tally in tallies])
-    assert counts is not None
-    homes = np.repeat(np.arange(len(tallies)), [len(tally.keys) for tally in tallies])
-    keys, rows, scores, codes = (
-        np.concatenate([getattr(tally, name) for tally in tallies])
-        for name in ("keys", "rows", "scores", "codes")
-    )
-    is_chosen = np.zeros(len(keys), bool)
-    is_chosen[bottom_sample(keys, MAX_DRAWN if are_drawn else 0)] = True
-    counts = counts + _counted(scores[~is_chosen], codes[~is_chosen], len(counts.classes))
-    chosen = np.flatnonzero(is_chosen)
-    chosen = chosen[np.lexsort([rows[chosen], homes[chosen]])]
-    if not len(counts):
-        return scores[chosen], codes[chosen], None, homes[chosen]
-    counts = counts.coarsen(MAX_SCORES)
+    forests = list(forests)
+    joined = copy.copy(forests[0])
+    joined.estimators_ = [tree for forest in forests for tree in forest.estimators_]
+    joined.n_estimators = len(joined.estimators_)
+    for name in ("_n_samples", "_n_samples_bootstrap", "_sample_weight"):
+        joined.__dict__.pop(name, None)
+    return joined
+
+
+def _examples(counts: ScoreCounts) -> tuple[FloatArray, NDArray[np.intp], FloatArray | None]:
+    """Return scores and codes of calibration examples, with weights where there are many."""
     score, code = np.nonzero(counts.weights)
-    return (
-        np.concatenate([scores[chosen], counts.scores[score]]),
-        np.concatenate([codes[chosen], code]),
-        np.concatenate([np.ones(len(chosen)), counts.weights[score, code]]),
-        homes[chosen],
-    )
+    scores, weight = counts.scores[score], counts.weights[score, code]
+    if counts.total > MAX_SCORES:
+        return scores, code, weight
+    n_times = weight.astype(np.intp)
+    return np.repeat(scores, n_times, axis=0), np.repeat(code, n_times), None

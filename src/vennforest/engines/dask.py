@@ -6,26 +6,19 @@ Within ``joblib.parallel_config("dask")`` everything with ``n_jobs`` runs on the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from vennforest._messages import needed
 from vennforest._validation import InputError
+from vennforest.batch import BatchPredictor
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.base import Increasing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._forest import fit_partitions
-from vennforest.engines._workers import (
-    Run,
-    Shipment,
-    Task,
-    calibrate_partitions,
-    open_predictor,
-    run_task,
-    score_columns,
-    ship_predictor,
-)
+from vennforest.engines._tasks import Task, calibrate_partitions, run_task
 from vennforest.tables.read import find_name
 
 if TYPE_CHECKING:
@@ -73,10 +66,9 @@ def calibrate(
     ------
     InputError
         If a column is missing or contains no numbers, a score is not finite, or a label is missing;
-        with the partition and the row in it, from 1.
+        with the number of the partition.
     """
-    columns = [*score_columns(score), target, *([] if weight is None else [weight])]
-    run = _runner(frame, columns)
+    run = partial(_run, frame)
     return calibrate_partitions(run, score, target, method, weight, classes, increasing)
 
 
@@ -106,19 +98,20 @@ def predict(
         `vennforest.BatchPredictor`, and name the partition.
     """
     dask = _dask()
+    import dask.dataframe as dd
+
     carried = [str(name) for name in frame.columns] if carried is None else list(carried)
     empty = frame._meta.iloc[:0]
     schema = pa.Schema.from_pandas(empty, preserve_index=False)
-    options = {"columns": columns, "carried": carried, "answers": answers, "level": level}
-    predictor, shipment = ship_predictor(model, schema, options)
+    predictor = BatchPredictor(
+        model, schema, columns=columns, carried=carried, answers=answers, level=level
+    )
     meta = _with_index(predictor.schema.empty_table(), carried, empty)
-    shipped = dask.delayed(shipment)
+    shipped = dask.delayed(predictor)
     parts = [
-        dask.delayed(_predict)(shipped, carried, part, number)
+        dask.delayed(_predict)(shipped, part, number)
         for number, part in enumerate(frame.to_delayed())
     ]
-    import dask.dataframe as dd
-
     return dd.from_delayed(parts, meta=meta, divisions=frame.divisions, verify_meta=False)
 
 
@@ -144,8 +137,8 @@ def fit(
     Parameters
     ----------
     model : CalibratedClassifier
-        Not fitted, over a random forest, extra trees or a mixed forest. ``calibrate_on`` is "auto"
-        or "oob".
+        Not fitted, over a random forest, extra trees or a mixed forest, with ``subforest="all"``
+        and a ``calibrate_on`` of "auto" or "oob".
     frame : dask.dataframe.DataFrame
         Columns of finite numbers (or missing), and the target. Empty partitions are left out.
     target : str
@@ -156,59 +149,51 @@ def fit(
     Returns
     -------
     CalibratedClassifier
-        A fitted clone. More than 131,072 rows calibrate as counts at up to 1,048,576 scores.
+        A fitted clone. More than 1,048,576 rows calibrate as counts at up to as many scores.
 
     Raises
     ------
     InputError
-        If a partition is not what the others are, has an infinite feature, or changed.
+        If a partition has a missing label, an infinite feature, or changed between two passes.
     """
-    if features is None and hasattr(frame, "columns"):
-        features = [str(name) for name in frame.columns if name != target]
-    features = list(features or [])
-    return fit_partitions(model, _runner(frame, [*features, target]), features, target)
+    if features is None:
+        features = [str(name) for name in _check_frame(frame).columns if name != target]
+    return fit_partitions(model, partial(_run, frame), features, target)
 
 
-def _runner(frame: Any, columns: Sequence[str]) -> Run:
-    """Return what runs tasks on the partitions of a frame, of which it reads some columns."""
+def _run(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
+    """Run a task on some columns of every partition, and return the results by number."""
     dask = _dask()
+    for name in columns:
+        find_name(list(_check_frame(frame).columns), name, where=" in the data frame")
+    shipped = dask.delayed(task)
+    parts = frame[list(dict.fromkeys(columns))].to_delayed()
+    results = dask.compute(*(dask.delayed(_run_part)(shipped, p, n) for n, p in enumerate(parts)))
+    return dict(enumerate(results))
+
+
+def _check_frame(frame: Any) -> Any:
     if not hasattr(frame, "to_delayed") or not hasattr(frame, "columns"):
         raise InputError(f"frame must be a Dask DataFrame, got {type(frame).__name__}")
-    for name in columns:
-        find_name([str(column) for column in frame.columns], name, where=" in the data frame")
-    columns = list(dict.fromkeys(columns))
-
-    def run(task: Task) -> dict[int, Any]:
-        shipped = dask.delayed(task)
-        try:
-            parts = enumerate(frame[columns].to_delayed())
-            results = dask.compute(*(dask.delayed(_run)(shipped, part, n) for n, part in parts))
-        except KeyError:  # a partition without a column cannot be read by columns
-            parts = enumerate(frame.to_delayed())
-            results = dask.compute(*(dask.delayed(_run)(shipped, part, n) for n, part in parts))
-        return dict(enumerate(results))
-
-    return run
+    return frame
 
 
-def _run(task: Task, part: pd.DataFrame, number: int) -> Any:
+def _run_part(task: Task, part: pd.DataFrame, number: int) -> Any:
     return run_task(task, _batches(part), number)
 
 
-def _predict(
-    shipment: Shipment, carried: list[str], part: pd.DataFrame, number: int
-) -> pd.DataFrame:
+def _predict(predictor: BatchPredictor, part: pd.DataFrame, number: int) -> pd.DataFrame:
     """Return the predictions for one partition, with its index."""
-    predictor = open_predictor(shipment)
     batches = list(predictor(_batches(part), f"partition {number}"))
-    return _with_index(pa.Table.from_batches(batches, predictor.schema), carried, part)
+    table = pa.Table.from_batches(batches, predictor.schema)
+    return _with_index(table, predictor.carried, part)
 
 
 def _with_index(table: Any, carried: list[str], part: pd.DataFrame) -> pd.DataFrame:
     """Return predictions as a data frame with the carried columns and the index of a partition."""
     answers: pd.DataFrame = table.drop_columns(carried).to_pandas()
     answers.index = part.index
-    return type(part)({**part[carried], **answers}, index=part.index)
+    return part[carried].join(answers)
 
 
 def _batches(part: pd.DataFrame) -> Any:

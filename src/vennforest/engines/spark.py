@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import pyarrow as pa
 
 from vennforest._messages import needed
 from vennforest._validation import InputError
+from vennforest.batch import BatchPredictor
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.base import Increasing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._forest import fit_partitions
-from vennforest.engines._workers import (
-    Run,
-    Task,
-    calibrate_partitions,
-    open_predictor,
-    run_task,
-    score_columns,
-    ship_predictor,
-)
+from vennforest.engines._tasks import Task, calibrate_partitions, run_task
 from vennforest.tables.read import find_name
 
 __all__ = ["calibrate", "fit", "predict"]
 
 RESULT = "number int, result binary"
 """Columns of what tasks return: the number of the partition, and a pickled result."""
+
+MAX_UNPACKED = 4
+"""Models that a worker keeps unpacked."""
 
 
 def calibrate(
@@ -47,8 +43,7 @@ def calibrate(
     Arguments, result and errors are those of `vennforest.engines.dask.calibrate`; ``frame`` is a
     ``pyspark.sql.DataFrame``.
     """
-    columns = [*score_columns(score), target, *([] if weight is None else [weight])]
-    run = _runner(frame, columns)
+    run = partial(_run, frame)
     return calibrate_partitions(run, score, target, method, weight, classes, increasing)
 
 
@@ -64,17 +59,19 @@ def predict(
     """Return the predictions of a fitted model for every row.
 
     Arguments and errors are those of `vennforest.engines.dask.predict`, the result is a data frame
-    of Spark that is not computed yet. The model is broadcast, so sent once to each worker.
+    of Spark that is not computed yet. The model is sent once to each worker.
     """
     schema = _arrow_schema(frame)
     from pyspark.sql.pandas.types import from_arrow_schema
 
     carried = list(frame.columns) if carried is None else list(carried)
-    options = {"columns": columns, "carried": carried, "answers": answers, "level": level}
-    predictor, shipment = ship_predictor(model, schema, options)
-    task = partial(_predict, _broadcast(frame, shipment))
+    predictor = BatchPredictor(
+        model, schema, columns=columns, carried=carried, answers=answers, level=level
+    )
     rows = _select(frame, [*predictor.columns, *carried])
-    return rows.mapInArrow(task, from_arrow_schema(predictor.schema))
+    return rows.mapInArrow(
+        partial(_predict, _packed(predictor)), from_arrow_schema(predictor.schema)
+    )
 
 
 def fit(
@@ -90,43 +87,49 @@ def fit(
     """
     if features is None:
         features = [name for name in _arrow_schema(frame).names if name != target]
-    features = list(features)
-    return fit_partitions(model, _runner(frame, [*features, target]), features, target)
+    return fit_partitions(model, partial(_run, frame), features, target)
 
 
-def _runner(frame: Any, columns: Sequence[str]) -> Run:
-    """Return what runs tasks on the partitions of a frame, of which it reads some columns."""
+def _run(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
+    """Run a task on some columns of every partition, and return the results by number."""
     names = _arrow_schema(frame).names
     for name in columns:
         find_name(names, name, where=" in the data frame")
-    rows = _select(frame, columns)
-
-    def run(task: Task) -> dict[int, Any]:
-        rows_of_results = rows.mapInArrow(partial(_run, _broadcast(frame, task)), RESULT).collect()
-        results = {row["number"]: pickle.loads(row["result"]) for row in rows_of_results}
-        for number in sorted(results):
-            if isinstance(results[number], InputError):
-                raise results[number]
-        return results
-
-    return run
+    rows = _select(frame, columns).mapInArrow(partial(_run_part, _packed(task)), RESULT).collect()
+    results = {row["number"]: pickle.loads(row["result"]) for row in rows}
+    for number in sorted(results):
+        if isinstance(results[number], InputError):
+            raise results[number]
+    return results
 
 
-def _run(task: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_part(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the result of a task, or its error, which Spark would try three times more."""
     number = _partition_number()
     try:
-        result = pickle.dumps(run_task(_received(task), batches, number))
+        result = run_task(_unpacked(packed), batches, number)
     except InputError as error:
-        result = pickle.dumps(InputError(str(error)))
-    yield pa.RecordBatch.from_arrays(
-        [pa.array([number], pa.int32()), pa.array([result], pa.binary())],
-        names=["number", "result"],
-    )
+        result = error
+    columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(result)], pa.binary())]
+    yield pa.RecordBatch.from_arrays(columns, names=["number", "result"])
 
 
-def _predict(shipment: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from open_predictor(_received(shipment))(batches, f"partition {_partition_number()}")
+def _predict(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from _unpacked(packed)(batches, f"partition {_partition_number()}")
+
+
+def _packed(content: Any) -> bytes:
+    """Return a task or predictor as bytes, a user's classes by value; Spark broadcasts many."""
+    from pyspark import cloudpickle
+
+    packed: bytes = cloudpickle.dumps(content)
+    return packed
+
+
+@lru_cache(MAX_UNPACKED)
+def _unpacked(packed: bytes) -> Any:
+    """Return what was packed, the same object for all partitions of a process."""
+    return pickle.loads(packed)
 
 
 def _partition_number() -> int:
@@ -135,16 +138,6 @@ def _partition_number() -> int:
     context = TaskContext.get()
     assert context is not None
     return int(context.partitionId())
-
-
-def _broadcast(frame: Any, task: Any) -> Any:
-    """Return a task as a broadcast; Spark Connect has none, and sends it as it is."""
-    context = getattr(frame.sparkSession, "_sc", None)
-    return task if context is None else context.broadcast(task)
-
-
-def _received(task: Any) -> Any:
-    return getattr(task, "value", task)
 
 
 def _select(frame: Any, columns: Sequence[str]) -> Any:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
@@ -35,15 +34,7 @@ def leaves_rows_out(estimator: Any) -> bool:
     """Tell whether the members of an ensemble will be trained on a part of the rows each."""
     if isinstance(estimator, BaggingClassifier):
         return bool(estimator.bootstrap or estimator.max_samples not in (None, 1.0))
-    return is_ensemble(estimator) and bool(estimator.bootstrap or _is_balanced(estimator))
-
-
-def _is_balanced(estimator: Any) -> bool:
-    """Tell whether an estimator is a balanced forest of imbalanced-learn, without importing it."""
-    return any(
-        base.__name__ == "BalancedRandomForestClassifier" and base.__module__.startswith("imblearn")
-        for base in type(estimator).__mro__
-    )
+    return is_ensemble(estimator) and bool(estimator.bootstrap)
 
 
 def training_rows(ensemble: Any, n: int) -> Iterator[IntArray]:
@@ -53,9 +44,6 @@ def training_rows(ensemble: Any, n: int) -> Iterator[IntArray]:
     bytes each. A copy of the ensemble that has a few of the members returns theirs alone; where it
     does not (bagging keeps the seeds apart) the whole list is needed.
     """
-    if _is_balanced(ensemble):
-        yield from _balanced_rows(ensemble, n)
-        return
     estimators = ensemble.estimators_
     n_at_once = max(1, INDICES_AT_ONCE // max(n, 1))
     if n_at_once < len(estimators):
@@ -67,23 +55,6 @@ def training_rows(ensemble: Any, n: int) -> Iterator[IntArray]:
                 yield from part.estimators_samples_
             return
     yield from ensemble.estimators_samples_
-
-
-def _balanced_rows(forest: Any, n: int) -> Iterator[IntArray]:
-    """Yield the bags of imbalanced-learn's balanced forest: drawn again from its samplers' rows."""
-    for tree, sampler in zip(forest.estimators_, forest.samplers_, strict=True):
-        rows = np.asarray(sampler.sample_indices_)
-        if forest.bootstrap:
-            size = forest.max_samples
-            n_sampled = (
-                n if size is None else size if size >= 1 and size != 1.0 else round(n * size)
-            )
-            rows = rows[
-                check_random_state(tree.random_state).randint(
-                    0, len(rows), min(int(max(n_sampled, 1)), len(rows))
-                )
-            ]
-        yield rows
 
 
 class BagsError(InputError):
@@ -115,32 +86,19 @@ class Bag:
 
 
 def bag_of_member(ensemble: Any, number: int, rows: IntArray) -> Bag | None:
-    """Return the tree of a member with the rows that reach it, None where it ends in no tree.
-
-    Of a bagged pipeline that is its last step; a sampler before it drops some of the rows.
-    """
+    """Return a member that is a tree with the rows that reach it, None of another member."""
     member = ensemble.estimators_[number]
-    if not isinstance(ensemble, BaggingClassifier):
-        if not isinstance(member, DecisionTreeClassifier):
-            return None
-        return Bag(member, rows, None, ensemble, np.asarray(ensemble.classes_))
-    while hasattr(member, "steps"):
-        for _, step in member.steps[:-1]:
-            if not hasattr(step, "sample_indices_"):
-                return None
-            rows = np.asarray(rows)[step.sample_indices_]
-        member = member.steps[-1][1]
     if not isinstance(member, DecisionTreeClassifier):
         return None
+    if not isinstance(ensemble, BaggingClassifier):
+        return Bag(member, rows, None, ensemble, np.asarray(ensemble.classes_))
     columns = np.asarray(ensemble.estimators_features_[number])
     return Bag(member, np.asarray(rows), columns, member, np.asarray(member.classes_))
 
 
-def bags_can_be_verified(ensemble: Any, n: int) -> bool:
+def bags_can_be_verified(ensemble: Any) -> bool:
     """Tell whether the members of a fitted ensemble are trees, whose leaves show their rows."""
-    if not isinstance(ensemble, BaggingClassifier):
-        return is_ensemble(ensemble)
-    return bag_of_member(ensemble, 0, next(iter(training_rows(ensemble, n)))) is not None
+    return is_ensemble(ensemble) and isinstance(ensemble.estimators_[0], DecisionTreeClassifier)
 
 
 def verify_member(
@@ -244,37 +202,7 @@ def _leaves_have_weights(
         return False
     if not (total > 0).all():
         return False
+    if getattr(bag.owner, "monotonic_cst", None) is not None:
+        return True  # shares of monotone trees are clipped to bounds
     shares = class_weights / total
-    if getattr(bag.owner, "monotonic_cst", None) is not None and k == 2:
-        shares = _clip_to_monotone_bounds(bag, class_weights, leaves)
     return bool((np.abs(shares - tree.value[leaves, 0]) <= WEIGHT_TOLERANCE).all())
-
-
-def _clip_to_monotone_bounds(bag: Bag, class_weights: FloatArray, leaves: IntArray) -> FloatArray:
-    """Return the class shares of leaves as monotone trees have them: clipped to their bounds.
-
-    A split on a constrained feature bounds what lies below it by the mean of the two sides' shares
-    of the first class (scikit-learn's ``middle_value``); the bounds of a split reach every leaf.
-    """
-    tree = bag.tree.tree_
-    n = tree.node_count
-    signs = np.asarray(bag.owner.monotonic_cst)  # of the features that the tree sees
-    node_weights = np.zeros((n, 2))
-    node_weights[leaves] = class_weights
-    left, right = tree.children_left, tree.children_right
-    inner = np.flatnonzero(left >= 0)
-    for node in inner[::-1]:  # children come after their parent
-        node_weights[node] = node_weights[left[node]] + node_weights[right[node]]
-    share = node_weights[:, 0] / node_weights.sum(axis=1)
-    low, high = np.zeros(n), np.ones(n)
-    for node in inner:
-        children = left[node], right[node]
-        low[[*children]], high[[*children]] = low[node], high[node]
-        sign = signs[tree.feature[node]]
-        if sign:
-            middle = (share[children[0]] + share[children[1]]) / 2
-            # Where the second class's share rises with the feature, the first one's falls.
-            smaller, larger = children[::-1] if sign > 0 else children
-            high[smaller] = low[larger] = middle
-    clipped = np.clip(share, low, high)[leaves]
-    return np.column_stack([clipped, 1 - clipped])

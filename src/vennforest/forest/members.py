@@ -15,11 +15,10 @@ from sklearn.utils.validation import validate_data
 from vennforest._validation import CodeArray, FloatArray, IntArray, check_option, require
 from vennforest.forest.bags import FORESTS, BagsError, training_rows, verify_member
 from vennforest.forest.membership import Membership
-from vennforest.forest.packed import PackedForest, Rows, Votes
+from vennforest.forest.packed import PackedForest, Votes
 
 N_MEMBERS_TO_VERIFY = 60
-"""Members whose bags are verified. Where a tenth of the bags is wrong, none of 60 members drawn
-at random has one of these in .9 ** 60 = .2% of fits."""
+"""Members, equally spaced, whose bags are verified."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +86,8 @@ class Members:
         Rows of a forest are float32, others float64 if they are floats: equal numbers have equal
         hashes.
         """
-        if isinstance(rows, Rows):
-            return rows.table
-        return rows.astype(np.float64) if rows.dtype == np.float32 else rows
+        is_widened = self.packed is None and rows.dtype == np.float32
+        return rows.astype(np.float64) if is_widened else rows
 
     def mean(
         self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
@@ -165,7 +163,9 @@ class Members:
             If the ensemble does not name its members' rows, or names others.
         """
         ensemble, n = self.ensemble, len(codes)
-        verified = self._members_to_verify() if verify else set()
+        verified = set()
+        if verify:
+            verified = set(np.linspace(0, self.n_trees - 1, N_MEMBERS_TO_VERIFY).astype(int))
         bags: dict[int, IntArray] = {}
 
         def samples() -> Iterator[IntArray]:
@@ -175,27 +175,14 @@ class Members:
                 yield sample
 
         try:
-            membership = Membership.from_samples(samples(), n, self.n_trees, groups)
+            membership = Membership.from_samples(samples(), n, groups)
         except (AttributeError, NotImplementedError, ValueError) as error:
             raise BagsError(
                 f"estimator must tell which examples its members were trained on, and "
                 f'{type(ensemble).__name__} does not ({error}): use calibrate_on="cv"',
                 "the ensemble does not name the rows that its members were trained on",
             ) from error
-        table = rows.table if isinstance(rows, Rows) else rows
         for number, sample in bags.items():
-            table = table.astype(np.float32, copy=False)
-            verify_member(ensemble, number, sample, table, codes, weight)
+            rows = rows.astype(np.float32, copy=False)
+            verify_member(ensemble, number, sample, rows, codes, weight)
         return membership
-
-    def _members_to_verify(self) -> set[int]:
-        """Return all members, or some drawn by the seed of the first.
-
-        So one ``random_state`` gives one decision, and no other random draw changes.
-        """
-        if self.n_trees <= N_MEMBERS_TO_VERIFY:
-            return set(range(self.n_trees))
-        state = getattr(self.ensemble.estimators_[0], "random_state", None)
-        seed = int(state) if isinstance(state, int | np.integer) and state >= 0 else 0
-        members = np.random.default_rng(seed).permutation(self.n_trees)[:N_MEMBERS_TO_VERIFY]
-        return set(members.tolist())

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from vennforest._validation import (
     IntArray,
@@ -55,16 +54,11 @@ class Membership:
     @classmethod
     def from_forest(cls, ensemble: Any, n: int) -> Self:
         """Read the bags of a forest or bagging ensemble fitted to n examples."""
-        check_is_fitted(ensemble)
-        return cls.from_samples(training_rows(ensemble, n), n, len(ensemble.estimators_))
+        return cls.from_samples(training_rows(ensemble, n), n)
 
     @classmethod
     def from_samples(
-        cls,
-        samples: Iterable[ArrayLike],
-        n: int,
-        n_trees: int | None = None,
-        groups: IntArray | None = None,
+        cls, samples: Iterable[ArrayLike], n: int, groups: IntArray | None = None
     ) -> Self:
         """Build the membership from the indices of each tree's training examples.
 
@@ -74,43 +68,27 @@ class Membership:
             For each tree indices in [0, n), as often as the example was drawn.
         n : int
             Number of examples.
-        n_trees : int, optional
-            Number of trees, where ``samples`` has no length.
         groups : ndarray of shape (n,), int, optional
             A tree that saw an example of a group, numbered from 0, counts as having seen all.
         """
-        if n_trees is None:
-            samples = list(samples)
-            n_trees = len(samples)
-        bits = np.empty((n_trees, -(-n // 64)), np.uint64)
-        unseen = np.zeros(64 * bits.shape[1], bool)
-        for row, sample in zip(bits, samples, strict=True):
+        rows = []
+        for sample in samples:
             indices = np.asarray(sample, dtype=np.intp)
             if indices.size and not (indices.min() >= 0 and indices.max() < n):
                 wrong = indices[(indices < 0) | (indices >= n)][0]
                 raise ValueError(f"samples must be indices of {n} examples, got {wrong}")
-            unseen[:n] = True
-            unseen[indices] = False
+            may_score = np.ones(n, bool)
+            may_score[indices] = False
             if groups is not None:
-                n_groups = int(groups.max(initial=-1)) + 1
-                is_seen = np.bincount(groups[indices], minlength=n_groups) > 0
-                unseen[:n] = ~is_seen[groups]
-            row[:] = np.packbits(unseen, bitorder="little").view("<u8")
-        return cls(bits, n)
+                is_seen = np.bincount(groups[indices], minlength=int(groups.max()) + 1) > 0
+                may_score = ~is_seen[groups]
+            rows.append(_packed(may_score[None])[0])
+        return cls(np.array(rows), n)
 
     @classmethod
-    def from_dense(cls, may_score: ArrayLike) -> Self:
+    def from_dense(cls, may_score: NDArray[np.bool_]) -> Self:
         """Build the membership from booleans (n_trees, n), True where a tree may score."""
-        dense = np.asarray(may_score)
-        if dense.dtype != bool or dense.ndim != 2:
-            raise ValueError(
-                "may_score must be boolean of shape (n_trees, n), "
-                f"got {dense.dtype} of shape {dense.shape}"
-            )
-        padded = np.zeros((len(dense), -(-dense.shape[1] // 64) * 64), dtype=bool)
-        padded[:, : dense.shape[1]] = dense
-        bits = np.packbits(padded, axis=1, bitorder="little").view("<u8")
-        return cls(bits.astype(np.uint64, copy=False), dense.shape[1])
+        return cls(_packed(may_score), may_score.shape[1])
 
     def __len__(self) -> int:
         """Return the number of trees."""
@@ -132,3 +110,11 @@ class Membership:
         """Return one boolean per tree and example, shape (n_trees, n)."""
         octets = self.bits.astype("<u8", copy=False).view(np.uint8)
         return np.unpackbits(octets, axis=1, count=self.n, bitorder="little").view(bool)
+
+
+def _packed(may_score: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Return booleans (n_trees, n) as bits, (n_trees, ceil(n / 64))."""
+    n_trees, n = may_score.shape
+    padded = np.zeros((n_trees, -(-n // 64) * 64), dtype=bool)
+    padded[:, :n] = may_score
+    return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64, copy=False)

@@ -15,11 +15,10 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from vennforest._validation import FloatArray, check_option
+from vennforest._validation import FloatArray
 from vennforest.forest import walk_kernels
-from vennforest.forest.bags import FORESTS
 from vennforest.forest.membership import Membership
 
 Votes = Literal["soft", "hard"]
@@ -43,18 +42,7 @@ MAX_NODES = (1 << 30) - 1
 MIN_WALKS_PER_THREAD = 1 << 16
 """Walks from a root to a leaf that are worth a thread."""
 
-
-@dataclass(frozen=True)
-class Rows:
-    """Checked rows: float32, dense or CSR."""
-
-    table: Any
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of features."""
-        n, d = self.table.shape
-        return n, d
+NO_LEAVES = np.empty((0, 0), np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,23 +88,7 @@ class PackedForest:
 
     @classmethod
     def from_forest(cls, forest: Any) -> Self:
-        """Pack a fitted random forest, or extra trees, of one output and less than 2**30 nodes.
-
-        Raises
-        ------
-        ValueError
-            For anything else.
-        """
-        if not isinstance(forest, FORESTS):
-            raise ValueError(
-                "forest must be a RandomForestClassifier or an ExtraTreesClassifier, "
-                f"got {type(forest).__name__}"
-            )
-        check_is_fitted(forest)
-        if forest.n_outputs_ != 1:
-            raise ValueError(
-                f"forest must have one output, got {forest.n_outputs_}: fit one forest per output"
-            )
+        """Pack a fitted random forest, or extra trees, of one output and less than 2**30 nodes."""
         trees = [estimator.tree_ for estimator in forest.estimators_]
         first = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])])
         if first[-1] > MAX_NODES:
@@ -158,7 +130,7 @@ class PackedForest:
 
     def scores(
         self,
-        X: Any,
+        rows: Any,
         membership: Membership | None = None,
         examples: ArrayLike | None = None,
         *,
@@ -173,13 +145,13 @@ class PackedForest:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (m, n_features)
-            Rows, as the forest's own ``predict_proba`` takes them.
+        rows : float32 array or CSR array of shape (m, n_features)
+            As `check_rows` returns them.
         membership : Membership, optional
-            Which tree may score which of n examples; goes with ``examples``.
+            Which tree may score which of n examples.
         examples : array-like of shape (m,), int, optional
             In [-1, n): row i is scored by the trees that may score example ``examples[i]``; -1
-            means all trees.
+            means all trees. Goes with ``membership``.
         votes : {"soft", "hard"}
             The mean of the leaves' class distributions, or the share of the trees whose leaf's most
             frequent class it is, the first of equals. Boström (2008), section 2.1.
@@ -187,28 +159,24 @@ class PackedForest:
             Threads; the result does not depend on it.
         """
         table = self._leaf_scores(votes)
-        rows = self.check_rows(X).table
-        example_of_row = self._check_examples(membership, examples, rows.shape[0])
-        bits = np.zeros((len(self), 1), np.uint64) if membership is None else membership.bits
+        bits, example_of_row = self._all_trees, np.full(rows.shape[0], -1)
+        if membership is not None:
+            bits, example_of_row = membership.bits, np.require(examples, np.int64, ["C", "W"])
         means = np.zeros((rows.shape[0], table.shape[1]))
-        no_leaves = np.empty((0, 0), dtype=np.uint32)
-        self._walk(rows, bits, example_of_row, table, means, no_leaves, n_jobs)
+        self._walk(rows, bits, example_of_row, table, means, NO_LEAVES, n_jobs)
         return means[:, 0] if len(self.classes_) == 2 else means
 
     def tree_scores(
-        self, X: Any, *, votes: Votes = "soft", n_jobs: int | None = None
+        self, rows: Any, *, votes: Votes = "soft", n_jobs: int | None = None
     ) -> FloatArray:
         """Return each tree's score, (m, n_trees) or (m, n_trees, k): arguments as of ``scores``.
 
         The second class's score for two classes, else one score per class; in [0, 1].
         """
         table = self._leaf_scores(votes)
-        rows = self.check_rows(X).table
         leaves = np.empty((rows.shape[0], len(self)), dtype=np.uint32)
-        all_trees = np.full(rows.shape[0], -1)
-        bits = np.zeros((len(self), 1), np.uint64)
-        no_means = np.empty((0, 0))
-        self._walk(rows, bits, all_trees, no_means, no_means, leaves, n_jobs)
+        no_means, all_trees = np.empty((0, 0)), np.full(rows.shape[0], -1)
+        self._walk(rows, self._all_trees, all_trees, no_means, no_means, leaves, n_jobs)
         scores: FloatArray = table[self.nodes.reshape(-1)[leaves + np.uint32(3)]]
         return scores[:, :, 0] if len(self.classes_) == 2 else scores
 
@@ -246,9 +214,10 @@ class PackedForest:
                 )
 
         n = rows.shape[0]
-        max_parts = max(1, n * len(self) // MIN_WALKS_PER_THREAD)
-        n_parts = min(joblib.effective_n_jobs(n_jobs), max_parts) if n_jobs != 1 else 1
-        if n_parts == 1:
+        n_parts = n * len(self) // MIN_WALKS_PER_THREAD
+        if n_jobs != 1 and n_parts > 1:  # joblib is asked for threads only where they are worth it
+            n_parts = min(joblib.effective_n_jobs(n_jobs), n_parts)
+        if n_jobs == 1 or n_parts < 2:
             walk_part(0, n)
             return
         edges = [n * part // n_parts for part in range(n_parts + 1)]
@@ -258,88 +227,47 @@ class PackedForest:
 
     def _leaf_scores(self, votes: Votes) -> FloatArray:
         """Return the score of each distribution, shape (n_distinct, 1) or (n_distinct, k)."""
-        check_option(votes, Votes, "votes")
         return self._soft_scores if votes == "soft" else self._hard_scores
 
     @cached_property
     def _soft_scores(self) -> FloatArray:
-        return self._score_columns(self.distributions)
+        first = 1 if len(self.classes_) == 2 else 0
+        return np.ascontiguousarray(self.distributions[:, first:])
 
     @cached_property
     def _hard_scores(self) -> FloatArray:
-        k = self.distributions.shape[1]
-        return self._score_columns(np.eye(k)[self.distributions.argmax(axis=1)])
+        first, k = (1 if len(self.classes_) == 2 else 0), len(self.classes_)
+        return np.ascontiguousarray(np.eye(k)[self.distributions.argmax(axis=1), first:])
 
-    def _score_columns(self, distributions: FloatArray) -> FloatArray:
-        """Return the column of the second of two classes, or all."""
-        first = 1 if len(self.classes_) == 2 else 0
-        return np.ascontiguousarray(distributions[:, first:])
+    @cached_property
+    def _all_trees(self) -> NDArray[np.uint64]:
+        """A membership that no row asks for."""
+        return np.zeros((len(self), 1), np.uint64)
 
-    def check_rows(self, X: Any) -> Rows:
-        """Return float32 rows, or raise the forest's own error for wrong ones.
-
-        Checked rows are accepted as ``X`` by all methods and not checked again.
-        """
-        if isinstance(X, Rows):
-            return X
-        plain = self._plain_rows(X)
-        if plain is not None:
-            return Rows(plain)
-        return Rows(
-            validate_data(
-                self.unfitted,
-                X,
-                dtype=np.float32,
-                accept_sparse="csr",
-                reset=False,
-                ensure_all_finite="allow-nan" if self.allow_nan and not issparse(X) else True,
-            )
-        )
-
-    def _plain_rows(self, X: Any) -> NDArray[np.float32] | None:
-        """Return float32 rows of a valid array of floats, None of anything else.
-
-        For a single row scikit-learn's check takes twice as long as all the trees.
-        """
+    def check_rows(self, X: Any) -> Any:
+        """Return rows as a float32 array or CSR array, or raise the forest's own error."""
+        unfitted = self.unfitted
         if (
-            type(X) is not np.ndarray
-            or X.dtype.char not in "fd"
-            or X.ndim != 2
-            or not len(X)
-            or X.shape[1] != self.unfitted.n_features_in_
-            or hasattr(self.unfitted, "feature_names_in_")
+            type(X) is np.ndarray
+            and X.dtype.char in "fd"
+            and X.ndim == 2
+            and len(X)
+            and X.shape[1] == unfitted.n_features_in_
+            and not hasattr(unfitted, "feature_names_in_")
         ):
-            return None
-        with np.errstate(over="ignore", invalid="ignore"):
-            rows = X.astype(np.float32, copy=False)
-            return rows if np.isfinite(rows.sum()) else None
-
-    def _check_examples(
-        self, membership: Membership | None, examples: ArrayLike | None, m: int
-    ) -> NDArray[np.int64]:
-        """Return the example of every row, -1 for all trees."""
-        if membership is None and examples is None:
-            return np.full(m, -1)
-        if membership is None or examples is None:
-            missing = "membership" if membership is None else "examples"
-            raise ValueError(
-                f"{missing} must be given, got None: membership and examples go together"
-            )
-        if len(membership) != len(self):
-            raise ValueError(
-                f"membership must be of the forest's {len(self)} trees, got {len(membership)}"
-            )
-        indices = np.asarray(examples)
-        if indices.shape != (m,) or indices.dtype.kind not in "iu":
-            raise ValueError(
-                f"examples must be integers of shape ({m},), got {indices.dtype} of {indices.shape}"
-            )
-        is_wrong = (indices < -1) | (indices >= membership.n)
-        if is_wrong.any():
-            raise ValueError(
-                f"examples must be in [-1, {membership.n}), got {indices[is_wrong][0]}"
-            )
-        return np.require(indices, np.int64, ["C", "W"])
+            # For a single row scikit-learn's check takes twice as long as all the trees.
+            with np.errstate(over="ignore", invalid="ignore"):
+                rows = X.astype(np.float32, copy=False)
+                if np.isfinite(rows.sum()):
+                    return rows
+        return validate_data(
+            unfitted,
+            X,
+            dtype=np.float32,
+            accept_sparse="csr",
+            reset=False,
+            ensure_all_finite="allow-nan" if self.allow_nan and not issparse(X) else True,
+        )
 
 
 class _Table:

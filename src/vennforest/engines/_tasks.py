@@ -1,0 +1,105 @@
+"""What Dask and Spark share: tasks on one partition each, and the calibrator of their counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vennforest._files import one_line
+from vennforest._validation import InputError, warn_of_small_weights
+from vennforest.calibrators import Calibrator, make_calibrator
+from vennforest.calibrators.base import Increasing
+from vennforest.counts import ScoreCounts
+
+Batches = Iterable[pa.RecordBatch]
+Task = Callable[[Batches, int], Any]
+"""What runs on a partition: takes its batches and its number."""
+Run = Callable[[Sequence[str], Task], dict[int, Any]]
+"""What an engine does with a task: runs it on some columns, and returns the results by number."""
+
+
+def run_task(task: Task, batches: Batches, number: int) -> Any:
+    """Run a task on a partition; its errors are one sentence with the partition's number."""
+    try:
+        return task(batches, number)
+    except ValueError as error:
+        raise InputError(f"partition {number}: {one_line(error)}") from error
+
+
+def calibrate_partitions(
+    run: Run,
+    score: str | Sequence[str],
+    target: str,
+    method: str | Calibrator,
+    weight: str | None,
+    classes: Sequence[Any] | None,
+    increasing: Increasing,
+) -> Calibrator:
+    """Return a calibrator fitted to the sum of the partitions' counts."""
+    calibrator = make_calibrator(method)
+    scores = [score] if isinstance(score, str) else list(score)
+    scores = scores[1:] if len(scores) == 2 else scores
+    if classes is None:
+        labels = run([target], partial(_distinct_labels, target))
+        classes = classes_of(labels.values(), target).tolist()
+    columns = [*scores, target, *([] if weight is None else [weight])]
+    counts = sum_of(list(run(columns, partial(_count, scores, target, weight, classes)).values()))
+    if not len(counts):
+        raise InputError("the data must contain at least one row of weight above zero, got none")
+    warn_of_small_weights(float(counts.total), len(counts))
+    fitted: Calibrator = calibrator.fit_counts(counts, increasing=increasing)
+    return fitted
+
+
+def _count(
+    scores: list[str],
+    target: str,
+    weight: str | None,
+    classes: Sequence[Any],
+    batches: Batches,
+    number: int,
+) -> ScoreCounts:
+    score = scores[0] if len(scores) == 1 else scores
+    return ScoreCounts.from_batches(
+        batches, score=score, target=target, weight=weight, classes=classes
+    )
+
+
+def _distinct_labels(target: str, batches: Batches, number: int) -> NDArray[Any]:
+    labels = [np.unique(labels_of(batch, target)) for batch in batches if batch.num_rows]
+    return np.unique(np.concatenate(labels)) if labels else np.empty(0)
+
+
+def labels_of(batch: pa.RecordBatch, target: str) -> NDArray[Any]:
+    """Return the labels of a batch, (n,); refuse missing ones."""
+    encoded = batch.column(target).dictionary_encode()
+    labels = encoded.dictionary.to_pylist()
+    if encoded.null_count or any(label is None or label != label for label in labels):
+        raise InputError(f"{target!r} must have a label in every row, got none in some")
+    of_rows: NDArray[Any] = np.asarray(labels)[encoded.indices.to_numpy()]
+    return of_rows
+
+
+def classes_of(labels: Iterable[NDArray[Any]], target: str) -> NDArray[Any]:
+    """Return the distinct labels of all partitions, sorted."""
+    parts = [part for part in labels if len(part)]
+    if not parts:
+        raise InputError("the data must contain at least one row, got none")
+    if len({part.dtype.kind == "U" for part in parts}) > 1:
+        raise InputError(
+            f"{target!r} must contain labels of one kind, got text in some partitions and numbers "
+            "in others"
+        )
+    classes: NDArray[Any] = np.unique(np.concatenate(parts))
+    return classes
+
+
+def sum_of(parts: Sequence[ScoreCounts]) -> ScoreCounts:
+    """Return the sum of counts, by halves, so that no part is merged more than log n times."""
+    half = len(parts) // 2
+    return parts[0] if len(parts) == 1 else sum_of(parts[:half]) + sum_of(parts[half:])
