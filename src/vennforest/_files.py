@@ -14,9 +14,6 @@ from typing import Any, TypeVar, get_type_hints
 
 from vennforest._messages import InputError
 
-STREAM = "-"
-"""Standard input or output in the place of a file."""
-
 MAX_ERROR = 200
 """Characters of another library's error in a message."""
 
@@ -37,13 +34,9 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """Mark the option of a command as a file to write, which messages call ``name``.
-
-    With ``stream`` it may be ``-``, standard output.
-    """
+    """Mark the option of a command as a file to write, which messages call ``name``."""
 
     name: str
-    stream: bool = False
 
 
 Mark = TypeVar("Mark", Input, Output)
@@ -63,15 +56,9 @@ def marked(options: Any, mark: type[Mark]) -> list[tuple[str, Mark]]:
 def check_files(options: Any) -> None:
     """Refuse a command's output that cannot be written, or that is an input or another output."""
     inputs = [(mark.name, str(getattr(options, field))) for field, mark in marked(options, Input)]
-    if sum(path == STREAM for _, path in inputs) > 1:
-        raise InputError("only one input can be standard input, got - twice")
     earlier = inputs
     for field, output in marked(options, Output):
         path = str(getattr(options, field))
-        if path == STREAM:
-            if not output.stream:
-                raise InputError(f"the {output.name} must be a file, got {STREAM}")
-            continue
         for name, other in earlier:
             if is_same_file(path, other) or _is_part(path, other):
                 raise InputError(
