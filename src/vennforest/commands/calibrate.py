@@ -7,7 +7,6 @@ import time
 from typing import Literal
 
 from vennforest._files import refused_as, shown_path, write_text
-from vennforest._remote import sent_whole
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import check_method
 from vennforest.calibrators.base import ranking
@@ -56,8 +55,7 @@ def run(options: Calibrate) -> None:
     # The calibrator may be long: `about` is added to its text, which is not read again.
     document = to_json(calibrator).removesuffix("}")
     document += f', "about": {json.dumps(about, ensure_ascii=False)}}}'
-    with sent_whole(options.output) as file:
-        write_text(file, document)
+    write_text(options.output, document)
     if rows.n_missing:
         say(f"Note: {rows.n_missing:,} rows have no {options.target!r} and are left out.")
     if calibrator.reversed_at_ is not None:

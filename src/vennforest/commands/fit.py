@@ -13,7 +13,6 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import one_line, refused_as, shown_path
 from vennforest._messages import CalibrationWarning
-from vennforest._remote import sent_whole
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import seed_sentence
 from vennforest.commands.options import Fit
@@ -24,7 +23,6 @@ from vennforest.report.estimators import errors_named, make_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
 from vennforest.tables import TableColumns, table_pipeline
-from vennforest.tables.known_rows import sketch_rows
 from vennforest.tables.read import read_table
 from vennforest.tables.target import LabelledTable
 from vennforest.tables.types import read_types
@@ -53,10 +51,8 @@ def run(options: Fit) -> None:
             "class_counts": classes,
             "data": options.data.name,
             "measures": measures,
-            "known_rows": sketch_rows(columns.transform(X)),
         }
-        with sent_whole(options.output) as file:
-            write_model(model, file, about)
+        write_model(model, options.output, about)
         other_forests = ""
         try:
             other_forests = seed_sentence(model._state)

@@ -10,9 +10,8 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import typer
 
-from vennforest._files import Input, Output, check_files, marked, refuse_special
+from vennforest._files import Input, Output, check_files, local_copy, marked, refuse_special
 from vennforest._program import __version__
-from vennforest._remote import local_copy
 
 # Names for the help, which does not import what they name: that takes seconds.
 METHODS = (

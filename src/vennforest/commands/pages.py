@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vennforest._files import shown_path
-from vennforest._remote import sent_whole
 from vennforest.commands.options import Check, Fit, Report
 from vennforest.commands.terminal import print_json, say
 from vennforest.report import Evaluation
@@ -75,8 +74,7 @@ def write_page(
         say(f"Note: {note}")
     lines = [shlex.join(["vennforest", *words]) for words in commands]
     advised, command = "\n".join(lines), shlex.join(["vennforest", *sys.argv[1:]])
-    with sent_whole(options.output) as page:
-        evaluation.to_html(page, advised=advised, command=command)
+    evaluation.to_html(options.output, advised=advised, command=command)
     output = shown_path(options.output)
     if options.as_json:
         print_json({**evaluation.summary(), "advised": advised, "report": output})

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 
 from vennforest._files import shown_path, written_whole
-from vennforest._remote import sent_whole
 from vennforest.batch import BatchPredictor, kinds_of, table_columns
 from vennforest.commands.models import read_model
 from vennforest.commands.options import Apply, Predict
@@ -53,8 +52,7 @@ def write_predictions(
     schema = safe(predictor.schema.empty_table()).schema
     with (
         progress_bar("Rows") as progress,
-        sent_whole(options.output) as path,
-        written_whole(path) as part,
+        written_whole(options.output) as part,
         table_writer(part, file_format, schema) as writer,
     ):
         for batch in predictor.over(table):

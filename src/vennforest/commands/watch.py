@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from vennforest import persistence
 from vennforest._files import refused_as, shown_path, write_text
-from vennforest._remote import sent_whole
 from vennforest._validation import InputError
-from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.models import (
     is_calibrator_file,
@@ -29,16 +27,11 @@ from vennforest.commands.options import Watch
 from vennforest.commands.terminal import print_json, progress_bar, say, show
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import as_numbers
-from vennforest.performance.estimate import are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.splits import moments
 from vennforest.report.watched import watched
 from vennforest.tables.cells import Column
-from vennforest.tables.known_rows import share_known
 from vennforest.tables.read import find_column, read_table
-
-MAX_SHARE_KNOWN = 0.5
-"""Share of rows of training from which on a table is refused."""
 
 
 def run(options: Watch) -> None:
@@ -64,11 +57,9 @@ def run(options: Watch) -> None:
             command = shlex.join(["vennforest", *sys.argv[1:]])
             target = options.target or ""
             summary, page = watched(monitor, **arguments, target=target, command=command)
-        with sent_whole(options.output) as path:
-            write_text(path, page)
+        write_text(options.output, page)
         if options.keep is not None:
-            with sent_whole(options.keep) as monitor_file:
-                write_model(monitor, monitor_file, header)
+            write_model(monitor, options.keep, header)
     for note in notes:
         say(f"Note: {note}")
     if options.as_json:
@@ -164,7 +155,7 @@ def _watch_rows(
     path = options.model
     monitor = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
     entries = persistence.read_header(path)
-    header = {name: entries[name] for name in ("target", "known_rows") if name in entries}
+    header = {"target": entries["target"]} if "target" in entries else {}
     if not isinstance(monitor, Monitor):
         monitor = _new_monitor(options, monitor).fit()
     elif monitor.model is None:
@@ -179,11 +170,6 @@ def _watch_rows(
         raise InputError(f"--target must be {verb}, since the monitor watches {monitor.watch}")
     model = monitor.model
     X = rows_for(model, table, [name for name in (options.time, options.target) if name])
-    if (share := _share_of_training(model, X, header)) >= MAX_SHARE_KNOWN:
-        raise InputError(
-            f"the table must be of new rows, got about {share:.0%} used for training, on which "
-            "drift cannot be assessed: leave them out"
-        )
     arguments = {
         "X": X,
         "columns": _columns(options, X if isinstance(X, pd.DataFrame) else table),
@@ -207,17 +193,4 @@ def _reference(
     has_label = np.array([label is not None for label in labels.tolist()])
     table, labels = table[has_label], labels[has_label].astype(monitor.classes_.dtype)
     X = rows_for(model, table, [target])
-    codes = np.searchsorted(monitor.classes_, labels)
-    is_training = _share_of_training(model, X, header) >= MAX_SHARE_KNOWN
-    if is_training and not are_of_fit(model, codes):
-        raise InputError(
-            "reference must be the rows given to fit in the same order, or rows that the model was "
-            "not trained on, got its training rows in another order"
-        )
     return (X, labels), _columns(options, X if isinstance(X, pd.DataFrame) else table)
-
-
-def _share_of_training(model: Any, X: Any, header: dict[Any, Any]) -> float:
-    """Return about which share of rows a model was fitted to; 0 if that is unknown."""
-    columns, sketch = table_columns(model), header.get("known_rows")
-    return share_known(columns.transform(X), sketch) if columns and sketch else 0.0

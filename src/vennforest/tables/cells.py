@@ -23,14 +23,6 @@ from vennforest._validation import InputError
 Kind = Literal["number", "boolean", "date", "text", "empty"]
 """What a column contains."""
 
-PLURAL: dict[str, str] = {
-    "number": "numbers",
-    "boolean": "booleans",
-    "date": "dates",
-    "text": "text",
-    "empty": "no values",
-}
-
 MAX_NUMBER = float(np.finfo(np.float32).max)
 """Forests compare numbers in 32 bits."""
 
