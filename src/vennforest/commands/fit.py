@@ -20,11 +20,10 @@ from vennforest.commands.options import Fit
 from vennforest.commands.pages import split_table
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_of
 from vennforest.persistence.model_file import write_model
-from vennforest.report.estimators import errors_named, make_estimator
+from vennforest.report.estimators import make_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
 from vennforest.tables import TableColumns, table_pipeline
-from vennforest.tables.known_rows import sketch_rows
 from vennforest.tables.read import read_table
 from vennforest.tables.target import LabelledTable
 from vennforest.tables.types import read_types
@@ -53,7 +52,6 @@ def run(options: Fit) -> None:
             "class_counts": classes,
             "data": options.data.name,
             "measures": measures,
-            "known_rows": sketch_rows(columns.transform(X)),
         }
         with sent_whole(options.output) as file:
             write_model(model, file, about)
@@ -97,7 +95,7 @@ def _fit(options: Fit, table: LabelledTable, groups: NDArray[Any] | None) -> Cal
         warnings.simplefilter("ignore")  # of skrub, on how columns are read
         warnings.simplefilter("always", CalibrationWarning)
         warnings.filterwarnings("always", message=".*least populated class.*")
-        with refused_as(), errors_named(options.estimator):
+        with refused_as():
             model.fit(table.X, table.y, **({} if groups is None else {"groups": groups}))
     messages = dict.fromkeys(str(warning.message) for warning in caught)
     table.notes.extend(f"{message[:1].upper()}{message[1:]}." for message in messages)

@@ -15,7 +15,6 @@ from vennforest import persistence
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._remote import sent_whole
 from vennforest._validation import InputError
-from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.models import (
     is_calibrator_file,
@@ -28,17 +27,15 @@ from vennforest.commands.models import (
 from vennforest.commands.options import Watch
 from vennforest.commands.terminal import print_json, progress_bar, say, show
 from vennforest.monitoring import Monitor
+from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, training_share
 from vennforest.monitoring.stream import as_numbers
-from vennforest.performance.estimate import are_of_fit
+from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.splits import moments
 from vennforest.report.watched import watched
+from vennforest.sources.row_hashes import hash_rows
 from vennforest.tables.cells import Column
-from vennforest.tables.known_rows import share_known
 from vennforest.tables.read import find_column, read_table
-
-MAX_SHARE_KNOWN = 0.5
-"""Share of rows of training from which on a table is refused."""
 
 
 def run(options: Watch) -> None:
@@ -53,7 +50,7 @@ def run(options: Watch) -> None:
     notes: list[str] = []
     with progress_bar("Watching"):
         table, times = _ordered_rows(options, notes)
-        header: dict[str, Any] = {}
+        header: dict[str, str] = {}
         with refused_as("the table cannot be watched"):
             if is_calibrator:
                 monitor, arguments = _watch_scores(options, table)
@@ -159,12 +156,11 @@ def _watch_scores(options: Watch, table: pd.DataFrame) -> tuple[Monitor, dict[st
 
 def _watch_rows(
     options: Watch, table: pd.DataFrame
-) -> tuple[Monitor, dict[str, Any], dict[Any, Any]]:
+) -> tuple[Monitor, dict[str, Any], dict[str, str]]:
     """Return the monitor of a file or of its model, arguments of `watched`, and a header."""
     path = options.model
     monitor = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
-    entries = persistence.read_header(path)
-    header = {name: entries[name] for name in ("target", "known_rows") if name in entries}
+    header = {"target": persistence.read_header(path).get("target", "")}
     if not isinstance(monitor, Monitor):
         monitor = _new_monitor(options, monitor).fit()
     elif monitor.model is None:
@@ -179,11 +175,6 @@ def _watch_rows(
         raise InputError(f"--target must be {verb}, since the monitor watches {monitor.watch}")
     model = monitor.model
     X = rows_for(model, table, [name for name in (options.time, options.target) if name])
-    if (share := _share_of_training(model, X, header)) >= MAX_SHARE_KNOWN:
-        raise InputError(
-            f"the table must be of new rows, got about {share:.0%} used for training, on which "
-            "drift cannot be assessed: leave them out"
-        )
     arguments = {
         "X": X,
         "columns": _columns(options, X if isinstance(X, pd.DataFrame) else table),
@@ -198,26 +189,17 @@ def _watch_rows(
 
 
 def _reference(
-    options: Watch, path: Path, monitor: Monitor, header: dict[Any, Any]
+    options: Watch, path: Path, monitor: Monitor, header: dict[str, str]
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return the rows and labels that a model was fitted to, and their columns."""
     table, model = read_table(path), monitor.model
-    target = find_column(table, str(header.get("target", "")), "target")
+    target = find_column(table, header["target"], "target")
     labels = _labels(table, target, monitor)
     has_label = np.array([label is not None for label in labels.tolist()])
     table, labels = table[has_label], labels[has_label].astype(monitor.classes_.dtype)
     X = rows_for(model, table, [target])
     codes = np.searchsorted(monitor.classes_, labels)
-    is_training = _share_of_training(model, X, header) >= MAX_SHARE_KNOWN
+    is_training = training_share(model, hash_rows(X)) >= MAX_TRAINING_SHARE
     if is_training and not are_of_fit(model, codes):
-        raise InputError(
-            "reference must be the rows given to fit in the same order, or rows that the model was "
-            "not trained on, got its training rows in another order"
-        )
+        raise InputError(OTHER_ORDER)
     return (X, labels), _columns(options, X if isinstance(X, pd.DataFrame) else table)
-
-
-def _share_of_training(model: Any, X: Any, header: dict[Any, Any]) -> float:
-    """Return about which share of rows a model was fitted to; 0 if that is unknown."""
-    columns, sketch = table_columns(model), header.get("known_rows")
-    return share_known(columns.transform(X), sketch) if columns and sketch else 0.0
