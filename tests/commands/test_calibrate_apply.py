@@ -94,7 +94,7 @@ def test_every_method(table, method, capsys):
     np.testing.assert_allclose(answers["p(yes)"], expected, rtol=0, atol=1e-12)
     assert ("low95(yes)" in answers) == (method == "venn-abers")
     if method != "venn-abers":
-        message = "--columns must leave out confidence: a "
+        message = "got 'confidence': a "
         assert message in refused(capsys, *apply(folder, "--columns", "p,confidence"))
 
 

@@ -84,7 +84,7 @@ USERS_ERRORS = {
     "no data": ([], "--example"),
     "both": (["{table}", "--example", "iris"], "not both"),
     "no example": (["--example", "cancer"], "got 'cancer': did you mean 'breast-cancer'?"),
-    "no folder": (["{table}", "-t", "y", "-o", "none/page.html"], "no folder none"),
+    "no folder": (["{table}", "-t", "y", "-o", "none/page.html"], "there is no folder"),
     "a folder": (["{table}", "-t", "y", "-o", "."], "is a folder"),
     "folds": (["{table}", "-t", "y", "--folds", "1"], "--folds"),
     "word": (["{table}", "-t", "y", "--folds", "many"], "--folds"),

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -96,6 +97,8 @@ def test_kept_monitor_goes_on(folder, watch, tmp_path):
     assert code == 2 and "--alpha must be that with which the monitor began, 0.05" in err
     code, _, err = watch(kept, folder / "second.csv")
     assert code == 2 and "--target must be named, since the monitor watches labels" in err
+    code, _, err = watch(kept, folder / "train.csv", "-t", "sold")
+    assert code == 2 and "used for training" in err
     assert (
         main(["predict", str(kept), str(folder / "first.csv"), "-o", str(tmp_path / "p.csv")]) == 2
     )
@@ -138,6 +141,7 @@ def test_what_is_refused_is_said_in_one_sentence(folder, watch, tmp_path):
     strange.to_csv(tmp_path / "strange.csv", index=False)
     strange.drop(columns="town").to_csv(tmp_path / "narrow.csv", index=False)
     for arguments, message in (
+        ((model, folder / "train.csv", "-t", "sold"), "about 100% used for training"),
         (
             (model, tmp_path / "strange.csv", "-t", "sold"),
             "'perhaps', a label that the model has never",
@@ -158,8 +162,11 @@ def test_what_is_refused_is_said_in_one_sentence(folder, watch, tmp_path):
         assert message in err and err.count("\n") == 1, err
 
 
-def test_rows_of_training_look_too_good(folder, watch):
-    code, out, _ = watch(folder / "model.skops", folder / "train.csv", "-t", "sold")
+def test_rows_of_training_look_too_good(folder, watch, tmp_path):
+    plain, model = tmp_path / "plain.skops", vennforest.load(folder / "model.skops")
+    model._fitted = replace(model._state, row_sketch=None)  # so they are not recognised
+    vennforest.save(model, plain)
+    code, out, _ = watch(plain, folder / "train.csv", "-t", "sold")
     assert code == 0 and "The data has changed" in out and "check that these are new rows" in out
 
 
@@ -222,6 +229,10 @@ def test_a_covariate_shift_is_named_and_corrected_for(folder, watch, tmp_path):
     assert lower - 0.02 <= accuracy <= upper + 0.02
     plain = json.loads(watch(folder / "model.skops", path, "--json")[1])["expected"]["accuracy"]
     assert plain != found["expected"]["accuracy"]
+    shuffled = tmp_path / "shuffled.csv"
+    pd.read_csv(train)[::-1].to_csv(shuffled, index=False)
+    _, _, err = watch(folder / "model.skops", path, "--reference", shuffled)
+    assert "got its training rows in another order" in err
     _, _, err = watch(folder / "model.skops", train, "-t", "sold", "--reference", train)
     assert "--reference is for a model without --target" in err
 

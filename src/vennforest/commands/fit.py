@@ -19,7 +19,7 @@ from vennforest.commands.options import Fit
 from vennforest.commands.pages import split_table
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_of
 from vennforest.persistence.model_file import write_model
-from vennforest.report.estimators import errors_named, make_estimator
+from vennforest.report.estimators import make_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
 from vennforest.tables import TableColumns, table_pipeline
@@ -93,7 +93,7 @@ def _fit(options: Fit, table: LabelledTable, groups: NDArray[Any] | None) -> Cal
         warnings.simplefilter("ignore")  # of skrub, on how columns are read
         warnings.simplefilter("always", CalibrationWarning)
         warnings.filterwarnings("always", message=".*least populated class.*")
-        with refused_as(), errors_named(options.estimator):
+        with refused_as():
             model.fit(table.X, table.y, **({} if groups is None else {"groups": groups}))
     messages = dict.fromkeys(str(warning.message) for warning in caught)
     table.notes.extend(f"{message[:1].upper()}{message[1:]}." for message in messages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vennforest._files import refused_as
 from vennforest._validation import InputError
 from vennforest.commands.options import Report
 from vennforest.commands.pages import common_arguments, split_table, write_page
@@ -29,7 +30,7 @@ def run(options: Report) -> None:
         raise InputError("name the column to predict with --target")
     split_by = (options.groups, options.time)
     table, values = split_table(options, frame, target, name, types, split_by)
-    with progress_bar("Folds") as progress:
+    with progress_bar("Folds") as progress, refused_as():
         evaluation = evaluate(
             table.X,
             table.y,

@@ -26,10 +26,13 @@ from vennforest.commands.models import (
 from vennforest.commands.options import Watch
 from vennforest.commands.terminal import print_json, progress_bar, say, show
 from vennforest.monitoring import Monitor
+from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, training_share
 from vennforest.monitoring.stream import as_numbers
+from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.splits import moments
 from vennforest.report.watched import watched
+from vennforest.sources.row_hashes import hash_rows
 from vennforest.tables.cells import Column
 from vennforest.tables.read import find_column, read_table
 
@@ -46,7 +49,7 @@ def run(options: Watch) -> None:
     notes: list[str] = []
     with progress_bar("Watching"):
         table, times = _ordered_rows(options, notes)
-        header: dict[str, Any] = {}
+        header: dict[str, str] = {}
         with refused_as("the table cannot be watched"):
             if is_calibrator:
                 monitor, arguments = _watch_scores(options, table)
@@ -150,12 +153,11 @@ def _watch_scores(options: Watch, table: pd.DataFrame) -> tuple[Monitor, dict[st
 
 def _watch_rows(
     options: Watch, table: pd.DataFrame
-) -> tuple[Monitor, dict[str, Any], dict[Any, Any]]:
+) -> tuple[Monitor, dict[str, Any], dict[str, str]]:
     """Return the monitor of a file or of its model, arguments of `watched`, and a header."""
     path = options.model
     monitor = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
-    entries = persistence.read_header(path)
-    header = {"target": entries["target"]} if "target" in entries else {}
+    header = {"target": persistence.read_header(path).get("target", "")}
     if not isinstance(monitor, Monitor):
         monitor = _new_monitor(options, monitor).fit()
     elif monitor.model is None:
@@ -184,13 +186,17 @@ def _watch_rows(
 
 
 def _reference(
-    options: Watch, path: Path, monitor: Monitor, header: dict[Any, Any]
+    options: Watch, path: Path, monitor: Monitor, header: dict[str, str]
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return the rows and labels that a model was fitted to, and their columns."""
     table, model = read_table(path), monitor.model
-    target = find_column(table, str(header.get("target", "")), "target")
+    target = find_column(table, header["target"], "target")
     labels = _labels(table, target, monitor)
     has_label = np.array([label is not None for label in labels.tolist()])
     table, labels = table[has_label], labels[has_label].astype(monitor.classes_.dtype)
     X = rows_for(model, table, [target])
+    codes = np.searchsorted(monitor.classes_, labels)
+    is_training = training_share(model, hash_rows(X)) >= MAX_TRAINING_SHARE
+    if is_training and not are_of_fit(model, codes):
+        raise InputError(OTHER_ORDER)
     return (X, labels), _columns(options, X if isinstance(X, pd.DataFrame) else table)
