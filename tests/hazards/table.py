@@ -450,7 +450,7 @@ REFUSED = [
     Hazard(
         "missing, continuous or mixed labels, or labels of one class",
         "refused",
-        "NaN|continuous|one class|sorted|missing",
+        "NaN|continuous|class|sorted|missing",
         {
             "NaN": fitting(forest(), labelled(lambda X, y: np.where(X[:, 0] > 1, np.nan, y))),
             "None": fitting(
