@@ -86,5 +86,5 @@ dist: $(VENV)/.dev  ## build the wheels and source distributions, and try them
 	$(VENV)-dist/$(PROGRAMS)/python -m pip check
 
 clean:  ## remove virtual environments and caches
-	rm -rf $(VENV) $(VENV)-* .coverage* dist site .exact-*.json .pytest_cache \
+	rm -rf $(VENV) $(VENV)-* .coverage* dist site .pytest_cache \
 		.mypy_cache .ruff_cache .import_linter_cache

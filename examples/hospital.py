@@ -47,7 +47,8 @@ def main(picture=None):
     decided = matrix.decide(model.predict_proba(X_new))
     names = np.array(matrix.decisions)[decided]
     # The same decision wherever the probability lies between its bounds; else a doctor looks.
-    safe = np.where(matrix.settled(decided, m), names, "a doctor looks")
+    at_p0, at_p1 = (matrix.decide(np.column_stack([1 - p, p])) for p in (m.p0, m.p1))
+    safe = np.where(at_p0 == at_p1, names, "a doctor looks")
     missed = 40 * y_new
     for name, examine in [
         ("as decided", names == "examine"),

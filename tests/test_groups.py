@@ -1,6 +1,7 @@
 """Calibration within groups of objects: labels, large and small groups, guarantees within them."""
 
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
@@ -320,15 +321,7 @@ def test_training_rows_are_predicted_within_groups_and_without_their_label(setti
         Fold(fold.model, fold.scores, c, fold.weight, fold.rows, fold.classes)
         for fold, c in zip(folds, codes, strict=True)
     ]
-    other = clone(model)._calibrate(
-        model.classes_,
-        changed,
-        model.calibrate_on_,
-        "",
-        n_rows=150,
-        groups=model.groups_,
-        group_codes=model._state.group_codes,
-    )
+    other = clone(model)._calibrate(replace(model._state, folds=changed))
     row = folds[0].rows[3]
     assert_array_equal(other.oob_probability_[row], p[row])
     assert (other.oob_probability_ != p).any()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,17 +17,11 @@ from vennforest._messages import InputError
 STREAM = "-"
 """Standard input or output in the place of a file."""
 
-MAX_HINT = 40
-"""Letters of a file's name in the name of its temporary file."""
-
 MAX_ERROR = 200
 """Characters of another library's error in a message."""
 
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)
 """An address; `pathlib` leaves one slash of two."""
-
-PASSWORD = re.compile(r"(?<=://)[^?#]*:[^?#]*@")
-"""A name and a password before the server's name; keys of Azure contain slashes."""
 
 
 class OutputError(OSError):
@@ -92,24 +85,19 @@ def check_files(options: Any) -> None:
 
 def check_output(path: str | os.PathLike[str]) -> None:
     """Refuse a path that no file can be written to, before any work is done."""
-    path = Path(path)
+    target = Path(os.path.realpath(path))
     try:
-        target = _target(path)
         if target.is_dir():
             raise InputError(f"{path} is a folder: name a file in it")
-        if target.exists() and not target.is_file():
-            raise InputError(f"{path} is a pipe or a device: name a file")
         if not target.parent.is_dir():
             raise InputError(f"there is no folder {target.parent}: make it first")
-        if target.exists() and not os.access(target, os.W_OK):
-            raise InputError(f"{path} is protected against writing: name another file")
-        temporary = _beside(target)
+        if target.exists() and not (target.is_file() and os.access(target, os.W_OK)):
+            raise InputError(f"{path} is not a file that can be written to: name another file")
+        temporary = _temporary(target)
         try:
             temporary.touch(exist_ok=False)
-            temporary.unlink()
-        except BaseException:  # a signal too, which in a finally would come before the removal
+        finally:
             temporary.unlink(missing_ok=True)
-            raise
     except OSError as error:
         raise InputError(f"{path} cannot be written: {one_line(error)}") from error
 
@@ -127,9 +115,8 @@ def shown_path(path: str | os.PathLike[str]) -> str:
     url = url_of(path)
     if url is None:
         return os.fspath(path)
-    if not url.startswith("abfs"):  # where a name without a password is that of a container
-        url = re.sub(r"(?<=://)(?!anonymous@)[^/?#]*@", "***@", url)
-    return re.sub(r"[?#].*", "?…", PASSWORD.sub("***@", url), flags=re.DOTALL)
+    url = re.sub(r"(?<=://)[^?#]*@", "***@", url)  # keys of Azure contain slashes
+    return re.sub(r"[?#].*", "?…", url, flags=re.DOTALL)
 
 
 def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
@@ -152,50 +139,38 @@ def files_of(path: Path) -> list[Path] | None:
     a pattern ``*``, ``?`` and ``[…]`` stand in the name of the file.
     """
     folder = _folder_of(path)
-    if folder is None:
-        return None
-    try:
-        return sorted(
-            file for file in folder.iterdir() if _belongs(file, path) and not file.is_dir()
-        )
-    except OSError:  # no such folder, or one that cannot be read
-        return []
+    if folder is None or not folder.is_dir():
+        return None if folder is None else []
+    return sorted(file for file in folder.iterdir() if _belongs(file, path) and file.is_file())
 
 
 def _folder_of(path: Path) -> Path | None:
     """Return a folder, or the folder of a pattern; None for a file."""
-    try:
-        if path.is_dir():
-            return path
-        is_pattern = not path.exists() and any(letter in path.name for letter in "*?[")
-    except (OSError, ValueError):  # no path at all
-        return None
-    return path.parent if is_pattern else None
+    if path.is_dir():
+        return path
+    return path.parent if re.search(r"[*?[]", path.name) and not path.exists() else None
 
 
 def _belongs(file: Path, path: Path) -> bool:
-    """Return whether the name of a file in the folder of ``path`` is one that ``path`` means."""
+    """Return whether a file in the folder of ``path`` is one of those of a folder or pattern."""
     if not path.is_dir():
         return fnmatchcase(file.name, path.name)
     return file.suffix in (".parquet", ".pq") and not file.name.startswith((".", "_"))
 
 
 def _is_part(output: str, table: str) -> bool:
-    """Return whether an output is one of the files that a folder or pattern means."""
-    url, pattern = url_of(output), url_of(table)
-    if url is not None and pattern is not None:
-        return fnmatchcase(url, pattern) or url.startswith(pattern.rstrip("/") + "/")
-    folder = _folder_of(Path(table))
+    """Return whether an output is one of the files of a folder or pattern."""
+    url, table_url = url_of(output), url_of(table)
+    if url is not None and table_url is not None:
+        return fnmatchcase(url, table_url) or url.startswith(table_url.rstrip("/") + "/")
+    folder, target = _folder_of(Path(table)), Path(os.path.realpath(output))
     if url is not None or folder is None:
         return False
-    target = Path(os.path.realpath(output))
     return is_same_file(target.parent, folder) and _belongs(target, Path(table))
 
 
 def refuse_special(path: Path) -> None:
     """Refuse to read from a pipe or device, which may keep one waiting for ever."""
-    with suppress(FileNotFoundError, NotADirectoryError, ValueError):
-        path.stat()  # raises, such as for a name that is too long, where Path.exists may not
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is a pipe or a device: write its content to a file first")
 
@@ -206,16 +181,15 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Whatever stops the work, no half-written file is left and an old one stays as it was.
     """
-    path = Path(path)
+    target = Path(os.path.realpath(path))  # a link is followed, and stays
+    part = _temporary(target)
     try:
-        target = _target(path)
-        part = _beside(target)
         try:
             part.touch(exist_ok=False)
             yield part
             if target.exists():
                 part.chmod(target.stat().st_mode & 0o777)
-            with part.open("r+b") as file:  # a full disk is told before the renaming
+            with part.open("r+b") as file:  # a full disk is reported before the renaming
                 os.fsync(file.fileno())
             part.replace(target)
         finally:
@@ -233,22 +207,9 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
 
 
-def _target(path: Path) -> Path:
-    """Return the file that a path leads to: a link is followed, and stays."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        os.lstat(path)  # refuses a name that is too long
-    if not path.is_symlink():
-        return path
-    with suppress(RuntimeError):  # of a circle before Python 3.13, which leaves it as it is
-        target = path.resolve()
-        if not target.is_symlink():
-            return target
-    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-
-
-def _beside(target: Path) -> Path:
+def _temporary(target: Path) -> Path:
     """Return a new path in the same folder."""
-    return target.with_name(f".{target.name[:MAX_HINT]}.{secrets.token_hex(4)}.part")
+    return target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
 
 
 @contextmanager
@@ -264,9 +225,7 @@ def refused_as(what: str = "") -> Iterator[None]:
 
 def one_line(error: BaseException) -> str:
     """Return the message of an error in one line of at most `MAX_ERROR` characters."""
-    if isinstance(error, OSError) and error.strerror:
-        # Libraries put the message of the system into words of their own.
-        number = error.errno or 0
-        return os.strerror(number) if number in errno.errorcode else error.strerror
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)  # libraries add words of their own
     text = " ".join(str(error).split())
     return text if len(text) <= MAX_ERROR else text[: MAX_ERROR - 1] + "…"

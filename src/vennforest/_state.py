@@ -1,9 +1,7 @@
 """Objects of this library that are read from files: their attributes, checked when they are read.
 
 A class that files may contain has ``_check_state``, which raises a ValueError for attributes that
-no fit leaves: compiled code does not check indices, and a probability is shown as it is stored. So
-each index is compared with the size of the array that it points into, and each number that becomes
-a probability with [0, 1].
+no fit leaves, because compiled code does not check indices.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -29,23 +28,18 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
 
     float32 is widened, so calibration and new scores compare equal.
     """
-    if issparse(scores):
-        raise ValueError(f"{name} must be dense, got a sparse array: use its toarray()")
-    array = np.asarray(scores)
-    if array.dtype.kind not in "fiub":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"{name} must be numbers, got {array.dtype}") from None
-    # Kernels are compiled for arrays that may be written to; those that may not are copied.
-    array = np.require(array, np.float64, ["C", "W"])
+    try:
+        # Kernels are compiled for arrays that may be written to; those that may not are copied.
+        array = np.require(scores, np.float64, ["C", "W"])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers in a dense array, got {error}") from None
     if array.ndim not in (1, 2):
         raise ValueError(f"{name} must have shape (n,) or (n, k), got {array.shape}")
     finite = np.isfinite(array)
     if not finite.all():
-        at = tuple(int(i) for i in np.argwhere(~finite)[0])
-        value = "NaN" if np.isnan(array[at]) else "inf"
-        raise ValueError(f"{name} must be finite, got {value} at position {at[0]}")
+        value = "NaN" if np.isnan(array[~finite][0]) else "inf"
+        row = np.argwhere(~finite)[0, 0]
+        raise ValueError(f"{name} must be finite, got {value} at position {row}")
     return array
 
 
@@ -67,13 +61,17 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
 
     ``classes`` are all of them, where some may be missing from ``y``.
     """
-    y = cast("NDArray[Any]", column_or_1d(_without_nullable_type(y), warn=True))
+    if hasattr(getattr(y, "dtype", None), "numpy_dtype"):  # pandas's nullable integers stay such
+        y = cast(Any, y).to_numpy()
+    y = cast("NDArray[Any]", column_or_1d(y, warn=True))
     if y.dtype.kind in "biu" and classes is None and len(y):
         low = y.min()
         span = int(y.max()) - int(low) + 1
         if span <= MAX_COUNTED_RANGE:
             shifted = np.subtract(y, low, dtype=np.intp)
             occurs = np.bincount(shifted, minlength=span) > 0
+            if occurs.all():
+                return shifted, np.arange(span, dtype=y.dtype) + low
             return (np.cumsum(occurs) - 1)[shifted], np.flatnonzero(occurs).astype(y.dtype) + low
     labels = _sorted_labels(y, "y")
     check_classification_targets(y)
@@ -89,14 +87,6 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
         wrong = y[unknown].tolist()[0]
         raise ValueError(f"y must contain labels of classes {labels.tolist()}, got {wrong!r}")
     return codes.astype(np.intp), labels
-
-
-def _without_nullable_type(y: Any) -> Any:
-    """Return labels of pandas's nullable types as numpy's, without the way through float64."""
-    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
-    if plain is None or getattr(plain, "kind", "O") not in "biu" or y.isna().any():
-        return y
-    return y.to_numpy(dtype=plain)
 
 
 def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
@@ -121,8 +111,6 @@ def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> i
     labels = classes.tolist()
     if label is None and len(labels) == 2:
         return 1
-    if label is None:
-        raise InputError(f"{name} must be one of {labels}, got None")
     if label not in labels:
         raise not_one_of(name, labels, label)
     return int(labels.index(label))
@@ -142,18 +130,16 @@ def check_weights(
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.ndim == 0:
-        weight = np.full(n, float(weight))
     if weight.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got {weight.shape}")
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        wrong = weight[~np.isfinite(weight) | (weight < 0)][0]
-        raise ValueError(f"{name} must be finite and not negative, got {wrong}")
-    if n and not weight.any():
-        raise ValueError(f"{name} must contain a weight above zero, got all zeros")
     with np.errstate(over="ignore"):
-        if not np.isfinite(weight.sum()):
-            raise ValueError(f"{name} must have a finite sum, got inf")
+        total = weight.sum()
+    if not np.isfinite(total) or (weight < 0).any():
+        wrong = weight[~np.isfinite(weight) | (weight < 0)]
+        value = wrong[0] if len(wrong) else f"the sum {total}"
+        raise ValueError(f"{name} must be finite and not negative, got {value}")
+    if n and total == 0:
+        raise ValueError(f"{name} must contain a weight above zero, got all zeros")
     return None if (weight == 1).all() else weight.copy()
 
 
@@ -258,10 +244,9 @@ def check_increasing(value: Any, name: str) -> None:
 
 def check_labels(classes: Any, name: str = "classes_") -> None:
     """Refuse anything but two or more different labels in sorted order."""
-    require(type(classes) is np.ndarray and classes.ndim == 1, f"{name} must be a vector")
-    require(len(classes) >= 2, f"{name} must name two classes or more")
+    is_vector = type(classes) is np.ndarray and classes.ndim == 1
+    require(is_vector and len(classes) >= 2, f"{name} must name two classes or more")
     try:
-        ordered = bool((classes[1:] > classes[:-1]).all())
-    except TypeError:
-        ordered = False
-    require(ordered, f"{name} must be in sorted order")
+        check_increasing(classes, name)
+    except TypeError as error:
+        raise ValueError(f"{name} must be of one type") from error

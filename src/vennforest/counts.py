@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest._counts_kernels import count_two_classes, split_by_class
+from vennforest._jit import kernel
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -32,6 +33,9 @@ MAX_SCORES = 1 << 20
 
 MIN_ROWS_TO_MERGE = 1 << 16
 """Rows that batches must have together before their counts are added up."""
+
+LATTICE_BITS = 30
+"""Binary digits of the finest lattice on which score vectors are put together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +107,7 @@ class ScoreCounts:
         """
         x = check_scores(scores)
         codes, labels, weight = read_examples(x, y, sample_weight, classes)
-        k = len(labels)
-        x = columns(x, k) if x.size else np.empty((0,) if k == 2 else (0, k))
-        if weight is not None:
-            positive = weight > 0
-            x, codes, weight = x[positive], codes[positive], weight[positive]
-        return cls(labels, *tabulate(x, codes, weight, k))
+        return count_examples(labels, columns(x, len(labels)), codes, weight)
 
     @classmethod
     def from_batches(
@@ -119,13 +118,14 @@ class ScoreCounts:
         target: str,
         weight: str | None = None,
         classes: Sequence[Any] | None = None,
-        max_scores: int = MAX_SCORES,
     ) -> ScoreCounts:
         """Count the rows of Arrow record batches, in bounded memory.
 
+        More than 1,048,576 distinct scores are coarsened to half as many (see `coarsen`).
+
         Parameters
         ----------
-        batches : iterable of pyarrow.RecordBatch or pyarrow.Table
+        batches : iterable of pyarrow.RecordBatch
             Read once, one after the other.
         score : str or sequence of str
             The column of the second class's scores; with more than two classes their columns, in
@@ -136,50 +136,50 @@ class ScoreCounts:
             The column of weights, as ``sample_weight`` of `from_scores`.
         classes : sequence, optional
             Every class, when some may be missing from the rows.
-        max_scores : int, default=1,048,576
-            Distinct scores from which on they are coarsened (see `coarsen`) to half as many;
-            ``error`` says what that did.
 
         Raises
         ------
         ValueError
             If a score or weight is missing or not finite, a label is missing or not one of the
-            classes, or there are fewer than two classes or another number of columns. The message
-            has the number of the row, from 0.
+            classes, or there are fewer than two classes or another number of columns.
         """
-        check_count(max_scores, "max_scores", 2)
         names = [score] if isinstance(score, str) else list(score)
-        codes_of: dict[Any, int] = {} if classes is None else {c: j for j, c in enumerate(classes)}
-        counts, waiting = _empty(len(names)), list[ScoreCounts]()
-        n_rows, smallest, largest = 0, np.inf, 0.0
+        n_classes, one_column = max(2, len(names)), len(names) == 1
+        # Classes are numbered as they occur, and put in order at the end.
+        codes_of = {label: code for code, label in enumerate(classes or [])}
+        x = np.empty((0, len(names)))
+        parts = [cls(np.empty(0), x[:, 0] if one_column else x, np.empty((0, 0)))]
+        smallest, largest = np.inf, 0.0
         for batch in batches:
-            x = np.column_stack([_floats(batch, name, n_rows) for name in names])
-            codes = _codes(batch, target, n_rows, codes_of, classes is not None)
-            w = None if weight is None else _floats(batch, weight, n_rows)
-            n_rows += len(x)
+            x = np.column_stack([_numbers(batch, name) for name in names])
+            codes = _codes(batch, target, codes_of)
+            if classes is not None and len(codes_of) > len(classes):
+                raise InputError(
+                    f"{target!r} must contain labels of classes {list(classes)}, got "
+                    f"{list(codes_of)[len(classes)]!r}"
+                )
+            w = None if weight is None else _numbers(batch, weight)
             if w is not None:
-                if (w < 0).any():
-                    raise InputError(f"{weight!r} must not be negative, got {w[w < 0][0]}")
-                positive = w > 0
-                x, codes, w = x[positive], codes[positive], w[positive]
-                smallest, largest = w.min(initial=smallest), w.max(initial=largest)
-                _check_ratio(float(smallest), float(largest), repr(weight))
-            x = x[:, 0] if len(names) == 1 else x
-            waiting.append(cls(np.empty(0), *tabulate(x, codes, w, len(codes_of))))
-            if sum(map(len, waiting)) > max(len(counts), MIN_ROWS_TO_MERGE):
-                counts, waiting = _sum([counts, *waiting], max_scores), []
-        counts = _sum([counts, *waiting], max_scores)
+                if w.min(initial=0) < 0:
+                    raise InputError(f"{weight!r} must not be negative, got {w.min()}")
+                smallest = min(smallest, w[w > 0].min(initial=np.inf))
+                largest = w.max(initial=largest)
+                _check_ratio(smallest, largest, repr(weight))
+            x = x[:, 0] if one_column else x
+            parts.append(count_examples(np.arange(len(codes_of)), x, codes, w))
+            if sum(map(len, parts[1:])) > max(len(parts[0]), MIN_ROWS_TO_MERGE):
+                parts = [_sum(parts, MAX_SCORES)]
+        counts = _sum(parts, MAX_SCORES)
         labels, order = np.unique(np.asarray(list(codes_of)), return_index=True)
-        wanted = 2 if len(names) == 1 else len(names)
-        if len(labels) != wanted:
+        if len(labels) != n_classes:
             raise InputError(
-                f"{target!r} must have {wanted} classes for {len(names)} column(s) of scores, got "
-                f"{len(labels)}: {labels.tolist()[:10]} (classes= names those without a row)"
+                f"{target!r} must have {n_classes} classes for {len(names)} column(s) of scores, "
+                f"got {len(labels)}: {labels.tolist()[:10]} (classes= names those without a row)"
             )
         weights = _padded(counts.weights, len(labels))[:, order]
         return cls(labels, counts.scores, weights, counts.error)
 
-    @property
+    @cached_property
     def class_totals(self) -> FloatArray:
         """Weight of each class, (k,); without weights the number of its examples."""
         totals: FloatArray = self.weights.sum(axis=0)
@@ -188,7 +188,7 @@ class ScoreCounts:
     @property
     def total(self) -> float:
         """Weight of all examples; without weights their number."""
-        return float(self.weights.sum())
+        return float(self.class_totals.sum())
 
     def __len__(self) -> int:
         """Return the number of distinct scores."""
@@ -214,9 +214,7 @@ class ScoreCounts:
 
     def __radd__(self, other: object) -> ScoreCounts:
         """Let ``sum`` begin with its 0."""
-        if isinstance(other, int) and other == 0:
-            return self
-        return NotImplemented
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def coarsen(self, n_scores: int) -> ScoreCounts:
         """Return counts at no more than ``n_scores`` scores, and add what that changes to `error`.
@@ -244,12 +242,19 @@ class ScoreCounts:
             moved = float((before[last] - before[start]).max())
             scores, weights = self.scores[last], np.add.reduceat(self.weights, start, axis=0)
         else:
-            cells, group = _lattice(self.scores, n_scores)
+            low, high = self.scores.min(), self.scores.max()
+            finest = ((self.scores - low) / (high - low) * (1 << LATTICE_BITS)).astype(np.intp)
+            finest = np.minimum(finest, (1 << LATTICE_BITS) - 1)
+            cells, bits = finest, 0
+            while len(cells) > n_scores:
+                bits += 1
+                cells = np.unique(cells >> 1, axis=0)
+            cells, group = np.unique(finest >> bits, axis=0, return_inverse=True)
             weights = np.column_stack([np.bincount(group, w) for w in self.weights.T])
             scores = np.column_stack([np.bincount(group, total * s) for s in self.scores.T])
             scores /= weights.sum(axis=1, keepdims=True)
             # An example passes scores within its own slab of the lattice only.
-            moved = max(float(np.bincount(column, total).max()) for column in cells.T)
+            moved = max(float(np.bincount(slab, total).max()) for slab in (finest >> bits).T)
         error = min(self.error + moved / float(total.sum()), 1.0)
         return ScoreCounts(self.classes, scores, weights, error)
 
@@ -269,9 +274,8 @@ class ScoreCounts:
 
     def reversed_at(self, center: float) -> ScoreCounts:
         """Return counts of two classes with ``center - s`` in the place of each score s."""
-        return ScoreCounts(
-            self.classes, center - self.scores[::-1] + 0.0, self.weights[::-1].copy(), self.error
-        )
+        scores, weights = center - self.scores[::-1] + 0.0, self.weights[::-1].copy()
+        return ScoreCounts(self.classes, scores, weights, self.error)
 
 
 def read_examples(
@@ -288,8 +292,8 @@ def read_examples(
             f"got one class: {labels.tolist()[0]!r}"
         )
     weight = check_weights(sample_weight, len(scores))
-    if weight is not None and (positive := weight[weight > 0]).size:
-        _check_ratio(float(positive.min()), float(positive.max()), "sample_weight")
+    if weight is not None and len(weight):
+        _check_ratio(weight[weight > 0].min(), weight.max(), "sample_weight")
     return codes, labels, weight
 
 
@@ -301,26 +305,75 @@ def _check_ratio(smallest: float, largest: float, name: str) -> None:
         )
 
 
-def tabulate(
-    scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct scores (m,) or (m, k), and the weights (m, k) of the classes at each."""
-    scores = scores + 0.0  # -0.0 becomes 0.0
-    if weight is None and k == 2 and scores.ndim == 1:
+def count_examples(
+    classes: NDArray[Any],
+    scores: FloatArray,
+    codes: IntArray,
+    weight: FloatArray | None,
+    *,
+    sort: bool = True,
+) -> ScoreCounts:
+    """Return the counts of examples with scores (n,) or (n, k), classes (n,) and weights (n,).
+
+    Without ``sort`` each example keeps a row of its own, which takes a fraction of the time.
+    """
+    if weight is not None:
+        positive = weight > 0
+        scores, codes, weight = scores[positive], codes[positive], weight[positive]
+    if sort and weight is None and len(classes) == 2 and scores.ndim == 1:
         # Sorting each class by itself and merging is several times faster than an argsort of all.
-        first, second = split_by_class(scores, np.ascontiguousarray(codes))
-        first.sort()
-        second.sort()
-        counts: tuple[FloatArray, FloatArray] = count_two_classes(first, second)
-        return counts
-    return _add_up(scores, one_hot(codes, weight, k))
+        # Large arrays of numpy, unlike those of kernels, get large pages of memory.
+        by_class, distinct = np.empty((2, len(scores)))
+        weights = np.zeros((2, len(scores)))
+        n_first = split_by_class(scores, codes, by_class)
+        by_class[:n_first].sort()
+        by_class[n_first:].sort()
+        m = merge_sorted(by_class[:n_first], by_class[n_first:], distinct, weights)
+        return ScoreCounts(classes, distinct[:m], weights[:, :m].T)
+    weights = np.array([codes == j for j in range(len(classes))], np.float64)
+    weights *= 1.0 if weight is None else weight
+    if sort:
+        return ScoreCounts(classes, *_add_up(scores + 0.0, weights.T))
+    return ScoreCounts(classes, scores + 0.0, weights.T)
 
 
-def one_hot(codes: IntArray, weight: FloatArray | None, k: int) -> FloatArray:
-    """Return weights (n, k): those of the examples (n,) in the columns of their classes."""
-    weights = np.zeros((len(codes), k))
-    weights[np.arange(len(codes)), codes] = 1.0 if weight is None else weight
-    return weights
+@kernel
+def split_by_class(scores: FloatArray, codes: IntArray, out: FloatArray) -> int:
+    """Write the scores of class 0, then those of class 1, in any order; return the first number."""
+    i, j = 0, len(scores) - 1
+    for n in range(len(scores)):
+        # -0.0 becomes 0.0; one of the two positions is written to again.
+        out[i] = out[j] = scores[n] + 0.0
+        if codes[n]:
+            j -= 1
+        else:
+            i += 1
+    return i
+
+
+@kernel
+def merge_sorted(
+    first: FloatArray, second: FloatArray, scores: FloatArray, weights: FloatArray
+) -> int:
+    """Write the distinct ones of the sorted scores of two classes, and how often each has them.
+
+    ``scores`` (n,) and ``weights`` (2, n), which is zero before, have room for all scores; the
+    number of those that are written is returned.
+    """
+    i, j, m = 0, 0, -1
+    while i < len(first) or j < len(second):
+        in_first = j == len(second) or (i < len(first) and first[i] <= second[j])
+        score = first[i] if in_first else second[j]
+        if m < 0 or score != scores[m]:
+            m += 1
+            scores[m] = score
+        if in_first:
+            weights[0, m] += 1
+            i += 1
+        else:
+            weights[1, m] += 1
+            j += 1
+    return m + 1
 
 
 def _add_up(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -337,11 +390,11 @@ def _add_up(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
         is_new = (ordered[1:] != ordered[:-1]).any(axis=1)
     start = np.append(0, np.flatnonzero(is_new) + 1)
     sums = [np.add.reduceat(column[order], start) for column in weights.T]
-    return ordered[start], np.column_stack(sums)
+    return ordered[start], np.stack(sums).T
 
 
 def _sum(parts: Sequence[ScoreCounts], max_scores: int | None = None) -> ScoreCounts:
-    """Return the counts of all parts, at no more than so many scores."""
+    """Return the counts of all parts, coarsened if there are more than so many scores."""
     k = max(part.weights.shape[1] for part in parts)
     scores, weights = _add_up(
         np.concatenate([part.scores for part in parts]),
@@ -356,69 +409,27 @@ def _sum(parts: Sequence[ScoreCounts], max_scores: int | None = None) -> ScoreCo
 
 
 def _padded(weights: FloatArray, k: int) -> FloatArray:
-    """Return weights with columns of zeros for classes that were not met yet."""
+    """Return weights with columns of zeros for classes that have not occurred yet."""
     return np.pad(weights, ((0, 0), (0, k - weights.shape[1])))
 
 
-def _empty(n_columns: int) -> ScoreCounts:
-    shape = (0,) if n_columns == 1 else (0, n_columns)
-    return ScoreCounts(np.empty(0), np.empty(shape), np.empty((0, 0)))
-
-
-def _lattice(scores: FloatArray, n_cells: int) -> tuple[IntArray, IntArray]:
-    """Return the cells (m, k) of the finest lattice with so many non-empty ones, and their numbers.
-
-    The lattice has one cell at least, so the search ends.
-    """
-    low, high = scores.min(), scores.max()
-    for bits in range(30, -1, -1):
-        cells = ((scores - low) / (high - low) * (1 << bits)).astype(np.intp)
-        cells = np.minimum(cells, (1 << bits) - 1)
-        order = np.lexsort(cells.T)
-        is_new = np.append(True, (np.diff(cells[order], axis=0) != 0).any(axis=1))
-        if is_new.sum() <= n_cells:
-            break
-    group = np.empty(len(scores), np.intp)
-    group[order] = np.cumsum(is_new) - 1
-    return cells, group
-
-
-def _floats(batch: Any, name: str, first_row: int) -> FloatArray:
-    """Return a column of numbers as finite float64."""
-    values = np.asarray(batch.column(name).cast("float64").to_numpy(zero_copy_only=False))
-    finite = np.isfinite(values)
-    if not finite.all():
-        row = int(np.flatnonzero(~finite)[0])
-        value = batch.column(name)[row].as_py()
-        raise InputError(
-            f"{name!r} must be finite, got {value!r} in row {first_row + row}: leave such rows out"
-        )
+def _numbers(batch: Any, name: str) -> FloatArray:
+    """Return a column of finite numbers."""
+    values = np.asarray(batch[name].cast("float64").to_numpy(zero_copy_only=False))
+    wrong = values[~np.isfinite(values)]
+    if len(wrong):
+        raise InputError(f"{name!r} must be finite, got {wrong[0]}: leave such rows out")
     return values
 
 
-def _codes(
-    batch: Any, name: str, first_row: int, codes_of: dict[Any, int], is_complete: bool
-) -> IntArray:
+def _codes(batch: Any, name: str, codes_of: dict[Any, int]) -> IntArray:
     """Return the codes of a column of labels; new labels are added to ``codes_of``."""
-    values = batch.column(name)
-    values = values.combine_chunks() if hasattr(values, "combine_chunks") else values
-    if values.null_count:
-        row = int(np.flatnonzero(np.asarray(values.is_null()))[0])
+    if n_missing := batch[name].null_count:
         raise InputError(
-            f"{name!r} must have a label in every row, got none in row {first_row + row}: leave "
-            "such rows out"
+            f"{name!r} must have a label in every row, got {n_missing} rows without: leave them out"
         )
-    encoded = values.dictionary_encode()
-    numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
+    encoded = batch[name].dictionary_encode()
     labels = encoded.dictionary.to_pylist()
-    if is_complete and (unknown := [label for label in labels if label not in codes_of]):
-        row = first_row + int(np.flatnonzero(numbers == labels.index(unknown[0]))[0])
-        raise InputError(
-            f"{name!r} must contain labels of classes {list(codes_of)}, got {unknown[0]!r} in row "
-            f"{row}"
-        )
-    for label in labels:
-        codes_of.setdefault(label, len(codes_of))
-    of_labels: IntArray = np.array([codes_of[label] for label in labels], np.intp)
-    codes: IntArray = of_labels[numbers]
-    return codes
+    codes = np.array([codes_of.setdefault(label, len(codes_of)) for label in labels], np.intp)
+    by_row: IntArray = codes[encoded.indices.to_numpy(zero_copy_only=False)]
+    return by_row

@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import needed
-from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import (
     FittedClassifier,
@@ -65,13 +65,11 @@ def explain(
     Notes
     -----
     `shap.TreeExplainer` divides the score of all trees, less the base score, among the features:
-    ``s = base + sum_j phi_j``. Calibration turns scores into log-odds by a curve g. The base value
-    is g(base), and each feature has the part ``phi_j (g(s) - g(base)) / (s - base)``: what the
-    curve adds is shared in proportion to the attributions, so signs and ranking within a row
-    are TreeExplainer's where g rises, and the values with the base value sum to the log-odds of
-    ``predict_proba``. Within 0.001 of the base score, where the ratio is not stable, the slope
-    there is taken and what remains is shared in proportion to the sizes. Probabilities within 1e-6
-    of 0 or 1 count as that. Groups and priors are in g.
+    ``s = base + sum_j phi_j``. Calibration turns scores into log-odds by a curve g, groups and
+    priors included. The base value is g(base), and each feature has the part ``phi_j (g(s) -
+    g(base)) / (s - base)``, so values and base value sum to the log-odds of ``predict_proba``.
+    Within 0.001 of the base score, where the ratio is not stable, it is the slope there, and the
+    rest is shared in proportion to the sizes. Probabilities within 1e-6 of 0 or 1 count as that.
 
     Examples
     --------
@@ -79,135 +77,114 @@ def explain(
     >>> from vennforest import CalibratedClassifier, explain
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
-    >>> found = explain(model, X[406:408])
-    >>> (1 / (1 + np.exp(-found.base_values - found.values.sum(axis=1)))).round(2)
+    >>> explanation = explain(model, X[406:408])
+    >>> (1 / (1 + np.exp(-explanation.base_values - explanation.values.sum(axis=1)))).round(2)
     array([0.58, 0.97])
     """
     shap = needed("shap", "explanations", "shap")
     check_is_fitted(model, "classes_")
-    if not isinstance(model, CalibratedClassifier):
-        raise InputError(
-            f"model must be a CalibratedClassifier, got {type(model).__name__}: fit one"
-        )
     fitted = model._state
     if model.votes == "hard":
-        raise InputError(
-            'votes must be "soft" for explanations, whose attributions are of mean probabilities, '
-            'got "hard": fit the CalibratedClassifier with votes="soft"'
-        )
-    phi, base, rows, names = _of_scores(shap, fitted, X)
-    score = base + phi.sum(axis=1)
+        raise InputError('votes must be "soft" for explanations, got "hard": fit it with "soft"')
+    phi, base, rows, names = _explain_scores(shap, fitted, X)
     # Without groups one row has the answers of all at a score.
     codes = group_codes_of(fitted, X)
     n_rows = 1 if codes is None else len(codes)
+    k = len(fitted.classes)
 
-    def ends(scored: list[RowScores], codes: IntArray | None) -> list[FloatArray]:
+    def log_odds(scored: list[RowScores]) -> list[FloatArray]:
         """Return the log-odds of the probability, and of the ends of the interval."""
         p = predict_scores(fitted, scored, codes)[1]
         tables = [p]
         if interval:
             intervals = intervals_at(fitted, scored, codes, level).widen(p)
             tables += [intervals.lower, intervals.upper]
-        is_binary = len(fitted.classes) == 2
-        return [logit(np.clip(t[:, 1:] if is_binary else t, EDGE, 1 - EDGE)) for t in tables]
+        return [logit(np.clip(t[:, 1:] if k == 2 else t, EDGE, 1 - EDGE)) for t in tables]
 
-    def ends_at(score: FloatArray) -> list[FloatArray]:
-        return ends(_at(fitted, score, n_rows), codes)
+    def log_odds_at(score: FloatArray) -> list[FloatArray]:
+        score = np.clip(score, 0, 1)
+        scores = np.full(n_rows, score[0]) if len(score) == 1 else np.tile(score, (n_rows, 1))
+        return log_odds([RowScores(scores, None, scores, [scores])] * len(fitted.folds))
 
-    at_base = ends_at(base)
-    around = [[ends_at(near) for near in _beside(base, d)] for d in (-NEAR, NEAR)]
-    at_rows = ends(score_rows(fitted, X, bounds=False, whole=interval), codes)
-    made = []
-    for number, target in enumerate(at_rows):
-        middle = np.broadcast_to(at_base[number], target.shape)
-        below, above = (
-            np.column_stack([one[number][:, c] for c, one in enumerate(each)]) for each in around
-        )
-        slope = np.broadcast_to((above - below) / (2 * NEAR), target.shape)
-        values = _share(phi, score - base, target - middle, slope)
-        if len(fitted.classes) == 2:
+    at_base = log_odds_at(base)
+    below, above = ([log_odds_at(near) for near in _beside(base, d)] for d in (-NEAR, NEAR))
+    explanations = []
+    for i, target in enumerate(log_odds(score_rows(fitted, X, bounds=False, by_all=interval))):
+        middle = np.broadcast_to(at_base[i], target.shape)
+        rises = [above[c][i][:, c] - below[c][i][:, c] for c in range(len(above))]
+        slope = np.broadcast_to(np.column_stack(rises) / (2 * NEAR), target.shape)
+        values = _share(phi, phi.sum(axis=1), target - middle, slope)
+        if k == 2:
             values, middle = values[:, :, 0], middle[:, 0]
-        made.append(
+        explanations.append(
             shap.Explanation(
                 values,
                 base_values=middle.copy(),
                 data=rows,
                 feature_names=names,
-                output_names=None if values.ndim == 2 else fitted.classes.tolist(),
+                output_names=None if k == 2 else fitted.classes.tolist(),
             )
         )
-    return tuple(made) if interval else made[0]
+    return tuple(explanations) if interval else explanations[0]
 
 
-def _of_scores(
+def _explain_scores(
     shap: Any, fitted: FittedClassifier, X: Any
 ) -> tuple[FloatArray, FloatArray, Any, list[str] | None]:
     """Return attributions of scores (n, d, 1 or k), the base score (1 or k,), rows and names."""
-    every, bases, rows, names = [], [], None, None
+    attributions, bases, first_rows, names = [], [], None, None
     k = len(fitted.classes)
     for fold in fitted.folds:
         model = fold.model
         model = model.estimator if isinstance(model, FrozenEstimator) else model
         steps, forest = split_pipeline(model)
-        seen: Any = transform_rows(model, X)
-        names = _names(steps, model) if rows is None else names
-        given: Any = seen
-        sparse: bool = issparse(given)
-        seen = given.toarray() if sparse else np.asarray(given)
+        transformed: Any = transform_rows(model, X)
+        rows = transformed.toarray() if issparse(transformed) else np.asarray(transformed)
         try:
             explainer = shap.TreeExplainer(forest)
         except Exception as error:  # shap raises an exception of its own, or what it ran into
-            raise _other(forest) from error
-        phi = np.asarray(explainer.shap_values(seen, check_additivity=False), np.float64)
+            raise _not_a_forest(forest) from error
+        phi = np.asarray(explainer.shap_values(rows, check_additivity=False), np.float64)
         base = np.atleast_1d(np.asarray(explainer.expected_value, np.float64))
         if phi.ndim != 3 or phi.shape[2] != k or len(getattr(forest, "classes_", ())) != k:
-            raise _other(forest)
-        some = forest.predict_proba(_safe_indexing(given, np.arange(min(50, len(phi)))))
-        if not np.allclose(base + phi[:50].sum(axis=1), some, atol=1e-6):
-            raise _other(forest)
-        every.append(phi[:, :, 1:] if k == 2 else phi)
+            raise _not_a_forest(forest)
+        p = forest.predict_proba(_safe_indexing(transformed, np.arange(min(50, len(phi)))))
+        if not np.allclose(base + phi[:50].sum(axis=1), p, atol=1e-6):
+            raise _not_a_forest(forest)
+        attributions.append(phi[:, :, 1:] if k == 2 else phi)
         bases.append(base[1:] if k == 2 else base)
-        rows = seen if rows is None else rows
-    mean: FloatArray = every[0] if len(every) == 1 else np.mean(every, axis=0)
-    return mean, np.mean(bases, axis=0), rows, names
+        if first_rows is None:
+            first_rows, names = rows, _names(steps, model)
+    return np.mean(attributions, axis=0), np.mean(bases, axis=0), first_rows, names
 
 
-def _other(forest: Any) -> InputError:
+def _not_a_forest(forest: Any) -> InputError:
     return InputError(
         "estimator must be a forest of scikit-learn, of all classes, for explanations, whose "
-        f"probability is the mean of its trees', got {type(forest).__name__}: use "
-        "CalibratedClassifier() over a RandomForestClassifier or an ExtraTreesClassifier"
+        f"probability is the mean of its trees', got {type(forest).__name__}"
     )
 
 
 def _names(steps: list[Any], model: Any) -> list[str] | None:
-    """Return the names of the features that the forest is given, None where there are none."""
-    if steps:
-        try:
-            given: list[str] = [str(name) for name in model[:-1].get_feature_names_out()]
-        except (AttributeError, ValueError):
-            return None
-        return given
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
-
-
-def _at(fitted: FittedClassifier, score: FloatArray, n_rows: int) -> list[RowScores]:
-    """Return scores of rows that are all equal to a score, by every fold."""
-    score = np.clip(score, 0, 1)
-    scores = np.full(n_rows, score[0]) if len(score) == 1 else np.tile(score, (n_rows, 1))
-    return [RowScores(scores, None, scores, [scores])] * len(fitted.folds)
+    """Return the names of the forest's features, None where there are none."""
+    if not steps:
+        names = getattr(model, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+    try:
+        return [str(name) for name in model[:-1].get_feature_names_out()]
+    except (AttributeError, ValueError):
+        return None
 
 
 def _beside(score: FloatArray, step: float) -> list[FloatArray]:
-    """Return for each class the scores with its own moved, those of the others in proportion."""
+    """Return for each class the scores with that class moved, and the others in proportion."""
     if len(score) == 1:
         return [score + step]
     moved = []
     for c in range(len(score)):
-        own = np.clip(score[c] + step, 0, 1)
-        near = score * (1 - own) / max(1 - score[c], NEAR)
-        near[c] = own
+        moved_score = np.clip(score[c] + step, 0, 1)
+        near = score * (1 - moved_score) / max(1 - score[c], NEAR)
+        near[c] = moved_score
         moved.append(near / near.sum())
     return moved
 

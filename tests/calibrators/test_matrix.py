@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from oracles import maps
 from vennforest.calibrators import MatrixScaling
-from vennforest.calibrators.matrix import SoftmaxMap, _Problem, fit_two_classes, softmax_rows
+from vennforest.calibrators.matrix import MultinomialLoss, SoftmaxMap, fit_two_classes
 
 STRUCTURES = ["shared", "diagonal", "full"]
 
@@ -62,7 +63,7 @@ def test_derivatives_of_the_loss(structure, k):
     scores, codes, weight = drawn(rng, 30, k)
     w = np.ones(30) if weight is None else weight
     logs = np.log((scores + 0.01 / k) / 1.01)
-    problem = _Problem(logs, np.eye(k)[codes] * w[:, None], 0.7, structure)
+    problem = MultinomialLoss(logs, np.eye(k)[codes] * w[:, None], 0.7, structure)
     theta = problem.mean + 0.3 * rng.normal(size=problem.mean.shape)
     if structure == "shared":
         theta[0] = theta[0, 0]
@@ -187,4 +188,4 @@ def test_groups_of_many_scores_hardly_move_it():
     shares = maps.label_shares([0, 1], [(~y).sum(), y.sum()], 2)
     logs = np.log(2 * (both + 0.01 * np.array(shares)) / 1.01)
     W, b = fit_two_classes(logs, np.eye(2)[y.astype(int)], 1.0)
-    assert_allclose(grouped.predict_proba(s), softmax_rows(logs @ W.T + b)[0], atol=1e-5)
+    assert_allclose(grouped.predict_proba(s), softmax(logs @ W.T + b, axis=1), atol=1e-5)

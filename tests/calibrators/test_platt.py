@@ -207,7 +207,7 @@ def test_log_odds_of_what_is_no_probability_are_refused_with_the_way_out(wrong):
 
 def test_percentages_are_pointed_out():
     s, y = np.array([3.5, 12.0, 40.2, 77.0]), [0, 0, 1, 1]
-    with pytest.warns(CalibrationWarning, match="look like percentages, .* divide percentages by"):
+    with pytest.warns(CalibrationWarning, match="look like percentages: divide percentages by"):
         PlattScaling().fit(s, y)
     for model, scores in (
         (PlattScaling(on="score"), s),

@@ -199,7 +199,6 @@ def test_copies_predict_the_same():
         ("counts_", np.ones((3, 2)), "counts_ must"),
         ("counts_", -np.ones((2, 2)), "counts_ must"),
         ("categories_", [1, 2], "categories_ must go with a taxonomy that is a function"),
-        ("example_categories_", np.array([0, 2]), "example_categories_ must"),
         ("example_codes_", np.array([0, 2]), "example_codes_ must"),
         ("example_weights_", np.array([1.0]), "example_weights_ must"),
     ],

@@ -8,18 +8,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.datasets import make_classification, make_multilabel_classification
-from sklearn.ensemble import (
-    RandomForestClassifier,
-    StackingClassifier,
-    VotingClassifier,
-)
+from sklearn.datasets import make_multilabel_classification
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import (
-    GridSearchCV,
-    cross_val_predict,
-    cross_val_score,
-)
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -106,9 +98,8 @@ def test_fits_with_one_seed_are_the_same_and_unset_seeds_follow_it():
         RandomForestClassifier(20),
         make_pipeline(StandardScaler(), RandomForestClassifier(20)),
     ):
-        for setup in ({}, {"calibrate_on": "holdout"}, {"calibrate_on": "cv"}):
-            if estimator is None:
-                setup = {**setup, "cv": 2}
+        for calibrate_on in ("auto",) if estimator is None else ("auto", "holdout", "cv"):
+            setup = {"calibrate_on": calibrate_on, "merge": "log"}
             one, same, other = (
                 CalibratedClassifier(estimator, random_state=seed, **setup).fit(X, y)
                 for seed in (5, 5, 6)
@@ -186,6 +177,8 @@ def test_recalibrating_is_fitting_with_another_method():
         expected = CalibratedClassifier(forest(), method=method, random_state=0).fit(X, y)
         assert_array_equal(other.predict_proba(new), expected.predict_proba(new))
         assert other.estimator_ is model.estimator_
+        assert other.calibrate_on_ == "oob"
+        assert other.calibrate_on_reason_ == model.calibrate_on_reason_
         others[str(method)] = other
     together = predict_together([model, *others.values()], new)
     for one, (bounds, p) in zip([model, *others.values()], together, strict=True):
@@ -207,22 +200,6 @@ def test_every_label_of_several_is_calibrated_by_itself():
         assert_array_equal(p, alone.fit(X[:120], Y[:120, j]).predict_proba(X[120:]))
     with pytest.raises(ValueError, match="1d array"):
         single.fit(X, Y)
-
-
-def test_a_search_chooses_settings_of_the_estimator_and_the_method():
-    X, y = make_classification(200, flip_y=0.3, random_state=0)
-    model = CalibratedClassifier(RandomForestClassifier(20, random_state=0), random_state=0)
-    grid = {"estimator__min_samples_leaf": [1, 30], "method": ["venn-abers", "platt", "none"]}
-    search = GridSearchCV(model, grid, scoring="neg_log_loss", cv=3, error_score="raise")
-    search.fit(X, y)
-    scores = search.cv_results_["mean_test_score"]
-    assert np.isfinite(scores).all() and len(np.unique(scores)) == 6
-    assert search.best_params_ == search.cv_results_["params"][int(scores.argmax())]
-    best = search.best_estimator_
-    assert best.method == search.best_params_["method"]
-    leaf = search.best_params_["estimator__min_samples_leaf"]
-    assert best.estimator_.min_samples_leaf == leaf
-    assert search.predict_proba(X).shape == (200, 2)
 
 
 def test_only_venn_predictors_have_bounds():

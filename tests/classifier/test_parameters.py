@@ -6,11 +6,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, LinearSVC
@@ -158,22 +156,3 @@ def test_groups_that_make_folds_of_bags_are_named():
 )
 def test_what_has_an_effect_or_is_the_default_is_not_warned_of(given):
     assert not warned(CalibratedClassifier(FOREST, random_state=0, **given))
-
-
-def test_making_copying_and_searching_go_on():
-    model = CalibratedClassifier(
-        FOREST, calibrate_on="cv", subforest="exchangeable", random_state=0
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert clone(model).get_params()["subforest"] == "exchangeable"
-        model.set_params(votes="hard")
-    grid = {"calibrate_on": ["oob", "cv"], "subforest": ["all", "exchangeable"]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        search = GridSearchCV(model, grid, cv=2, scoring="neg_log_loss", error_score="raise")
-        found = search.fit(X_ALL, Y).cv_results_
-    score = dict(zip(map(str, found["params"]), found["mean_test_score"], strict=True))
-    assert np.isfinite(list(score.values())).all()
-    cv = [value for key, value in score.items() if "'cv'" in key]
-    assert cv[0] == cv[1]

@@ -233,11 +233,3 @@ def test_no_seed_of_a_draw_moves_the_answer():
         for seed in range(5)
     ]
     assert np.ptp(draws, axis=0).mean() > 0.05
-
-
-def test_what_was_taken_is_told_after_recalibration_too():
-    X, y, _ = data()
-    model = CalibratedClassifier(RandomForestClassifier(20, random_state=0)).fit(X, y)
-    other = model.recalibrate("platt")
-    assert other.calibrate_on_ == "oob"
-    assert other.calibrate_on_reason_ == model.calibrate_on_reason_

@@ -12,10 +12,7 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, cross_val_p
 from sklearn.naive_bayes import GaussianNB
 
 import vennforest
-from vennforest import (
-    CalibratedClassifier,
-    VennAbers,
-)
+from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators import METHODS, PooledCalibration
 from vennforest.classifier import prediction
 

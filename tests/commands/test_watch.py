@@ -215,7 +215,7 @@ def test_a_covariate_shift_is_named_and_corrected_for(folder, watch, tmp_path):
     new.drop(columns="sold").to_csv(path, index=False)
     code, out, err = watch(folder / "model.skops", path, "--reference", train)
     assert code == 0, err
-    assert "1 of 2 columns differ from 'train.csv': 'size' (median " in out
+    assert "1 of 2 columns differ from 'train.csv' by more than chance would: 'size' (" in out
     assert "corrected for how frequent each kind of row is" in out
     page = (tmp_path / "w.html").read_text()
     assert "Columns beside train.csv" in page and "same labels as before" in page
@@ -288,7 +288,6 @@ def test_scores_of_another_system_are_watched(watch, tmp_path, capsys, form, met
     found = json.loads(out)
     labels = pd.concat(parts)["outcome"].to_numpy()
     assert found["alarm"] and found["expected"]["accuracy"][1] < found["expected"]["accuracy"][2]
-    assert any("Expected accuracy before and after" in one for one in found["verdict"])
     own = from_json(calibrator.read_text())
     truth = (own.predict(pd.concat(parts)[form].to_numpy(float)) == labels).mean()
     assert (

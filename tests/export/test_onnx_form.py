@@ -12,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 for package in ("onnx", "onnxruntime", "skl2onnx"):
     pytest.importorskip(package)
 
-from support.exported import ask, of_logits, of_probabilities  # noqa: E402
 from vennforest import CalibratedClassifier, PooledCalibration, Venn  # noqa: E402
 from vennforest._validation import InputError  # noqa: E402
 from vennforest.export import to_onnx  # noqa: E402
@@ -28,21 +27,6 @@ def run(model, name, values):
     session = InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     names = [one.name for one in session.get_outputs()]
     return dict(zip(names, session.run(None, {name: values}), strict=True))
-
-
-@pytest.mark.parametrize("calibrator", [*of_probabilities(), *of_logits()], ids=str)
-def test_a_calibrator_by_itself(calibrator):
-    new = ask(calibrator, 500)
-    found = run(to_onnx(calibrator), "score", new)
-    expected = calibrator.predict_proba(new)[:, 1]
-    np.testing.assert_allclose(found["p"], expected, rtol=0, atol=1e-14)
-    if hasattr(calibrator, "predict_multiprobability"):
-        bounds = calibrator.predict_multiprobability(new)
-        np.testing.assert_array_equal(found["p0"], bounds.p0)
-        np.testing.assert_array_equal(found["p1"], bounds.p1)
-        np.testing.assert_array_equal(found["p"], expected)
-    refused = run(to_onnx(calibrator), "score", np.array([np.nan, np.inf, -np.inf]))
-    assert all(np.isnan(one).all() for one in refused.values())
 
 
 def forest(**options):
@@ -88,10 +72,10 @@ def test_what_cannot_be_a_graph_says_so():
         with pytest.raises(error, match=message):
             to_onnx(model)
 
-    fails("must have more trees for ONNX", RandomForestClassifier(19, random_state=0))
-    fails("calibrate all rows in the same way for ONNX, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
-    fails("one estimator for ONNX, got 5", calibrate_on="cv")
-    fails("score new rows by all trees for ONNX", subforest="exchangeable")
+    fails("a model for ONNX must have 20 trees", RandomForestClassifier(19, random_state=0))
+    fails("calibrate all rows in the same way, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
+    fails("one estimator, got 5", calibrate_on="cv")
+    fails("score new rows by all trees", subforest="exchangeable")
     shifted = CalibratedClassifier(forest(), calibrate_on="holdout", random_state=0)
     with pytest.raises(InputError, match="must not have another prior"):
         to_onnx(shifted.fit(X[:200], Y[:200]).with_prior({1: 0.9}))

@@ -1,11 +1,5 @@
 """Calibrators as JSON: read back to the last bit, read elsewhere, and refused when altered."""
 
-import json
-import random
-import shutil
-import subprocess
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -14,11 +8,8 @@ from sklearn.exceptions import NotFittedError
 from support.exported import draw, of_logits, of_probabilities
 from vennforest import PlattScaling, VennAbers
 from vennforest._validation import InputError
-from vennforest.calibrators import METHODS, IsotonicCalibration, Venn
-from vennforest.calibrators.base import has_bounds
+from vennforest.calibrators import METHODS, Venn
 from vennforest.export import from_json, to_json
-
-READER = Path(__file__).parents[2] / "examples" / "readers" / "calibrator.js"
 
 
 def same_after_reading(calibrator, new):
@@ -100,100 +91,3 @@ def test_what_is_kept_and_what_is_not():
 def test_what_is_no_calibrator_is_refused(text, message):
     with pytest.raises(InputError, match=message):
         from_json(text)
-
-
-def places(part, path=()):
-    """Yield the path of every part of a document."""
-    yield path
-    for key, one in part.items() if isinstance(part, dict) else enumerate(part):
-        if isinstance(one, dict | list):
-            yield from places(one, (*path, key))
-        else:
-            yield (*path, key)
-
-
-ODD = [None, -1, 0, 1, 2, 0.5, -0.5, 1.5, 1e308, True, "x", "log", [], {}, [0.5, 0.2], [[1]], 7e99]
-
-
-def test_an_altered_document_is_refused_or_gives_probabilities():
-    """Whatever one part becomes: an error in one sentence, or probabilities all the same."""
-    source = random.Random(64)
-    new = np.random.default_rng(65).random(50)
-    refused = accepted = 0
-    documents = [to_json(one) for one in of_probabilities()]
-    for _ in range(400):
-        document = json.loads(source.choice(documents))
-        path = source.choice(list(places(document))[1:])
-        part = document
-        for key in path[:-1]:
-            part = part[key]
-        if source.random() < 0.15:
-            del part[path[-1]]
-        elif source.random() < 0.3 and isinstance(part[path[-1]], float):
-            part[path[-1]] *= source.choice([0.9, 1.1, -1.0, 1e10])
-        else:
-            part[path[-1]] = source.choice(ODD)
-        try:
-            read = from_json(json.dumps(document))
-        except InputError as error:
-            assert str(error).startswith("the calibrator")
-            refused += 1
-            continue
-        accepted += 1
-        try:
-            with np.errstate(all="ignore"):
-                p = read.predict_proba(new)
-        except ValueError:  # a grid or a kind of scores that these are not of
-            continue
-        assert p.shape == (50, 2)
-        assert ((p >= 0) & (p <= 1)).all()
-        np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-9)
-    assert refused > 100
-    assert accepted > 20
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
-@pytest.mark.skipif(not READER.exists(), reason="needs the examples")
-def test_the_reader_in_javascript(tmp_path):
-    rng = np.random.default_rng(66)
-    scores, y = draw()
-    new = rng.random(40)
-    models = [
-        *(method().fit(scores, y) for method in METHODS.values()),
-        VennAbers("log").fit(scores, y),
-        IsotonicCalibration("linear").fit(scores, y),
-        PlattScaling(on="logit").fit(scores, y),
-        Venn("bins").fit(scores, y),
-    ]
-    vectors = rng.dirichlet(np.ones(4), 40)
-    labels = np.append(np.arange(4), rng.integers(0, 4, 36))
-    many = [method().fit(vectors, labels) for method in METHODS.values() if not has_bounds(method)]
-    script = (
-        "const {read, apply} = require(process.argv[2]);"
-        "const scores = JSON.parse(process.argv[4]).concat([NaN, Infinity, -Infinity]);"
-        "for (const path of process.argv.slice(5))"
-        "  console.log(JSON.stringify(scores.map(s => apply(read(path), s))));"
-    )
-    (tmp_path / "run.js").write_text(script)
-
-    def answers_of(fitted, asked):
-        paths = []
-        for i, model in enumerate(fitted):
-            paths.append(tmp_path / f"{i}.json")
-            paths[-1].write_text(to_json(model), encoding="utf-8")
-        command = ["node", tmp_path / "run.js", READER, "-", json.dumps(asked.tolist()), *paths]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return zip(fitted, map(json.loads, done.stdout.splitlines()), strict=True)
-
-    for model, (*answers, nan, above, below) in answers_of(models, new):
-        assert nan == above == below
-        assert set(nan.values()) == {None}
-        p = [one["p"] for one in answers]
-        np.testing.assert_allclose(p, model.predict_proba(new)[:, 1], rtol=0, atol=1e-14)
-        if hasattr(model, "predict_multiprobability"):
-            bounds = model.predict_multiprobability(new)
-            assert [one["p0"] for one in answers] == bounds.p0.tolist()
-            assert [one["p1"] for one in answers] == bounds.p1.tolist()
-    for model, answers in answers_of(many, vectors):
-        p = [one["p"] for one in answers[:-3]]
-        np.testing.assert_allclose(p, model.predict_proba(vectors), rtol=0, atol=1e-14)

@@ -1,7 +1,5 @@
 """A calibrator as SQL: equal to what it predicts itself."""
 
-import os
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -9,7 +7,7 @@ from numpy.testing import assert_array_equal
 from support.exported import ask, draw, of_logits, of_probabilities, tables
 from vennforest import VennAbers
 from vennforest._validation import InputError
-from vennforest.calibrators import BetaCalibration, IsotonicCalibration, PlattScaling, Venn
+from vennforest.calibrators import Venn
 from vennforest.export import to_sql
 
 REFUSED = [np.nan, np.inf, -np.inf, None]
@@ -47,17 +45,6 @@ def test_sql_of_tables_is_equal_to_the_last_bit(calibrator):
     assert_array_equal(found, expected)
 
 
-@pytest.mark.slow
-def test_sql_is_equal_on_ten_million_scores():
-    rng = np.random.default_rng(74)
-    scores = rng.random(20_000)
-    y = (rng.random(20_000) < scores**2).astype(int)
-    n = int(os.environ.get("SCORES", 10_000_000))
-    for calibrator in (VennAbers("log").fit(scores, y),):
-        found, expected = check_in_duckdb(calibrator, n)
-        assert_array_equal(found, expected)
-
-
 @pytest.mark.parametrize("calibrator", list(of_probabilities()), ids=str)
 def test_sql_of_formulas_is_equal_but_for_the_last_digits(calibrator):
     found, expected = check_in_duckdb(calibrator, 2000)
@@ -71,14 +58,6 @@ def test_sql_of_decision_values(calibrator):
     expected = calibrator.predict_proba(new)[:, 1]
     np.testing.assert_allclose(found[: len(new)].to_numpy(), expected, rtol=0, atol=1e-13)
     assert found[len(new) :].to_pylist() == [None] * len(REFUSED)
-
-
-def test_scores_that_python_refuses_are_null():
-    scores, y = draw()
-    beta = BetaCalibration().fit(scores, y)
-    found = run_in_duckdb(to_sql(beta), [-0.1, np.nextafter(1, 2), 0.3])["p"]
-    assert found.to_pylist()[:2] == [None, None]
-    assert found.to_pylist()[2] is not None
 
 
 def test_names_are_quoted():
@@ -103,17 +82,3 @@ def test_dialects():
         to_sql(three)
     with pytest.raises(ValueError, match="a formula must be of a taxonomy that has one"):
         to_sql(Venn(np.rint).fit(scores, y))
-
-
-def test_the_query_of_a_calibrator_with_prior():
-    scores, y = draw()
-    for plain in (VennAbers("log"), IsotonicCalibration(), PlattScaling()):
-        moved = plain.fit(scores, y).with_prior({1: 0.1}, instead_of={1: float(y.mean())})
-        new = ask(moved, 300)
-        found = run_in_duckdb(to_sql(moved), new.tolist())
-        p = moved.predict_proba(new)[:, 1]
-        assert found["p"].to_numpy() == pytest.approx(p, abs=1e-12)
-        if "p0" in found:
-            bounds = moved.predict_multiprobability(new)
-            assert found["p0"].to_numpy() == pytest.approx(bounds.p0, abs=1e-12)
-            assert found["p1"].to_numpy() == pytest.approx(bounds.p1, abs=1e-12)

@@ -224,14 +224,6 @@ def edited(how: str) -> Callable[[Rng], tuple[FrozenEstimator, Any, Any]]:
     return draw
 
 
-class Uncopied(GaussianNB):
-    """An estimator whose clone is itself."""
-
-    def __sklearn_clone__(self) -> Uncopied:
-        """Return no copy."""
-        return self
-
-
 class Other(ClassifierMixin, BaseEstimator):
     """A model whose probabilities have another shape or are missing, or with other classes."""
 
@@ -393,12 +385,6 @@ REFUSED = [
         "refused",
         "rows that it trains on",
         {"ensemble": with_cv(UNSHUFFLED), "one model": with_cv(UNSHUFFLED, ensemble=False)},
-    ),
-    Hazard(
-        "an estimator whose clone is the estimator itself",
-        "refused",
-        "clone",
-        {"fit": fitting(Uncopied())},
     ),
     Hazard(
         "groups= with a splitter that does not know them",
@@ -631,12 +617,6 @@ WARNED = [
         "warned",
         "takes no sample_weight",
         {"fit": fitting(KNeighborsClassifier(), sample_weight=np.linspace(0.5, 1.5, 200))},
-    ),
-    Hazard(
-        "splits that leave rows out of every fold",
-        "warned",
-        "out of every fold",
-        {"fit": with_cv(over_rows(150))},
     ),
     Hazard(
         "an array at predict where fit had names",

@@ -20,7 +20,7 @@ KINDS = get_args(Kind)
 
 def test_binned_errors_agree_with_the_slow_ones():
     rng = np.random.default_rng(1)
-    for _ in range(1000):
+    for _ in range(300):
         y, p = draw_estimates(rng)
         bins = int(rng.integers(1, 20))
         codes = [oracle._bin_of(q, bins) for q in p.tolist()]
@@ -30,7 +30,7 @@ def test_binned_errors_agree_with_the_slow_ones():
             ("maximum", max(gap for _, gap in gaps)),
             ("root-mean-square", math.sqrt(math.fsum(share * gap**2 for share, gap in gaps))),
         ):
-            close(metrics.calibration_error(y, p, kind=kind, bins=bins), expected)
+            close(metrics.calibration_error(y, p, kind=kind, bins=bins, classes=[0, 1]), expected)
 
 
 def test_errors_of_many_classes_agree_with_the_slow_ones():
@@ -58,10 +58,11 @@ def test_errors_of_many_classes_agree_with_the_slow_ones():
     st.randoms(use_true_random=False),
 )
 def test_errors_lie_in_the_unit_interval_and_ignore_order(rows, kind, random):
-    error = metrics.calibration_error([r[0] for r in rows], [r[1] for r in rows], kind=kind)
+    options = {"kind": kind, "classes": [False, True]}
+    error = metrics.calibration_error(*zip(*rows, strict=True), **options)
     assert 0 <= error <= 1
     random.shuffle(rows)
-    again = metrics.calibration_error([r[0] for r in rows], [r[1] for r in rows], kind=kind)
+    again = metrics.calibration_error(*zip(*rows, strict=True), **options)
     close(again, error, 1e-9)
 
 
@@ -90,7 +91,7 @@ def test_cumulative_tests_agree_with_the_slow_ones():
         y, p = draw_estimates(rng)
         p = p.clip(0.001, 0.999)
         spread = oracle.cumulative_differences(y.tolist(), p.tolist())
-        close(metrics.kuiper_test(y, p).statistic, spread, 1e-10)
+        close(metrics.kuiper_test(y, p, classes=[0, 1]).statistic, spread, 1e-10)
 
 
 def test_the_law_of_the_range_of_a_brownian_motion():
@@ -108,11 +109,11 @@ def test_the_law_of_the_range_of_a_brownian_motion():
 
 def test_the_law_agrees_with_simulated_walks():
     rng = np.random.default_rng(9)
-    walk = np.cumsum(rng.standard_normal((1000, 4000)), axis=1) / math.sqrt(4000)
+    walk = np.cumsum(rng.standard_normal((500, 4000)), axis=1) / math.sqrt(4000)
     high, low = walk.max(axis=1).clip(0), walk.min(axis=1).clip(max=0)
     # A walk in steps stays a little inside the motion's range, by about 0.58/√4000 an end.
     p = np.array([range_sf(v) for v in high - low])
-    assert stats.kstest(p, "uniform").statistic < 0.07
+    assert stats.kstest(p, "uniform").statistic < 0.09
 
 
 @pytest.mark.parametrize("test", [metrics.spiegelhalter_test, metrics.kuiper_test])

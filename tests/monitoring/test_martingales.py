@@ -100,21 +100,6 @@ def test_copies_are_combined_to_what_a_fifth_of_them_reach(copies):
         assert_allclose(np.exp(found[j, t]), expected)
 
 
-def test_evidence_hardly_depends_on_the_seed():
-    """After a reference of 600 scores are shuffled: copies differ, together they do less."""
-    rng = np.random.default_rng(13)
-    scores = rng.beta(2, 2, 900)
-    y = rng.random(900) < scores
-    rng.shuffle(scores[600:])
-    copies, together = [], []
-    for seed in range(12):
-        monitor = Monitor(random_state=seed).fit(scores[:600], y[:600])
-        monitor.update(scores[600:], y[600:])
-        copies += log_copies(monitor._state).max(axis=1).tolist()
-        together.append(np.log(monitor.evidence_))
-    assert np.std(together) < 0.7 * np.std(copies)
-
-
 BAGS = [
     [(0, True), (0, False), (1, True), (1, True), (0, False)],
     [(0, True)] * 4,

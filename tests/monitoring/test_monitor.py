@@ -260,18 +260,6 @@ def test_calibration_examples_that_no_new_row_is_like_are_refused():
         Monitor(CalibratedClassifier()).fit()
 
 
-def test_frames():
-    rng = np.random.default_rng(13)
-    X, y = draw(rng, 200)
-    frame = pd.DataFrame(X, columns=["u", "v", "w"])
-    forest = RandomForestClassifier(10, random_state=0)
-    model = CalibratedClassifier(forest, calibrate_on="cv", cv=2, random_state=0).fit(frame, y)
-    monitor = Monitor(model, random_state=0).fit()
-    later, z = draw(rng, 50)
-    monitor.update(pd.DataFrame(later, columns=["u", "v", "w"]), pd.Series(z))
-    assert monitor.n_seen_ == 50
-
-
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 0.0])
 def test_scores_of_any_size(scale):
     rng = np.random.default_rng(14)

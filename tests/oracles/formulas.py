@@ -376,20 +376,6 @@ def cumulative_differences(outcome, p):
     return (max(walk) - min(walk)) / sigma
 
 
-def interval_summary(lower, upper, classes, y, rows=None):
-    """(low, high, size, accuracy) of the predicted labels of the given rows, eqs. 5 and 6."""
-    rows = range(len(y)) if rows is None else rows
-    low, high, right = [], [], []
-    for i in rows:
-        best = max(range(len(classes)), key=lambda j: (lower[i][j], -j))
-        low.append(lower[i][best])
-        high.append(upper[i][best])
-        right.append(classes[best] == y[i])
-    n = len(low)
-    accuracy = sum(right) / n
-    return math.fsum(low) / n, math.fsum(high) / n, (math.fsum(high) - math.fsum(low)) / n, accuracy
-
-
 def area_under_roc(outcome, score):
     """Share of pairs in which the positive scores above the negative; equals count half."""
     pairs = [

@@ -86,27 +86,3 @@ def threshold_row(outcome, p, weight, t, low=None, high=None):
         "net_benefit": (tp - fp * t / (1 - t)) / weight.sum() if t < 1 else nan,
         "three": three,
     }
-
-
-def local_line(p, outcome, weight, t, span):
-    """Cleveland's local line at t by least squares, one row an observation."""
-    order = np.argsort(np.abs(p - t), kind="stable")
-    reached, h = 0.0, 0.0
-    for i in order:
-        reached += weight[i]
-        h = abs(p[i] - t)
-        if reached >= span * weight.sum() * (1 - 1e-12):
-            break
-    if h == 0:
-        same = p == t
-        return np.average(outcome[same], weights=weight[same])
-    kernel = weight * np.clip(1 - (np.abs(p - t) / h) ** 3, 0, None) ** 3
-    if not kernel.any():  # all of the span lie at its very edge
-        edge = np.abs(p - t) <= h
-        return np.average(outcome[edge], weights=weight[edge])
-    if len(set(p[kernel > 0])) < 2:
-        return np.average(outcome[kernel > 0], weights=kernel[kernel > 0])
-    root = np.sqrt(kernel)
-    design = np.column_stack([np.ones(len(p)), p - t])
-    fitted, *_ = np.linalg.lstsq(design * root[:, None], outcome * root, rcond=None)
-    return float(np.clip(fitted[0], 0, 1))

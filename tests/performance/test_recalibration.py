@@ -12,12 +12,12 @@ def examples(seed, k=2, n=400):
     return rng, p, codes
 
 
-def penalised(theta, features, p, codes, weight, extra):
+def penalised(theta, recalibration, p, codes, weight, extra):
     """Return the negative log likelihood of a map, row by row."""
-    logs, f = features(p, extra)
+    logs, f = recalibration.features(p, extra)
     c, r = f.shape[1:]
     theta = theta.reshape(c, r)
-    total = 0.5 * (np.tile(features.precision, c) * theta.ravel() ** 2).sum()
+    total = 0.5 * (recalibration.precision * theta.ravel() ** 2).sum()
     for i in range(len(p)):
         raw = logs[i].copy()
         for j in range(c):
@@ -35,11 +35,11 @@ def test_coefficients_maximise_the_penalised_likelihood(k, seed):
     best = minimize(
         penalised,
         np.zeros(len(found.theta)),
-        (found.features, p, codes, repeats, extra),
+        (found, p, codes, repeats, extra),
         method="BFGS",
         options={"gtol": 1e-7},
     )
-    here = penalised(found.theta, found.features, p, codes, repeats, extra)
+    here = penalised(found.theta, found, p, codes, repeats, extra)
     assert here <= best.fun + 1e-6
     assert found.theta == pytest.approx(best.x, abs=2e-3)
 

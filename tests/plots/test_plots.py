@@ -147,20 +147,6 @@ def test_intervals(n, by_score, labelled):
     drawn(display.figure_)
 
 
-def test_intervals_from_estimator():
-    class Model:
-        def predict_multiprobability(self, X):
-            return intervals(len(X))
-
-    ax = plt.figure().gca()
-    y, _ = draw_predictions(20)
-    display = IntervalDisplay.from_estimator(Model(), np.zeros((20, 1)), y, ax=ax, title="t")
-    assert display.ax_ is ax
-    assert ax.get_title() == "t"
-    with pytest.raises(TypeError, match="estimator must have predict_multiprobability, got list"):
-        IntervalDisplay.from_estimator([], np.zeros((20, 1)))
-
-
 def ends_of(collection):
     """Return lower and upper ends of bars, each of shape (m,)."""
     segments = np.array(collection.get_segments())
@@ -213,11 +199,6 @@ def test_confidence_intervals_of_many_scores_are_a_band():
         IntervalDisplay.from_predictions(None, m, confidence=wrong)
 
 
-def test_no_methods_are_refused():
-    with pytest.raises(ValueError, match="methods must contain at least one entry, got none"):
-        ReliabilityDisplay.from_predictions([0, 1], {})
-
-
 def test_matplotlib_is_imported_at_the_first_plot_only():
     code = (
         "import sys, vennforest.plots, vennforest.metrics\n"
@@ -232,15 +213,13 @@ def test_matplotlib_is_imported_at_the_first_plot_only():
     )
 
 
-def test_smooth_lines_and_logarithmic_axes():
+def test_logarithmic_axes():
     rng = np.random.default_rng(0)
     p = rng.random(80)
     y = (rng.random(80) < p).astype(int)
     curve = ReliabilityDisplay.from_predictions(y, p).curves
-    smooth = metrics.smooth_calibration_curve(y, p)
-    drawn = ReliabilityDisplay(curve, dict.fromkeys(curve, smooth)).plot(log=True)
+    drawn = ReliabilityDisplay(curve).plot(log=True)
     assert drawn.ax_.get_xscale() == "log" and drawn.ax_histogram_ is None
-    assert any(np.array_equal(line.get_ydata(), smooth.share) for line in drawn.ax_.lines)
     drawn.figure_.canvas.draw()
     ticks = [label.get_text() for label in drawn.ax_.get_xticklabels()]
     assert "10%" in ticks and not any("$" in tick for tick in ticks)

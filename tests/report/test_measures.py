@@ -6,19 +6,24 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from support.report_data import calibrated
 from vennforest import Multiprobability
+from vennforest.calibrators import METHODS
 from vennforest.metrics import calibration_error
 from vennforest.report import check, numbers
-from vennforest.report.evaluate import COMPARED_METHODS
+from vennforest.report.comparison import choose, compare_losses, difference_over_folds
 from vennforest.report.measures import (
     MethodEstimates,
     Predictions,
     chance_errors,
-    choose,
-    difference_over_folds,
     log_losses,
     measure,
     squared_losses,
 )
+
+
+def predictions_of(codes, groups=None, k=2):
+    rows = np.arange(len(codes))
+    positive = 1 if k == 2 else None
+    return Predictions(np.arange(k), codes, 0 * rows, rows, {}, groups, positive=positive)
 
 
 def test_measures_are_those_of_scikit_learn_and_ours(cancer):
@@ -32,7 +37,7 @@ def test_measures_are_those_of_scikit_learn_and_ours(cancer):
         assert m.accuracy == np.mean((p[:, 1] > 0.5) == (y == "malignant"))
         assert (m.impossible > 0) == np.isinf(m.log_loss)
     frame = cancer.methods
-    assert list(frame.index) == [*COMPARED_METHODS, "baseline"]
+    assert list(frame.index) == [*METHODS, "baseline"]
     assert frame.loc["venn", "width"] == cancer.comparison.measures["venn"].width > 0
     assert np.isnan(frame.loc["none", "width"])
 
@@ -47,7 +52,6 @@ def test_the_baseline_is_the_best_constant():
     assert baseline.auc == 0.5 and baseline.accuracy == max(share, 1 - share)
     m = evaluation.methods.loc["Predictions"]
     assert m["brier_skill"] == pytest.approx(1 - m["brier"] / (share * (1 - share)))
-    assert m["log_loss_skill"] == pytest.approx(1 - m["log_loss"] / entropy)
     outcome = (y == "yes") * 1.0
     gap = -outcome * np.log(share / p) - (1 - outcome) * np.log((1 - share) / (1 - p))
     gain = evaluation.comparison.gain
@@ -63,7 +67,7 @@ def test_log_loss_is_infinite_and_never_silently_clipped():
     p = np.array([[1.0, 0.0], [0.5, 0.5]])
     losses = log_losses(p, np.array([1, 0]))
     assert np.isinf(losses[0]) and losses[1] == pytest.approx(np.log(2))
-    m = measure(MethodEstimates(p), np.array([1, 0]), np.array([0, 1]), 1)
+    m = measure(predictions_of(np.array([1, 0])), MethodEstimates(p))
     assert np.isinf(m.log_loss) and m.impossible == 1
     assert m.log_loss_clipped == pytest.approx((np.log(2) - np.log(2**-52)) / 2)
 
@@ -95,7 +99,7 @@ def test_the_mean_error_is_the_bias_beyond_its_spread(grouped, k):
     p = rng.dirichlet(np.ones(k), n)
     codes = np.array([rng.choice(k, p=0.9 * row + 0.1 * np.eye(k)[-1]) for row in p])
     groups = rng.integers(0, 150, n) if grouped else None
-    m = measure(MethodEstimates(p), codes, np.arange(k), 1 if k == 2 else None, groups=groups)
+    m = measure(predictions_of(codes, groups, k), MethodEstimates(p))
     column = np.ones(n, int) if k == 2 else p.argmax(axis=1)
     sums, spread = {}, 0.0
     for i in range(n):
@@ -123,7 +127,7 @@ def test_how_often_probabilities_are_called_miscalibrated(grouped):
                 p = rng.beta(2, 5, 400)[groups]
                 codes = (rng.random(400)[groups] < p + 2 * error).astype(int)
             estimates = MethodEstimates(np.column_stack([1 - p, p]))
-            m = measure(estimates, codes, np.array([0, 1]), 1, groups=groups)
+            m = measure(predictions_of(codes, groups), estimates)
             n_exceeding[error] += m.exceeds(0.02)
     assert n_exceeding[0.0] <= 3 and n_exceeding[0.04] >= 18
 
@@ -146,9 +150,11 @@ def choice_of(p_by_method, bounded, codes, fold):
         table = np.column_stack([1 - p, p])
         bounds = Multiprobability(table, table, np.array([0, 1])) if name in bounded else None
         estimates[name] = MethodEstimates(table, bounds)
-    predictions = Predictions(np.array([0, 1]), codes, fold, fold, estimates)
-    measures = {m: measure(e, codes, predictions.classes, 1) for m, e in estimates.items()}
-    return choose(measures, predictions, 0.02)
+    predictions = Predictions(np.array([0, 1]), codes, fold, fold, estimates, positive=1)
+    measures = {m: measure(predictions, e) for m, e in estimates.items()}
+    method, rule = choose(measures, predictions, 0.02)
+    against = {m: compare_losses(m, method, measures, predictions) for m in measures}
+    return method, rule, against
 
 
 def test_the_rule_of_the_recommendation():
@@ -160,18 +166,18 @@ def test_the_rule_of_the_recommendation():
     methods = {
         "none": p**3, "platt": p.clip(0.001, 0.999), "venn": coarse, "venn-abers": p * 0.98 + 0.01,
     }  # fmt: skip
-    choice = choice_of(methods, ("venn", "venn-abers"), codes, fold)
-    assert choice.method == "venn-abers" and "with bounds" in choice.rule
-    assert choice.against["venn"].clear and choice.against["venn"].mean > 0
-    assert choice.against["none"].clear and choice.against["none"].mean > 0
-    assert choice_of(methods, (), codes, fold).method in ("platt", "venn-abers")
+    method, rule, against = choice_of(methods, ("venn", "venn-abers"), codes, fold)
+    assert method == "venn-abers" and "with bounds" in rule
+    assert against["venn"].clear and against["venn"].mean > 0
+    assert against["none"].clear and against["none"].mean > 0
+    assert choice_of(methods, (), codes, fold)[0] in ("platt", "venn-abers")
     # Bounds do not make up for a log loss that is clearly worse.
-    assert choice_of(methods, ("venn",), codes, fold).method in ("platt", "venn-abers")
+    assert choice_of(methods, ("venn",), codes, fold)[0] in ("platt", "venn-abers")
     # Log losses within chance of each other: the better ranking decides, and the rule says so.
     few = slice(0, 60)
     level = {"none": p[few], "venn": coarse[few], "venn-abers": (p * 0.9 + 0.05)[few]}
-    choice = choice_of(level, ("venn", "venn-abers"), codes[few], fold[few])
-    assert choice.method == "venn-abers" and "ranking" in choice.rule
+    method, rule, _ = choice_of(level, ("venn", "venn-abers"), codes[few], fold[few])
+    assert method == "venn-abers" and "ranking" in rule
 
 
 def test_a_method_that_ruled_out_what_happened_is_not_level_with_others():
@@ -182,14 +188,14 @@ def test_a_method_that_ruled_out_what_happened_is_not_level_with_others():
     sure = p.copy()
     sure[np.flatnonzero(codes == 1)[0]] = 0.0
     methods = {"none": p**2, "venn-abers": 0.5 + 0.8 * (p - 0.5), "isotonic": sure}
-    choice = choice_of(methods, ("venn-abers",), codes, fold)
-    assert choice.method == "venn-abers" and choice.against["isotonic"].loss == "Brier score"
+    method, _, against = choice_of(methods, ("venn-abers",), codes, fold)
+    assert method == "venn-abers" and against["isotonic"].loss == "Brier score"
 
 
 def test_percentages_never_round_to_certainty():
     assert numbers.percent(0.99999) == "99.9990%" and numbers.percent(1.0) == "100.0%"
     assert numbers.percent(0.00001) == "0.0010%" and numbers.percent(0.0) == "0.0%"
-    assert numbers.percent(1e-9) == "under 0.0001%" and numbers.percent(1 - 1e-9) == "over 99.9999%"
+    assert numbers.percent(1e-9) == "<0.0001%" and numbers.percent(1 - 1e-9) == ">99.9999%"
     assert numbers.percent(0.123) == "12.3%" and numbers.percent(0.002) == "0.20%"
     for p in (1e-12, 1e-7, 0.00042, 0.0099, 0.5, 0.9951, 1 - 1e-5, 1 - 1e-12):
         text = numbers.probability(p)
@@ -198,19 +204,19 @@ def test_percentages_never_round_to_certainty():
 
 
 def test_numbers_have_as_many_digits_as_tell_them_apart():
-    assert numbers.points(0.0000004) == "under 0.0001 percentage points"
-    assert numbers.points(0.00042) == "0.042 percentage points"
-    assert numbers.points(-0.131) == "13.1 percentage points"
+    assert numbers.points(0.0000004) == "<0.0001"
+    assert numbers.points(0.00042) == "0.042"
+    assert numbers.points(-0.131) == "13.1"
     assert numbers.area(0.99996) == ">0.999" and numbers.area(1.0) == "1.000"
-    assert numbers.decimals([0.00201, 0.00203, float("nan")]) == 6
-    assert numbers.decimals([0.1, 0.3]) == 3 and numbers.decimals([]) == 3
-    assert numbers.decimals([0.00033]) == 5 and numbers.decimals([0.99934, 0.99967]) == 5
-    assert numbers.with_margin(0.017, 0.16) == ("0.02", "0.16")
-    assert numbers.with_margin(0.016, 0.0012) == ("0.0160", "0.0012")
-    assert numbers.with_margin(0.00053, 1.4e-19) == ("0.000530", "under 0.000001")
-    assert numbers.with_margin(0.0, 0.0) == ("0", "0")
-    assert numbers.with_margin(0.25, float("inf")) == ("0.25", "–")
-    costs = numbers.alike([2.268, 2.24, -0.0275, -0.121, 0.0665], -0.0275)
+    assert numbers.common_decimals([0.00201, 0.00203, float("nan")]) == 6
+    assert numbers.common_decimals([0.1, 0.3]) == 3 and numbers.common_decimals([]) == 3
+    assert (
+        numbers.common_decimals([0.00033]) == 5 and numbers.common_decimals([0.99934, 0.99967]) == 5
+    )
+    assert numbers.with_margin(0.017, 0.16) == "0.02 ± 0.16"
+    assert numbers.with_margin(0.016, 0.0012) == "0.0160 ± 0.0012"
+    assert numbers.with_margin(0.0, 0.0) == "0 ± 0"
+    costs = numbers.amounts([2.268, 2.24, -0.0275, -0.121, 0.0665], -0.0275)
     assert costs == ["2.268", "2.240", "−0.028", "−0.121", "0.067"]
-    assert numbers.alike([1200.0, 1200.0004], -0.0004) == ["1,200.00000", "1,200.00040"]
-    assert numbers.alike([0.0, 0.0], 0.0) == ["0.000", "0.000"]
+    assert numbers.amounts([1200.0, 1200.0004], -0.0004) == ["1,200.00000", "1,200.00040"]
+    assert numbers.amounts([0.0, 0.0], 0.0) == ["0.000", "0.000"]

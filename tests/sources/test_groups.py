@@ -10,14 +10,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.metrics import log_loss
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    StratifiedKFold,
-    TimeSeriesSplit,
-    cross_val_predict,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, TimeSeriesSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -68,19 +61,6 @@ def test_a_search_hands_groups_on_where_they_are_requested(wrapped):
     best = search.best_estimator_[-1] if wrapped else search.best_estimator_
     assert_array_equal(best._state.row_groups, groups)
     assert log_loss(y, best.oob_probability_) > 0.6
-
-
-def test_cross_validation_hands_groups_on_where_they_are_requested():
-    X, y, groups = copies()
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = calibrated().set_fit_request(groups=True)
-        params = {"groups": groups}
-        found = cross_validate(model, X, y, params=params, cv=GroupKFold(3), return_estimator=True)[
-            "estimator"
-        ]
-        p = cross_val_predict(model, X, y, params=params, cv=GroupKFold(3), method="predict_proba")
-    assert all(len(np.unique(one._state.row_groups)) == 20 for one in found)
-    assert log_loss(y, p) > 0.6
 
 
 def test_with_routing_groups_that_nobody_asked_for_are_refused():
@@ -188,13 +168,6 @@ def test_groups_that_every_tree_saw_are_named(data):
         fitted(forest(20, None), X, y, np.arange(300) // 100, calibrate_on="oob")
     few = fitted(forest(20, 2), X, y, np.arange(300) // 100, calibrate_on="oob")
     assert len(few.calibration_y_) == 300
-
-
-def test_large_groups_that_every_tree_saw_are_counted(data):
-    X, y = data
-    groups = np.where(np.arange(300) < 200, np.arange(300) // 100, np.arange(300))
-    with pytest.raises(ValueError, match="most groups out of bag as a whole, got 200 of 300"):
-        fitted(forest(15, None), X, y, groups, calibrate_on="oob")
 
 
 def test_a_holdout_is_counted_in_groups_and_keeps_them_together():

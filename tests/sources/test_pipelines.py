@@ -82,7 +82,8 @@ def fitted(estimator, X, y, groups=None, **parameters):
     given = {} if groups is None else {"groups": groups}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*out of bag for no tree.*")
-        return CalibratedClassifier(estimator, random_state=0, **parameters).fit(X, y, **given)
+        model = CalibratedClassifier(estimator, method="platt", random_state=0, **parameters)
+        return model.fit(X, y, **given)
 
 
 SUPERVISED = {

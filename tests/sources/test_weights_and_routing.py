@@ -149,32 +149,15 @@ def test_a_model_that_takes_no_weights_is_said_to_ignore_them():
     assert (model.predict_proba(new) != plain.predict_proba(new)).any()
 
 
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        (np.ones(3), r"sample_weight must have shape \(120,\), got \(3,\)"),
-        (np.full(120, -1.0), "sample_weight must be finite and not negative, got -1.0"),
-        (np.full(120, np.nan), "sample_weight must be finite and not negative, got nan"),
-        (np.zeros(120), "sample_weight must contain a weight above zero, got all zeros"),
-    ],
-)
-def test_weights_that_are_none_are_refused(weight, message):
-    X, y, _, _ = data()
-    with pytest.raises(ValueError, match=message):
-        CalibratedClassifier(GaussianNB()).fit(X, y, sample_weight=weight)
-
-
 def test_class_weights_are_the_models_own_affair():
     X, y, _, new = data()
     names = np.array(["no", "yes"])
+    settings = {"method": "platt", "random_state": 0}
     for estimator in (RandomForestClassifier(40, random_state=0), LogisticRegression()):
-        for numbers, texts in (
-            ({0: 1, 1: 5}, {"no": 1, "yes": 5}),
-            ("balanced", "balanced"),
-        ):
-            expected = CalibratedClassifier(estimator.set_params(class_weight=numbers))
-            expected = expected.set_params(random_state=0).fit(X, y).predict_proba(new)
-            model = CalibratedClassifier(estimator.set_params(class_weight=texts), random_state=0)
+        for numbers, texts in (({0: 1, 1: 5}, {"no": 1, "yes": 5}), ("balanced", "balanced")):
+            expected = CalibratedClassifier(estimator.set_params(class_weight=numbers), **settings)
+            expected = expected.fit(X, y).predict_proba(new)
+            model = CalibratedClassifier(estimator.set_params(class_weight=texts), **settings)
             assert_array_equal(model.fit(X, names[y]).predict_proba(new), expected)
 
 
@@ -248,17 +231,3 @@ def test_routed_groups_reach_the_splitter():
         assert [len(np.unique(got)) for _, _, got in Recorder.calls[4:]] == [3] * 4
         with pytest.raises(TypeError, match="flag"):
             CalibratedClassifier(GaussianNB(), cv=splitter).fit(X, y, flag=group)
-
-
-def test_routing_through_a_search_and_a_score():
-    from sklearn.model_selection import GridSearchCV, cross_validate
-
-    X, y, weight, _ = data()
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = CalibratedClassifier(GaussianNB().set_fit_request(sample_weight=True), cv=2)
-        model.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-        search = GridSearchCV(model, {"method": ["platt", "venn"]}, cv=2)
-        search.fit(X, y, sample_weight=weight + 1)
-        assert search.best_params_["method"] in ("platt", "venn")
-        found = cross_validate(model, X, y, params={"sample_weight": weight + 1}, cv=2)
-        assert np.isfinite(found["test_score"]).all()

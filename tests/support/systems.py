@@ -116,56 +116,24 @@ for (let i = 0; i < paths.length; i += 2) {
 }
 """
 
-R = """
-arguments <- commandArgs(TRUE)
-source(arguments[1])
-for (i in seq(2, length(arguments), 2)) {
-  given <- lapply(strsplit(readLines(arguments[i + 1]), " "), as.numeric)
-  scores <- do.call(rbind, given)
-  if (ncol(scores) == 1) scores <- scores[, 1]
-  answers <- apply_calibrator(read_calibrator(arguments[i]), scores)
-  cat(toJSON(lapply(answers, unclass), digits = NA, na = "null"), "\\n", sep = "")
-}
-"""
 
-
-def has_r():
-    """Tell whether R can read JSON."""
-    if shutil.which("Rscript") is None:
-        return False
-    asked = ["Rscript", "--vanilla", "-e", "library(jsonlite)"]
-    return subprocess.run(asked, capture_output=True).returncode == 0
-
-
-def by_reader(command, program, ending, written, cases, confidence):
-    if not READERS.exists():
-        pytest.skip("needs the examples")
+def in_javascript(cases, confidence):
+    if shutil.which("node") is None or not READERS.exists():
+        pytest.skip("needs node and the examples")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / f"run{ending}").write_text(program)
-        paths = [folder / f"run{ending}", READERS / f"calibrator{ending}"]
+        (folder / "run.js").write_text(JAVASCRIPT)
+        paths = [folder / "run.js", READERS / "calibrator.js"]
         for i, (model, new) in enumerate(cases):
             paths += [folder / f"{i}.json", folder / f"{i}.scores"]
             paths[-2].write_text(to_json(model, confidence=confidence), encoding="utf-8")
-            rows = [" ".join(map(written, row)) for row in new.reshape(len(new), -1).tolist()]
+            rows = [" ".join(map(repr, row)) for row in new.reshape(len(new), -1).tolist()]
             text = "\n".join(rows) + "\n"
             paths[-1].write_text(text.replace("inf", "Infinity").replace("nan", "NaN"))
-        done = subprocess.run([*command, *paths], capture_output=True, text=True, check=True)
-    for line in done.stdout.splitlines():
+        process = subprocess.run(["node", *paths], capture_output=True, text=True, check=True)
+    for line in process.stdout.splitlines():
         answers = json.loads(line)
-        yield {name: np.array(one, np.float64) for name, one in answers.items()}
-
-
-def in_javascript(cases, confidence):
-    if shutil.which("node") is None:
-        pytest.skip("needs node")
-    yield from by_reader(["node"], JAVASCRIPT, ".js", repr, cases, confidence)
-
-
-def in_r(cases, confidence):
-    if not has_r():
-        pytest.skip("needs Rscript with jsonlite")
-    yield from by_reader(["Rscript", "--vanilla"], R, ".R", float.hex, cases, confidence)
+        yield {name: np.array(column, np.float64) for name, column in answers.items()}
 
 
 def local_spark():
@@ -222,5 +190,4 @@ SYSTEMS = {
     "spark": in_spark,
     "onnx": in_onnx,
     "javascript": in_javascript,
-    "r": in_r,
 }

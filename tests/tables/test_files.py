@@ -85,9 +85,9 @@ BAD = {
     "parquet": (b"PAR1 nothing of the kind", "cannot be read"),
     "arrow": (b"ARROW1\x00\x00 nothing", "cannot be read"),
     "twice": (b"a,b,a\n1,2,3\n", "several columns called 'a'"),
-    "long row": (b"a,b\n1,2\n3,4,5,6\n", "is not a table: .* columns, got 4"),
-    "short row": (b"a,b,c\n1,2,3\n4,5\n6,7,8\n", "is not a table: .* columns, got 2"),
-    "cut short": (b"a;b;c\n1;2;3\n4;5;6\n7", "is not a table: .* columns, got 1"),
+    "long row": (b"a,b\n1,2\n3,4,5,6\n", "cannot be read: .* columns, got 4"),
+    "short row": (b"a,b,c\n1,2,3\n4,5\n6,7,8\n", "cannot be read: .* columns, got 2"),
+    "cut short": (b"a;b;c\n1;2;3\n4;5;6\n7", "cannot be read: .* columns, got 1"),
     "open quote": (b'a,b\n1,2\n3,"4\n5,6\n', "a quotation mark is never closed"),
     "cut.gz": (gzip.compress(b"a,b\n" + bytes(9999))[:-20], "cannot be read|is not a table"),
 }

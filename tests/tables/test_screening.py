@@ -46,13 +46,13 @@ def test_identifiers_are_left_out_named_and_brought_back():
     note = next(note for note in labelled.notes if "identifiers" in note)
     assert "'row': running numbers" in note and "--keep" in note
     assert "'customer_id': a different number in every row" in note
-    assert screened(frame()).left_out == names
+    assert screened(frame())[0] == names
     kept = split_target(frame(), "y", keep=["name", "row"])
     assert {"name", "row"} <= set(kept.X) and "uuid" not in kept.X
     assert list(split_target(frame(), "y", screened=False).X) == list(frame())[:-1]
     alone = split_target(frame()[["name", "y"]], "y")
     assert list(alone.X) == ["name"] and "and are kept" in alone.notes[0]
-    assert screened(frame(18)).left_out == []
+    assert screened(frame(18))[0] == []
 
 
 def test_running_numbers_with_gaps_are_identifiers_and_quantities_are_not():
@@ -64,9 +64,9 @@ def test_running_numbers_with_gaps_are_identifiers_and_quantities_are_not():
         "account": rng.permutation(10_000)[:n] + 15_565_701.0,
         "salary": rng.permutation(n * (n - 1) // 18)[:n],  # 9 pairs
     }
-    assert screened(pd.DataFrame(cells)).left_out == ["customer", "account"]
+    assert screened(pd.DataFrame(cells))[0] == ["customer", "account"]
     numbers = rng.integers(0, n * (n - 1) // 20, (n, 100))  # 10 pairs, where there is no reason
-    assert screened(pd.DataFrame(numbers).rename(columns=lambda i: f"s{i}")).left_out == []
+    assert screened(pd.DataFrame(numbers).rename(columns=lambda i: f"s{i}"))[0] == []
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_numbers_and_dates_that_are_read_as_text_are_named():
             "word": ["left", "right"] * 30,
         }
     )
-    result = screened(X)
+    left_out, notes, suspects = screened(X)
     names = ["income", "rate", "lab", "comma", "mixed", "either"]
-    assert [next(n for n in X if repr(n) in note) for note in result.notes] == names
-    assert result.suspects == dict.fromkeys(names[:-1], "text")
-    assert "--missing '<0.5'" in result.notes[2]
-    assert "the first number is taken for the month" in result.notes[-1]
-    assert """--types '{"either": "date %d/%m/%Y"}'""" in result.notes[-1]
+    assert [next(n for n in X if repr(n) in note) for note in notes] == names
+    assert suspects == dict.fromkeys(names[:-1], "text") and not left_out
+    assert "--missing '<0.5'" in notes[2]
+    assert "the first number is taken for the month" in notes[-1]
+    assert """--types '{"either": "date %d/%m/%Y"}'""" in notes[-1]
 
 
 def test_a_person_in_several_rows_is_named():
@@ -152,8 +152,8 @@ def test_a_person_in_several_rows_is_named():
             "size": rng.normal(size=n),
         }
     )
-    result = screened(X.assign(y=rng.integers(0, 2, 80)[who]))
-    assert result.left_out == ["who", "patient"]
-    assert result.suspects == {"who": "id", "patient": "id"}
-    assert "--groups who" in result.notes[0]
-    assert screened(X.assign(y=rng.integers(0, 2, n))).left_out == ["patient"]
+    left_out, notes, suspects = screened(X.assign(y=rng.integers(0, 2, 80)[who]))
+    assert left_out == ["who", "patient"]
+    assert suspects == {"who": "id", "patient": "id"}
+    assert "--groups who" in notes[0]
+    assert screened(X.assign(y=rng.integers(0, 2, n)))[0] == ["patient"]

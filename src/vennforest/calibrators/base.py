@@ -38,7 +38,7 @@ from vennforest.calibrators.formula import (
     no_formula,
     summed,
 )
-from vennforest.counts import ScoreCounts, one_hot, read_examples, tabulate
+from vennforest.counts import ScoreCounts, count_examples, read_examples
 from vennforest.multiprobability import Merge, Multiprobability, merge_formula, scale_into_bounds
 from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 
@@ -87,6 +87,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     _rows_sum_to_one: ClassVar[bool] = True
     """Whether probabilities of more than two classes must sum to 1 in every row."""
 
+    _is_monotone: ClassVar[bool] = True
+    """Whether the probability of the second of two classes rises with its score."""
+
     classes_: NDArray[Any]
     class_shares_: FloatArray
     score_range_: FloatArray | None
@@ -133,17 +136,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if not len(checked):
             raise ValueError("scores must contain at least one example, got 0 sample(s)")
         codes, labels, weight = read_examples(checked, y, sample_weight, classes)
-        k = len(labels)
-        x, positive = self._columns(checked, k, False), None
-        if weight is not None:
-            positive = weight > 0
-            x, codes, weight = x[positive], codes[positive], weight[positive]
-        if x.ndim == 1:
-            counts = ScoreCounts(labels, *tabulate(x, codes, weight, k))
-        else:  # sorting score vectors would take longer than most fits
-            counts = ScoreCounts(labels, x, one_hot(codes, weight, k))
-        self.fit_counts(counts, increasing=increasing)
-        self._remember(self._reversed(x), codes, weight, positive)
+        x = self._columns(checked, len(labels), False)
+        # Sorting score vectors would take longer than most fits.
+        sort = x.ndim == 1 and (self._is_monotone or increasing is not True)
+        self.fit_counts(count_examples(labels, x, codes, weight, sort=sort), increasing=increasing)
+        self._remember(self._reversed(x), codes, weight)
         return self
 
     def fit_counts(self, counts: ScoreCounts, *, increasing: Increasing = True) -> Self:
@@ -170,6 +167,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             )
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
+        if increasing is True and not self._is_monotone:
+            return self._fit_checked(counts)
         return self._fit_checked(counts, _reversed_at(counts, increasing))
 
     def _fit_checked(self, counts: ScoreCounts, center: float | None = None) -> Self:
@@ -184,18 +183,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _fit(self, counts: ScoreCounts) -> None:
         """Set the attributes that predictions need."""
 
-    def _remember(
-        self,
-        scores: FloatArray,
-        codes: IntArray,
-        weight: FloatArray | None,
-        positive: NDArray[np.bool_] | None,
-    ) -> None:
-        """Keep what leaving out calibration examples needs; nothing without bounds.
-
-        ``scores``, ``codes`` and ``weight`` are of the examples with a positive weight, in their
-        order; ``positive`` (n,) tells which of all these are, None: all.
-        """
+    def _remember(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        """Keep what leaving out calibration examples needs; nothing without bounds."""
 
     # --- predictions -----------------------------------------------------------------------------
 
@@ -367,11 +356,13 @@ def ranking(counts: ScoreCounts) -> tuple[float, bool]:
     sqrt((m + n + 1) / (12 m n)) for m and n examples (Mann and Whitney 1947, section 4).
     """
     negatives, positives = counts.weights.T
-    m, n = float(negatives.sum()), float(positives.sum())
+    m, n = counts.class_totals.tolist()
     if m * n == 0:  # one class, or weights that are next to nothing
         return 0.5, False
-    below = np.cumsum(negatives) - negatives / 2  # ties count half
-    area = float((positives * below).sum() / (m * n))
+    below = np.cumsum(negatives)
+    below -= negatives / 2  # ties count half
+    below *= positives
+    area = float(below.sum() / (m * n))
     error = float(np.sqrt((m + n + 1) / (12 * m * n)))
     return area, abs(area - 0.5) > MIN_STANDARD_ERRORS * error
 
@@ -501,16 +492,18 @@ class BoundedCalibrator(Calibrator):
 
     Attributes
     ----------
-    n_examples_ : int
-        How many examples ``fit`` was given; 0 after ``fit_counts``.
-    example_index_ : ndarray of shape (n_examples_,), or None
-        The number of each example among those with a positive weight, -1: it has none; None: all
-        have.
+    example_scores_ : ndarray of shape (n,) or (n, k), or None
+        Scores of the examples given to ``fit``; None after ``fit_counts``.
+    example_codes_ : ndarray of shape (n,), or None
+        Their classes.
+    example_weights_ : ndarray of shape (n,), or None
+        Their weights; None: 1 each.
     """
 
     merge: Merge
-    n_examples_: int = 0
-    example_index_: IntArray | None = None
+    example_scores_: FloatArray | None = None
+    example_codes_: IntArray | None = None
+    example_weights_: FloatArray | None = None
 
     @abstractmethod
     def _multiprobability(
@@ -518,28 +511,22 @@ class BoundedCalibrator(Calibrator):
     ) -> Multiprobability:
         """Return the bounds for checked scores (m,) or (m, k).
 
-        ``left_out`` (m,): the calibration example of positive weight that is left out for each, in
-        their order; -1: none.
+        ``left_out`` (m,): the calibration example that is left out for each; -1: none.
         """
 
     def _fit_checked(self, counts: ScoreCounts, center: float | None = None) -> Self:
-        self.n_examples_, self.example_index_ = 0, None
+        self.example_scores_ = self.example_codes_ = self.example_weights_ = None
         return super()._fit_checked(counts, center)
 
-    def _remember(
-        self,
-        scores: FloatArray,
-        codes: IntArray,
-        weight: FloatArray | None,
-        positive: NDArray[np.bool_] | None,
-    ) -> None:
-        self.n_examples_ = len(codes) if positive is None else len(positive)
-        if positive is not None and not positive.all():
-            self.example_index_ = np.where(positive, np.cumsum(positive) - 1, -1)
+    def _remember(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        # A copy, since the caller may change the array.
+        self.example_scores_, self.example_codes_ = scores.copy(), codes
+        self.example_weights_ = weight
 
     def _without_examples(self) -> Self:
         calibrator = copy.copy(self)
-        calibrator.n_examples_, calibrator.example_index_ = 0, None
+        calibrator.example_scores_ = calibrator.example_codes_ = None
+        calibrator.example_weights_ = None
         return calibrator
 
     def predict_multiprobability(
@@ -572,15 +559,14 @@ class BoundedCalibrator(Calibrator):
         return bounds if self.shift_ is None else shift_bounds(bounds, self.shift_.factors)
 
     def _left_out(self, left_out: ArrayLike | None, m: int) -> IntArray | None:
-        """Return the number of each left-out example among those of positive weight, -1: none."""
+        """Return the numbers of left-out examples as an array of shape (m,)."""
         if left_out is None:
             return None
-        n, index = self.n_examples_, self.example_index_
-        if not n:
+        if self.example_codes_ is None:
             raise ValueError(
                 "left_out must be None after fit_counts, which knows no single examples"
             )
-        rows = np.asarray(left_out)
+        rows, n = np.asarray(left_out), len(self.example_codes_)
         if rows.shape != (m,):
             raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
         if rows.dtype.kind not in "iu" and m:
@@ -591,17 +577,17 @@ class BoundedCalibrator(Calibrator):
                 f"left_out must lie between -1 (none) and {n - 1} "
                 f"(the last calibration example), got {rows[wrong][0]}"
             )
-        rows = rows.astype(np.intp)
-        return rows if index is None else np.where(rows < 0, -1, index[rows])
+        return rows.astype(np.intp)
 
     def _check_state(self) -> None:
         super()._check_state()
         check_option(self.merge, Merge, "merge")
-        check_number(self.n_examples_, "n_examples_", 0, integer=True)
-        if self.example_index_ is not None:
-            check_array(self.example_index_, "example_index_", (self.n_examples_,), "i", -1)
-            positive = self.example_index_[self.example_index_ >= 0]
-            require((positive == np.arange(len(positive))).all(), "example_index_ must increase")
+        if self.example_scores_ is not None:
+            n, k = len(self.example_scores_), len(self.classes_)
+            check_array(self.example_scores_, "example_scores_", (n,) if k == 2 else (n, k))
+            check_array(self.example_codes_, "example_codes_", (n,), "i", 0, k - 1)
+            if self.example_weights_ is not None:
+                check_array(self.example_weights_, "example_weights_", (n,), low=0)
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         return self._multiprobability(scores).merge(self.merge)

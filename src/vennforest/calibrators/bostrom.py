@@ -6,7 +6,7 @@ from functools import reduce
 
 import numpy as np
 
-from vennforest._validation import FloatArray, check_number, columns
+from vennforest._validation import FloatArray, check_number
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Term, Terms, divided_by_sum
 from vennforest.counts import ScoreCounts
@@ -31,17 +31,14 @@ class BostromScaling(Calibrator):
 
     Notes
     -----
-    The paper gives r a sigmoid "on the same form as used in Platt scaling", which would be
-    ``1 / (1 + exp(A p + B))`` and fall with p for every A > 0, while its argument asks for one
-    that does not fall. So the sign of A, and with it that of B, is corrected here.
+    The paper's sigmoid, "on the same form as used in Platt scaling", would fall with p for every
+    A > 0, while its argument asks for one that does not fall: the sign of A, and with it that of
+    B, is corrected here.
 
     One column of scores s stands for the vector (1 - s, s). Of equal largest probabilities the
-    first class is the winner. Of parameters with equal Brier scores (within 1e-12) the smallest A
-    is taken, then the smallest B. Rows still sum to 1, the winner stays the winner, so accuracy
-    is unchanged, and for two classes so is the area under the ROC curve.
-
-    ``|p' - y|**2`` is a quadratic in 1 - r whose coefficients depend on p and y alone: they are
-    summed over equal p_max first, and beyond 4,096 distinct values moved to so many places.
+    first class is the winner. Of parameters with equal Brier scores the smallest A is taken, then
+    the smallest B. The winner stays the winner, so accuracy is unchanged, and for two classes so is
+    the area under the ROC curve.
 
     Examples
     --------
@@ -55,17 +52,11 @@ class BostromScaling(Calibrator):
     A_: int
     B_: int
 
-    def _columns(self, scores: FloatArray, k: int, is_fitted: bool) -> FloatArray:
-        if scores.ndim == 2:
-            self._check_probabilities(scores)
-        return columns(scores, k)
-
     def _fit(self, counts: ScoreCounts) -> None:
         self._check_probabilities(counts.scores)
-        p, weights = counts.scores, counts.weights
+        p, weights, rows = counts.scores, counts.weights, np.arange(len(counts))
         p = np.column_stack([1 - p, p]) if p.ndim == 1 else p / p.sum(axis=1, keepdims=True)
         winner = p.argmax(axis=1)
-        rows = np.arange(len(p))
         largest = p[rows, winner]
         # With q = 1 - r, and w and y the unit vectors of the winner and of the label:
         # |p' - y|^2 = q^2 |p - w|^2 + 2 q (p - w) . (w - y) + |w - y|^2.
@@ -120,8 +111,7 @@ class BostromScaling(Calibrator):
 def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> FloatArray:
     """Return ``sum square * q**2 + linear * q`` for A (rows) and B (columns) from 0 to 50.
 
-    ``values`` (m,) are largest probabilities, of which ``q = 1 / (1 + exp(A p - B))`` is a
-    function, ``square`` and ``linear`` (m,) the coefficients at each.
+    ``q = 1 / (1 + exp(A p - B))`` of the values p (m,), with coefficients (m,) at each.
     """
     if len(values) > N_CELLS:
         values, square, linear = onto_grid(values, square, linear)
@@ -140,9 +130,7 @@ def onto_grid(
     """Move coefficients to evenly spaced values, so sums over smooth functions stay.
 
     Each coefficient is shared among the eight places around it as in Lagrange's interpolation,
-    which leaves sums over polynomials of degree 7 as they were. For q and its square, which over
-    the eight places bend no more than a sigmoid does over 50 / 4096 * 8, the difference is less
-    than the rounding of the sums.
+    exact for polynomials of degree 7, and for q and its square but for rounding.
     """
     place = values * N_CELLS
     left = np.clip(place.astype(np.intp) - 3, 0, N_CELLS - 7)

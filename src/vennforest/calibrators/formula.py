@@ -15,7 +15,6 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray
 
@@ -35,8 +34,6 @@ BLOCK_ROWS = 1 << 13
 
 ROUNDING_OF_SUM = 1e-12
 """Distance from 1 up to which a sum of probabilities is 1 but for rounding."""
-
-SIGN_BIT = 1 << 63
 
 
 class Term:
@@ -99,10 +96,7 @@ class Term:
         return 1.0 / (1.0 + (-1.0 * self.clip(-MAX_LOG_ODDS, MAX_LOG_ODDS)).exp())
 
     def without_underflow(self, smallest: float) -> Term:
-        """Return the number, and 0 where its absolute value is below ``smallest``.
-
-        Some systems refuse to compute with denormal numbers.
-        """
+        """Return 0 below ``smallest``, since some systems do not compute with denormals."""
         return self.max(-1.0 * self).unless_above(smallest, 0.0, self)
 
     def look_up(self, start: FloatArray, columns: Mapping[str, FloatArray]) -> dict[str, Term]:
@@ -216,16 +210,14 @@ def parts_of(term: Term) -> tuple[Term | float, ...]:
 def in_order(terms: Iterable[Term]) -> list[Term]:
     """Return terms and all that they are computed from, once each, parts first."""
     ordered: dict[int, Term] = {}
-    stack: list[tuple[Term, bool]] = [(term, False) for term in reversed(list(terms))]
+    stack = list(terms)[::-1]
     while stack:
-        term, ready = stack.pop()
-        if id(term) in ordered:
-            continue
-        if ready:
-            ordered[id(term)] = term
-            continue
-        stack.append((term, True))
-        stack.extend((part, False) for part in reversed(parts_of(term)) if isinstance(part, Term))
+        missing = [p for p in parts_of(stack[-1]) if isinstance(p, Term) and id(p) not in ordered]
+        if missing:
+            stack.extend(missing[::-1])
+        else:
+            term = stack.pop()
+            ordered.setdefault(id(term), term)
     return list(ordered.values())
 
 
@@ -329,41 +321,3 @@ class Evaluation:
                 for j, i in enumerate(self.results):
                     out[block, j] = values[i]
         return out
-
-
-def after(scores: FloatArray) -> FloatArray:
-    """Return the smallest float above each score."""
-    return np.nextafter(scores, np.inf)
-
-
-def first_where(
-    test: Callable[[FloatArray], NDArray[np.bool_]], low: float, high: float, n: int
-) -> FloatArray:
-    """Return the smallest floats (n,) in [low, high] for which a test of scores (n,) is true.
-
-    The test is true at ``high``, and above every score for which it is true. Bisection over the
-    floats in their order is exact to the last bit.
-    """
-    left, right = (np.repeat(_order(np.array([end])), n) for end in (low, high))
-    while (left < right).any():
-        middle = left + (right - left) // 2
-        true = test(_float(middle))
-        left, right = (
-            np.where(true, left, np.minimum(middle + 1, right)),
-            np.where(true, middle, right),
-        )
-    return _float(right)
-
-
-def _order(scores: FloatArray) -> NDArray[np.uint64]:
-    """Return integers in the order of floats."""
-    bits = (scores + 0.0).view(np.uint64)
-    negative = bits >= np.uint64(SIGN_BIT)
-    return np.where(negative, ~bits, bits | np.uint64(SIGN_BIT))
-
-
-def _float(order: NDArray[np.uint64]) -> FloatArray:
-    """Return the floats at these positions in the order."""
-    positive = order >= np.uint64(SIGN_BIT)
-    bits: NDArray[Any] = np.where(positive, order & ~np.uint64(SIGN_BIT), ~order)
-    return bits.view(np.float64)

@@ -228,11 +228,13 @@ def interval_curve(
     method: Method = "likelihood-ratio",
 ) -> IntervalCurve:
     """Return the curve for the weight of all, and of positive, examples (m,) at scores x (m,)."""
+    check_level(level)
+    check_option(method, Method, "method")
     if not len(x):
         return IntervalCurve(*np.empty((3, 0)))
     if method == "exact":
-        return _exact_curve(x, total, positive, check_level(level))
-    return _likelihood_ratio_curve(x, total, positive, check_level(level))
+        return _exact_curve(x, total, positive, level)
+    return _likelihood_ratio_curve(x, total, positive, level)
 
 
 def read_intervals(

@@ -15,51 +15,28 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators.base import OneVsRestCalibrator
-from vennforest.calibrators.formula import Term, after
+from vennforest.calibrators.formula import Term
 from vennforest.counts import ScoreCounts
 
 Between = Literal["step", "nearest", "linear"]
 """How the fit is read between calibration scores."""
 
 
-def last_nearest(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the largest float that is not nearer to ``high`` than to ``low``, exactly.
-
-    Both (n,), with ``low < high``, are finite.
-    """
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        total = low + high
-        large = np.isinf(total)  # then both are huge and of one sign, and halving is exact
-        low, high = np.where(large, low / 2, low), np.where(large, high / 2, high)
-        total = low + high
-        # Knuth's sum without error: low + high = total + error.
-        part = total - low
-        error = (low - (total - part)) + (high - part)
-        middle = np.where(large, total, total / 2)
-        # Where the middle is between two floats, the one below is the last nearest to low: a
-        # rounding up shows in the error, or, among the smallest floats, in the halving.
-        above = (error < 0) | (~large & (2 * middle > total))
-        ends: FloatArray = np.where(above, np.nextafter(middle, -np.inf), middle)
-    return ends
-
-
 class IsotonicCalibration(OneVsRestCalibrator):
     """Isotonic calibration: the non-decreasing map from scores to probabilities that fits best.
 
     Minimises ``sum w (y - m(s))**2`` over non-decreasing m (Niculescu-Mizil & Caruana 2005,
-    eq. 6) by pooling adjacent violators; equal scores are one point of the fit. Many classes: one
-    map a class against the rest, normalised; where every class gets 0, the raw scores.
+    eq. 6) by pooling adjacent violators. Many classes: one map a class against the rest,
+    normalised; where every class gets 0, the raw scores.
 
     Parameters
     ----------
     between : {"step", "nearest", "linear"}, default="step"
-        The value of a score f that is not a calibration score. ``"step"``: that of the smallest
-        calibration score above f, the rule ``m(f) = m_j for f_i < f <= f_j`` of Niculescu-Mizil
-        & Caruana (2005), Table 1, where f_i and f_j are neighbours. ``"nearest"``: that of the
-        nearest calibration score, of two equally near the smaller (the direct method of Vovk &
+        The value of a score that is not a calibration score. ``"step"``: that of the next
+        calibration score above (Niculescu-Mizil & Caruana 2005, Table 1). ``"nearest"``: that of
+        the nearest calibration score, of two equally near the smaller (the direct method of Vovk &
         Petej 2014). ``"linear"``: on the straight line between the neighbours (as scikit-learn's
-        ``IsotonicRegression``). In each case the first value below the lowest calibration score
-        and the last value above the highest.
+        ``IsotonicRegression``). Beyond all calibration scores: the first or the last value.
 
     Examples
     --------
@@ -70,8 +47,7 @@ class IsotonicCalibration(OneVsRestCalibrator):
 
     title = "Isotonic"
     knots_: list[FloatArray]
-    """Of each column ``"step"`` and ``"nearest"``: the scores (m - 1,) at which a value is the last
-    time taken; ``"linear"``: the scores (m,) between which straight lines run."""
+    """Of each column the last scores (m - 1,) of the steps, or the ends (m,) of straight lines."""
     values_: list[FloatArray]
     """Of each column the values (m,), which do not decrease."""
 
@@ -92,14 +68,17 @@ class IsotonicCalibration(OneVsRestCalibrator):
                 self.knots_.append(x[corners])
                 self.values_.append(fitted[corners])
                 continue
-            is_step = self.between == "step"
-            self.knots_.append(x[rises] if is_step else last_nearest(x[rises], x[rises + 1]))
+            knots, following = x[rises], x[rises + 1]
+            if self.between == "nearest":  # halves, since the sum of two scores may overflow
+                middle = knots / 2 + following / 2
+                knots = np.clip(middle, knots, np.nextafter(following, -np.inf))
+            self.knots_.append(knots)
             self.values_.append(fitted[np.append(rises, len(x) - 1)])
 
     def _column_formula(self, score: Term, j: int) -> Term:
         knots, values = self.knots_[j], self.values_[j]
         if self.between != "linear":
-            return score.look_up(after(knots), {"p": values})["p"]
+            return score.look_up(np.nextafter(knots, np.inf), {"p": values})["p"]
         with np.errstate(over="ignore"):
             width = np.minimum(np.diff(knots), np.finfo(np.float64).max)
         line = score.look_up(

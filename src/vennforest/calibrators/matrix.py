@@ -22,13 +22,19 @@ Structure = Literal["shared", "diagonal", "full"]
 """Which slopes are free: one for all classes, one a class, or one for each pair of classes."""
 
 SHARED = 0.1
-"""How much less the distance of the shared slope from 1 weighs than what sets classes apart."""
+"""Weight of the shared slope's distance from 1, beside 1 of the slopes' distances from it."""
 
 GRADIENT_TOLERANCE = 1e-9
 """Length of the mean loss's gradient, in units of the curvature, at which the search ends."""
 
 MAX_TRUST_RADIUS = 1e6
 """Largest step of the search, in the same units: the sum is convex, so long ones are safe."""
+
+
+def smoothed_shares(counts: ScoreCounts) -> FloatArray:
+    """Return ``(n_j + 1) / (n + k)``, (k,): the shares towards which probabilities are shrunk."""
+    shares: FloatArray = (counts.class_totals + 1) / (counts.total + len(counts.class_totals))
+    return shares
 
 
 def shrunk_logs(p: FloatArray, c: float, shares: FloatArray) -> FloatArray:
@@ -78,9 +84,7 @@ class SoftmaxMap(ProbabilityCalibrator):
         self.shrinkage = shrinkage
 
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
-        totals = counts.class_totals
-        self.shrinkage_ = self.shrinkage
-        self.shares_ = (totals + 1) / (totals.sum() + len(totals))
+        self.shrinkage_, self.shares_ = self.shrinkage, smoothed_shares(counts)
         if counts.scores.ndim == 1:
             counts = group_scores(counts)
         logs = shrunk_logs(counts.scores, self.shrinkage_, self.shares_)
@@ -92,10 +96,8 @@ class SoftmaxMap(ProbabilityCalibrator):
             )
 
     def _map_formula(self, p: Terms) -> Terms:
-        k = len(self.classes_)
-        terms = shrunk_log_terms(p, self.shrinkage_, self.shares_)
-        logs = tuple(term + math.log(k) for term in terms)
-        W, b = self.coef_, self.intercept_.tolist()
+        k, W, b = len(self.classes_), self.coef_, self.intercept_.tolist()
+        logs = [term + math.log(k) for term in shrunk_log_terms(p, self.shrinkage_, self.shares_)]
 
         def logit(slopes: FloatArray, intercept: float) -> Term:
             pairs = zip(slopes.tolist(), logs, strict=True)
@@ -109,7 +111,7 @@ class SoftmaxMap(ProbabilityCalibrator):
     def _check_state(self) -> None:
         super()._check_state()
         k, limit = len(self.classes_), MAX_COEFFICIENT
-        check_number(self.shrinkage_, "shrinkage_", 1e-300, MAX_COEFFICIENT)
+        check_number(self.shrinkage_, "shrinkage_", 1e-300, limit)
         check_array(self.shares_, "shares_", (k,), low=1e-300, high=1)
         check_array(self.coef_, "coef_", (k, k), low=-limit, high=limit)
         check_array(self.intercept_, "intercept_", (k,), low=-limit, high=limit)
@@ -120,8 +122,8 @@ class MatrixScaling(SoftmaxMap):
 
     Minimises the log loss of the calibration set plus a penalty that shrinks the map towards
     leaving the scores alone. With probabilities as scores this is a form of Dirichlet calibration
-    (Kull et al. 2019, eq. 4), for logits, which temperature scaling turns into probabilities first,
-    vector scaling (Guo, Pleiss, Sun & Weinberger 2017, section 4.2).
+    (Kull et al. 2019, eq. 4); with logits, which temperature scaling turns into probabilities
+    first, of vector scaling (Guo, Pleiss, Sun & Weinberger 2017, section 4.2).
 
     Attributes
     ----------
@@ -133,16 +135,12 @@ class MatrixScaling(SoftmaxMap):
     Notes
     -----
     The penalty is half of ``sum_j (w_jj - a)**2 + (a - 1)**2 / 10 + sum_j b_j**2``, with the shared
-    slope a that makes it least: what all classes share is nearly free, what sets them apart is not.
-    As it is added to the sum over examples, it weighs the less the more there are. Scores are
-    shrunk to the shares pi of the classes first, ``(s + c pi) / (1 + c)`` with c = 0.01, so zeros,
-    which forests give, have logarithms.
+    slope a that makes it smallest. Scores are shrunk to the shares pi of the classes first,
+    ``(s + c pi) / (1 + c)`` with c = 0.01, so zeros, which forests give, have logarithms. Where
+    labels are separable or a class is missing, the map stays finite.
 
-    The sum is strictly convex, so there is one minimum, which Newton steps find. It stays finite
-    where labels are separable or a class is missing: such a class keeps a small probability. Two
-    classes are fitted to counts at distinct scores, from 16,384 on to groups of near-equal ones. As
-    in beta calibration, the difference of their two logits has slopes that are not below zero, so a
-    higher score never gets a lower probability.
+    Two classes are fitted to counts at distinct scores, from 16,384 on to groups of near-equal
+    ones, and a higher score never gets a lower probability.
 
     References
     ----------
@@ -166,16 +164,6 @@ class MatrixScaling(SoftmaxMap):
         """Take no parameters."""
 
 
-@np.errstate(under="ignore")
-def softmax_rows(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the softmax (n, k) of logits (n, k), and the logarithm of its divisor, (n,)."""
-    largest = z.max(axis=1, keepdims=True)
-    p = np.exp(z - largest)
-    total = p.sum(axis=1, keepdims=True)
-    p /= total
-    return p, (np.log(total) + largest)[:, 0]
-
-
 def diagonal_penalty(k: int, ridge: float) -> FloatArray:
     """Return the penalty (k, k) of slopes' distances from 1, the shared slope left to its best.
 
@@ -185,11 +173,11 @@ def diagonal_penalty(k: int, ridge: float) -> FloatArray:
     return penalty
 
 
-class _Problem:
-    """The mean loss with its penalty over slopes and intercepts, and its derivatives.
+class MultinomialLoss:
+    """The mean log loss with its penalty, and its derivatives.
 
-    Parameters are a matrix: the slopes (one row where they are diagonal, else k rows) above a row
-    of intercepts.
+    Parameters are a matrix: slopes (one row where they are diagonal, else k rows, a column for each
+    class) above a row of intercepts.
     """
 
     def __init__(
@@ -197,44 +185,43 @@ class _Problem:
     ) -> None:
         k = logs.shape[1]
         mass = max(float(weights.sum()), 1.0)  # the penalty stays finite where little counts
-        self.weights = weights / mass
+        self.logs, self.weights, self.ridge = logs, weights / mass, ridge / mass
         self.total: FloatArray = self.weights.sum(axis=1, keepdims=True)
-        self.logs, self.k, self.ridge = logs, k, ridge / mass
-        self.full, self.shared = structure == "full", structure == "shared"
+        self.is_full, self.is_shared = structure == "full", structure == "shared"
         self.diagonal: FloatArray = diagonal_penalty(k, self.ridge)
-        if self.shared:  # each of the k equal slopes bears its part
+        if self.is_shared:  # each of the k equal slopes bears its part
             self.diagonal = np.eye(k) * SHARED * self.ridge / k
-        slopes = np.eye(k) if self.full else np.ones((1, k))
-        self.mean: FloatArray = np.vstack([slopes, np.zeros((1, k))])
+        self.mean = np.vstack([np.eye(k) if self.is_full else np.ones((1, k)), np.zeros((1, k))])
 
     def logits(self, theta: FloatArray) -> FloatArray:
         """Return logits (n, k)."""
-        z: FloatArray = self.logs @ theta[:-1] if self.full else self.logs * theta[0]
-        z += theta[-1]
-        return z
+        z = self.logs @ theta[:-1] if self.is_full else self.logs * theta[0]
+        return np.asarray(z + theta[-1])
 
     def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return the loss, and the estimates (n, k)."""
-        z = self.logits(theta)
-        p, log_total = softmax_rows(z)
-        loss = float(self.total[:, 0] @ log_total - (self.weights * z).sum())
-        offset = theta - self.mean
-        return loss + float((self.pull(offset) * offset).sum() / 2), p
+        z, offset = self.logits(theta), theta - self.mean
+        largest = z.max(axis=1, keepdims=True)
+        p = np.exp(z - largest)
+        divisor = p.sum(axis=1, keepdims=True)
+        loss = (self.total * (np.log(divisor) + largest)).sum() - (self.weights * z).sum()
+        return float(loss + (self.pull(offset) * offset).sum() / 2), p / divisor
 
     def pull(self, offset: FloatArray) -> FloatArray:
         """Return the derivative of the penalty at an offset from its minimum."""
         pull = self.ridge * offset
-        if not self.full:
+        if not self.is_full:
             pull[0] = self.diagonal @ offset[0]
             return pull
-        pull[:-1] *= self.k
-        j = np.arange(self.k)
-        pull[j, j] = self.diagonal @ offset[j, j]
+        pull[:-1] *= offset.shape[1]
+        np.fill_diagonal(pull[:-1], self.diagonal @ np.diag(offset[:-1]))
         return pull
 
     def back(self, g: FloatArray, logs: FloatArray) -> FloatArray:
         """Return the derivative of ``sum g * logits`` by the parameters."""
-        slopes = logs.T @ g if self.full else (logs * g).sum(axis=0, keepdims=True)
+        slopes = logs.T @ g if self.is_full else (logs * g).sum(axis=0, keepdims=True)
+        if self.is_shared:
+            slopes[:] = slopes.mean()
         return np.vstack([slopes, g.sum(axis=0, keepdims=True)])
 
     def gradient(self, theta: FloatArray, p: FloatArray) -> FloatArray:
@@ -245,13 +232,7 @@ class _Problem:
         """Return the second derivative of the loss, applied to a change v of the parameters."""
         dz = self.logits(v)
         dz -= (p * dz).sum(axis=1, keepdims=True)
-        dz *= self.total * p
-        return self.back(dz, self.logs) + self.pull(v)
-
-    def scale(self, p: FloatArray) -> FloatArray:
-        """Return for each parameter a change that its own curvature makes about equally large."""
-        curvature = self.back(self.total * p * (1 - p), self.logs**2) + self.ridge
-        return 1 / np.sqrt(curvature)
+        return self.back(self.total * p * dz, self.logs) + self.pull(v)
 
 
 @np.errstate(under="ignore")
@@ -263,44 +244,35 @@ def fit_multinomial(
     The sum is convex: Newton steps by conjugate gradients, within a trust region. A full matrix is
     searched from the diagonal fit on.
     """
-    problem = _Problem(logs, weights, ridge, structure)
+    problem = MultinomialLoss(logs, weights, ridge, structure)
     start = problem.mean
-    if problem.full:
+    if problem.is_full:
         W, b = fit_multinomial(logs, weights, "diagonal", ridge)
         start = np.vstack([W.T, b])
-    p = problem.evaluate(start)[1]
-    scale, at = problem.scale(p), np.empty(0)
-    if problem.shared:  # the slopes of all classes are one parameter
-        scale[0] = 1 / np.sqrt((scale[0] ** -2).sum())
+    p, at = problem.evaluate(start)[1], np.empty(0)
+    # Parameters in units that their own curvature makes about equally large.
+    scale = 1 / np.sqrt(problem.back(problem.total * p * (1 - p), logs**2) + problem.ridge)
 
-    def change(t: FloatArray) -> FloatArray:
-        """Return the change of the parameters for a vector in units of the curvature."""
-        return scale * (np.vstack([np.full(problem.k, t[0]), t[1:]]) if problem.shared else
-                        t.reshape(scale.shape))  # fmt: skip
-
-    def back(g: FloatArray) -> FloatArray:
-        g = scale * g
-        return np.append(g[0].sum(), g[1]) if problem.shared else g.ravel()
+    def parameters(t: FloatArray) -> FloatArray:
+        return np.asarray(start + scale * t.reshape(scale.shape))
 
     def loss(t: FloatArray) -> tuple[float, FloatArray]:
         nonlocal p, at
-        theta = start + change(t)
-        value, p = problem.evaluate(theta)
+        value, p = problem.evaluate(parameters(t))
         at = t.copy()
-        return value, back(problem.gradient(theta, p))
+        return value, (scale * problem.gradient(parameters(t), p)).ravel()
 
     def curve(t: FloatArray, v: FloatArray) -> FloatArray:
         if not np.array_equal(t, at):
             loss(t)
-        return back(problem.curve(p, change(v)))
+        return np.ravel(scale * problem.curve(p, scale * v.reshape(scale.shape)))
 
-    n_parameters = problem.k + 1 if problem.shared else scale.size
     options = {"gtol": GRADIENT_TOLERANCE, "max_trust_radius": MAX_TRUST_RADIUS}
     result: Any = minimize(  # type: ignore[call-overload]
-        loss, np.zeros(n_parameters), jac=True, hessp=curve, method="trust-ncg", options=options
+        loss, np.zeros(scale.size), jac=True, hessp=curve, method="trust-ncg", options=options
     )
-    theta = start + change(result.x)
-    return (theta[:-1].T if problem.full else np.diag(theta[0])), theta[-1]
+    theta = parameters(result.x)
+    return (theta[:-1].T if problem.is_full else np.diag(theta[0])), theta[-1]
 
 
 @np.errstate(under="ignore")
@@ -313,9 +285,8 @@ def fit_two_classes(
     intercept; b1 = -b0 costs ``ridge b^2 / 2`` in b = b1 - b0.
     """
     features = np.array([-logs[:, 0], logs[:, 1], np.ones(len(logs))])
-    penalty = np.zeros((3, 3))
+    penalty = np.diag([0.0, 0.0, ridge / 2])
     penalty[:2, :2] = diagonal_penalty(2, ridge)
-    penalty[2, 2] = ridge / 2
     mean, bounded = np.array([1.0, 1.0, 0.0]), np.array([True, True, False])
     theta, _ = fit_logistic(features, weights, mean, bounded, mean=mean, penalty=penalty)
     return np.diag(theta[:2]), np.array([-theta[2] / 2, theta[2] / 2])

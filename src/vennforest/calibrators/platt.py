@@ -24,11 +24,8 @@ from vennforest.counts import ScoreCounts
 SigmoidOf = Literal["auto", "score", "logit"]
 """The argument of the sigmoid."""
 
-SMALLEST_STANDARD_SCORE = 1e-290
-"""Scores this small count as 0 in formulas, since some systems refuse denormal numbers."""
-
-MAX_STANDARD_SCORE = 1e100
-"""Where standard scores are cut off, so that products with them stay finite."""
+SMALLEST_STANDARD_SCORE, MAX_STANDARD_SCORE = 1e-290, 1e100
+"""Between these absolute values standard scores are computed with in formulas."""
 
 
 class PlattScaling(OneVsRestCalibrator):
@@ -45,8 +42,8 @@ class PlattScaling(OneVsRestCalibrator):
     on : {"auto", "score", "logit"}, default="auto"
         ``"score"``: s is the score itself, any finite number. ``"logit"``: s is the log-odds of a
         score in [0, 1]; 0 and 1, which forests give, are moved halfway to the nearest calibration
-        score inside, by 2.2e-16 at least and 0.01 at most. ``"auto"``: the log-odds if all
-        calibration scores are in [0, 1], else the score.
+        score inside. ``"auto"``: the log-odds if all calibration scores are in [0, 1], else the
+        score.
 
     Attributes
     ----------
@@ -58,9 +55,8 @@ class PlattScaling(OneVsRestCalibrator):
 
     Notes
     -----
-    The fit is on scores brought to mean 0 and deviation 1, so it depends neither on their scale nor
-    on their offset. With ``targets="hard"`` and separable scores the maximum lies at infinity: the
-    fit stops at a steep finite sigmoid.
+    With ``targets="hard"`` and separable scores the maximum lies at infinity: the fit stops at a
+    steep finite sigmoid.
 
     References
     ----------
@@ -96,11 +92,12 @@ class PlattScaling(OneVsRestCalibrator):
         self.on_ = self.on
         if self.on == "auto":
             self.on_ = "logit" if low >= 0 and high <= 1 else "score"
-            if low >= 0 and 1 < high <= 100 and _have_fractions(columns):
+            in_range = low >= 0 and 1 < high <= 100
+            if in_range and any((counts.scores % 1 != 0).any() for counts in columns):
                 warn(
-                    f"scores between {low:g} and {high:g} look like percentages, and Platt scaling "
-                    "fits a sigmoid of them as they are: divide percentages by 100, so that it is "
-                    'one of their log-odds, or set on="score" for other scores'
+                    f"scores between {low:g} and {high:g} look like percentages: divide "
+                    "percentages by 100, so that the sigmoid is one of their log-odds, or set "
+                    'on="score" for other scores'
                 )
         fits = []
         for counts in columns:
@@ -137,7 +134,3 @@ class PlattScaling(OneVsRestCalibrator):
         for name in ("center_", "slope_", "intercept_"):
             check_array(getattr(self, name), name, (n,))
         check_array(self.scale_, "scale_", (n,), low=1 / MAX_COEFFICIENT**3)
-
-
-def _have_fractions(columns: list[ScoreCounts]) -> bool:
-    return any((counts.scores != np.rint(counts.scores)).any() for counts in columns)

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._validation import FloatArray, IntArray, check_number, require
+from vennforest._validation import FloatArray, check_number, require
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Terms, summed
 from vennforest.calibrators.matrix import SoftmaxMap
@@ -21,11 +21,8 @@ from vennforest.counts import ScoreCounts
 PRIOR_EXAMPLES = 0.5
 """Examples that each member counts to have predicted before any is seen."""
 
-MAX_EM_STEPS = 1_000
-"""Steps of expectation and maximisation."""
-
-EM_TOLERANCE = 1e-8
-"""Largest change of a weight after which they are over."""
+MAX_EM_STEPS, EM_TOLERANCE = 1_000, 1e-8
+"""Steps of expectation and maximisation, and the change of a weight after which they are over."""
 
 SHRINKAGES = (0.001, 0.003, 0.01, 0.03, 0.1)
 """Shrinkages to choose among."""
@@ -69,11 +66,10 @@ class PooledCalibration(ProbabilityCalibrator):
     Notes
     -----
     The weights maximise ``sum_i w_i log sum_m weight_m p_im + sum_m log(weight_m) / 2`` over
-    examples i, a concave function, by expectation and maximisation: the second term is half an
-    example that each member counts to have predicted, so with few examples the members weigh
-    nearly the same and none is ever left out. There are four folds; from 10,000 examples on the
-    first alone is held out. The folds depend on which examples there are, not on their order.
-    Scores of two classes are put together where they are nearly equal, from 4,096 on.
+    examples i: with few examples the members weigh nearly the same, and none is ever left out.
+    There are four folds; from 10,000 examples on the first alone is held out. The folds depend on
+    which examples there are, not on their order. Scores of two classes are put together where they
+    are nearly equal, from 4,096 on.
 
     References
     ----------
@@ -116,15 +112,12 @@ class PooledCalibration(ProbabilityCalibrator):
 
     def _check_state(self) -> None:
         super()._check_state()
-        members, weights = self.members_, self.weights_
-        require(isinstance(members, dict) and isinstance(weights, dict), "must be dictionaries")
-        require(members and weights.keys() == members.keys(), "a weight for each")
-        for weight in weights.values():
-            check_number(weight, "weights_", 0, 1)
-        require(abs(sum(weights.values()) - 1) < 1e-9, "weights_ must sum to 1")
-        for member in members.values():
+        require(self.members_ and self.weights_.keys() == self.members_.keys(), "a weight for each")
+        for name, member in self.members_.items():
+            check_number(self.weights_[name], "weights_", 0, 1)
             require(isinstance(member, Calibrator), "members_ must be calibrators")
             require(len(member.classes_) == len(self.classes_), "members_ must be of the classes")
+        require(abs(sum(self.weights_.values()) - 1) < 1e-9, "weights_ must sum to 1")
 
 
 def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:
@@ -162,10 +155,9 @@ def split(counts: ScoreCounts) -> Iterator[FloatArray]:
 
     The examples of a label lie side by side on a line in the order of that label's score, each as
     long as its weight, and the units of the line are dealt out to the folds in a shuffled order
-    that is always the same. So the folds do not depend on the order of the examples, an example of
-    weight 2 is treated as two examples are, and exchanging labels (and scores) changes nothing.
-    Without the shuffle every fold would have nearly the same shares of labels at each score, and a
-    map that follows chance would look as good as it does on what it was fitted to.
+    that is always the same. So an example of weight 2 is treated as two examples are. Without the
+    shuffle every fold would have nearly the same shares of labels at each score, and a map that
+    follows chance would look as good as it does on what it was fitted to.
     """
     lines = []
     for j, weight in enumerate(counts.weights.T):
@@ -178,17 +170,13 @@ def split(counts: ScoreCounts) -> Iterator[FloatArray]:
         ends = np.append(0.0, np.cumsum(weight[rows]))
         # Sums of other weights than integers may leave a hair beyond a unit.
         n_units = int(np.clip(np.ceil(ends[-1] * (1 - 1e-12)), 1, MAX_SHUFFLED_UNITS))
-        lines.append((rows, ends, deal_units(n_units)))
+        deal = np.random.RandomState(0).permutation(np.arange(n_units) % N_FOLDS)
+        lines.append((rows, ends, deal))
     for fold in range(N_FOLDS):
         share = np.zeros_like(counts.weights)
         for j, (rows, ends, deal) in enumerate(lines):
             share[rows, j] = np.diff(_length_within(ends, deal == fold))
         yield np.clip(share, 0.0, counts.weights)
-
-
-def deal_units(n_units: int) -> IntArray:
-    """Return the fold of each unit, (n_units,): equally many each, in shuffled order."""
-    return np.random.RandomState(0).permutation(np.arange(n_units) % N_FOLDS)
 
 
 def _length_within(x: FloatArray, in_fold: NDArray[np.bool_]) -> FloatArray:
@@ -202,13 +190,11 @@ def _length_within(x: FloatArray, in_fold: NDArray[np.bool_]) -> FloatArray:
 
 
 def held_out(members: list[Calibrator], counts: ScoreCounts) -> tuple[FloatArray, FloatArray]:
-    """Return weights (r,) of held-out examples, and what each member said of their labels, (M, r).
+    """Return weights (r,) of held-out examples, and each member's probability of their labels.
 
-    Each member is fitted to all folds but one and predicts that one; many examples need only one
-    fold.
+    Each of the M members is fitted to all folds but one and predicts that one, (M, r).
     """
-    weights: list[FloatArray] = []
-    likelihoods: list[FloatArray] = []
+    weights, likelihoods = [np.empty(0)], [np.empty((len(members), 0))]
     n_folds = 1 if counts.total >= MIN_EXAMPLES_FOR_ONE_FOLD else N_FOLDS
     for share in islice(split(counts), n_folds):
         fold, others = with_weights(counts, share), with_weights(counts, counts.weights - share)
@@ -218,8 +204,6 @@ def held_out(members: list[Calibrator], counts: ScoreCounts) -> tuple[FloatArray
         weights.append(fold.weights[is_present])
         predictions = [m._fit_checked(others)._predict_proba(fold.scores) for m in members]
         likelihoods.append(np.array([p[is_present] for p in predictions]))
-    if not weights:
-        return np.empty(0), np.empty((len(members), 0))
     return np.concatenate(weights), np.concatenate(likelihoods, axis=1)
 
 
@@ -231,10 +215,10 @@ def with_weights(counts: ScoreCounts, weights: FloatArray) -> ScoreCounts:
 
 @np.errstate(under="ignore")
 def pool_weights(weight: FloatArray, p: FloatArray) -> FloatArray:
-    """Return the weights (M,) of a linear pool.
+    """Return the weights (M,) of a linear pool: see `PooledCalibration`.
 
-    ``p`` (M, r) is what each member said of each example's label, ``weight`` (r,) how often
-    each example is to count.
+    ``p`` (M, r) are the members' probabilities of the examples' labels, ``weight`` (r,) is that of
+    the examples.
     """
     likelihood = np.maximum(p, np.finfo(float).tiny)
     weights: FloatArray = np.full(len(p), 1 / len(p))

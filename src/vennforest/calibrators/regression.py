@@ -18,9 +18,6 @@ MIN_MARGIN, MAX_MARGIN = float(np.finfo(np.float64).eps), 0.01
 MAX_COEFFICIENT = 1e100
 """Largest coefficient of a map that is read from a file: sums of products stay finite."""
 
-MAX_EXPONENT = 400
-"""Exponent of two from which on numbers are divided before they are squared and added up."""
-
 Targets = Literal["smoothed", "hard"]
 """The targets of a sigmoid's fit."""
 
@@ -56,13 +53,11 @@ def log_odds_term(x: Term, low: float, high: float) -> Term:
 
 def standardise(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
     """Return the mean and the standard deviation of numbers (n,); of equal numbers x_0 and 1."""
-    # Squares of large numbers overflow; a power of two changes no digit.
-    exponent = max(int(np.frexp(np.abs(x).max())[1]) - MAX_EXPONENT, 0)
-    x = np.ldexp(x, -exponent)
-    first = float(x[0])
-    mean = float(np.average(x - first, weights=weight))
-    spread = float(np.sqrt(np.average(np.square(x - first - mean), weights=weight)))
-    return float(np.ldexp(first + mean, exponent)), float(np.ldexp(spread, exponent)) or 1.0
+    size = max(float(np.abs(x).max()) / 4, 1.0)  # squares of large numbers overflow
+    first, x = float(x[0]), x / size
+    mean = float(np.average(x - x[0], weights=weight))
+    spread = float(np.sqrt(np.average(np.square(x - x[0] - mean), weights=weight)))
+    return first + mean * size, spread * size or 1.0
 
 
 # --- near-equal scores together ------------------------------------------------------------------

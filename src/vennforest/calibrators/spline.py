@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import make_interp_spline
 from scipy.special import expit
 
-from vennforest._validation import FloatArray, check_array, check_increasing, check_number, require
+from vennforest._validation import FloatArray, check_array, check_number, require
 from vennforest.calibrators.base import normalised_formula
 from vennforest.calibrators.formula import Term, Terms
-from vennforest.calibrators.matrix import shrunk_log_terms, shrunk_logs
+from vennforest.calibrators.matrix import shrunk_log_terms, shrunk_logs, smoothed_shares
 from vennforest.calibrators.regression import (
     MAX_COEFFICIENT,
     fit_logistic,
@@ -40,9 +41,8 @@ class SplineCalibration(ProbabilityCalibrator):
     f is a spline of the log-odds z of the score: its slope runs straight from knot to knot and is
     nowhere negative. It is fitted by maximum likelihood with a penalty on the bend, as in
     smoothing splines (Lucena 2018 for calibration; Eilers & Marx 1996), and a ridge that shrinks it
-    towards leaving the scores alone. Scores are shrunk towards the shares of the classes first, as
-    in `MatrixScaling`, which turns logits into probabilities in the same way, too. Many classes:
-    one map per class against the rest, normalised.
+    towards leaving the scores alone. Logits become probabilities, and these are shrunk, as in
+    `MatrixScaling`. Many classes: one map per class against the rest, normalised.
 
     Attributes
     ----------
@@ -53,9 +53,8 @@ class SplineCalibration(ProbabilityCalibrator):
         f(0).
     roughness_ : ndarray of shape (1,) or (k,)
         The penalty of the bend: half of it times the integral of ``f''**2`` was added to the sum of
-        the losses, in units of the range of the log-odds. Of nine penalties it is the one with
-        which each calibration example is predicted best from all others, by one Newton step from
-        the fit to all.
+        the losses, in units of the range of the log-odds. Of nine penalties it has the smallest
+        approximate leave-one-out loss.
 
     Notes
     -----
@@ -90,7 +89,7 @@ class SplineCalibration(ProbabilityCalibrator):
         shares, intercepts, roughness = [], [], []
         for column in counts.columns():
             column = group_scores(column)
-            share = class_shares(column)
+            share = smoothed_shares(column)
             logs = shrunk_logs(column.scores, self.shrinkage_, share)
             z = logs[:, 1] - logs[:, 0]
             knots = place_knots(z, column.weights.sum(axis=1))
@@ -111,8 +110,8 @@ class SplineCalibration(ProbabilityCalibrator):
         first, second = shrunk_log_terms((score,), self.shrinkage_, self.shares_[j])
         z = second - first
         knots, slopes = self.knots_[j].tolist(), self.slopes_[j].tolist()
-        values = integrals(self.knots_[j], self.knots_[j], self.slopes_[j]) + self.intercept_[j]
-        at_knots: list[float] = values.tolist()
+        areas = integrals(self.knots_[j], self.knots_[j], self.slopes_[j][:, None])[:, 0]
+        at_knots: list[float] = (areas + self.intercept_[j]).tolist()
 
         def line(k: int) -> Term:
             rise: Term = slopes[k] * (z - knots[k])
@@ -127,25 +126,17 @@ class SplineCalibration(ProbabilityCalibrator):
 
     def _check_state(self) -> None:
         super()._check_state()
-        n = 1 if len(self.classes_) == 2 else len(self.classes_)
+        n = self._n_columns()
         check_number(self.shrinkage_, "shrinkage_", 1e-300, MAX_COEFFICIENT)
         check_array(self.shares_, "shares_", (n, 2), low=1e-300, high=1)
         require(len(self.knots_) == len(self.slopes_) == n, f"knots_ and slopes_ must be {n}")
         for knots, slopes in zip(self.knots_, self.slopes_, strict=True):
             check_array(knots, "knots_", (None,), low=-MAX_KNOT, high=MAX_KNOT)
-            require(len(knots), "knots_ must not be empty")
-            check_increasing(knots, "knots_")
-            require((np.diff(knots) >= MIN_KNOT_DISTANCE).all(), "knots_ must not nearly touch")
+            is_increasing = (np.diff(knots) >= MIN_KNOT_DISTANCE).all()
+            require(len(knots) and is_increasing, "knots_ must increase, and not be empty")
             check_array(slopes, "slopes_", (len(knots),), low=-1e100, high=MAX_COEFFICIENT)
         check_array(self.intercept_, "intercept_", (n,), low=-1e100, high=MAX_COEFFICIENT)
         check_array(self.roughness_, "roughness_", (n,), low=0)
-
-
-def class_shares(counts: ScoreCounts) -> FloatArray:
-    """Return ``(n_j + 1) / (n + k)``, (k,): the shares towards which probabilities are shrunk."""
-    totals = counts.class_totals
-    shares: FloatArray = (totals + 1) / (totals.sum() + len(totals))
-    return shares
 
 
 def fit_slopes(z: FloatArray, weights: FloatArray, knots: FloatArray) -> tuple[FloatArray, float]:
@@ -153,7 +144,9 @@ def fit_slopes(z: FloatArray, weights: FloatArray, knots: FloatArray) -> tuple[F
 
     ``z`` (n,) are log-odds with weights (n, 2).
     """
-    features, m = basis(z, knots), len(knots)
+    m = len(knots)
+    # What a slope of 1 at one knot and 0 at the others adds to f, and the intercept.
+    features = np.vstack([integrals(z, knots, np.eye(m)).T, np.ones(len(z))])
     mean, bounded = np.append(np.ones(m), 0.0), np.arange(m + 1) < m
     theta = mean
     fits, losses = [], []
@@ -192,30 +185,17 @@ def left_out_loss(
 
 
 def integrals(z: FloatArray, knots: FloatArray, slopes: FloatArray) -> FloatArray:
-    """Return the integral (n,) of the slope from 0 to each z (n,)."""
+    """Return the integrals (n, d) from 0 to each z (n,) of d slopes (m, d), level beyond knots."""
     if len(knots) == 1:
-        straight: FloatArray = z * slopes[0]
-        return straight
-    width = np.diff(knots)
-    heights = np.concatenate([[0.0], np.cumsum(width * (slopes[1:] + slopes[:-1]) / 2)])
+        return np.asarray(z[:, None] * slopes)
+    slope = make_interp_spline(knots, slopes, k=1)
+    area = slope.antiderivative()
 
     def from_first(x: FloatArray) -> FloatArray:
-        left = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
-        t = x - knots[left]
-        within = np.clip(t, 0.0, width[left])
-        beyond = t - within
-        bend = (slopes[left + 1] - slopes[left]) / width[left]
-        end = np.where(beyond > 0, slopes[left + 1], slopes[left])
-        area: FloatArray = heights[left] + within * (slopes[left] + bend * within / 2)
-        area += beyond * end
-        return area
+        within = np.clip(x, knots[0], knots[-1])
+        return np.asarray(area(within) + (x - within)[:, None] * slope(within))
 
     return from_first(z) - from_first(np.zeros(1))
-
-
-def basis(z: FloatArray, knots: FloatArray) -> FloatArray:
-    """Return what a slope of 1 at one knot and 0 at the others adds to f, and ones, (m + 1, n)."""
-    return np.array([*(integrals(z, knots, row) for row in np.eye(len(knots))), np.ones(len(z))])
 
 
 def slope_penalty(knots: FloatArray, roughness: float) -> FloatArray:

@@ -20,13 +20,6 @@ MAX_LOG_RATIO = 10.0
 ScoreKind = Literal["probabilities", "logits"]
 
 
-def are_probabilities(scores: FloatArray) -> bool:
-    """Tell whether scores (n,) or (n, k) lie in [0, 1] and rows of columns sum to 1."""
-    if ((scores < 0) | (scores > 1)).any():
-        return False
-    return scores.ndim == 1 or bool((np.abs(scores.sum(axis=1) - 1) <= SUM_TOLERANCE).all())
-
-
 class LogitCalibrator(Calibrator):
     """Base of calibrators that take probabilities or, where scores can be no such, logits.
 
@@ -43,16 +36,21 @@ class LogitCalibrator(Calibrator):
     on_: ScoreKind
 
     def _columns(self, scores: FloatArray, k: int, is_fitted: bool) -> FloatArray:
-        if k == 2 and scores.ndim == 2 and scores.shape[1] == 2:
-            kind = self.on_ if is_fitted else self._kind(scores)
-            if kind == "logits":
-                difference: FloatArray = scores[:, 1] - scores[:, 0]
-                return difference
+        kind = self.on_ if is_fitted else self._kind(scores)
+        if k == 2 and scores.ndim == 2 and scores.shape[1] == 2 and kind == "logits":
+            difference: FloatArray = scores[:, 1] - scores[:, 0]
+            return difference
         return columns(scores, k)
 
     def _kind(self, scores: FloatArray) -> ScoreKind:
-        """Return what calibration scores are."""
-        return self.on or ("probabilities" if are_probabilities(scores) else "logits")
+        """Return what calibration scores (n,) or (n, k) are."""
+        if self.on is not None:
+            return self.on
+        if ((scores < 0) | (scores > 1)).any():
+            return "logits"
+        if scores.ndim == 2 and (np.abs(scores.sum(axis=1) - 1) > SUM_TOLERANCE).any():
+            return "logits"
+        return "probabilities"
 
     def _fit(self, counts: ScoreCounts) -> None:
         self.on_ = self._kind(counts.scores)
@@ -73,9 +71,8 @@ class TemperatureScaling(LogitCalibrator):
 
     ``p = softmax(z / T)`` with the T that minimises the log loss of the calibration set (Guo,
     Pleiss, Sun & Weinberger 2017, eq. 9). The most probable class stays what it was. Any number
-    of classes. The logits z of probabilities are their logarithms, with zeros and whatever is less
-    than half the smallest calibration score above 0 put there (within 2.2e-16 and 0.01); scores
-    that are no probabilities are logits themselves, and one column z stands for (0, z).
+    of classes. The logits z of probabilities are their logarithms; scores that are no probabilities
+    are logits themselves, and one column z stands for (0, z).
 
     Attributes
     ----------
@@ -88,7 +85,8 @@ class TemperatureScaling(LogitCalibrator):
     -----
     The loss is convex in 1 / T, so T is where its derivative is zero. Where that is nowhere
     (every label is that of the largest logit, or the logits are worse than none) T is cut off at
-    exp(-10) or exp(10) times the logits' deviation from the largest of their row.
+    exp(-10) or exp(10) times the logits' deviation from the largest of their row. Before logarithms
+    are taken, probabilities are raised to half the smallest calibration score above 0.
 
     References
     ----------
@@ -109,19 +107,17 @@ class TemperatureScaling(LogitCalibrator):
 
     def _fit(self, counts: ScoreCounts) -> None:
         super()._fit(counts)
-        scores = counts.scores
+        z = counts.scores
         self.low_, self.high_ = 0.0, 1.0
         if self.on_ == "probabilities":
-            if scores.ndim == 2:
-                scores = scores / scores.sum(axis=1, keepdims=True)
-            self.low_, self.high_ = clip_limits(scores.ravel())
-            if scores.ndim == 1:
-                scores = log_odds(scores, self.low_, self.high_)
+            p = z if z.ndim == 1 else z / z.sum(axis=1, keepdims=True)
+            self.low_, self.high_ = clip_limits(p.ravel())
+            if p.ndim == 1:
+                z = log_odds(p, self.low_, self.high_)
             else:
-                scores = np.log(np.maximum(scores, self.low_))
-        z = np.stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores.T / 1.0
+                z = np.log(np.maximum(p, self.low_))
         # Distances from the largest of the row may overflow, their halves not.
-        half = z / 2
+        half = np.stack([np.zeros(len(z)), z / 2]) if z.ndim == 1 else z.T / 2
         half -= half.max(axis=0)
         self.temperature_ = 2 * fit_temperature(half, counts.weights.T)
 
@@ -150,11 +146,12 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     size = float(-z.min())
     if size == 0:
         return 1.0
-    total = weights.sum(axis=0) / weights.sum()
+    weights = weights / weights.sum()
+    total = weights.sum(axis=0)
     z = z / size
     deviation = float(np.sqrt(np.square(z).mean(axis=0) @ total))
     z = z / deviation
-    of_labels = float((weights * z).sum() / weights.sum())
+    of_labels = float((weights * z).sum())
 
     def slope(log_beta: float) -> float:
         e = np.exp(np.exp(log_beta) * z)
@@ -184,12 +181,10 @@ class ProbabilityCalibrator(LogitCalibrator):
 
     def _fit(self, counts: ScoreCounts) -> None:
         super()._fit(counts)
-        self.temperature_ = 1.0
-        p = counts.scores
+        self.temperature_, p = 1.0, counts.scores
         if self.on_ == "logits":
             scaling = TemperatureScaling()._fit_checked(counts)
-            self.temperature_ = scaling.temperature_
-            p = scaling._predict_proba(p)
+            self.temperature_, p = scaling.temperature_, scaling._predict_proba(p)
             p = p[:, 1] if counts.scores.ndim == 1 else p
         elif p.ndim == 2:
             p = p / p.sum(axis=1, keepdims=True)
@@ -202,10 +197,10 @@ class ProbabilityCalibrator(LogitCalibrator):
     def _formula(self, scores: Terms) -> Terms:
         if self.on_ == "logits":
             scaled = [score / self.temperature_ for score in scores]
-            return self._map_formula(
-                (scaled[0].logistic(),) if len(scaled) == 1 else softmax(scaled)
-            )
-        return self._map_formula(scores if len(scores) == 1 else divided_by_sum(scores))
+            scores = (scaled[0].logistic(),) if len(scaled) == 1 else softmax(scaled)
+        elif len(scores) > 1:
+            scores = divided_by_sum(scores)
+        return self._map_formula(scores)
 
     @abstractmethod
     def _map_formula(self, p: Terms) -> Terms:

@@ -13,7 +13,7 @@ Mathematics and Artificial Intelligence 74, 181-201.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators.base import BoundedCalibrator
-from vennforest.calibrators.formula import LOWEST, Term, Terms, first_where, no_formula
+from vennforest.calibrators.formula import Term, Terms, no_formula
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
 
@@ -86,15 +86,10 @@ class Venn(BoundedCalibrator):
     """
 
     title = "Venn"
+    _is_monotone = False
     counts_: FloatArray
     categories_: list[Any] | None
     boundary_: float
-    example_categories_: IntArray | None
-    """Category of each example of positive weight, (n,); None after ``fit_counts``."""
-    example_codes_: IntArray | None
-    """Their classes, (n,)."""
-    example_weights_: FloatArray | None
-    """Their weights, (n,); None: 1 each."""
 
     def __init__(
         self,
@@ -116,7 +111,6 @@ class Venn(BoundedCalibrator):
         self.counts_ = np.column_stack(
             [np.bincount(category, weight, n_categories) for weight in counts.weights.T]
         )
-        self._forget_examples()
 
     def _check_taxonomy(self) -> None:
         if self.taxonomy not in ("label", "bins") and not callable(self.taxonomy):
@@ -136,25 +130,6 @@ class Venn(BoundedCalibrator):
         number = {value: category for category, value in enumerate(self.categories_)}
         return np.array([number.get(value, -1) for value in values], np.intp)[index]
 
-    def _forget_examples(self) -> None:
-        self.example_categories_ = self.example_codes_ = self.example_weights_ = None
-
-    def _remember(
-        self,
-        scores: FloatArray,
-        codes: IntArray,
-        weight: FloatArray | None,
-        positive: NDArray[np.bool_] | None,
-    ) -> None:
-        super()._remember(scores, codes, weight, positive)
-        self.example_categories_, self.example_codes_ = self._category_of(scores), codes.copy()
-        self.example_weights_ = None if weight is None else weight.copy()
-
-    def _without_examples(self) -> Self:
-        calibrator = super()._without_examples()
-        calibrator._forget_examples()
-        return calibrator
-
     def _check_state(self) -> None:
         super()._check_state()
         self._check_taxonomy()
@@ -166,12 +141,6 @@ class Venn(BoundedCalibrator):
         shape = self._n_categories(k), k
         check_number(self.boundary_, "boundary_")
         check_array(self.counts_, "counts_", shape, low=0, high=MAX_WEIGHT)
-        if self.example_categories_ is not None:
-            n = len(self.example_categories_)
-            check_array(self.example_categories_, "example_categories_", (n,), "i", 0, shape[0] - 1)
-            check_array(self.example_codes_, "example_codes_", (n,), "i", 0, k - 1)
-            if self.example_weights_ is not None:
-                check_array(self.example_weights_, "example_weights_", (n,), low=0)
 
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None
@@ -180,8 +149,8 @@ class Venn(BoundedCalibrator):
         # Category -1 is the empty one that is added at the end.
         counts = np.vstack([self.counts_, np.zeros(len(self.classes_))])[category]
         if left_out is not None:
-            assert self.example_categories_ is not None and self.example_codes_ is not None
-            same = (left_out >= 0) & (self.example_categories_[left_out] == category)
+            assert self.example_scores_ is not None and self.example_codes_ is not None
+            same = (left_out >= 0) & (self._category_of(self.example_scores_[left_out]) == category)
             gone, weights = left_out[same], self.example_weights_
             cell = same, self.example_codes_[gone]
             without = counts[cell] - (1 if weights is None else weights[gone])
@@ -193,9 +162,14 @@ class Venn(BoundedCalibrator):
     def _starts(self) -> FloatArray:
         if callable(self.taxonomy):
             raise no_formula("taxonomy", self.taxonomy)
-        # Categories of two classes increase with the score.
-        last = np.arange(self._n_categories(2) - 1)
-        return first_where(lambda s: self._category_of(s) > last, LOWEST, -LOWEST, len(last))
+        if self.taxonomy == "label":
+            return np.array([np.nextafter(self.boundary_, np.inf)])
+        # The first score of each bin, which rounding may move a little from the bin's edge.
+        edges = np.arange(1, 2 * N_BINS) / (2 * N_BINS)
+        near = edges[:, None] + np.arange(-64, 65) * np.spacing(edges)[:, None]
+        is_in = bins_of(near.ravel()).reshape(near.shape) >= np.arange(1, 2 * N_BINS)[:, None]
+        starts: FloatArray = near[np.arange(len(edges)), is_in.argmax(axis=1)]
+        return starts
 
     def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
         if callable(self.taxonomy):

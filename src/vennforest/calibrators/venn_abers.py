@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,17 +23,16 @@ from vennforest.calibrators.base import (
     normalised_bounds,
     normalised_bounds_formulas,
 )
-from vennforest.calibrators.formula import LOWEST, Terms, after
+from vennforest.calibrators.formula import LOWEST, Terms
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
     IntervalCurve,
     Method,
-    check_level,
     interval_curve,
     read_intervals,
 )
 from vennforest.counts import ScoreCounts
-from vennforest.multiprobability import Merge, Multiprobability, merge_formula
+from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.prior import shift_intervals, shift_probabilities
 
 MAX_WEIGHT = 1e15
@@ -41,6 +40,8 @@ MAX_WEIGHT = 1e15
 
 MIN_SIZE_TO_ORDER = 1 << 16
 """Steps and new scores from which on these are ordered: the table exceeds a fast cache."""
+
+Int32Array = NDArray[np.int32]
 
 
 class StepFunction(NamedTuple):
@@ -50,15 +51,15 @@ class StepFunction(NamedTuple):
     """(n - 1,) scores between n runs of equal fits."""
     fits: FloatArray
     """(n,) the fit of each run."""
-    a: NDArray[np.int32]
+    a: Int32Array
     """(n,) the left point of the touching line (see ``venn_abers_kernels``)."""
-    b: NDArray[np.int32]
+    b: Int32Array
     """(n,) its right point."""
     grid: tuple[NDArray[np.uint32], float, float]
-    """What shortens the search in ``ends``."""
+    """A grid over ``ends``, which shortens the search in them."""
 
 
-Examples = tuple[NDArray[np.int32], NDArray[np.bool_], FloatArray]
+Examples = tuple[Int32Array, NDArray[np.bool_], FloatArray]
 """Of each calibration example the number of its score, whether it is of the class, its weight."""
 
 
@@ -71,51 +72,55 @@ class StepTable:
 
     def __init__(self, x: FloatArray, weights: FloatArray) -> None:
         self.x = x
-        self.W, self.Y = kernels.cumulative_points(weights)
-        following = kernels.suffix_hulls(self.W, self.Y)
+        # Large arrays of numpy, unlike those of kernels, get large pages of memory.
+        self.W, self.Y = np.empty((2, len(x) + 1))
+        kernels.cumulative_points(*map(np.ascontiguousarray, weights.T), self.W, self.Y)
+        following = np.empty(len(self.W), np.int32)
+        kernels.suffix_hulls(self.W, self.Y, following)
         self.p0, self.p1 = (self._steps(following, label) for label in (0, 1))
-        self._hulls: tuple[NDArray[np.int32], ...] | None = None
 
-    def _steps(self, following: NDArray[np.int32], label: int) -> StepFunction:
+    def _steps(self, following: Int32Array, label: int) -> StepFunction:
         ends, fits, a, b = kernels.step_function(self.x, self.W, self.Y, following, label)
         return StepFunction(ends, fits, a, b, kernels.grid_of(ends))
 
     def read(self, scores: FloatArray, out: FloatArray) -> None:
         """Write p0 and p1 of contiguous scores (n,) to ``out`` (2, n)."""
-        n_steps = max(len(self.p0.fits), len(self.p1.fits))
-        if min(len(scores), n_steps) >= MIN_SIZE_TO_ORDER:
+        bounds, order = out, None
+        if min(len(scores), max(len(self.p0.fits), len(self.p1.fits))) >= MIN_SIZE_TO_ORDER:
             scores, order = kernels.order_by_parts(scores, self.x[0], self.x[-1])
-            ordered = np.empty(out.shape)
-            self._look_up(scores, ordered)
-            for bounds, values in zip(out, ordered, strict=True):
-                bounds[order] = values
-        else:
-            self._look_up(scores, out)
-
-    def _look_up(self, scores: FloatArray, out: FloatArray) -> None:
-        for steps, or_equal, bounds in ((self.p0, True, out[0]), (self.p1, False, out[1])):
-            kernels.read_steps(scores, steps.ends, steps.fits, *steps.grid, or_equal, bounds)
+            bounds = np.empty(out.shape)
+        for steps, or_equal, fits in ((self.p0, True, bounds[0]), (self.p1, False, bounds[1])):
+            kernels.read_steps(scores, steps.ends, steps.fits, *steps.grid, or_equal, fits)
+        if order is not None:
+            out[:, order] = bounds
         np.minimum(out[0], out[1], out=out[0])  # rounding of large sums may exceed the difference
 
+    @cached_property
+    def _hulls(self) -> tuple[Int32Array, Int32Array]:
+        hulls: tuple[Int32Array, Int32Array] = kernels.hull_tree(self.W, self.Y)
+        return hulls
+
+    @cached_property
+    def _points(self) -> tuple[FloatArray, ...]:
+        """The points, and the heights and slopes of their lower hull."""
+        corners, sizes = self._hulls
+        hull = corners[-1, : sizes[-1, 0]]
+        slopes = np.diff(self.Y[hull]) / np.diff(self.W[hull])
+        heights = np.interp(self.W, self.W[hull], self.Y[hull])
+        return self.W, self.Y, heights, np.repeat(slopes, np.diff(hull))
+
     def read_left_out(
-        self,
-        scores: FloatArray,
-        left_out: IntArray,
-        examples: Examples,
-        out: FloatArray,
+        self, scores: FloatArray, left_out: IntArray, examples: Examples, out: FloatArray
     ) -> None:
         """Do the same, each score without the example of number ``left_out`` (n,), -1: with all."""
-        if self._hulls is None:
-            self._hulls = kernels.hull_tree(self.W, self.Y)
-        points = self.x, self.W, self.Y, self._hulls
-        for v, steps in enumerate((self.p0, self.p1)):
-            line = steps.ends, steps.a, steps.b
-            kernels.read_left_out(scores, left_out, *examples, *points, v, *line, out[v])
+        for v, (ends, _, a, b, _) in enumerate((self.p0, self.p1)):
+            tables = examples, self.x, self._points, self._hulls, v, (ends, a, b)
+            kernels.read_left_out(scores, left_out, *tables, out[v])
         np.minimum(out[0], out[1], out=out[0])
 
     def starts(self) -> FloatArray:
         """Return where p0 or p1 may change, increasing."""
-        return np.unique(np.concatenate([self.p0.ends, after(self.p1.ends)]))
+        return np.unique(np.concatenate([self.p0.ends, np.nextafter(self.p1.ends, np.inf)]))
 
 
 class VennAbers(BoundedCalibrator):
@@ -164,12 +169,6 @@ class VennAbers(BoundedCalibrator):
     title = "Venn–Abers"
     scores_: list[FloatArray]
     weights_: list[FloatArray]
-    example_scores_: FloatArray | None
-    """Scores of the examples of positive weight, (n,) or (n, k); None after ``fit_counts``."""
-    example_codes_: IntArray | None
-    """Their classes, (n,)."""
-    example_weights_: FloatArray | None
-    """Their weights, (n,); None: 1 each."""
 
     def __init__(self, merge: Merge = "log") -> None:
         self.merge = merge
@@ -184,52 +183,10 @@ class VennAbers(BoundedCalibrator):
         columns = counts.columns()
         self.scores_ = [column.scores for column in columns]
         self.weights_ = [column.weights for column in columns]
-        self._forget_examples()
-
-    @cached_property
-    def _tables(self) -> list[StepTable]:
-        columns = zip(self.scores_, self.weights_, strict=True)
-        return [StepTable(x, weights) for x, weights in columns]
-
-    @cached_property
-    def _examples(self) -> list[Examples]:
-        scores, codes, weights = self.example_scores_, self.example_codes_, self.example_weights_
-        assert scores is not None and codes is not None
-        weights = np.ones(len(codes)) if weights is None else weights
-        columns = [scores] if scores.ndim == 1 else scores.T
-        labels = [codes == (1 if scores.ndim == 1 else j) for j in range(len(columns))]
-        return [
-            (np.searchsorted(x, column).astype(np.int32), label, weights)
-            for x, column, label in zip(self.scores_, columns, labels, strict=True)
-        ]
-
-    @cached_property
-    def _curves(self) -> dict[tuple[float, str], list[IntervalCurve]]:
-        return {}
-
-    def _forget_examples(self) -> None:
-        self.example_scores_ = self.example_codes_ = self.example_weights_ = None
-
-    def _remember(
-        self,
-        scores: FloatArray,
-        codes: IntArray,
-        weight: FloatArray | None,
-        positive: NDArray[np.bool_] | None,
-    ) -> None:
-        super()._remember(scores, codes, weight, positive)
-        # Copies, since the caller may change the arrays.
-        self.example_scores_, self.example_codes_ = scores.copy(), codes.astype(np.int32)
-        self.example_weights_ = None if weight is None else weight.copy()
-
-    def _without_examples(self) -> Self:
-        calibrator = super()._without_examples()
-        calibrator._forget_examples()
-        return calibrator
 
     def _check_state(self) -> None:
         super()._check_state()
-        n_columns = 1 if len(self.classes_) == 2 else len(self.classes_)
+        n_columns = self._n_columns()
         require(
             len(self.scores_) == len(self.weights_) == n_columns,
             f"scores_ and weights_ must have {n_columns} arrays",
@@ -241,12 +198,23 @@ class VennAbers(BoundedCalibrator):
             require(
                 len(x) and weights.sum(axis=1).min() > 0, "weights_ must be positive at every score"
             )
-        if self.example_scores_ is not None:
-            n, k = len(self.example_scores_), len(self.classes_)
-            check_array(self.example_scores_, "example_scores_", (n,) if k == 2 else (n, k))
-            check_array(self.example_codes_, "example_codes_", (n,), "i", 0, k - 1)
-            if self.example_weights_ is not None:
-                check_array(self.example_weights_, "example_weights_", (n,), low=0)
+
+    @cached_property
+    def _tables(self) -> list[StepTable]:
+        columns = zip(self.scores_, self.weights_, strict=True)
+        return [StepTable(x, weights) for x, weights in columns]
+
+    @cached_property
+    def _examples(self) -> list[Examples]:
+        scores, codes, weights = self.example_scores_, self.example_codes_, self.example_weights_
+        assert scores is not None and codes is not None
+        weights = np.ones(len(codes)) if weights is None else weights
+        columns = scores.reshape(len(scores), -1).T
+        classes = [1] if len(columns) == 1 else range(len(columns))
+        return [
+            (np.searchsorted(x, column).astype(np.int32), codes == j, weights)
+            for x, column, j in zip(self.scores_, columns, classes, strict=True)
+        ]
 
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None
@@ -257,26 +225,16 @@ class VennAbers(BoundedCalibrator):
             np.subtract(1, sides[::-1, 1], out=sides[:, 0])
             return Multiprobability(sides[0].T, sides[1].T, self.classes_)
         for j, column in enumerate(scores.T):
-            self._read(j, column, left_out, sides[:, j])
+            self._read(j, np.ascontiguousarray(column), left_out, sides[:, j])
         lower, upper = normalised_bounds(*sides.transpose(0, 2, 1))
         return Multiprobability(lower, upper, self.classes_)
 
     def _read(self, j: int, scores: FloatArray, left_out: IntArray | None, out: FloatArray) -> None:
         """Write p0 and p1 of scores (n,) in column j to ``out`` (2, n)."""
-        scores, table = np.ascontiguousarray(scores), self._tables[j]
         if left_out is None:
-            table.read(scores, out)
-            return
-        table.read_left_out(scores, left_out, self._examples[j], out)
-
-    def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        if scores.ndim == 2:
-            return super()._predict_proba(scores)
-        # The same, without the bounds of the first class.
-        bounds = np.empty((2, len(scores)))
-        self._read(0, scores, None, bounds)
-        p: FloatArray = merge_formula(self.merge, *bounds)
-        return np.column_stack([1 - p, p])
+            self._tables[j].read(scores, out)
+        else:
+            self._tables[j].read_left_out(scores, left_out, self._examples[j], out)
 
     def predict_confidence(
         self, scores: ArrayLike, level: float = 0.95, method: Method = "likelihood-ratio"
@@ -308,8 +266,6 @@ class VennAbers(BoundedCalibrator):
             ``"exact"`` (which counts examples) and weights are not integers.
         """
         new = self._check_new(scores)
-        check_level(level)
-        check_option(method, Method, "method")
         curves = self._interval_curves(level, method)
         intervals = read_intervals(curves, new, self.classes_, level)
         p = self._predict_proba(new)
@@ -330,6 +286,10 @@ class VennAbers(BoundedCalibrator):
                 for x, weights in zip(self.scores_, self.weights_, strict=True)
             ]
         return self._curves[level, method]
+
+    @cached_property
+    def _curves(self) -> dict[tuple[float, str], list[IntervalCurve]]:
+        return {}
 
     def _starts(self) -> FloatArray:
         return self._tables[0].starts()

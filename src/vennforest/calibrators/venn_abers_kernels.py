@@ -34,14 +34,12 @@ BLOCK_SIZE = 32
 
 
 @kernel
-def cumulative_points(weights):
-    """Return W and Y, (m + 1,), of the weights (m, 2) of the other classes and of the class."""
-    m = len(weights)
-    W, Y = np.zeros(m + 1), np.zeros(m + 1)
-    for i in range(m):
-        W[i + 1] = W[i] + (weights[i, 0] + weights[i, 1])
-        Y[i + 1] = Y[i] + weights[i, 1]
-    return W, Y
+def cumulative_points(negative, positive, W, Y):
+    """Write the cumulative sums (m + 1,) of all weights and of the positive ones."""
+    W[0] = Y[0] = 0.0
+    for i in range(len(negative)):
+        W[i + 1] = W[i] + (negative[i] + positive[i])
+        Y[i + 1] = Y[i] + positive[i]
 
 
 @kernel
@@ -50,20 +48,32 @@ def is_convex(W, Y, i, j, n):
     return (Y[j] - Y[i]) * (W[n] - W[j]) < (Y[n] - Y[j]) * (W[j] - W[i])
 
 
+@kernel
+def with_corner(W, Y, hull, start, size, j):
+    """Add P_j to the lower hull of points left of it and return the new number of corners.
+
+    The corners are ``hull[start : start + size]``; the last ones go while they lie on or above the
+    line to P_j (Andrew's monotone chain).
+    """
+    while size >= 2 and not is_convex(W, Y, hull[start + size - 2], hull[start + size - 1], j):
+        size -= 1
+    hull[start + size] = j
+    return size + 1
+
+
 # --- the fits of all places ----------------------------------------------------------------------
 
 
 @kernel
-def suffix_hulls(W, Y):
-    """Return for every point the corner that follows it on the lower hull of it and all after it.
+def suffix_hulls(W, Y, following):
+    """Write for every point the corner that follows it on the lower hull of it and all after it.
 
-    -1 for the last point.
+    ``following`` has shape (m + 1,); -1 for the last point.
     """
     m = len(W) - 1
-    following = np.empty(m + 1, np.int32)
     following[m] = -1
-    # Andrew's monotone chain from the right: P_i is followed by the first corner of the hull beyond
-    # it that remains a corner with P_i in front.
+    # The monotone chain from the right: P_i is followed by the first corner of the hull beyond it
+    # that remains a corner with P_i in front.
     for i in range(m - 1, -1, -1):
         j = np.int64(i + 1)
         n = np.int64(following[j])
@@ -71,14 +81,13 @@ def suffix_hulls(W, Y):
             j = n
             n = np.int64(following[j])
         following[i] = j
-    return following
 
 
 @kernel
 def step_function(x, W, Y, following, v):
     """Return the isotonic fit of a new observation of label v as a step function of its score.
 
-    ``following`` is what `suffix_hulls` returns. Of the n runs of places with equal fits: the
+    ``following`` is what `suffix_hulls` writes. Of the n runs of places with equal fits: the
     scores between runs (n - 1,), the fits (n,), and the points a and b of the touching line, where
     ``fit = (Y_b - Y_a + v) / (W_b - W_a + 1)``.
 
@@ -89,7 +98,7 @@ def step_function(x, W, Y, following, v):
     """
     m = len(W) - 1
     queue = np.empty(m + 1, np.int32)  # corners of the hull of P_a ... P_k, P_a first
-    first, last = 0, -1
+    first, size = 0, 0
     n_queued = 0  # points that have been in the queue, or never will be corners of it
     ends, fits = np.empty(m, np.float64), np.empty(m + 1, np.float64)
     a, b = np.empty(m + 1, np.int32), np.empty(m + 1, np.int32)
@@ -102,15 +111,10 @@ def step_function(x, W, Y, following, v):
         # A further point on or above the touching line changes nothing.
         if 0 < k <= right and (Y[k] - Y[left]) * run >= rise * (W[k] - W[left]):
             continue
-        # The minimum over b for each a, its maximum over a: P_k joins the hull on the left, whose
-        # last corners go while they lie on or above the line to it.
+        # The minimum over b for each a, its maximum over a: P_k joins the hull on the left.
         for j in range(n_queued, k + 1):
-            if 0 < j < k and not is_convex(W, Y, j - 1, j, j + 1):
-                continue
-            while last > first and not is_convex(W, Y, queue[last - 1], queue[last], j):
-                last -= 1
-            last += 1
-            queue[last] = j
+            if not 0 < j < k or is_convex(W, Y, j - 1, j, j + 1):
+                size = with_corner(W, Y, queue, first, size, j)
         n_queued = k + 1
         right = max(right, k)
         left = np.int64(queue[first])
@@ -125,11 +129,11 @@ def step_function(x, W, Y, following, v):
                 rise, run = Y[right] - Y[left] + v, W[right] - W[left] + 1
                 n = np.int64(following[right])
             # The maximum over a, one corner at a time: the best one depends on b.
-            if first < last:
+            if size > 1:
                 n = np.int64(queue[first + 1])
                 new_rise, new_run = Y[right] - Y[n] + v, W[right] - W[n] + 1
                 if (Y[n] - Y[left]) * new_run < new_rise * (W[n] - W[left]):
-                    first += 1
+                    first, size = first + 1, size - 1
                     left, rise, run = n, new_rise, new_run
                     moved = True
         # The last digits of sums of weights may not make a fit leave [0, 1], or decrease.
@@ -250,51 +254,28 @@ def count_below(values, x):
 
 @kernel
 def hull_tree(W, Y):
-    """Return the lower hulls of the blocks of 32, 64, 128, ... points: three int32 arrays.
+    """Return the lower hulls of all blocks of 32, 64, 128, ... points, a level for each size.
 
-    ``corners``: the point numbers of all hulls, level by level, block by block; ``begins``: where
-    each block's corners begin, levels one after the other, with a closing entry a level;
-    ``levels``: where each level begins in ``begins``.
+    ``corners[level, i : i + sizes[level, block]]`` are those of the block whose first point is P_i.
     """
-    n = len(W)
-    n_blocks = (n + BLOCK_SIZE - 1) // BLOCK_SIZE
-    depth, n_entries, size = 1, n_blocks + 1, n_blocks
-    while size > 1:
-        size = (size + 1) >> 1
-        n_entries += size + 1
+    n, depth = len(W), 1
+    while BLOCK_SIZE << (depth - 1) < n:
         depth += 1
-    levels = np.empty(depth, np.int32)
-    begins = np.empty(n_entries, np.int32)
-    # A level has as many corners as points at most.
-    corners = np.empty(depth * n, np.int32)
-    used, entry, size, n_children = 0, 0, n_blocks, 0
-    for level in range(depth):
-        levels[level] = entry
-        # A block's hull comes from the points, or from the corners of its two halves: no other
-        # point of them can be a corner of it.
-        for block in range(size):
-            begins[entry + block] = used
-            if level == 0:
-                source, stop = block * BLOCK_SIZE, min(n, (block + 1) * BLOCK_SIZE)
-            else:
-                child = levels[level - 1] + 2 * block
-                # The corners of two children are neighbours; the last block may have one child.
-                source = begins[child]
-                stop = begins[child + min(2, n_children - 2 * block)]
-            bottom = used
-            for i in range(source, stop):
-                j = i if level == 0 else np.int64(corners[i])
-                while used - bottom >= 2:
-                    if is_convex(W, Y, corners[used - 2], corners[used - 1], j):
-                        break
-                    used -= 1
-                corners[used] = j
-                used += 1
-        begins[entry + size] = used
-        entry += size + 1
-        n_children = size
-        size = (size + 1) >> 1
-    return corners[:used].copy(), begins, levels
+    corners = np.empty((depth, n), np.int32)
+    sizes = np.zeros((depth, (n - 1) // BLOCK_SIZE + 1), np.int32)
+    for i in range(n):
+        block = i // BLOCK_SIZE
+        sizes[0, block] = with_corner(W, Y, corners[0], block * BLOCK_SIZE, sizes[0, block], i)
+    for level in range(1, depth):
+        width = BLOCK_SIZE << (level - 1)
+        # A corner of a block is one of its halves'.
+        for half in range((n - 1) // width + 1):
+            block, begin = half >> 1, half * width
+            start = block * 2 * width
+            for i in corners[level - 1, begin : begin + sizes[level - 1, half]]:
+                size = with_corner(W, Y, corners[level], start, sizes[level, block], i)
+                sizes[level, block] = size
+    return corners, sizes
 
 
 @kernel
@@ -304,51 +285,43 @@ def lower_point(W, Y, i, j, rise, run):
 
 
 @kernel
-def lowest_corner(W, Y, hulls, entry, rise, run):
+def lowest_corner(W, Y, hulls, level, block, rise, run):
     """Return the corner of one hull that a line of slope rise / run touches first from below."""
-    corners, begins, _ = hulls
-    low, high = begins[entry], begins[entry + 1] - 1
+    corners, sizes = hulls
+    low = block * (BLOCK_SIZE << level)
+    high = low + sizes[level, block] - 1
     # Slopes between corners rise from left to right: the line touches where they pass its own.
     while low < high:
         middle = (low + high) >> 1
-        i, j = corners[middle], corners[middle + 1]
+        i, j = corners[level, middle], corners[level, middle + 1]
         if (Y[j] - Y[i]) * run < rise * (W[j] - W[i]):
             low = middle + 1
         else:
             high = middle
-    return np.int64(corners[low])
+    return np.int64(corners[level, low])
 
 
 @kernel
 def lowest_point(W, Y, hulls, first, last, rise, run):
     """Return the point among first ... last that a line of slope rise / run touches from below."""
-    best = np.int64(first)
-    left, right = first // BLOCK_SIZE, last // BLOCK_SIZE
-    # Blocks that lie partly outside are searched point by point.
-    stop = last + 1 if left == right else (left + 1) * BLOCK_SIZE
-    for i in range(first + 1, stop):
-        best = lower_point(W, Y, best, i, rise, run)
-    if left == right:
-        return best
-    for i in range(right * BLOCK_SIZE, last + 1):
-        best = lower_point(W, Y, best, i, rise, run)
-    # Blocks left + 1 ... right - 1, as few of the tree as cover them: at each level one that has no
-    # sibling on the left, and one that has none on the right.
-    left += 1
+    best = i = np.int64(first)
+    top = len(hulls[0]) - 1
     level = 0
-    while left < right:
-        entry = hulls[2][level]
-        if left & 1:
-            i = lowest_corner(W, Y, hulls, entry + left, rise, run)
+    # From left to right in blocks of the tree, as large as fit, and single points beside them.
+    while i <= last:
+        while level < top and not i & ((BLOCK_SIZE << (level + 1)) - 1):
+            level += 1
+        while level >= 0 and (
+            i & ((BLOCK_SIZE << level) - 1) or i + (BLOCK_SIZE << level) > last + 1
+        ):
+            level -= 1
+        if level < 0:
             best = lower_point(W, Y, best, i, rise, run)
-            left += 1
-        if right & 1:
-            right -= 1
-            i = lowest_corner(W, Y, hulls, entry + right, rise, run)
-            best = lower_point(W, Y, best, i, rise, run)
-        left >>= 1
-        right >>= 1
-        level += 1
+            level, i = 0, i + 1
+        else:
+            j = lowest_corner(W, Y, hulls, level, i // (BLOCK_SIZE << level), rise, run)
+            best = lower_point(W, Y, best, j, rise, run)
+            i += BLOCK_SIZE << level
     return best
 
 
@@ -404,25 +377,44 @@ def fit_without(W, Y, hulls, k, v, q, weight, positive, rise, run):
 
 
 @kernel
-def read_left_out(scores, left_out, position, label, weight, x, W, Y, hulls, v, ends, a, b, out):
+def read_left_out(scores, left_out, examples, x, points, hulls, v, steps, out):
     """Write the fit of each score for label v without example number ``left_out[i]``, -1: all.
 
-    The examples have score number ``position``, a label 0 or 1 and a weight; ``ends``, ``a`` and
-    ``b`` are of the `step_function` of all examples.
+    Of the examples: number of their score, label 0 or 1, weight. ``points``: W, Y, and of the lower
+    hull of all points the height at each W and the slope beyond it. ``steps``: ends, a and b of the
+    `step_function` of all examples.
     """
+    (position, label, weight), (W, Y, height, slope), (ends, a, b) = examples, points, steps
+    rounding = 1e-12 * W[-1]
     for i in range(len(scores)):
         # p1 depends on the scores below the new one, p0 on those up to it.
         score = scores[i] if v == 1 else np.nextafter(scores[i], np.inf)
         step = count_below(ends, score)
         # The touching line of all examples, from P_a to P_b + (1, v).
-        rise, run = Y[b[step]] - Y[a[step]] + v, W[b[step]] - W[a[step]] + 1
+        left, right = a[step], b[step]
+        rise, run = Y[right] - Y[left] + v, W[right] - W[left] + 1
         fit = rise / run
         r = left_out[i]
-        if r >= 0:
-            q, w, y = np.int64(position[r]), weight[r], label[r]
-            # A positive example left of the line, or a negative one right of it, moves all points
-            # beyond it up, seen from the line: they still do not touch it.
-            if not (q < a[step] if y == 1 else q >= b[step]):
+        if r >= 0 and weight[r] > 0:
+            q, w = np.int64(position[r]), weight[r]
+            # Left of the line a positive example moves all points beyond it up, seen from the
+            # line, and a negative one w t down for slope t; right of it a negative one moves them
+            # up, and a positive one w (1 - t) down. They still do not touch the line where the
+            # hull, which is below all of them, is high enough at P_q and rises away from the line.
+            if label[r]:
+                is_far = q < left or (
+                    q >= right
+                    and slope[q] >= fit
+                    and height[q + 1] - Y[right] - fit * (W[q + 1] - W[right])
+                    > w * (1 - fit) + rounding
+                )
+            else:
+                is_far = q >= right or (
+                    q < left
+                    and slope[q] <= fit
+                    and height[q] - Y[left] - fit * (W[q] - W[left]) > w * fit + rounding
+                )
+            if not is_far:
                 k = count_below(x, score)
-                fit = fit_without(W, Y, hulls, k, v, q, w, w * y, rise, run)
+                fit = fit_without(W, Y, hulls, k, v, q, w, w * label[r], rise, run)
         out[i] = min(max(fit, 0.0), 1.0)

@@ -18,13 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import warn
-from vennforest._validation import (
-    FloatArray,
-    check_weights,
-    encode_labels,
-    refuse_text,
-    require,
-)
+from vennforest._validation import FloatArray, check_weights, encode_labels, refuse_text, require
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.base import no_bounds
 from vennforest.calibrators.intervals import ConfidenceIntervals, Method
@@ -49,7 +43,7 @@ from vennforest.forest.packed import Votes
 from vennforest.groups import Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
-from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData
+from vennforest.sources import CalibrationExamples, Subforest, TrainingData
 from vennforest.sources.checks import check_order
 from vennforest.sources.row_hashes import count_equal_pairs, hash_rows
 
@@ -244,22 +238,21 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             refuse_text(X, estimator, error)
             raise
         return self._calibrate(
-            classes,
-            folds,
-            source,
-            reason,
-            n_rows=len(data),
-            n_equal_pairs=count_equal_pairs(hashes),
-            row_groups=row_groups,
-            groups=groups_by,
-            group_codes=group_codes,
+            FittedClassifier(
+                classes,
+                folds,
+                source,
+                reason,
+                n_rows=len(data),
+                n_equal_pairs=count_equal_pairs(hashes),
+                row_groups=row_groups,
+                groups=groups_by,
+                group_codes=group_codes,
+            )
         )
 
     def recalibrate(
-        self,
-        method: str | Calibrator = "venn-abers",
-        *,
-        merge: ClassifierMerge = "auto",
+        self, method: str | Calibrator = "venn-abers", *, merge: ClassifierMerge = "auto"
     ) -> Self:
         """Return a fitted classifier with the same models and another calibrator.
 
@@ -274,39 +267,25 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         fitted = self._state
         other: Self = clone(self).set_params(method=method, merge=merge)
         check_parameters(other)
-        return other._calibrate(
-            fitted.classes,
-            fitted.folds,
-            fitted.calibrate_on,
-            fitted.calibrate_on_reason,
-            n_rows=fitted.n_rows,
-            n_equal_pairs=fitted.n_equal_pairs,
-            row_groups=fitted.row_groups,
-            groups=fitted.groups,
-            group_codes=fitted.group_codes,
-            shift=fitted.shift,
-        )
+        return other._calibrate(fitted)
 
-    def _calibrate(
-        self,
-        classes: NDArray[Any],
-        folds: list[Fold],
-        calibrate_on: str,
-        reason: str,
-        **fields: Any,
-    ) -> Self:
-        """Fit calibrators to scored folds; ``fields`` are further ones of `FittedClassifier`."""
-        for fold in folds:
-            fold.check_classes(len(classes))
-        codes = fields.get("group_codes")
-        if codes is not None and any(fold.rows is None for fold in folds):
+    def _calibrate(self, fitted: FittedClassifier) -> Self:
+        """Fit calibrators to the folds of another state, which becomes that of this classifier."""
+        for fold in fitted.folds:
+            fold.check_classes(len(fitted.classes))
+        if fitted.groups is not None and any(fold.rows is None for fold in fitted.folds):
             raise TypeError(
                 "calibrate_on must be a source that tells which rows its calibration examples are "
                 "(Fold.rows) for by, got one that does not"
             )
-        calibrator, point = unfitted_calibrators(self)
-        fitted = fit_calibrators(calibrator, point, classes, folds, codes, score_kind_of(folds))
-        self._fitted = FittedClassifier(classes, folds, *fitted, calibrate_on, reason, **fields)
+        calibrators, point = fit_calibrators(
+            *unfitted_calibrators(self),
+            fitted.classes,
+            fitted.folds,
+            fitted.group_codes,
+            score_kind_of(fitted.folds),
+        )
+        self._fitted = replace(fitted, fold_calibrators=calibrators, point_calibrators=point)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -351,10 +330,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return bounds
 
     def predict_confidence(
-        self,
-        X: Any,
-        level: float = 0.95,
-        method: Method = "likelihood-ratio",
+        self, X: Any, level: float = 0.95, method: Method = "likelihood-ratio"
     ) -> ConfidenceIntervals:
         """Return confidence intervals for the frequency of each class among cases with such scores.
 
@@ -394,12 +370,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         For a model whose calibration examples were resampled or weighted, or that moves to where
         classes are more or less frequent, while objects of each class stay as they are. The odds
         of every probability and bound are multiplied by the ratio of the new odds of the classes
-        to the old ones (see `vennforest.prior.shift_bounds`). Nothing is trained again.
+        to the old ones, as in ``model.with_prior({"ill": 0.01})``. Nothing is trained again.
 
         Parameters
         ----------
         shares : mapping of label to float
-            The share of each class there, in (0, 1), with sum 1; classes that are not named share
+            The share of each class in it, in (0, 1), with sum 1; classes that are not named share
             the rest in their present proportions. ``docs/understanding.md`` says what bounds then
             promise.
         instead_of : mapping of label to float, optional
@@ -410,18 +386,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If a label is unknown, shares do not fit, or a class has no calibration examples.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_breast_cancer
-        >>> from vennforest import CalibratedClassifier
-        >>> X, y = load_breast_cancer(return_X_y=True)
-        >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
-        >>> model.prior_.round(3)
-        array([0.432, 0.568])
-        >>> screening = model.with_prior({0: 0.01})
-        >>> model.predict_proba(X[406:407]).round(2), screening.predict_proba(X[406:407]).round(2)
-        (array([[0.42, 0.58]]), array([[0.01, 0.99]]))
         """
         fitted = self._state
         shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
@@ -433,9 +397,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Estimate the shares of the classes among objects without labels.
 
         For objects from a population where classes have other shares, while objects of each class
-        are as those calibrated on: ``model.with_prior(model.estimate_prior(X).shares)``. Where
-        objects of a class themselves have changed, the estimate is of no use, and nothing in the
-        scores tells.
+        are as those calibrated on: ``model.with_prior(model.estimate_prior(X).shares)``.
 
         Parameters
         ----------
@@ -480,7 +442,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_parameters(self)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return who may be given which metadata: the estimator's fit, the splitter's split."""
+        """Return the metadata routing of the estimator's fit and the splitter's split."""
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)
@@ -488,14 +450,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 estimator=resolve_estimator(self.estimator, self.n_jobs),
                 method_mapping=MethodMapping().add(caller="fit", callee="fit"),
             )
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
+            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         )
 
     def __sklearn_tags__(self) -> Tags:
-        """Take what the estimator takes."""
+        """Return the tags, with the kinds of input that the estimator takes."""
         tags = super().__sklearn_tags__()
         of_estimator = get_tags(resolve_estimator(self.estimator, self.n_jobs)).input_tags
         for name in ("sparse", "allow_nan", "categorical", "string"):
@@ -509,12 +468,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """How many features the estimator was given."""
+        """Number of features given to ``fit``."""
         return int(self._state.folds[0].model.n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Their names, where they had some."""
+        """The names of the features, where they have any."""
         names: NDArray[Any] = self._state.folds[0].model.feature_names_in_
         return names
 
@@ -564,12 +523,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def calibrate_on_(self) -> str:
-        """Where the calibration scores came from."""
+        """The source of the calibration scores."""
         return self._state.calibrate_on
 
     @property
     def calibrate_on_reason_(self) -> str:
-        """Why, in a clause."""
+        """The reason for that source, in a clause."""
         return self._state.calibrate_on_reason
 
     @property

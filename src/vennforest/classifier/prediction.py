@@ -8,7 +8,7 @@ calibrates the scores of each fold within groups (`calibrate_fold`), combines th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -68,38 +68,16 @@ _CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictio
 
 @dataclass(frozen=True, eq=False)
 class FittedClassifier:
-    """Fitted models with their calibration examples and calibrators.
+    """The state of a classifier: models, their calibration examples, and calibrators.
 
-    Parameters
-    ----------
-    classes : ndarray of shape (k,)
-        The labels, sorted.
-    folds : list of Fold
-        Models and the examples that calibrate them.
-    fold_calibrators : list of PerGroup
-        Calibrators of the scores of each fold.
-    point_calibrators : PerGroup or None
-        Maps from scores of all folds to probabilities; None: calibrators merge their bounds.
-    calibrate_on, calibrate_on_reason : str
-        The source of the calibration scores, and why it was chosen.
-    n_rows : int or None
-        Number of rows given to ``fit``; None: unknown.
-    n_equal_pairs : float
-        Number of pairs of equal rows among them: how common equal rows are by nature.
-    row_groups : ndarray of shape (n_rows,) or None
-        Groups of rows that belong together.
-    groups : Groups or None
-        Groups of objects that are calibrated separately.
-    group_codes : ndarray of shape (n_rows,) or None
-        The group of each row.
-    shift : ShiftedPrior or None
-        Shares of the classes that were set.
+    Rows given to ``fit`` that belong together are of one of ``row_groups``; objects are calibrated
+    separately in each of ``groups``. ``n_equal_pairs`` tells how common equal rows are by nature.
+    Without ``point_calibrators``, maps from the scores of all folds to probabilities, calibrators
+    merge their bounds.
     """
 
     classes: NDArray[Any]
     folds: list[Fold]
-    fold_calibrators: list[PerGroup[Calibrator]]
-    point_calibrators: PerGroup[Calibrator] | None
     calibrate_on: str
     calibrate_on_reason: str
     n_rows: int | None = None
@@ -108,6 +86,8 @@ class FittedClassifier:
     groups: Groups | None = None
     group_codes: IntArray | None = None
     shift: ShiftedPrior | None = None
+    fold_calibrators: list[PerGroup[Calibrator]] = field(default_factory=list)
+    point_calibrators: PerGroup[Calibrator] | None = None
 
     @property
     def calibrators(self) -> list[Calibrator]:
@@ -137,8 +117,8 @@ class FittedClassifier:
             require(isinstance(calibrators, PerGroup), "calibrators must be PerGroup")
             for calibrator in (calibrators.overall, *calibrators.of_group):
                 require(isinstance(calibrator, Calibrator), "calibrators must be Calibrators")
-                same = np.array_equal(calibrator.classes_, self.classes)
-                require(same, "classes must be the same in all calibrators")
+                has_classes = np.array_equal(calibrator.classes_, self.classes)
+                require(has_classes, "classes must be the same in all calibrators")
         for fold, calibrators in zip(self.folds, self.fold_calibrators, strict=True):
             require(isinstance(fold, Fold), "folds must be Folds")
             fold.check_classes(len(self.classes))
@@ -160,11 +140,11 @@ class FittedClassifier:
 class RowScores(NamedTuple):
     """Scores of m rows by the model of a fold, each (m,) or (m, k)."""
 
-    drawn: FloatArray | None
-    """For the calibrator; by the members that did not see ``left_out``."""
+    for_bounds: FloatArray | None
+    """For the calibrators of folds; by the members that did not see ``left_out``."""
     left_out: IntArray | None
     """The calibration example that each row's score leaves out, (m,); None: none."""
-    whole: FloatArray | None
+    by_all: FloatArray | None
     """By the whole model."""
     subforests: list[FloatArray]
     """For the point calibrator: one set of scores, or with few trees by subforests."""
@@ -180,21 +160,21 @@ def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction
 
 
 def score_rows(
-    fitted: FittedClassifier, X: Any, *, bounds: bool = True, whole: bool = False
+    fitted: FittedClassifier, X: Any, *, bounds: bool = True, by_all: bool = False
 ) -> list[RowScores]:
     """Return the scores of the rows of X by each fold, as far as predictions need them."""
     has_point = fitted.point_calibrators is not None
     scored = []
     for fold in fitted.folds:
-        drawn, left_out = fold.draw(X) if bounds or not has_point else (None, None)
-        scores = drawn if left_out is None else None
-        if scores is None and (whole or (has_point and not fold.few_trees)):
+        for_bounds, left_out = fold.draw(X) if bounds or not has_point else (None, None)
+        scores = for_bounds if left_out is None else None
+        if scores is None and (by_all or (has_point and not fold.few_trees)):
             scores = fold.score(X)
         subforests: list[FloatArray] = []
         if has_point:
             is_one = scores is not None and not fold.few_trees
             subforests = [scores] if is_one and scores is not None else fold.score_subforests(X)
-        scored.append(RowScores(drawn, left_out, scores, subforests))
+        scored.append(RowScores(for_bounds, left_out, scores, subforests))
     return scored
 
 
@@ -244,10 +224,10 @@ def calibrate_fold(
     Rows are of the groups ``codes`` (m,); the fold has ``n_examples`` calibration examples.
     """
     bounds = None
-    if scores.drawn is not None and has_bounds(calibrators.overall):
-        bounds, p = _bounds(calibrators, scores.drawn, scores.left_out, codes, n_examples)
-    elif scores.drawn is not None:
-        p = _probabilities(calibrators, scores.drawn, codes)
+    if scores.for_bounds is not None and has_bounds(calibrators.overall):
+        bounds, p = _bounds(calibrators, scores.for_bounds, scores.left_out, codes, n_examples)
+    elif scores.for_bounds is not None:
+        p = _probabilities(calibrators, scores.for_bounds, codes)
     if point is not None:
         p = log_mean([_probabilities(point, part, codes) for part in scores.subforests])
     return bounds, p
@@ -384,7 +364,7 @@ def predict_confidence(
             f"scores, got {len(fitted.folds)} models: use method='likelihood-ratio'"
         )
     codes = group_codes_of(fitted, X)
-    scored = score_rows(fitted, X, bounds=bounds, whole=True)
+    scored = score_rows(fitted, X, bounds=bounds, by_all=True)
     prediction = predict_scores(fitted, scored, codes)
     return prediction, intervals_at(fitted, scored, codes, level, method).widen(prediction[1])
 
@@ -403,11 +383,11 @@ def intervals_at(
     curves = cache[level, method]
     of_fold = []
     for scores in scored:
-        assert scores.whole is not None
-        n = len(scores.whole)
+        assert scores.by_all is not None
+        n = len(scores.by_all)
         lower, upper = np.empty((2, n, len(fitted.classes)))
         for rows, some_curves, _ in curves.parts(codes, n):
-            part = read_intervals(some_curves, scores.whole[rows], fitted.classes, level)
+            part = read_intervals(some_curves, scores.by_all[rows], fitted.classes, level)
             lower[rows], upper[rows] = part.lower, part.upper
         of_fold.append(ConfidenceIntervals(lower, upper, fitted.classes, float(level)))
     intervals = mean_intervals(of_fold)
@@ -497,20 +477,20 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
     total = np.zeros((fitted.n_rows, 3, len(fitted.classes)))
     count = np.zeros(fitted.n_rows)
     for part in range(part_of_row.max() + 1):
-        is_held = [part_of_row[fold.rows] == part for fold in examples]
-        rest = [fold.select(~held) for fold, held in zip(examples, is_held, strict=True)]
-        if not all(len(fold.codes) for fold in rest):
+        in_part = [part_of_row[fold.rows] == part for fold in examples]
+        others = [fold.select(~mask) for fold, mask in zip(examples, in_part, strict=True)]
+        if not all(len(fold.codes) for fold in others):
             continue
         fold_calibrators, point = fit_calibrators(
             fitted.calibrators[0],
             fitted.point_calibrator,
             fitted.classes,
-            rest,
+            others,
             fitted.group_codes,
             score_kind_of(fitted.folds),
         )
-        for fold, held, calibrators in zip(examples, is_held, fold_calibrators, strict=True):
-            some = fold.select(held)
+        for fold, mask, calibrators in zip(examples, in_part, fold_calibrators, strict=True):
+            some = fold.select(mask)
             refitted = replace(
                 fitted,
                 folds=fitted.folds[:1],

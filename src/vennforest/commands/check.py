@@ -186,7 +186,7 @@ def _check_model(options: Check, data: Path) -> tuple[Evaluation, Check, list[st
         evaluation = check(y, model, X=X, **common)
     advised = []
     if evaluation.verdict.action == "recalibrate":
-        labels = evaluation.classes.index[0 if evaluation.comparison.positive is None else 1 :]
+        labels = evaluation.classes.index[int(evaluation.thresholds is not None) :]
         options_of_scores = kept or score_options([f"p({label})" for label in labels])
         if kept:
             advised = [["vennforest", "calibrate", str(data), "-t", target, *options_of_scores]]

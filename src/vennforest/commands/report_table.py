@@ -59,4 +59,4 @@ def finish(evaluation: Evaluation, options: Report | Check, advised: Sequence[st
     for line in advised:
         say(f"  {line}")
     if sys.stderr.isatty():
-        say(f"Wrote {shown_path(options.output)} ({evaluation.seconds:.0f} s)")
+        say(f"Wrote {shown_path(options.output)}")

@@ -32,7 +32,7 @@ from vennforest.monitoring.stream import as_numbers
 from vennforest.performance.estimate import are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.splits import moments
-from vennforest.report.watched import render, watched
+from vennforest.report.watched import watched
 from vennforest.tables.cells import Column
 from vennforest.tables.files import TableFile
 from vennforest.tables.known_rows import share_known
@@ -75,7 +75,7 @@ def run(options: Watch) -> None:
                 observed = _watched_rows(monitor, about, table, carried, options.reference, notes)
             else:
                 observed = _watched_scores(file, table, carried, str(options.data))
-            result = watched(
+            summary, page = watched(
                 monitor,
                 **observed,
                 y=y,
@@ -83,19 +83,18 @@ def run(options: Watch) -> None:
                 name=options.data.name,
                 target=target or "",
                 notes=notes,
+                command=shlex.join(["vennforest", *sys.argv[1:]]),
             )
-        command = shlex.join(["vennforest", *sys.argv[1:]])
-        with sent_whole(options.output) as page:
-            write_text(page, render(result, command))
+        with sent_whole(options.output) as path:
+            write_text(path, page)
         if options.keep is not None:
             with sent_whole(options.keep) as monitor_file:
                 write_model(monitor, monitor_file, about)
-    say_notes(result.notes)
+    say_notes(notes)
     if options.as_json:
-        report = shown_path(options.output)
-        print_json({**result.summary(), "verdict": result.verdict(), "report": report})
+        print_json({**summary, "report": shown_path(options.output)})
         return
-    for sentence in result.verdict():
+    for sentence in summary["verdict"]:
         print(sentence)  # noqa: T201
 
 

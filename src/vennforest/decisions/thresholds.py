@@ -75,22 +75,9 @@ class Threshold:
     _code: int
 
     def decide(self, X: Any) -> IntArray:
-        """Return decisions for new cases.
+        """Return 1 for flagged rows of X (m, d), 0 for others; a ValueError without a threshold.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d) or (m,)
-            Rows as the model takes them, or scores where scores were given.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            1: flagged; 0: not.
-
-        Raises
-        ------
-        ValueError
-            If there is no threshold.
+        Where scores were given, X are scores (m,).
         """
         if self.threshold is None:
             raise InputError(self.reason)

@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitting import check_parameters, resolve_estimator
+from vennforest.classifier.prediction import FittedClassifier
 from vennforest.counts import MAX_SCORES, ScoreCounts
 from vennforest.engines._tasks import Batches, Run, classes_of, labels_of, sum_of
 from vennforest.forest import FORESTS, Members, MixedForestClassifier
@@ -81,7 +82,7 @@ def fit_partitions(
         model=forest, scores=scores, codes=codes, weight=weight, classes=classes, members=members
     )
     reason = f"the forest is grown on {len(numbers)} partitions where they are"
-    return fitted._calibrate(classes, [fold], "partitions", reason)
+    return fitted._calibrate(FittedClassifier(classes, [fold], "partitions", reason))
 
 
 def _check_model(model: CalibratedClassifier) -> None:

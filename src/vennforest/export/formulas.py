@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import NamedTuple
 
 from vennforest._validation import InputError
-from vennforest.calibrators import Venn, VennAbers
+from vennforest.calibrators import VennAbers
 from vennforest.calibrators.base import SUM_TOLERANCE, Calibrator
 from vennforest.calibrators.formula import (
     LOWEST,
@@ -16,7 +15,6 @@ from vennforest.calibrators.formula import (
     Score,
     Term,
     Terms,
-    summed,
     written,
 )
 from vennforest.calibrators.intervals import IntervalCurve
@@ -65,14 +63,13 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
             raise InputError(f"confidence must be False: a {name} gives no confidence intervals")
         formulas |= interval_formulas(calibrator._interval_curves(LEVEL), scores)
     if calibrator.shift_ is not None:
-        factors = calibrator.shift_.factors.tolist()
-        formulas["p"] = _shifted(formulas["p"], factors)
-        for low, high in (("p0", "p1"), ("low95", "high95")):
-            if low in formulas:
-                # Venn's bounds are those of k distributions.
-                is_venn = low == "p0" and isinstance(calibrator, Venn)
-                shifted = _shifted_distributions if is_venn else _shifted_intervals
-                formulas[low], formulas[high] = shifted(formulas[low], formulas[high], factors)
+        if k > 2:
+            raise ValueError(
+                "calibrators of more than two classes must be exported before with_prior"
+            )
+        f0, f1 = calibrator.shift_.factors.tolist()
+        for name, (p,) in formulas.items():  # the odds of all of them are multiplied by f1 / f0
+            formulas[name] = ((p * f1) / (p * f1 + (1.0 - p) * f0),)
     return widened(formulas)
 
 
@@ -94,41 +91,3 @@ def widened(formulas: dict[str, Terms]) -> dict[str, Terms]:
         "low95": tuple(map(Term.min, formulas["low95"], p)),
         "high95": tuple(map(Term.max, formulas["high95"], p)),
     }
-
-
-def _odds(p: Term, factor: float, other_factor: float) -> Term:
-    """Return the probability whose odds are those of p, times the ratio of the factors."""
-    product = p * factor
-    return product / (product + (1.0 - p) * other_factor)
-
-
-def _shifted(p: Terms, factors: list[float]) -> Terms:
-    """Return the formulas of `shift_probabilities`."""
-    if len(p) == 1:
-        return (_odds(p[0], factors[1], factors[0]),)
-    products = [term * factor for term, factor in zip(p, factors, strict=True)]
-    return tuple(product / summed(products) for product in products)
-
-
-def _shifted_intervals(low: Terms, high: Terms, factors: list[float]) -> tuple[Terms, Terms]:
-    """Return the formulas of `shift_intervals`."""
-    if len(low) == 1:
-        return _shifted(low, factors), _shifted(high, factors)
-    other_factors = [factors[:j] + factors[j + 1 :] for j in range(len(low))]
-    return (
-        tuple(_odds(p, f, max(o)) for p, f, o in zip(low, factors, other_factors, strict=True)),
-        tuple(_odds(p, f, min(o)) for p, f, o in zip(high, factors, other_factors, strict=True)),
-    )
-
-
-def _shifted_distributions(low: Terms, high: Terms, factors: list[float]) -> tuple[Terms, Terms]:
-    """Return the formulas of `shift_bounds` for bounds of k distributions."""
-    if len(low) == 1:
-        return _shifted_intervals(low, high, factors)
-    lowest = summed(p * f for p, f in zip(low, factors, strict=True))
-    totals = [lowest + (u - p) * f for p, u, f in zip(low, high, factors, strict=True)]
-    largest = [reduce(Term.max, totals[:j] + totals[j + 1 :]) for j in range(len(low))]
-    return (
-        tuple(p * f / total for p, f, total in zip(low, factors, largest, strict=True)),
-        tuple(p * f / total for p, f, total in zip(high, factors, totals, strict=True)),
-    )

@@ -86,9 +86,9 @@ def to_onnx(
         check_is_fitted(model, "classes_")
         k = len(model.classes_)
         graph.scores = ["score"] if k == 2 else [graph.gather("scores", j) for j in range(k)]
-        name, shape = ("score", [None]) if k == 2 else ("scores", [None, k])
+        name, shape = ("score", (None,)) if k == 2 else ("scores", (None, k))
         outputs = _outputs(graph, model, lambda: output_formulas(model, confidence))
-        return graph.model(outputs, [graph.input(name, shape)])
+        return graph.model(outputs, [graph.input(name, *shape)])
     if not isinstance(model, CalibratedClassifier):
         raise TypeError(
             f"model must be a CalibratedClassifier or calibrator, got {type(model).__name__}"
@@ -110,7 +110,7 @@ def to_onnx(
     graph.scores = [graph.gather(scores, j) for j in ([1] if k == 2 else range(k))]
     calibrator = model._state.calibrators[0]
     outputs = _outputs(graph, calibrator, lambda: _classifier_formulas(model, confidence))
-    inputs = [graph.input("X", [None, model.n_features_in_])] if base is None else base.graph.input
+    inputs = [graph.input("X", None, model.n_features_in_)] if base is None else base.graph.input
     return graph.model(outputs, inputs, base)
 
 
@@ -133,8 +133,7 @@ def _classifier_formulas(model: CalibratedClassifier, confidence: bool) -> dict[
 def _forest_scores(graph: _Graph, forest: Any, rows: str, votes: str) -> str:
     """Return the name of the scores (n, k) of a forest, NaN for rows that it refuses.
 
-    Each tree adds to numbers of its own, which are summed one after another, as scikit-learn
-    does: a runtime would add trees in an order of its own.
+    Each tree has outputs of its own, which are summed one after another, as scikit-learn does.
     """
     k, trees = len(forest.classes_), [tree.tree_ for tree in forest.estimators_]
     nodes: dict[str, list[Any]] = defaultdict(list)
@@ -248,25 +247,22 @@ def _outputs(
 def _estimator_of(model: CalibratedClassifier) -> Any:
     """Return the one estimator that scores new rows, as scikit-learn would by itself."""
     folds = model._state.folds
-    obstacle = None
-    if model.by is not None:
-        obstacle = f"calibrate all rows in the same way for ONNX, got by={model.by!r}"
-    elif len(folds) != 1:
-        obstacle = (
-            f"have one estimator for ONNX, got {len(folds)}: use ensemble=False, or calibrate out "
-            "of bag"
-        )
-    elif model.calibrate_on_ in ("oob", "partitions") and model.subforest == "exchangeable":
-        obstacle = 'score new rows by all trees for ONNX: use subforest="all"'
-    elif folds[0].few_trees and model._state.point_calibrator is not None:
-        obstacle = (
-            "have more trees for ONNX, since with few of them its probability is a mean over "
-            'subforests: grow 20 or more, or use merge="log"'
-        )
-    elif model._state.shift is not None:
-        obstacle = "not have another prior for ONNX: use it before with_prior"
-    if obstacle is not None:
-        raise InputError(f"model must {obstacle}")
+    few_trees = folds[0].few_trees and model._state.point_calibrator is not None
+    for applies, rule in (
+        (model.by is not None, f"calibrate all rows in the same way, got by={model.by!r}"),
+        (
+            len(folds) != 1,
+            f"have one estimator, got {len(folds)}: use ensemble=False or out of bag",
+        ),
+        (
+            model.calibrate_on_ in ("oob", "partitions") and model.subforest == "exchangeable",
+            'score new rows by all trees: use subforest="all"',
+        ),
+        (few_trees, 'have 20 trees or more, or merge="log": p is a mean over subforests else'),
+        (model._state.shift is not None, "not have another prior: use it before with_prior"),
+    ):
+        if applies:
+            raise InputError(f"a model for ONNX must {rule}")
     estimator = model.estimator_
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
@@ -313,7 +309,7 @@ class _Graph:
         self.scores: list[str] = []
         self.trees = False
 
-    def input(self, name: str, shape: list[int | None]) -> Any:
+    def input(self, name: str, *shape: int | None) -> Any:
         return self.onnx.helper.make_tensor_value_info(name, self.kinds.DOUBLE, shape)
 
     def constant(self, values: Any) -> str:
@@ -386,7 +382,7 @@ class _Graph:
             nodes,
             "vennforest",
             list(inputs),
-            [helper.make_tensor_value_info(n, self.kinds.DOUBLE, shape) for n in names],
+            [self.input(name, *shape) for name in names],
             constants,
         )
         model = helper.make_model(

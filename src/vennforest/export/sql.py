@@ -105,8 +105,13 @@ def to_sql(
             for code, title in zip(codes, titles, strict=True)
         ]
     hints = f"/*+ {', '.join(query.hints)} */ " if query.hints else ""
-    source = "\n".join([f"FROM {table} AS t", *query.sources()])
-    return f"SELECT {hints}t.*, {', '.join(outputs)}\n{source}"
+    lines = [f"SELECT {hints}t.*, {', '.join(outputs)}", f"FROM {table} AS t"]
+    # Without OFFSET PostgreSQL inlines values: their number doubles with each level.
+    once = " OFFSET 0" if dialect == "postgres" else ""
+    for i, (values, joins) in enumerate(zip(query.values, query.joins, strict=True)):
+        named = ", ".join(f"{value} AS x{j}" for j, value in enumerate(values))
+        lines += [f"CROSS JOIN LATERAL (SELECT {named}{once}) AS v{i}", *joins]
+    return "\n".join(lines)
 
 
 class _Query:
@@ -124,18 +129,7 @@ class _Query:
         self.joins: list[list[str]] = []
         self.hints: list[str] = []
         self.scores: list[str] = []
-        self.level_of: dict[str, int] = {}
-        """The level of each value, -1 before all."""
-
-    def sources(self) -> list[str]:
-        """Return the sources after the table in the FROM clause."""
-        # Without it PostgreSQL inlines values: their number doubles with each level.
-        once = " OFFSET 0" if self.dialect == "postgres" else ""
-        sources = []
-        for i, (values, joins) in enumerate(zip(self.values, self.joins, strict=True)):
-            named = ", ".join(f"{value} AS x{j}" for j, value in enumerate(values))
-            sources += [f"CROSS JOIN LATERAL (SELECT {named}{once}) AS v{i}", *joins]
-        return sources
+        self.level_of: dict[str, int] = {}  # -1: before all
 
     def quoted(self, name: str) -> str:
         """Return the name of a column as the system reads it."""

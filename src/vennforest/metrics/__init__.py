@@ -6,8 +6,9 @@ Log loss, the two-class Brier score and the area under the ROC curve are scikit-
 names the argument where labels, estimates and weights do not fit, or an option has no such value.
 """
 
-from vennforest.metrics.brier import BrierDecomposition, brier_decomposition
 from vennforest.metrics.calibration_error import (
+    BrierDecomposition,
+    brier_decomposition,
     calibration_error,
     confidence_minus_accuracy,
 )
@@ -16,23 +17,9 @@ from vennforest.metrics.calibration_line import (
     IntervalEstimate,
     calibration_line,
 )
-from vennforest.metrics.calibration_tests import (
-    CalibrationTest,
-    kuiper_test,
-    spiegelhalter_test,
-)
-from vennforest.metrics.curves import (
-    ReliabilityCurve,
-    SmoothCurve,
-    reliability_curve,
-    smooth_calibration_curve,
-)
-from vennforest.metrics.intervals import (
-    IntervalCurve,
-    IntervalSummary,
-    interval_curve,
-    interval_summary,
-)
+from vennforest.metrics.calibration_tests import CalibrationTest, kuiper_test, spiegelhalter_test
+from vennforest.metrics.curves import ReliabilityCurve, reliability_curve
+from vennforest.metrics.intervals import IntervalCurve, interval_curve
 from vennforest.metrics.ranking import (
     AucInterval,
     DecisionCurve,
@@ -50,9 +37,7 @@ __all__ = [
     "DecisionCurve",
     "IntervalCurve",
     "IntervalEstimate",
-    "IntervalSummary",
     "ReliabilityCurve",
-    "SmoothCurve",
     "ThresholdTable",
     "auc_interval",
     "brier_decomposition",
@@ -61,10 +46,8 @@ __all__ = [
     "confidence_minus_accuracy",
     "decision_curve",
     "interval_curve",
-    "interval_summary",
     "kuiper_test",
     "reliability_curve",
-    "smooth_calibration_curve",
     "spiegelhalter_test",
     "threshold_table",
 ]

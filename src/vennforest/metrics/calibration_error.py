@@ -1,14 +1,15 @@
-"""Calibration errors in bins, and overconfidence."""
+"""Calibration errors in bins, the decomposition of the Brier score, and overconfidence."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import check_option
-from vennforest.metrics._inputs import Bins, EventEstimates, Strategy, binned, check_estimates
+from vennforest.metrics._inputs import EventEstimates, Strategy, binned, check_estimates
 
 Kind = Literal["expected", "maximum", "root-mean-square", "confidence", "classwise"]
 """Summaries of the differences between mean estimates and observed shares of bins."""
@@ -19,7 +20,7 @@ def calibration_error(
     p: ArrayLike,
     *,
     kind: Kind = "expected",
-    bins: Bins = 15,
+    bins: int = 15,
     strategy: Strategy = "uniform",
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
@@ -63,7 +64,7 @@ def calibration_error(
     return _error(problem, kind, bins, strategy)
 
 
-def _error(problem: EventEstimates, kind: Kind, bins: Bins, strategy: Strategy) -> float:
+def _error(problem: EventEstimates, kind: Kind, bins: int, strategy: Strategy) -> float:
     """Return the error of one problem over its bins."""
     n_k, r_k, phi_k = binned(problem, bins, strategy)
     share, gap = n_k / n_k.sum(), np.abs(r_k - phi_k)
@@ -80,20 +81,98 @@ def confidence_minus_accuracy(
     classes: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    """Return the mean confidence in the predicted label minus the accuracy.
+    """Return the mean confidence in the predicted label minus the accuracy, in [-1, 1].
 
     Above 0 the estimates are too optimistic, below 0 too pessimistic (Johansson et al. 2018,
-    Table 1).
-
-    Parameters
-    ----------
-    y, p, sample_weight, classes, pos_label
-        As in ``brier_decomposition``.
-
-    Returns
-    -------
-    float
-        In [-1, 1].
+    Table 1). Parameters are those of ``brier_decomposition``.
     """
     problem = check_estimates(y, p, sample_weight, classes, pos_label).of_predicted()
     return float(np.average(problem.p - problem.outcome, weights=problem.weight))
+
+
+@dataclass(frozen=True)
+class BrierDecomposition:
+    """Murphy's decomposition of the Brier score.
+
+    Attributes
+    ----------
+    reliability : float
+        Mean squared distance of the bins' mean estimates from their observed shares; 0 is best.
+    resolution : float
+        Mean squared distance of the bins' observed shares from the overall one; larger is better.
+    uncertainty : float
+        Brier score of the overall share as the estimate of every row.
+    sharpness : float
+        Variance of the estimates.
+    brier : float
+        The Brier score: of the positive class with two classes (in [0, 1]), over vectors with more
+        (in [0, 2]).
+    """
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    sharpness: float
+    brier: float
+
+
+def brier_decomposition(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    bins: int = 100,
+    strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> BrierDecomposition:
+    """Split the Brier score into reliability, resolution and uncertainty.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any dtype.
+    p : array-like of shape (n,) or (n, k)
+        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    bins : int
+        Number of bins, which are closed to the right.
+    strategy : {"uniform", "quantile"}
+        Bins of equal width, or of equal count (equal estimates stay together).
+    sample_weight : array-like of shape (n,), optional
+        Non-negative; a weight of 2 is the observation twice.
+    classes : array-like of shape (k,), optional
+        Every class, when some may be missing from ``y``.
+    pos_label : label, optional
+        The positive class; by default the second of two. With more than two classes and no
+        ``pos_label`` every term is the sum over the classes, each against the rest, and ``brier``
+        is the score over vectors.
+
+    Notes
+    -----
+    With n_k of N observations in bin k, r_k their mean estimate, φ_k the share of positives among
+    them and ȳ the overall share (Murphy 1973; Johansson et al. 2018, eq. 13):
+    reliability Σ n_k (r_k − φ_k)² / N, resolution Σ n_k (φ_k − ȳ)² / N, uncertainty ȳ (1 − ȳ).
+    Reliability minus resolution plus uncertainty is the Brier score only where all estimates in a
+    bin are equal (Stephenson, Coelho & Jolliffe 2008).
+
+    Binning is biased: the variance of the averages φ_k raises reliability and resolution, the more
+    so the fewer observations a bin has (Bröcker 2012; Ferro & Fricker 2012). Compare only numbers
+    with the same bins and the same n.
+
+    Examples
+    --------
+    >>> brier_decomposition(["no", "no", "yes", "yes"], [0.2, 0.2, 0.2, 0.8])
+    BrierDecomposition(reliability=0.0233..., resolution=0.0833..., uncertainty=0.25, ...)
+    """
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
+    terms = []
+    for problem in estimates.additive():
+        share = problem.weight / problem.weight.sum()
+        base, mean = share @ problem.outcome, share @ problem.p
+        n_k, r_k, phi_k = binned(problem, bins, strategy)
+        n_k = n_k / n_k.sum()
+        reliability, resolution = n_k @ (r_k - phi_k) ** 2, n_k @ (phi_k - base) ** 2
+        sharpness = share @ (problem.p - mean) ** 2
+        brier = share @ (problem.outcome - problem.p) ** 2
+        terms.append((reliability, resolution, base * (1 - base), sharpness, brier))
+    return BrierDecomposition(*np.sum(terms, axis=0).tolist())

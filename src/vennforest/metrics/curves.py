@@ -1,4 +1,4 @@
-"""Curves of reliability diagrams: bins, isotonic curve with its band, local regression."""
+"""Curves of reliability diagrams: bins, and the isotonic curve with its band."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
 from vennforest._validation import FloatArray, check_inside
-from vennforest.metrics._inputs import Bins, EventEstimates, Strategy, binned, check_estimates
+from vennforest.metrics._inputs import EventEstimates, Strategy, binned, check_estimates
 
 N_HISTOGRAM_BINS = 25
 """Equal parts of [0, 1] in the histogram."""
 
 MAX_BAND_LEVELS = 2000
 """Distinct estimates for which labels are drawn for a consistency band."""
-
-MAX_SMOOTH_POINTS = 61
-"""Estimates at which a smooth curve is computed."""
 
 
 class Recalibration(NamedTuple):
@@ -84,7 +81,7 @@ def reliability_curve(
     y: ArrayLike,
     p: ArrayLike,
     *,
-    bins: Bins = 10,
+    bins: int = 10,
     strategy: Strategy = "uniform",
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
@@ -157,87 +154,3 @@ def _band(
     fits = np.array([isotonic_regression(row / n, weights=n).x for row in positives])
     low, high = np.quantile(fits, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return p, low, high
-
-
-@dataclass(frozen=True, eq=False)
-class SmoothCurve:
-    """Smoothed observed shares along the estimates.
-
-    Attributes
-    ----------
-    estimate : ndarray of shape (g,)
-        Increasing, from the smallest to the largest estimate.
-    share : ndarray of shape (g,)
-        Smoothed observed share, in [0, 1].
-    """
-
-    estimate: FloatArray
-    share: FloatArray
-
-
-def smooth_calibration_curve(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    span: float = 2 / 3,
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> SmoothCurve:
-    """Return a calibration curve that may fall as well as rise, unlike the isotonic (CORP) one.
-
-    Parameters
-    ----------
-    y, p, sample_weight, classes
-        As in ``brier_decomposition``.
-    span : float
-        Share of the observations in the local regression at each point, in (0, 1].
-    pos_label : label, optional
-        As in ``reliability_curve``.
-
-    Notes
-    -----
-    Cleveland (1979): at x the observed shares are regressed on the estimates by weighted least
-    squares, with weights (1 - (|p_i - x| / h)^3)^3, h the distance of the nearest estimates that
-    make up the span. A line is fitted, and a level where all estimates within h are the same. The
-    share is clipped to [0, 1]. Austin & Steyerberg (2014) use such curves for calibration. The
-    curve is computed at 61 estimates at most: quantiles, and those nearest to equal steps.
-    """
-    if not 0 < span <= 1:
-        raise ValueError(f"span must lie in (0, 1], got {span}")
-    problem = check_estimates(y, p, sample_weight, classes, pos_label).main()
-    x, level = np.unique(problem.p, return_inverse=True)
-    weight = np.bincount(level, weights=problem.weight).astype(np.float64)
-    share = np.bincount(level, weights=problem.weight * problem.outcome) / weight
-    cumulative = np.cumsum(weight) / weight.sum()
-    levels = np.linspace(0, 1, MAX_SMOOTH_POINTS // 2)
-    quantiles = x[np.searchsorted(cumulative, levels).clip(0, len(x) - 1)]
-    # Only estimates that occur: between them a line fitted to one side would extrapolate.
-    steps = np.linspace(x[0], x[-1], MAX_SMOOTH_POINTS - MAX_SMOOTH_POINTS // 2)
-    after = np.searchsorted(x, steps).clip(0, len(x) - 1)
-    before = np.maximum(after - 1, 0)
-    nearest = np.where(steps - x[before] <= x[after] - steps, x[before], x[after])
-    grid = np.unique(np.concatenate([quantiles, nearest]))
-    values = [_local_regression(x, share, weight, float(point), span) for point in grid]
-    return SmoothCurve(grid, np.clip(values, 0.0, 1.0))
-
-
-def _local_regression(
-    x: FloatArray, share: FloatArray, weight: FloatArray, point: float, span: float
-) -> float:
-    """Return the weighted local regression of shares (m,) at x (m,) in a point."""
-    distance = np.abs(x - point)
-    order = np.argsort(distance, kind="stable")
-    cumulative = np.cumsum(weight[order])
-    h = distance[order[np.searchsorted(cumulative, span * cumulative[-1] * (1 - 1e-12))]]
-    kernel = weight * (distance <= 0)
-    if h > 0:
-        kernel = weight * (1 - np.minimum(distance / h, 1.0) ** 3) ** 3
-        if kernel.sum() <= 0:  # all within h lie at its edge
-            kernel = weight * (distance <= h)
-    total = kernel.sum()
-    mean, level = float(kernel @ x / total), float(kernel @ share / total)
-    spread = float(kernel @ (x - mean) ** 2)
-    if spread <= 1e-12 * total * h * h:
-        return level
-    return level + float(kernel @ ((x - mean) * share)) / spread * (point - mean)

@@ -1,4 +1,4 @@
-"""Venn–Abers bounds and confidence intervals beside the observed labels."""
+"""Bounds and confidence intervals in the order of the scores or of the probabilities."""
 
 from __future__ import annotations
 
@@ -6,40 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
 from vennforest._validation import (
     FloatArray,
     check_scores,
-    check_weights,
     class_index,
     encode_labels,
 )
 from vennforest.multiprobability import Multiprobability
-
-
-@dataclass(frozen=True)
-class IntervalSummary:
-    """The mean interval of the predicted label beside the observed accuracy.
-
-    Attributes
-    ----------
-    low, high : float
-        Mean lower and upper probability of the predicted label, in [0, 1].
-    size : float
-        Mean of upper minus lower.
-    accuracy : float
-        Share of objects whose predicted label is the observed one.
-    inside : bool
-        Whether ``low <= accuracy <= high``.
-    """
-
-    low: float
-    high: float
-    size: float
-    accuracy: float
-    inside: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,48 +54,6 @@ class IntervalCurve:
     level: float | None = None
 
 
-def interval_summary(
-    y: ArrayLike, m: Multiprobability, *, sample_weight: ArrayLike | None = None
-) -> IntervalSummary:
-    """Return the mean interval of the predicted labels and the observed accuracy.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        The observed labels, among ``m.classes``.
-    m : Multiprobability
-        Lower and upper probabilities of the n objects.
-    sample_weight : array-like of shape (n,), optional
-        Non-negative; a weight of 2 is the object twice.
-
-    Raises
-    ------
-    ValueError
-        If lengths do not fit, ``y`` contains a label that is none of ``m.classes``, or the two are
-        given in the other order.
-
-    Notes
-    -----
-    Predicted label and interval are eqs. 5 and 6 of Johansson et al. (2018), whose Table 4 lists
-    these means. A valid predictor's accuracy lies in the mean interval but for chance: the smaller
-    n, the more often it falls outside.
-    """
-    _check_bounds(m)
-    check_consistent_length(m.lower, y)
-    encode_labels(y, m.classes)
-    weight = check_weights(sample_weight, len(m))
-
-    def mean(values: NDArray[Any]) -> float:
-        return float(np.average(values, weights=weight))
-
-    low, high = m.of_label()
-    accuracy = mean(m.labels() == np.asarray(y).reshape(-1))
-    mean_low, mean_high = mean(low), mean(high)
-    slack = 1e-12  # rounding of means
-    inside = mean_low - slack <= accuracy <= mean_high + slack
-    return IntervalSummary(mean_low, mean_high, mean(high - low), accuracy, inside)
-
-
 def interval_curve(
     y: ArrayLike | None,
     m: Multiprobability,
@@ -149,17 +83,11 @@ def interval_curve(
     max_points : int, optional
         Number of objects in the curve, evenly spaced in its order; by default 2,000 by score and
         400 by probability.
-
-    Raises
-    ------
-    ValueError
-        If lengths do not fit, labels are none of ``m.classes``, or there are no objects.
     """
-    _check_bounds(m)
+    if not isinstance(m, Multiprobability) or not len(m):
+        raise ValueError(f"m must be a Multiprobability of at least one object, got {m!r}")
     if max_points is None:
         max_points = 400 if scores is None else 2000
-    if max_points < 2:
-        raise ValueError(f"max_points must be at least 2, got {max_points}")
     middle = (m.lower + m.upper) / 2 if p is None else check_scores(p, "p")
     if middle.shape != m.lower.shape:
         raise ValueError(f"p must have shape {m.lower.shape}, got {middle.shape}")
@@ -208,14 +136,3 @@ def interval_curve(
         ends,
         None if confidence is None else confidence.level,
     )
-
-
-def _check_bounds(m: Multiprobability) -> None:
-    """Raise an error unless m contains bounds, and not labels."""
-    if not isinstance(m, Multiprobability):
-        raise ValueError(
-            f"m must be a Multiprobability, got {type(m).__name__}: labels come first, as in "
-            "interval_summary(y, m)"
-        )
-    if not len(m):
-        raise ValueError("m must contain at least one object, got 0")

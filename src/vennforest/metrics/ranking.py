@@ -30,10 +30,8 @@ class AucInterval:
     auc : float
         In [0, 1]; of more than two classes the mean of those of each against the rest, weighted by
         their shares. NaN where there is one class only.
-    low, high : float
-        Ends of the interval, in [0, 1].
-    level : float
-        Its confidence, in (0, 1).
+    low, high, level : float
+        Ends of the interval, in [0, 1], and its confidence.
     """
 
     auc: float
@@ -70,18 +68,15 @@ def auc_interval(
     groups : array-like of shape (n,), optional
         The rows of a group count as one observation; by default all rows are independent.
     level : float
-        Confidence, in (0, 1).
+        Confidence of the interval, in (0, 1).
 
     Notes
     -----
     The variance is that of DeLong, DeLong & Clarke-Pearson (1988), from the influence of each
     observation on the area; influences are summed over each group (Obuchowski 1997), and for
     more than two classes over the classes. The interval is symmetric in the log-odds of the
-    area. Where ranking is perfect, or one class has a single observation, that variance is not
-    an estimate: then the interval is the score interval with the variance of Hanley & McNeil
-    (1982), as Newcombe (2006, method 5) proposes. In simulations of 60 to 1,000 rows with 10 to
-    30 positive ones an interval of 95 % held the true area in 94 to 96 % of the samples, and in
-    92 % where it was .92.
+    area. Where ranking is perfect, or one class has a single observation, it is the score interval
+    with the variance of Hanley & McNeil (1982), as Newcombe (2006, method 5) proposes.
     """
     check_inside(level, "level")
     estimates = check_estimates(y, p, None, classes, pos_label)
@@ -92,10 +87,12 @@ def auc_interval(
         return AucInterval(float("nan"), 0.0, 1.0, level)
     z = float(ndtri((1 + level) / 2))
     area, influence = _influence(estimates, counts)
-    n_class, n_rest = _observations_of_classes(estimates, counts, group)
+    largest = int(counts.argmax()) if estimates.positive is None else estimates.positive
+    in_class = estimates.codes == largest
+    n_class, n_rest = (len(np.unique(group[rows])) for rows in (in_class, ~in_class))
     if groups is None and estimates.positive is not None and min(n_class, n_rest) > 1:
         # DeLong divides the sum of each class's squares by its own number less one.
-        size = np.where(estimates.codes == estimates.positive, n_class, n_rest)
+        size = np.where(in_class, n_class, n_rest)
         influence = influence * np.sqrt(size / (size - 1))
         variance = float(influence @ influence) / n**2
     else:
@@ -129,15 +126,6 @@ def _influence(estimates: ClassEstimates, counts: IntArray) -> tuple[float, Floa
         # The shares that weigh the classes are estimated too.
         influence += share * class_influence + class_area * (in_class - share)
     return area, influence
-
-
-def _observations_of_classes(
-    estimates: ClassEstimates, counts: IntArray, group: IntArray
-) -> tuple[int, int]:
-    """Return the numbers of observations of the positive (or largest) class and of the rest."""
-    j = int(counts.argmax()) if estimates.positive is None else estimates.positive
-    in_class = estimates.codes == j
-    return len(np.unique(group[in_class])), len(np.unique(group[~in_class]))
 
 
 def _score_interval(area: float, m: int, n: int, z: float) -> tuple[float, float]:
@@ -319,10 +307,8 @@ def _ratio(numerator: FloatArray, denominator: Any) -> FloatArray:
 def _check_thresholds(thresholds: ArrayLike) -> FloatArray:
     at = np.atleast_1d(np.asarray(thresholds, np.float64))
     outside = ~((at >= 0) & (at <= 1))
-    if at.ndim != 1 or outside.any():
-        raise ValueError(
-            f"thresholds must lie in [0, 1], got {at[outside][0] if outside.any() else at.shape}"
-        )
+    if outside.any():
+        raise ValueError(f"thresholds must lie in [0, 1], got {at[outside][0]}")
     return at
 
 

@@ -46,9 +46,9 @@ class ColumnChange:
 def column_changes(columns: Mapping[str, NDArray[Any]], row: int) -> list[ColumnChange]:
     """Return how every column differs before and after a row, the most different first.
 
-    The tests take the row as given and rows as independent: for a row chosen by looking at the
-    same data, p-values of columns that move with the labels are a little too small. The list is
-    empty with fewer than 30 rows on a side.
+    The tests take the row as given and rows as independent: for a row chosen by the same data,
+    p-values of columns that move with the labels are a little too small. With fewer than 30 rows
+    on a side the list is empty.
     """
     n = len(next(iter(columns.values()))) if columns else 0
     if min(row, n - row) < MIN_ROWS_A_SIDE:

@@ -30,6 +30,9 @@ HALF_BET_AFTER = 1000.0
 TOP_SHARE = 5
 """The evidence is what a fifth of the copies reach, divided by five."""
 
+BLOCK_ROWS = 10_000
+"""Rows by which all copies are advanced together."""
+
 MAX_SEED, MAX_COUNT = 2**31 - 1, 2**58
 
 STATE = np.dtype(
@@ -70,10 +73,8 @@ class Change:
         Now: capital, divided by how many kinds of it are watched.
     what : str
         The change that explains the stream best, of those that are bet on.
-    since : int
-        Number of the first example of it, counted from 0.
-    since_time : float or None
-        The time of that example.
+    since, since_time : int, float or None
+        Number, counted from 0, and time of the first example of it.
     """
 
     label: Any
@@ -85,7 +86,7 @@ class Change:
 
 
 class Channels(NamedTuple):
-    """Arrays (m,): column of the scores, class, whether bets are on labels, and their number."""
+    """Arrays (m,): column of the scores, class, whether bets are on labels, number of bets."""
 
     columns: IntArray
     targets: IntArray
@@ -147,22 +148,27 @@ def advance(
     n_before: int,
 ) -> FloatArray:
     """Take n more examples and return the logarithm of the evidence after each, (n,)."""
-    log_path = np.empty((*state.shape, len(scores)))
-    stream_kernels.advance(
-        scores,
-        codes,
-        n_before,
-        *(np.tile(values, len(state)) for values in watched),
-        JUMP_RATES,
-        HALF_BET_AFTER,
-        np.log(state["factors"]).reshape(state.size, MAX_BETS, 2 * N_BINS),
-        state.reshape(-1),
-        log_path.reshape(state.size, -1),
-    )
-    if times is not None:
+    evidence = np.empty(len(scores))
+    channels_of_copies = [np.tile(values, len(state)) for values in watched]
+    log_factors = np.log(state["factors"]).reshape(state.size, MAX_BETS, 2 * N_BINS)
+    for first in range(0, len(scores), BLOCK_ROWS):
+        block = slice(first, first + BLOCK_ROWS)
+        log_path = np.empty((*state.shape, len(scores[block])))
+        stream_kernels.advance(
+            scores[block],
+            codes[block],
+            n_before + first,
+            *channels_of_copies,
+            JUMP_RATES,
+            HALF_BET_AFTER,
+            log_factors,
+            state.reshape(-1),
+            log_path.reshape(state.size, -1),
+        )
+        evidence[block] = combine(log_path).max(axis=0)
+    if times is not None and len(times):
         is_new = state["begins"] >= n_before
         state["times"][is_new] = times[state["begins"][is_new] - n_before]
-    evidence: FloatArray = combine(log_path).max(axis=0)
     return evidence
 
 

@@ -27,13 +27,13 @@ from vennforest.monitoring import evidence
 from vennforest.monitoring.bets import Watch, design_bets
 from vennforest.monitoring.evidence import Change, exp_finite
 from vennforest.monitoring.scoring import (
+    are_probabilities,
     calibration_examples,
-    gives_probabilities,
     score_columns,
     stream_scores,
 )
 from vennforest.monitoring.stream import check_times, label_codes, remember_rows, window_length
-from vennforest.sources.row_hashes import count_equal_pairs, hash_rows
+from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows
 
 MIN_REFERENCE = 40
 """Examples that the reference must have."""
@@ -46,9 +46,6 @@ MIN_REPEATED_ROWS, MIN_REPEATED_SHARE = 10, 0.05
 
 MAX_UNLABELLED_SHARE, MIN_UNLABELLED_EXCESS = 0.02, 5
 """Rows wait where missing labels exceed this share of them by so many."""
-
-BLOCK_ROWS = 10_000
-"""Rows by which the evidence of all copies is advanced together."""
 
 
 class Monitor(BaseEstimator):
@@ -104,13 +101,8 @@ class Monitor(BaseEstimator):
     The guarantee is exact where reference and stream are scored in the same way: with a held-out
     part, or a model fitted to other data. It is nearly exact over folds, and out of bag, where new
     objects are scored by the trees that a calibration example was out of bag for, drawn at random
-    for each (Johansson et al. 2018).
-
-    References
-    ----------
-    Vovk, Gammerman & Shafer (2005), *Algorithmic Learning in a Random World*, chapters 7 and 8.
-    Vovk et al. (2021), Retrain or not retrain: conformal test martingales for change-point
-    detection.
+    for each (Johansson et al. 2018). See Vovk et al. (2021), Retrain or not retrain: conformal test
+    martingales for change-point detection.
 
     Examples
     --------
@@ -170,7 +162,7 @@ class Monitor(BaseEstimator):
 
         Raises
         ------
-        InputError
+        ValueError
             If there are fewer than 40, or calibration examples have weights.
         """
         check_option(self.watch, Watch, "watch")
@@ -179,16 +171,15 @@ class Monitor(BaseEstimator):
             raise InputError("X and y must be given together, or neither of them")
         if X is None and self.model is None:
             raise InputError("X and y must be given without a model: scores and their labels")
-        if X is None:
+        if y is None:
             scores, codes = calibration_examples(self.model)
             labels = self.model.classes_
             n, n_equal_pairs = self.model._state.n_rows or 0, self.model._state.n_equal_pairs
         else:
-            X = check_scores(X) if self.model is None else X
             classes = classes if self.model is None else self.model.classes_
-            codes, labels = encode_labels(y, classes)  # type: ignore[arg-type]
-            scores = self._scores(X, max(2, len(labels)))
-            n, n_equal_pairs = len(scores), count_equal_pairs(hash_rows(X))
+            codes, labels = encode_labels(y, classes)
+            scores, hashes = self._scores_and_hashes(X, max(2, len(labels)))
+            n, n_equal_pairs = len(scores), count_equal_pairs(hashes)
         if len(scores) != len(codes):
             raise InputError(
                 f"y must have {len(scores)} labels as there are rows, got {len(codes)}"
@@ -212,11 +203,7 @@ class Monitor(BaseEstimator):
     def _design(self, scores: FloatArray, codes: IntArray) -> NDArray[Any]:
         """Return the state before the stream: in each copy other examples design the bets."""
         rng, n, k = check_random_state(self.random_state), len(scores), len(self.classes_)
-        n_design = round(DESIGN_SHARE * n)
-        if self.model is None:
-            probabilities = bool(scores.min() >= 0 and scores.max() <= 1)
-        else:
-            probabilities = gives_probabilities(self.model)
+        n_design, probabilities = round(DESIGN_SHARE * n), are_probabilities(self.model, scores)
         orders = [rng.permutation(n) for _ in range(evidence.n_copies(k))]
         watched = evidence.channels(k, self.watch)
         state = evidence.start((len(orders), len(watched.columns)), rng)
@@ -228,11 +215,12 @@ class Monitor(BaseEstimator):
             evidence.place(copy, watched, bets, scores[compared], codes[compared])
         return state
 
-    def _scores(self, X: Any, k: int) -> FloatArray:
-        """Return scores (n, c) of rows, or rows that are scores."""
+    def _scores_and_hashes(self, X: Any, k: int) -> tuple[FloatArray, HashArray]:
+        """Return scores (n, c) and hashes (n,) of rows, or of rows that are scores."""
         if self.model is not None:
-            return stream_scores(self.model, X)
-        return score_columns(check_scores(np.atleast_1d(np.asarray(X))), k)
+            return stream_scores(self.model, X), hash_rows(X)
+        scores = score_columns(check_scores(np.atleast_1d(np.asarray(X))), k)
+        return scores, hash_rows(scores)
 
     def update(
         self, X: Any, y: ArrayLike | None = None, *, time: ArrayLike | None = None
@@ -271,7 +259,7 @@ class Monitor(BaseEstimator):
             If one row in twenty or more came before and is left out, or if rows wait for labels.
         """
         check_is_fitted(self, "classes_")
-        scores = self._scores(X, len(self.classes_))
+        scores, hashes = self._scores_and_hashes(X, len(self.classes_))
         n = len(scores)
         if (y is None) == (self._watch == "labels"):
             raise InputError('y must be given with watch="labels", and only with it')
@@ -279,7 +267,6 @@ class Monitor(BaseEstimator):
         if y is not None:
             codes, is_labelled = label_codes(y, self.classes_, n)
         times = None if time is None else check_times(time, n, self._last_time)
-        hashes = hash_rows(scores if self.model is None else X)
         n_complete, self._unlabelled_excess = self._count_complete(is_labelled)
         is_counted = is_labelled & (np.arange(n) < n_complete)
         self._remembered, is_new = remember_rows(self._remembered, self._window, hashes, is_counted)
@@ -297,8 +284,7 @@ class Monitor(BaseEstimator):
                 f"{n - n_complete} of {n} rows, from row {n_complete + 1} on, are not counted yet, "
                 f"since {(~is_labelled[n_complete:]).sum()} of them have no label: labels of one "
                 "class that come later than others would look like a change. Send these rows again "
-                "when their labels are known. If which labels are missing has nothing to do with "
-                "the class (a random sample was labelled), send only rows with a label"
+                "when their labels are known, or only rows with a label if they are a random sample"
             )
         if n_repeated and self.n_repeated_ >= max(
             MIN_REPEATED_ROWS, MIN_REPEATED_SHARE * n_labelled
@@ -310,11 +296,10 @@ class Monitor(BaseEstimator):
         return np.asarray(np.append(before, path)[np.cumsum(taken)])
 
     def _count_complete(self, is_labelled: NDArray[np.bool_]) -> tuple[int, float]:
-        """Return how many rows come before those of which too many have no label.
+        """Return how many rows come before those of which too many have no label, and an excess.
 
         Rows wait from where missing labels exceed 2% of the rows since by most, if by 5 or more.
-        The second number is the excess of the rows before, for later updates (a cumulative sum,
-        Page 1954).
+        The excess of the rows before is for later updates (a cumulative sum, Page 1954).
         """
         steps = ~is_labelled - MAX_UNLABELLED_SHARE
         walk = self._unlabelled_excess + np.cumsum(np.append(0.0, steps))
@@ -326,19 +311,10 @@ class Monitor(BaseEstimator):
 
     def _advance(self, scores: FloatArray, codes: IntArray, times: FloatArray | None) -> FloatArray:
         """Return the evidence after each of these examples, (n,)."""
-        log_path = np.empty(len(scores))
         watched = evidence.channels(len(self.classes_), self._watch)
-        for first in range(0, len(scores), BLOCK_ROWS):
-            block = slice(first, first + BLOCK_ROWS)
-            log_path[block] = evidence.advance(
-                self._state,
-                watched,
-                scores[block],
-                codes[block],
-                None if times is None else times[block],
-                self.n_seen_ + first,
-            )
-        path = exp_finite(log_path)
+        path = exp_finite(
+            evidence.advance(self._state, watched, scores, codes, times, self.n_seen_)
+        )
         if len(path):
             self.evidence_ = float(path[-1])
             self.max_evidence_ = max(self.max_evidence_, float(path.max()))

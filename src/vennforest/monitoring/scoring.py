@@ -41,8 +41,10 @@ def calibration_examples(model: Any) -> tuple[FloatArray, IntArray]:
     return score_columns(examples.scores, len(model.classes_)), examples.codes
 
 
-def gives_probabilities(model: Any) -> bool:
-    """Return whether the scores of a model are probabilities."""
+def are_probabilities(model: Any, scores: FloatArray) -> bool:
+    """Return whether the scores of a model are probabilities; None: scores of an unknown model."""
+    if model is None:
+        return bool(scores.min() >= 0 and scores.max() <= 1)
     if not isinstance(model, CalibratedClassifier):
         return True
     return all(hasattr(fold.model, "predict_proba") for fold in model._state.folds)

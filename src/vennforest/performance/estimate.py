@@ -27,7 +27,7 @@ from vennforest._validation import (
     class_index,
     encode_labels,
 )
-from vennforest.calibrators import Calibrator, VennAbers
+from vennforest.calibrators import Calibrator
 from vennforest.calibrators.intervals import expected_scores
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import calibration_probabilities, predict
@@ -47,11 +47,8 @@ Shift = Literal["covariate"]
 MIN_ROWS_TO_ESTIMATE = 30
 """Rows, and calibration examples, of an estimate."""
 
-MAX_DRAWS, MIN_DRAWS = 1000, 200
-"""Draws of maps and labels."""
-
-MAX_DRAWN_LABELS = 200_000_000
-"""Labels in all draws, by which their number is reduced."""
+MAX_DRAWS, MIN_DRAWS, MAX_DRAWN_LABELS = 1000, 200, 200_000_000
+"""Draws of maps and labels: fewer where all draws together would have too many labels."""
 
 MAX_DENSITY_RATIO = 50.0
 """Density ratios are clipped to this and to one divided by it."""
@@ -65,11 +62,8 @@ the factor depends on the learner and has no formula (Bates, Hastie & Tibshirani
 simulation.
 """
 
-MAX_SHARE_OUTSIDE = 0.9
-"""Share of new rows outside the range of the examples above which nothing is estimated."""
-
-MAX_SHARE_OUTSIDE_SILENT = 0.25
-"""Share of new rows outside the range of the examples above which there is a warning."""
+MAX_SHARE_OUTSIDE, MAX_SHARE_OUTSIDE_SILENT = 0.9, 0.25
+"""Share of new rows outside the range of the examples above which there is an error, a warning."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +108,9 @@ class PerformanceEstimate:
 class Examples(NamedTuple):
     """Labelled examples with probabilities by models that were not trained on them.
 
-    ``repeats`` (n,) is the number of examples of each row, ``groups`` (n,) numbers dependent ones,
-    ``rows`` are the examples as the model takes them (None: unknown), and ``is_reused`` tells
-    whether they trained the final models, though not those that scored them.
+    ``repeats`` (n,) are their weights, ``groups`` (n,) numbers dependent ones, ``rows`` are the
+    examples as the model takes them (None: unknown), and ``is_reused`` tells whether they trained
+    the final models, though not those that scored them.
     """
 
     p: FloatArray
@@ -148,15 +142,14 @@ def estimate_performance(
     Parameters
     ----------
     model : CalibratedClassifier, calibrator or classifier
-        Fitted. `VennAbers` of two classes, which keeps its calibration scores, or any other
-        classifier or calibrator with a ``reference``.
+        Fitted; a calibrator or another classifier with labelled rows as ``reference``.
     X : array-like, sparse matrix or data frame of shape (m, d)
         Rows as the model takes them, 30 or more; scores of shape (m,) or (m, k) for a calibrator.
     metrics : sequence of str, optional
         Among ``"accuracy"``, ``"precision"``, ``"recall"``, ``"brier"``, ``"log_loss"``, ``"auc"``
         and ``"cost"``; by default all, the last one where costs are given. With more than two
-        classes precision and recall are means over the classes, and the AUC is the mean of each
-        class against the rest, over the classes for which they are defined.
+        classes precision, recall and AUC are means over the classes for which they are defined,
+        each against the rest.
     threshold : float, optional
         Minimum probability, in [0, 1], of decisions for the positive one of two classes; by
         default decisions are for the most probable class.
@@ -192,11 +185,11 @@ def estimate_performance(
 
     Notes
     -----
-    Each measure is estimated under probabilities q of the rows' labels (expectations of numerators
-    and denominators): the calibrated ones, corrected by a small logistic map of their log-odds that
-    is fitted to the calibration examples. For the interval coefficients of that map are drawn from
-    their normal law with a robust covariance, then a label for every row: it contains the error of
-    the calibration and that of sampling. Rows count as independent of each other.
+    Each measure is estimated under probabilities of the rows' labels: the calibrated ones,
+    corrected by a small logistic map of their log-odds, fitted to the calibration examples. For the
+    interval coefficients of that map are drawn from their normal law with a robust covariance, then
+    a label for every row: it contains the errors of calibration and of sampling. Rows count as
+    independent of each other.
 
     With ``shift="covariate"`` examples weigh as much as the density ratio of new rows to theirs,
     estimated by a calibrated classifier of the same kind (Białek, Kuberski, Perrakis & Bifet 2024,
@@ -218,7 +211,7 @@ def estimate_performance(
     if shift is not None:
         check_option(shift, Shift, "shift")
     names = _check_metrics(metrics, costs)
-    X = _as_table(X)
+    X = X if hasattr(X, "shape") else np.asarray(X)
     if not hasattr(model, "predict_proba"):
         raise InputError(
             f"model must be a fitted classifier or calibrator, got {type(model).__name__}"
@@ -267,10 +260,10 @@ def estimate_performance(
         draws[b] = [measures[name] for name in names]
     is_defined = ~np.isnan(estimate) & ((~np.isnan(draws)).mean(axis=0) >= level)
     tails = (1 - level) / 2, (1 + level) / 2
-    ends = np.full((2, len(names)), np.nan)
+    lower, upper = ends = np.full((2, len(names)), np.nan)
     ends[:, is_defined] = np.nanquantile(draws[:, is_defined], tails, axis=0)
     estimate[~is_defined] = np.nan
-    return PerformanceEstimate(names, estimate, *ends, level, len(p), round(n_examples))
+    return PerformanceEstimate(names, estimate, lower, upper, level, len(p), round(n_examples))
 
 
 def _check_metrics(metrics: Sequence[Metric] | None, costs: Any) -> tuple[Metric, ...]:
@@ -283,10 +276,6 @@ def _check_metrics(metrics: Sequence[Metric] | None, costs: Any) -> tuple[Metric
     if "cost" in metrics and costs is None:
         raise InputError('costs must be given to estimate the metric "cost", got None')
     return tuple(metrics)
-
-
-def _as_table(X: Any) -> Any:
-    return X if hasattr(X, "shape") else np.asarray(X)
 
 
 def _probabilities(model: Any, X: Any) -> tuple[FloatArray, Any]:
@@ -306,11 +295,8 @@ def _examples(model: Any, reference: Any) -> Examples:
     """Return the examples that show how well the model is calibrated."""
     is_own = isinstance(model, CalibratedClassifier)
     if isinstance(reference, tuple) and len(reference) == 2:
-        X = _as_table(reference[0])
-        try:
-            codes = encode_labels(reference[1], model.classes_)[0]
-        except ValueError as error:
-            raise InputError(f"reference: {error}") from error
+        X = reference[0] if hasattr(reference[0], "shape") else np.asarray(reference[0])
+        codes = encode_labels(reference[1], model.classes_)[0]
         if len(codes) != _num_samples(X):
             raise InputError(
                 f"reference must have a label for each of {_num_samples(X)} rows, got {len(codes)}"
@@ -320,15 +306,9 @@ def _examples(model: Any, reference: Any) -> Examples:
         reference = X
     if is_own:
         return _calibration_examples(model, reference)
-    if isinstance(model, VennAbers) and len(model.scores_) == 1 and reference is None:
-        scores = np.tile(model.scores_[0], 2)
-        repeats = model.weights_[0].T.ravel()
-        codes = np.repeat([0, 1], len(model.scores_[0]))
-        occurs = repeats > 0
-        return Examples(model._predict_proba(scores[occurs]), codes[occurs], repeats[occurs])
     raise InputError(
-        f"reference must be given with a {type(model).__name__}, which keeps no calibration "
-        "scores: labelled rows that it was not trained on, and their labels"
+        f"reference must be given with a {type(model).__name__}: labelled rows that it was not "
+        "trained on, and their labels"
     )
 
 
@@ -360,17 +340,17 @@ def _calibration_examples(model: CalibratedClassifier, X: Any) -> Examples:
                     f"reference must be the {fitted.n_rows} rows given to fit, got {n}: or give "
                     "labelled rows and their labels, as a pair"
                 )
-            rows = _safe_indexing(_as_table(X), examples.rows)
+            X = X if hasattr(X, "shape") else np.asarray(X)
+            rows = _safe_indexing(X, examples.rows)
     p = calibration_probabilities(replace(fitted, folds=folds))
     is_reused = fitted.calibrate_on not in INDEPENDENT_SOURCES
     return Examples(p, examples.codes, examples.weight, groups, rows, is_reused)
 
 
 def _scored_by_all(fold: Fold) -> Fold:
-    """Return calibration examples with the expected scores by all members of the ensemble.
+    """Return calibration examples with the expected scores by all members, as new rows get.
 
-    An out-of-bag score is the mean over some of the members, and less informative than the score
-    by all, which new rows get.
+    An out-of-bag score is the mean over some of the members, and less informative.
     """
     # Small ensembles predict by subforests of out-of-bag size.
     if fold.noise is None or fold.few_trees:

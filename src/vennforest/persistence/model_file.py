@@ -220,8 +220,7 @@ def describe(model: Any) -> dict[str, Any]:
     if hasattr(model, "model"):  # a monitor, which may watch scores without a model
         return entries if model.model is None else {**entries, **describe(model.model)}
     if not hasattr(model, "calibrate_on_"):
-        n_examples = getattr(model, "n_examples_", None) or None  # unknown of counts alone
-        return {**entries, "method": _text(model), "calibration_examples": n_examples}
+        return {**entries, "method": _text(model)}
     estimators = model.estimators_
     entries |= {
         "method": model.method if isinstance(model.method, str) else _text(model.method),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +10,6 @@ from vennforest._messages import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
 # Okabe & Ito (2008), in an order of falling contrast with white; yellow is left out.
@@ -35,31 +34,11 @@ def style(i: int) -> Style:
     return Style(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i % len(LINES)])
 
 
-def pyplot() -> Any:
-    """Return ``matplotlib.pyplot``, or raise an ``ImportError`` that says how to install it."""
-    return needed("matplotlib.pyplot", "plots", "report")
-
-
-class Display:
-    """Base class of displays.
-
-    Attributes
-    ----------
-    ax_ : Axes
-        The axes with the plot.
-    figure_ : Figure
-        The figure that contains them.
-    """
-
-    ax_: Axes
-    figure_: Figure | SubFigure
-
-    def _begin(self, ax: Axes | None, size: tuple[float, float] = (5.2, 4.6)) -> Axes:
-        """Return the given axes, or those of a new figure; raises as `pyplot`."""
-        if ax is None:
-            _, ax = pyplot().subplots(figsize=size, layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
-        return ax
+def new_axes(size: tuple[float, float]) -> Axes:
+    """Return the axes of a new figure."""
+    pyplot = needed("matplotlib.pyplot", "plots", "report")
+    axes: Axes = pyplot.subplots(figsize=size, layout="constrained")[1]
+    return axes
 
 
 def draw_line(ax: Axes, i: int, name: str, x: Any, y: Any, **more: Any) -> Line2D:
@@ -101,12 +80,3 @@ def legend(ax: Axes, entries: Sequence[tuple[str, Line2D]], loc: str = "upper le
         position = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "frameon": False}
     lines, names = [line for _, line in entries], [short(name) for name, _ in entries]
     ax.legend(lines, names, fontsize="small", handlelength=2.6, **position)
-
-
-def named(values: Any, name: str | None, default: str) -> dict[str, Any]:
-    """Return a mapping from names of methods to values, also of a single method."""
-    if isinstance(values, Mapping):
-        if not values:
-            raise ValueError("methods must contain at least one entry, got none")
-        return {str(key): value for key, value in values.items()}
-    return {default if name is None else name: values}

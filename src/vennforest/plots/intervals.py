@@ -11,18 +11,19 @@ from vennforest._validation import FloatArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.metrics import IntervalCurve, interval_curve
 from vennforest.multiprobability import Multiprobability
-from vennforest.plots._style import COLOURS, GREY, Display, plain, short
+from vennforest.plots._style import COLOURS, GREY, new_axes, plain, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import Collection
+    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
 MAX_SINGLE_BARS = 80
 """Objects up to which each has a bar."""
 
 
-class IntervalDisplay(Display):
+class IntervalDisplay:
     """Probabilities with Venn–Abers bounds and confidence intervals, by score or by probability.
 
     Bounds are thick, confidence intervals thin: the bounds show the effect of one more label, the
@@ -42,6 +43,8 @@ class IntervalDisplay(Display):
         The bounds, and the confidence intervals (None without).
     """
 
+    ax_: Axes
+    figure_: Figure | SubFigure
     line_: Line2D
     bounds_: Collection
     confidence_: Collection | None
@@ -94,24 +97,12 @@ class IntervalDisplay(Display):
 
         Parameters
         ----------
-        estimator : classifier
-            Fitted, with ``predict_multiprobability``; ``predict_proba`` and
-            ``predict_confidence`` are drawn where it has them.
+        estimator : CalibratedClassifier
+            Fitted, with a method that has bounds.
         X, y, **options
             Objects, array-like of shape (n, d), and as for ``from_predictions``.
-
-        Raises
-        ------
-        TypeError
-            If the classifier gives no multiprobabilities.
         """
-        if not hasattr(estimator, "predict_multiprobability"):
-            raise TypeError(
-                "estimator must have predict_multiprobability, got "
-                f"{type(estimator).__name__}: use a Venn or Venn–Abers method"
-            )
-        if hasattr(estimator, "predict_proba"):
-            options = {"p": estimator.predict_proba(X), **options}
+        options = {"p": estimator.predict_proba(X), **options}
         if hasattr(estimator, "predict_confidence"):
             options = {"confidence": estimator.predict_confidence(X), **options}
         return cls.from_predictions(y, estimator.predict_multiprobability(X), **options)
@@ -119,7 +110,8 @@ class IntervalDisplay(Display):
     def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:
         """Draw the intervals; parameters and errors as for ``from_predictions``."""
         curve = self.curve
-        ax = self._begin(ax, (6.4, 4.2))
+        self.ax_ = ax = new_axes((6.4, 4.2)) if ax is None else ax
+        self.figure_ = ax.figure
         few = len(curve.x) <= MAX_SINGLE_BARS
         self.confidence_ = None
         width, name = (2.2 if few else 0.9), "Lower to upper"
@@ -172,19 +164,11 @@ class IntervalDisplay(Display):
         return ax.fill_between(curve.x, low, high, alpha=alpha / 2, linewidth=0, **look)
 
     def _draw_outcomes(self, outcome: Any) -> None:
+        alpha = 1.0 if len(self.curve.x) <= MAX_SINGLE_BARS else 0.5
         for value, at, color, label in (
             (1.0, 1.045, COLOURS[1], "It happened (top)"),
             (0.0, -0.045, GREY, "It did not (bottom)"),
         ):
-            where = self.curve.x[outcome == value]
-            ticks: dict[str, Any] = {"linestyle": "", "marker": "|", "color": color}
-            self.ax_.plot(
-                where,
-                np.full(len(where), at),
-                markersize=6,
-                markeredgewidth=0.8,
-                alpha=1.0 if len(self.curve.x) <= MAX_SINGLE_BARS else 0.5,
-                clip_on=False,
-                **ticks,
-            )
-            self.ax_.plot([], [], markersize=9, markeredgewidth=1.6, label=label, **ticks)
+            x = self.curve.x[outcome == value]
+            y, look = np.full(len(x), at), {"marker": "|", "color": color, "label": label}
+            self.ax_.plot(x, y, linestyle="", alpha=alpha, clip_on=False, **look)

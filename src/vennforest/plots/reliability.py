@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vennforest.metrics import ReliabilityCurve, SmoothCurve, reliability_curve
+from vennforest.metrics import ReliabilityCurve, reliability_curve
 from vennforest.plots._style import (
     GREY,
     MAX_NAMES_INSIDE,
-    Display,
     draw_line,
     legend,
-    named,
+    new_axes,
     percents,
     plain,
     short,
@@ -23,12 +23,13 @@ from vennforest.plots._style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
 UNNAMED = "Estimates"
 
 
-class ReliabilityDisplay(Display):
+class ReliabilityDisplay:
     """Reliability diagram of one or several methods, with the histogram of the estimates below.
 
     Dots are bins: mean estimate against observed share, their size the number of observations.
@@ -39,9 +40,6 @@ class ReliabilityDisplay(Display):
     ----------
     curves : dict of str to ReliabilityCurve
         Return values of ``vennforest.metrics.reliability_curve``, by name of the method.
-    smooth : dict of str to SmoothCurve, optional
-        Return values of ``vennforest.metrics.smooth_calibration_curve``, by name of the method:
-        curves that may fall as well as rise, drawn thinner.
 
     Attributes
     ----------
@@ -51,17 +49,14 @@ class ReliabilityDisplay(Display):
         The CORP curve of every method, and that of the first.
     """
 
+    ax_: Axes
+    figure_: Figure | SubFigure
     ax_histogram_: Axes | None
     lines_: list[Line2D]
     line_: Line2D
 
-    def __init__(
-        self,
-        curves: dict[str, ReliabilityCurve],
-        smooth: dict[str, SmoothCurve] | None = None,
-    ) -> None:
+    def __init__(self, curves: dict[str, ReliabilityCurve]) -> None:
         self.curves = curves
-        self.smooth = smooth or {}
 
     @classmethod
     def from_predictions(
@@ -93,7 +88,7 @@ class ReliabilityDisplay(Display):
         ValueError
             As ``reliability_curve``.
         """
-        methods = named(p, name, UNNAMED)
+        methods = p if isinstance(p, Mapping) else {name or UNNAMED: p}
         curves = {key: reliability_curve(y, value, **options) for key, value in methods.items()}
         return cls(curves).plot(ax=ax, **(plot_options or {}))
 
@@ -114,7 +109,9 @@ class ReliabilityDisplay(Display):
         name, **options
             As for ``from_predictions``; the default name is that of the class.
         """
-        models = named(estimator, name, type(estimator).__name__)
+        models = estimator
+        if not isinstance(estimator, Mapping):
+            models = {name or type(estimator).__name__: estimator}
         p = {key: model.predict_proba(X) for key, model in models.items()}
         classes = next(iter(models.values())).classes_
         return cls.from_predictions(y, p, **{"classes": classes, **options})
@@ -123,7 +120,7 @@ class ReliabilityDisplay(Display):
         self,
         *,
         ax: Axes | None = None,
-        band: bool | str | None = None,
+        band: bool | None = None,
         histogram: bool = True,
         title: str | None = None,
         log: bool = False,
@@ -135,9 +132,9 @@ class ReliabilityDisplay(Display):
         ax : Axes, optional
             By default of a new figure. The histogram is below them; a figure with
             ``layout="constrained"`` leaves space for it.
-        band : bool or str, optional
-            Whether to show the consistency bands, or the name of one method; by default only the
-            band of a single method.
+        band : bool, optional
+            Whether to show the consistency band of the first method; by default that of a single
+            one.
         histogram : bool
             Whether to show how the estimates are distributed.
         title : str, optional
@@ -148,23 +145,17 @@ class ReliabilityDisplay(Display):
         """
         histogram = histogram and not log
         width = 5.2 if len(self.curves) < MAX_NAMES_INSIDE else 8.4
-        ax = self._begin(ax, (width, 6.0 if histogram else 5.0))
-        band = len(self.curves) == 1 if band is None else band
+        self.ax_ = ax = new_axes((width, 6.0 if histogram else 5.0)) if ax is None else ax
+        self.figure_ = ax.figure
+        if band or (band is None and len(self.curves) == 1):
+            self._draw_band(next(iter(self.curves.values())))
         ideal = ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":")[0]
         self.lines_ = []
         for i, (key, values) in enumerate(self.curves.items()):
-            if band is True or band == key:
-                self._draw_band(values, style(i).color if band is True and i else "0.75")
             self.lines_.append(
                 draw_line(ax, i, key, values.corp_estimate, values.corp_share, zorder=3)
             )
             self._draw_bins(values, i)
-        smoothed = {}
-        for key, smooth in self.smooth.items():
-            is_single = len(self.curves) == 1
-            color = style(1 if is_single else list(self.curves).index(key)).color
-            label = "smoothed" if is_single else f"{key}, smoothed"
-            smoothed[label] = ax.plot(smooth.estimate, smooth.share, c=color, lw=1.0, zorder=3)[0]
         self.line_ = self.lines_[0]
         x_label, y_label = _axis_labels(next(iter(self.curves.values())).event)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_label, ylabel=y_label)
@@ -181,7 +172,7 @@ class ReliabilityDisplay(Display):
             title = "Reliability diagram" if name == UNNAMED else short(name)
         ax.set_title(title)
         self.ax_histogram_ = self._draw_histogram(x_label) if histogram else None
-        lines = dict(zip(self.curves, self.lines_, strict=True)) | smoothed
+        lines = dict(zip(self.curves, self.lines_, strict=True))
         legend(ax, [*lines.items(), ("perfectly calibrated", ideal)])
         return self
 
@@ -200,18 +191,10 @@ class ReliabilityDisplay(Display):
         for points in ax.collections:  # bins with a share of 0 would be drawn outside of the axes
             points.set_clip_on(True)
 
-    def _draw_band(self, values: ReliabilityCurve, color: str) -> None:
-        if not len(values.band_estimate):
-            return
-        self.ax_.fill_between(
-            values.band_estimate,
-            values.band_low,
-            values.band_high,
-            color=color,
-            alpha=0.45,
-            linewidth=0,
-            zorder=1,
-        )
+    def _draw_band(self, curve: ReliabilityCurve) -> None:
+        if len(curve.band_estimate):
+            look: dict[str, Any] = {"color": "0.75", "alpha": 0.45, "linewidth": 0, "zorder": 1}
+            self.ax_.fill_between(curve.band_estimate, curve.band_low, curve.band_high, **look)
 
     def _draw_bins(self, values: ReliabilityCurve, i: int) -> None:
         look = style(i)

@@ -1,29 +1,24 @@
-"""Judge probabilities that exist already: given ones, or those of a fitted model."""
+"""Judge probabilities that exist already: of several models, or of a fitted one."""
 
 from __future__ import annotations
 
-import time as clock
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import log_loss
 
-from vennforest._validation import FloatArray, InputError, IntArray, encode_labels
-from vennforest.calibrators import VennAbers
+from vennforest._validation import InputError, IntArray, encode_labels
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.evaluation import METHOD_NAMES, Evaluation, Options, assemble
+from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, Predictions
-from vennforest.report.splits import group_codes, shuffled
+from vennforest.report.splits import group_codes
 from vennforest.report.words import Source
 
 UNNAMED = "Predictions"
-"""What probabilities without a name are called."""
-
-MIN_ROWS_TO_CALIBRATE = 100
+"""Name of probabilities that have none."""
 
 
 def check(
@@ -79,37 +74,33 @@ def check(
     >>> evaluation.verdict.method
     'clinic'
     """
-    started = clock.perf_counter()
-    options = Options(positive, by, costs, tolerance, name, notes, random_state)
-    remarks: list[str] = []
-    is_model = hasattr(p, "predict_proba")
-    if is_model and X is None:
-        raise InputError("X must be given for a fitted classifier, got None")
+    remarks = list(notes)
+    is_model, is_trained_on_rows = hasattr(p, "predict_proba"), False
+    codes, labels = encode_labels(y, p.classes_ if is_model else classes)
+    if len(np.unique(codes)) < 2:
+        raise InputError("y must contain at least two classes, got one")
     if is_model:
-        codes, labels = _codes_of_model(y, np.asarray(p.classes_))
+        if X is None:
+            raise InputError("X must be given for a fitted classifier, got None")
         estimates = _of_model(p, X)
         names = {**METHOD_NAMES, RAW: "Raw model", "model": "The model"}
-    else:
-        codes, labels = encode_labels(y, classes)
-        if len(labels) < 2:
-            raise InputError(
-                f"y must contain at least two classes, got one: {str(labels[0])!r}; name the "
-                "others with classes="
-            )
-        estimates = _of_mapping(p if isinstance(p, Mapping) else {UNNAMED: p}, labels, options, y)
-        names = {key: key if key == UNNAMED else f"“{key}”" for key in estimates}
-        names[BASELINE] = METHOD_NAMES[BASELINE]
-    group_of_row = group_codes(groups, len(codes), remarks)
-    is_trained_on_rows = is_model and trained_on(p, estimates, codes)
-    if not is_model:
-        remarks += calibration_gains(estimates, codes, group_of_row, random_state)
-    elif is_trained_on_rows:
+        is_trained_on_rows = trained_on(p, estimates, codes)
         remarks.append(
             "The model seems to have been trained or calibrated on these rows, so all numbers on "
             "this page are too good. Use rows that it has not seen, or vennforest report."
+            if is_trained_on_rows
+            else "The numbers are right only if the model was not trained on these rows."
         )
     else:
-        remarks.append("The numbers are right only if the model was not trained on these rows.")
+        by_model = p if isinstance(p, Mapping) else {UNNAMED: p}
+        if not by_model:
+            raise InputError("p must be of at least one model, got none")
+        estimates = {}
+        for key, values in by_model.items():
+            model = f"{key} (given)" if str(key) in (RAW, BASELINE) else str(key)
+            estimates[model] = _estimates(model, values, labels, len(codes), positive)
+        names = {key: key if key == UNNAMED else f"“{key}”" for key in estimates}
+        names[BASELINE] = METHOD_NAMES[BASELINE]
     rows = np.arange(len(codes))
     source = Source(
         kind="model" if is_model else "given",
@@ -118,20 +109,20 @@ def check(
         names=names,
         trained_on_rows=is_trained_on_rows,
     )
-    predictions = Predictions(labels, codes, np.zeros_like(rows), rows, estimates, group_of_row)
-    return assemble(predictions, source, options, len(codes), remarks, {}, started)
-
-
-def _of_mapping(
-    predictions: Mapping[str, Any], labels: NDArray[Any], options: Options, y: Any
-) -> dict[str, MethodEstimates]:
-    if not predictions:
-        raise InputError("p must be of at least one model, got none")
-    estimates = {}
-    for key, values in predictions.items():
-        name = f"{key} (given)" if str(key) in (RAW, BASELINE) else str(key)
-        estimates[name] = _estimates(name, values, labels, len(y), options.positive)
-    return estimates
+    groups = group_codes(groups, len(codes), remarks)
+    return assemble(
+        Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups),
+        source,
+        len(codes),
+        positive=positive,
+        by=by,
+        costs=costs,
+        tolerance=tolerance,
+        name=name,
+        notes=remarks,
+        random_state=random_state,
+        settings={},
+    )
 
 
 def _estimates(
@@ -166,23 +157,8 @@ def _estimates(
     return MethodEstimates(p / p.sum(axis=1, keepdims=True))
 
 
-def _codes_of_model(y: Any, labels: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
-    """Return the index of each label among the classes of a model, and these classes."""
-    code = {str(label): j for j, label in enumerate(labels.tolist())}
-    observed = [str(label) for label in np.asarray(y).tolist()]
-    unknown = sorted(set(observed) - set(code))
-    if unknown:
-        raise InputError(
-            f"y must have labels of the model ({', '.join(list(code)[:8])}), got {unknown[0]!r}: "
-            "leave these rows out"
-        )
-    if len(set(observed)) < 2:
-        raise InputError(f"y must contain at least two classes, got only {observed[0]!r}")
-    return np.array([code[label] for label in observed], dtype=np.intp), labels
-
-
 def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
-    """Return the estimates of a fitted classifier, and of its raw model if it has one only."""
+    """Return the estimates of a fitted classifier, and of its raw model if it has a single one."""
     p = model.predict_proba(X)
     bounds = confidence = None
     if hasattr(model, "predict_multiprobability"):
@@ -209,48 +185,15 @@ def trained_on(model: Any, estimates: Mapping[str, MethodEstimates], codes: IntA
     """
     if not hasattr(model, "calibration_y_"):
         return False
-    scores, labels = (
-        model.calibration_scores_,
-        np.searchsorted(model.classes_, model.calibration_y_),
-    )
+    labels = np.searchsorted(model.classes_, model.calibration_y_)
     if np.array_equal(labels, codes):
         return True
-    of_second = scores if scores.ndim == 1 else scores[:, 1]
-    if RAW not in estimates or len(model.classes_) != 2 or not 0 <= of_second.min() <= 1:
+    scores = model.calibration_scores_
+    scores = scores if scores.ndim == 1 else scores[:, 1]
+    if RAW not in estimates or len(model.classes_) != 2 or not 0 <= scores.min() <= 1:
         return False
     errors = (estimates[RAW].p[:, 1] - (codes == 1)) ** 2
-    known_errors = (of_second - (labels == 1)) ** 2
-    error = np.sqrt(errors.var() / len(errors) + known_errors.var() / len(known_errors))
-    gap = known_errors.mean() - errors.mean()
-    return bool(gap > 6 * error and errors.mean() < 0.7 * known_errors.mean())
-
-
-def calibration_gains(
-    estimates: Mapping[str, MethodEstimates],
-    codes: IntArray,
-    groups: IntArray | None,
-    random_state: int,
-) -> list[str]:
-    """Return what calibrating the probabilities of two classes by Venn–Abers would gain."""
-    if np.bincount(codes).min() < 10 or len(codes) < MIN_ROWS_TO_CALIBRATE or codes.max() > 1:
-        return []
-    splits = shuffled(codes, groups, 10, random_state)
-    sentences = []
-    for name, of_model in estimates.items():
-        p, calibrated = of_model.p[:, 1], np.full(len(codes), np.nan)
-        for train, test in splits:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the verdict says that a ranking is reversed
-                calibrator = VennAbers().fit(p[train], codes[train])
-                calibrated[test] = calibrator.predict_proba(p[test])[:, 1]
-        before, after = _log_loss(codes, p), _log_loss(codes, calibrated)
-        change = f"log loss {before:.3f} → {after:.3f}"
-        model = "these probabilities" if name == UNNAMED else repr(name)
-        gains = f"Calibrating {model} by folds: {change}."
-        nothing = f"Calibrating {model} would gain nothing: {change}."
-        sentences.append(gains if after < before else nothing)
-    return sentences
-
-
-def _log_loss(codes: IntArray, p: FloatArray) -> float:
-    return float(log_loss(codes, p, labels=[0, 1]))
+    calibration_errors = (scores - (labels == 1)) ** 2
+    variance = errors.var() / len(errors) + calibration_errors.var() / len(calibration_errors)
+    gap = calibration_errors.mean() - errors.mean()
+    return bool(gap > 6 * variance**0.5 and errors.mean() < 0.7 * calibration_errors.mean())

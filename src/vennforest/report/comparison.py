@@ -1,4 +1,4 @@
-"""Everything that is measured of the predictions: one comparison of all methods."""
+"""The comparison of methods: differences of losses, the choice of one method, and what it costs."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import t as student
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, IntArray
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import AucInterval, auc_interval, calibration_line
-from vennforest.report.event import RARE_SHARE, Event, event_options, levels
 from vennforest.report.measures import (
     BASELINE,
     RAW,
-    Choice,
-    Difference,
+    Event,
     Measures,
     MethodEstimates,
     Predictions,
-    choose,
-    difference_over_rows,
     log_losses,
     measure,
     squared_losses,
@@ -29,21 +26,116 @@ from vennforest.report.measures import (
 if TYPE_CHECKING:
     import pandas as pd
 
+NEGLIGIBLE_LOSS = 0.01
+"""Relative difference of log losses up to which bounds count for more."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean difference of two methods' losses, and half its 95% confidence interval."""
+
+    mean: float
+    margin: float
+    loss: str = "log loss"
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return abs(self.mean) > self.margin
+
+
+def difference_over_folds(
+    first: FloatArray, second: FloatArray, predictions: Predictions
+) -> Difference:
+    """Return the mean difference of losses (n,) over folds, with its interval.
+
+    Training sets of different folds overlap, so the variance of the mean is (1/K + n_test/n_train)
+    times that of the K fold means (Nadeau & Bengio 2003, section 3). With one fold it is that of
+    `difference_over_rows`.
+    """
+    k, fold = predictions.n_folds, predictions.fold
+    if k == 1:
+        return difference_over_rows(first, second, predictions.groups)
+    gap = first - second
+    means = np.bincount(fold, weights=gap, minlength=k) / np.bincount(fold, minlength=k)
+    ratio = 1 / (k - 1) if predictions.test_ratio is None else predictions.test_ratio
+    error = np.sqrt((1 / k + ratio) * means.var(ddof=1))
+    return Difference(float(gap.mean()), float(student.ppf(0.975, k - 1) * error))
+
+
+def difference_over_rows(
+    first: FloatArray, second: FloatArray, groups: IntArray | None
+) -> Difference:
+    """Return the mean difference of losses (n,), with Student's interval over rows or groups.
+
+    It is of these predictions: the variation between training sets is not in it.
+    """
+    gap = first - second
+    residual: FloatArray = gap - gap.mean()
+    if groups is not None:
+        residual = np.bincount(groups, weights=residual).astype(np.float64)
+    m = len(residual)
+    if m < 2:
+        return Difference(float(gap.mean()), float("inf"))
+    error = np.sqrt(residual @ residual * m / (m - 1)) / len(gap)
+    return Difference(float(gap.mean()), float(student.ppf(0.975, m - 1) * error))
+
+
+def choose(
+    measures: dict[str, Measures], predictions: Predictions, tolerance: float
+) -> tuple[str, str]:
+    """Choose a method; return it and the rule that chose it.
+
+    Candidates have the lowest log loss, or one within chance of it, or less than 1% above (an
+    infinite one only if all are). Of these remain those within the tolerance (the lowest if none
+    is), then those with bounds if there are any; the best ranking is chosen.
+    """
+    lowest = min(measures, key=lambda m: (measures[m].log_loss, measures[m].brier))
+    candidates = []
+    for method in measures:
+        gap = compare_losses(method, lowest, measures, predictions)
+        loss = measures[lowest].log_loss if gap.loss == "log loss" else measures[lowest].brier
+        is_level = not gap.clear or gap.mean < NEGLIGIBLE_LOSS * loss
+        is_possible = not measures[method].impossible or measures[lowest].impossible
+        if is_level and is_possible:
+            candidates.append(method)
+    accurate = [m for m in candidates if not measures[m].exceeds(tolerance)] or [lowest]
+    bounded = [m for m in accurate if predictions.estimates[m].bounds is not None]
+    finalists = bounded or accurate
+    best = max(finalists, key=lambda m: (np.nan_to_num(measures[m].auc), -measures[m].log_loss))
+    if finalists == [lowest]:
+        return best, "the lowest log loss"
+    which = "with bounds" if bounded else "none of which has bounds"
+    return best, f"the best ranking (AUC) of the methods {which} level in log loss with the best"
+
+
+def compare_losses(
+    first: str, second: str, measures: dict[str, Measures], predictions: Predictions
+) -> Difference:
+    """Return the first method's loss minus the second's: log loss, or Brier score if one is inf."""
+    is_finite = not measures[first].impossible and not measures[second].impossible
+    losses = log_losses if is_finite else squared_losses
+    of_first, of_second = (
+        losses(predictions.estimates[method].p, predictions.codes) for method in (first, second)
+    )
+    gap = difference_over_folds(of_first, of_second, predictions)
+    return gap if is_finite else replace(gap, loss="Brier score")
+
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """What decisions cost: the matrix, means per row of each method, and the best constant one.
+    """What decisions cost.
 
-    ``saved`` is the cost of the best constant decision minus that of the recommended method's;
-    ``n_decided`` is how many rows get each decision by the recommended method, (d,).
+    ``mean`` is the cost per row of each method and ``of_constants`` that of making one decision
+    for every row, (d,). ``saved`` is the lowest of these minus the cost of the recommended method,
+    which makes each decision in ``n_decided`` rows, (d,).
     """
 
     matrix: CostMatrix
     mean: dict[str, float]
-    expected: dict[str, float]
     of_constants: FloatArray
     saved: Difference
-    n_decided: FloatArray
+    n_decided: IntArray
 
     @property
     def best_constant(self) -> str:
@@ -53,32 +145,20 @@ class Costs:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The measures of all methods, and how the recommended one does.
+    """The measures of all methods and of the baseline, and how the recommended one does.
 
-    Attributes
-    ----------
-    predictions : Predictions
-    positive : int or None
-        Index of the positive class of two; None with more.
-    tolerance : float
-        Miscalibration that does not matter, in (0, 1).
-    baseline, measures : Measures, dict of str to Measures
-        Of the class frequencies, and by method.
-    choice : Choice
-    auc : AucInterval
-        Of the recommended method.
-    gain : Difference
-        The baseline's loss minus the recommended method's: log loss, or Brier score where that is
-        infinite.
-    costs : Costs or None
+    ``tolerance`` is a miscalibration that does not matter. ``rule`` chose the recommended
+    ``method``; ``against`` are the other methods' losses minus its loss, and ``gain`` is the
+    baseline's: log losses, or Brier scores where a log loss is infinite.
     """
 
     predictions: Predictions
-    positive: int | None
     tolerance: float
     baseline: Measures
     measures: dict[str, Measures]
-    choice: Choice
+    method: str
+    rule: str
+    against: dict[str, Difference]
     auc: AucInterval
     gain: Difference
     costs: Costs | None = None
@@ -89,128 +169,92 @@ class Comparison:
         return len(self.predictions.codes)
 
     @property
-    def method(self) -> str:
-        """The recommended method."""
-        return self.choice.method
-
-    @property
     def best(self) -> Measures:
         """Measures of the recommended method."""
-        return self.measures[self.choice.method]
-
-    @property
-    def label(self) -> Any:
-        """The positive class of two; None with more."""
-        return None if self.positive is None else self.predictions.classes[self.positive]
-
-    @property
-    def share(self) -> float | None:
-        """The share of the positive class; None with more than two classes."""
-        if self.positive is None:
-            return None
-        return float((self.predictions.codes == self.positive).mean())
-
-    @property
-    def is_rare(self) -> bool:
-        """Whether the positive class is so rare that even steps of probability show nothing."""
-        return self.share is not None and self.share < RARE_SHARE
+        return self.measures[self.method]
 
     @property
     def raw_and_best(self) -> list[str]:
         """The raw model, if it is among the methods, and the recommended method."""
         return [m for m in dict.fromkeys([RAW, self.method]) if m in self.measures]
 
-    def event(self, method: str | None = None) -> Event:
-        """Return the event by one method, by default the recommended one."""
-        estimates = self.predictions.estimates[method or self.method]
-        return Event.of(estimates, self.predictions.codes, self.positive)
-
-    def levels(self) -> pd.DataFrame:
-        """Return what the recommended method expected and what was observed, by probability."""
-        return levels(self.event(), self.is_rare, self.predictions.groups)
+    def event(self) -> Event:
+        """Return the event by the recommended method."""
+        return self.predictions.event(self.predictions.estimates[self.method])
 
 
 def compare(
-    predictions: Predictions,
-    positive: int | None,
-    costs: CostMatrix | None,
-    tolerance: float,
-    seed: int,
+    predictions: Predictions, costs: CostMatrix | None, tolerance: float, seed: int
 ) -> Comparison:
     """Measure all methods, choose one, and measure that one more closely."""
-    codes, classes, groups = predictions.codes, predictions.classes, predictions.groups
-    shares = predictions.baseline()
-    options = (codes, classes, positive, seed)
-    baseline = measure(shares, *options, None, groups)
+    codes, groups, shares = predictions.codes, predictions.groups, predictions.baseline()
     measures = {
-        method: measure(estimates, *options, baseline, groups)
+        method: measure(predictions, estimates, seed)
         for method, estimates in predictions.estimates.items()
     }
-    choice = choose(measures, predictions, tolerance)
-    best = predictions.estimates[choice.method]
+    method, rule = choose(measures, predictions, tolerance)
+    best = predictions.estimates[method]
     # The log loss tells rare classes apart, which hardly move the Brier score.
-    is_finite = measures[choice.method].impossible == 0
+    is_finite = measures[method].impossible == 0
     losses = log_losses if is_finite else squared_losses
     gain = difference_over_rows(losses(shares.p, codes), losses(best.p, codes), groups)
     return Comparison(
         predictions=predictions,
-        positive=positive,
         tolerance=tolerance,
-        baseline=baseline,
+        baseline=measure(predictions, shares, seed),
         measures=measures,
-        choice=choice,
-        auc=auc_interval(
-            classes[codes],
-            best.p,
-            groups=groups,
-            classes=classes,
-            pos_label=None if positive is None else classes[positive],
-        ),
+        method=method,
+        rule=rule,
+        against={
+            m: compare_losses(m, method, measures, predictions) for m in measures if m != method
+        },
+        auc=auc_interval(groups=groups, **predictions.for_metric(best)),
         gain=gain if is_finite else replace(gain, loss="Brier score"),
         costs=None if costs is None else _costs(costs, predictions, best),
     )
 
 
 def _costs(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates) -> Costs:
-    codes = predictions.codes
-    estimates = predictions.estimates
-    paid = {m: matrix.paid(matrix.decide(e.p), codes) for m, e in estimates.items()}
-    decided = matrix.decide(best.p)
+    codes, estimates = predictions.codes, predictions.estimates
+    decisions = matrix.decide(best.p)
     of_rows = matrix.costs[codes]
     of_constants = of_rows.mean(axis=0)
     constant = of_rows[:, int(of_constants.argmin())]
     return Costs(
         matrix,
-        {method: float(costs.mean()) for method, costs in paid.items()},
-        {m: float((e.p @ matrix.costs).min(axis=1).mean()) for m, e in estimates.items()},
+        {m: float(matrix.paid(matrix.decide(e.p), codes).mean()) for m, e in estimates.items()},
         of_constants,
-        difference_over_rows(constant, matrix.paid(decided, codes), predictions.groups),
-        np.bincount(decided, minlength=len(matrix.decisions)).astype(np.float64),
+        difference_over_rows(constant, matrix.paid(decisions, codes), predictions.groups),
+        np.bincount(decisions, minlength=len(matrix.decisions)),
     )
+
+
+def skill(score: float, reference: float) -> float:
+    """Return 1 minus a score over that of the base rate, NaN where that is 0."""
+    return 1 - score / reference if reference else float("nan")
 
 
 def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame:
     """Return the measures: a row for each method, then the baseline."""
     import pandas as pd
 
-    predictions, costs = comparison.predictions, comparison.costs
+    predictions, costs, baseline = comparison.predictions, comparison.costs, comparison.baseline
     rows = {}
-    for method, measures in {**comparison.measures, BASELINE: comparison.baseline}.items():
+    for method, measures in {**comparison.measures, BASELINE: baseline}.items():
         row = {"name": names.get(method, method), **asdict(measures)}
-        row["miscalibration"] = measures.miscalibration
-        if method in comparison.choice.against:
-            gap = comparison.choice.against[method]
+        row["brier_skill"] = skill(measures.brier, baseline.brier)
+        if method in comparison.against:
+            gap = comparison.against[method]
             row |= {"compared_by": gap.loss, "difference": gap.mean, "margin": gap.margin}
-        if comparison.positive is not None and method != BASELINE:
-            options = event_options(predictions, method, comparison.positive)
+        if predictions.positive is not None and method != BASELINE:
+            options = predictions.for_metric(predictions.estimates[method])
             with np.errstate(invalid="ignore"):  # probabilities that separate the classes
                 line = calibration_line(groups=predictions.groups, **options)
             for name in ("observed_expected", "intercept", "slope"):
-                estimate = getattr(line, name)
-                row |= {name: estimate.value, f"{name}_low": estimate.low}
-                row[f"{name}_high"] = estimate.high
+                value, low, high = vars(getattr(line, name)).values()
+                row |= {name: value, f"{name}_low": low, f"{name}_high": high}
         if costs is not None and method != BASELINE:
-            row |= {"mean_cost": costs.mean[method], "expected_cost": costs.expected[method]}
+            row["mean_cost"] = costs.mean[method]
         rows[method] = row
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -230,11 +274,10 @@ def classes_frame(comparison: Comparison) -> pd.DataFrame:
         p = predictions.estimates[method].p
         predicted = p.argmax(axis=1)
         hits = np.bincount(codes[predicted == codes], minlength=n_classes)
-        n_predicted = np.bincount(predicted, minlength=n_classes)
         with np.errstate(invalid="ignore"):
             columns |= {
                 f"mean_{method}": p.mean(axis=0),
                 f"recall_{method}": hits / counts,
-                f"precision_{method}": hits / n_predicted,
+                f"precision_{method}": hits / np.bincount(predicted, minlength=n_classes),
             }
     return pd.DataFrame(columns, index=[str(label) for label in predictions.classes])

@@ -7,7 +7,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,21 +27,9 @@ DEFAULT_ESTIMATOR = "mixed-forest"
 class NumberedLabels(ClassifierMixin, BaseEstimator):
     """Fit a classifier that takes classes numbered from 0 only, such as XGBoost's, to any labels.
 
-    Parameters
-    ----------
-    estimator : classifier
-        Fitted to the index of each label in ``classes_``.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The sorted labels.
-    estimator_ : classifier
-        The fitted clone of ``estimator``.
+    ``classes_`` are the sorted labels, and ``estimator_`` is the clone of ``estimator`` that was
+    fitted to their indices.
     """
-
-    numbers_labels = True
-    """Tells the checks of ``fit`` that labels need not be numbers."""
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
@@ -61,13 +48,11 @@ class NumberedLabels(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the probability of each class, of shape (n, k)."""
-        probabilities: NDArray[Any] = self.estimator_.predict_proba(X)
-        return probabilities
+        return np.asarray(self.estimator_.predict_proba(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row."""
-        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return labels
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
 class NamedEstimator(NamedTuple):
@@ -114,21 +99,15 @@ def make_estimator(name: str | None, n_trees: int, seed: int, n_jobs: int | None
     try:
         kind = getattr(import_module(module), class_name)
     except ImportError as error:
-        if find_spec(module) is not None:
-            raise _version_error(module, error) from error
-        raise ImportError(
-            f"estimator needs {module}: install it with pip install {module}"
-        ) from error
+        raise ImportError(f"estimator needs {module}: pip install {module} ({error})") from error
     options: dict[str, Any] = {"random_state": seed}
     if has_trees:
-        options["n_estimators"] = n_trees
-    if name == "catboost":
-        options |= {"thread_count": -1 if n_jobs is None else n_jobs}
-        options |= {"verbose": False, "allow_writing_files": False}
-    elif has_trees:
-        options["n_jobs"] = n_jobs
+        options |= {"n_estimators": n_trees, "n_jobs": n_jobs}
     if name == "lightgbm":
         options["verbose"] = -1
+    if name == "catboost":
+        options["thread_count"] = -1 if options.pop("n_jobs") is None else n_jobs
+        options |= {"verbose": False, "allow_writing_files": False}
     estimator = kind(**options)
     return NumberedLabels(estimator) if name == "xgboost" else estimator
 
@@ -144,12 +123,8 @@ def errors_named(name: str | None) -> Iterator[None]:
     except Exception as error:
         if module.split(".")[0] in ("sklearn", "vennforest"):
             raise
-        raise _version_error(module, error) from error
-
-
-def _version_error(module: str, error: Exception) -> InputError:
-    return InputError(
-        f"{module} {version(module)} does not work with scikit-learn {version('scikit-learn')} "
-        f"({type(error).__name__}: {one_line(error)}): install another version of {module}, or "
-        "take another estimator"
-    )
+        raise InputError(
+            f"{module} {version(module)} does not work with scikit-learn {version('scikit-learn')} "
+            f"({type(error).__name__}: {one_line(error)}): install another version of {module}, or "
+            "take another estimator"
+        ) from error

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.pipeline import Pipeline
 
 from vennforest._messages import not_one_of
 from vennforest._validation import InputError, check_count, is_frame
@@ -16,18 +16,16 @@ from vennforest.report.estimators import named_estimator
 from vennforest.report.evaluation import (
     METHOD_NAMES,
     Evaluation,
-    Options,
     assemble,
-    check_positive,
+    check_options,
 )
 from vennforest.report.measures import RAW
 from vennforest.report.splits import group_codes, times
-from vennforest.report.training import Progress, Training, cross_validate
+from vennforest.report.training import Progress, cross_validate, make_classifier
 from vennforest.report.words import Source
+from vennforest.tables import TableEncoder
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
-
-COMPARED_METHODS = tuple(METHODS)
 
 
 def evaluate(
@@ -120,76 +118,83 @@ def evaluate(
     >>> evaluation.verdict.method
     'venn-abers'
     """
-    started = clock.perf_counter()
-    options = Options(positive, by, costs, tolerance, name, notes, random_state)
     methods = [methods] if isinstance(methods, str) else methods
-    unknown = [method for method in methods or () if method not in COMPARED_METHODS]
+    unknown = [method for method in methods or () if method not in METHODS]
     if unknown:
-        raise not_one_of("methods", COMPARED_METHODS, unknown[0])
+        raise not_one_of("methods", METHODS, unknown[0])
     check_count(n_folds, "n_folds", low=2)
     check_count(n_trees, "n_trees")
     check_count(random_state, "random_state", low=0)
-    if n_jobs == 0:
-        raise InputError("n_jobs must be a number of processors, or -1 for all, got 0")
-    if types is not None and not is_frame(X):
-        raise InputError(f"types must be of columns of a data frame, got {type(X).__name__}")
     noun = _noun(estimator)
-    check_positive(positive, np.unique(np.asarray(y).ravel().astype(str)))
-    if not is_frame(X) and not hasattr(X, "shape"):
+    check_options(positive, np.unique(np.asarray(y).ravel().astype(str)), tolerance)
+    is_table = is_frame(X)
+    if not is_table and not hasattr(X, "shape"):
         X = np.asarray(X)
-    remarks: list[str] = []
-    training = Training(
+    compared = [m for m in METHODS if methods is None or m in methods or m == RAW]
+    model = make_classifier(
         estimator,
-        [m for m in COMPARED_METHODS if methods is None or m in methods or m == RAW],
-        n_folds,
+        compared,
         n_trees,
         random_state,
         n_jobs,
-        types,
-        missing,
+        is_table=is_table,
+        types=types,
+        missing=missing,
     )
-    validation = cross_validate(
-        training,
+    remarks = list(notes)
+    predictions, fitted = cross_validate(
+        model,
+        compared,
         X,
         y,
+        seed=random_state,
+        n_folds=n_folds,
         groups=group_codes(groups, X.shape[0], remarks),
         time=None if time is None else times(time, "time"),
+        name=estimator if isinstance(estimator, str) else None,
+        notes=remarks,
         progress=progress,
     )
     if suspects is None:
-        leaking = leaks(as_pandas(X), np.asarray(y).ravel()) if is_frame(X) else []
+        leaking = leaks(as_pandas(X), np.asarray(y).ravel()) if is_table else []
         suspects = dict.fromkeys(leaking, "leak")
     source = Source(
         kind="folds" if time is None else "time",
         target=target,
         noun=noun,
         names={**METHOD_NAMES, RAW: f"Raw {noun}"},
-        calibrate_on=validation.calibrate_on,
+        calibrate_on=fitted.calibrate_on_,
         suspects=suspects,
     )
+    inner = fitted.estimators_[0]
+    encoder = inner[0] if isinstance(inner, Pipeline) else None
     settings = {
         "estimator": estimator if isinstance(estimator, str) else noun,
-        "n_folds": validation.predictions.n_folds,
+        "n_folds": predictions.n_folds,
         "n_trees": n_trees,
         "n_columns": int(X.shape[1]),
-        "columns": validation.encodings,
-        "calibrate_on": validation.calibrate_on,
-        "calibrate_on_reason": validation.calibrate_on_reason,
+        "columns": dict(encoder.encodings_) if isinstance(encoder, TableEncoder) else {},
+        "calibrate_on": fitted.calibrate_on_,
+        "calibrate_on_reason": fitted.calibrate_on_reason_,
     }
     return assemble(
-        validation.predictions,
+        predictions,
         source,
-        options,
         X.shape[0],
-        [*remarks, *validation.notes],
-        settings,
-        started,
-        training.classifier(is_frame(X)),
+        positive=positive,
+        by=by,
+        costs=costs,
+        tolerance=tolerance,
+        name=name,
+        notes=remarks,
+        random_state=random_state,
+        settings=settings,
+        model=model,
     )
 
 
 def _noun(estimator: Any) -> str:
-    """Return what sentences call the models, and refuse what is no unfitted classifier."""
+    """Return the noun for the models in sentences, and refuse what is no unfitted classifier."""
     if estimator is None or isinstance(estimator, str):
         return named_estimator(estimator).title
     if isinstance(estimator, type) or not hasattr(estimator, "predict_proba"):

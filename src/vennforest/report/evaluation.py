@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._files import write_text
-from vennforest._messages import nearest
+from vennforest._messages import not_one_of
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions import CostMatrix
 from vennforest.report.comparison import Comparison, classes_frame, compare, methods_frame
-from vennforest.report.event import cost_threshold, thresholds
+from vennforest.report.event import cost_threshold, levels, thresholds
 from vennforest.report.measures import BASELINE, RAW, Predictions
 from vennforest.report.subgroups import subgroups
-from vennforest.report.words import Source, Verdict, verdict
+from vennforest.report.words import Source, Verdict, judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +32,7 @@ METHOD_NAMES = {
     RAW: "Raw forest",
     BASELINE: "Base rate",
 }
-"""What a reader calls each method."""
+"""Titles of methods."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +50,11 @@ class Evaluation:
     levels : data frame
         Expected and observed by the recommended method, a row for each level of probability.
     thresholds : data frame or None
-        What flagging rows at thresholds does; None with more than two classes.
+        The effects of flagging rows at thresholds; None with more than two classes.
     classes : data frame
         Frequency, mean probability, recall and precision of each class.
     subgroups : data frame or None
-        Calibration and errors of parts of the rows; None unless asked for.
+        Calibration and errors of parts of the rows, where there is a ``by``.
     probabilities : dict of str to ndarray of shape (n, k)
         By method, of the rows ``rows`` of X.
     rows : ndarray of shape (n,)
@@ -75,17 +74,14 @@ class Evaluation:
     classes: pd.DataFrame
     thresholds: pd.DataFrame | None
     subgroups: pd.DataFrame | None
-    positive_reason: str
     model: CalibratedClassifier | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    seconds: float = 0.0
 
     @property
     def probabilities(self) -> dict[str, NDArray[Any]]:
         """Probabilities (n, k) of each method."""
-        estimates = self.comparison.predictions.estimates
-        return {method: of_method.p for method, of_method in estimates.items()}
+        return {method: e.p for method, e in self.comparison.predictions.estimates.items()}
 
     @property
     def rows(self) -> NDArray[Any]:
@@ -116,10 +112,8 @@ class Evaluation:
         Parameters
         ----------
         path : path-like
-        advised : str
-            What to type to follow the verdict.
-        command : str
-            What was typed to get this page.
+        advised, command : str
+            The command that follows the verdict, and the one that made this page.
 
         Raises
         ------
@@ -134,30 +128,27 @@ class Evaluation:
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers and the verdict as JSON can contain them: None for inf and NaN."""
-        comparison, classes = self.comparison, self.classes
-        label = comparison.label
-        frames = {"levels": self.levels, "thresholds": self.thresholds}
-        tables = {
-            name: frame.reset_index().to_dict("records")
-            for name, frame in {**frames, "subgroups": self.subgroups}.items()
-            if frame is not None
-        }
+        comparison, label = self.comparison, self.comparison.predictions.label
+        frames = {name: getattr(self, name) for name in ("levels", "thresholds", "subgroups")}
         summary: dict[str, Any] = for_json(
             {
                 "name": self.name,
                 "target": self.source.target,
                 "rows": comparison.n,
-                "classes": dict(zip(classes.index, classes["n"].tolist(), strict=True)),
+                "classes": self.classes["n"].to_dict(),
                 "positive": None if label is None else str(label),
                 "verdict": asdict(self.verdict),
                 "tolerance": comparison.tolerance,
                 "auc": asdict(comparison.auc),
                 "gain": asdict(comparison.gain),
                 "methods": self.methods.to_dict("index"),
-                **tables,
+                **{
+                    name: frame.reset_index().to_dict("records")
+                    for name, frame in frames.items()
+                    if frame is not None
+                },
                 "settings": self.settings,
                 "notes": self.notes,
-                "seconds": round(self.seconds, 2),
             }
         )
         return summary
@@ -174,104 +165,79 @@ def for_json(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-@dataclass(frozen=True, eq=False)
-class Options:
-    """What ``evaluate`` and ``check`` both take."""
-
-    positive: Any
-    by: Mapping[str, ArrayLike] | None
-    costs: Any
-    tolerance: float | None
-    name: str
-    notes: Sequence[str]
-    random_state: int
-
-    def __post_init__(self) -> None:
-        """Refuse a wrong tolerance before anything runs."""
-        if self.tolerance is not None and not 0 < self.tolerance < 1:
-            raise InputError(f"tolerance must lie in (0, 1), got {self.tolerance}")
+def check_options(positive: Any, classes: NDArray[Any], tolerance: float | None) -> None:
+    """Refuse a positive class that is none of two classes, and a tolerance outside of (0, 1)."""
+    labels = [str(label) for label in classes]
+    if positive is not None and str(positive) not in labels:
+        raise not_one_of("positive", labels, str(positive))
+    if positive is not None and len(labels) > 2:
+        raise InputError(f"positive must be given for two classes only, got {len(labels)} classes")
+    if tolerance is not None and not 0 < tolerance < 1:
+        raise InputError(f"tolerance must lie in (0, 1), got {tolerance}")
 
 
 def assemble(
     predictions: Predictions,
     source: Source,
-    options: Options,
     n_rows: int,
+    *,
+    positive: Any,
+    by: Mapping[str, ArrayLike] | None,
+    costs: Any,
+    tolerance: float | None,
+    name: str,
     notes: Sequence[str],
+    random_state: int,
     settings: Mapping[str, Any],
-    started: float,
     model: CalibratedClassifier | None = None,
 ) -> Evaluation:
-    """Compare methods, and put what is found into frames and words.
+    """Compare methods, and put the results into frames and words.
 
     ``n_rows`` is the number of rows given, of which some may not have been predicted.
     """
-    check_positive(options.positive, predictions.classes)
-    positive, why = _positive(options.positive, predictions)
-    tolerance = options.tolerance
+    check_options(positive, predictions.classes, tolerance)
+    predictions = replace(predictions, positive=_positive(positive, predictions))
     if tolerance is None:
         # 2 percentage points; of a rarer class than one in ten a fifth of its share.
-        share = 1.0 if positive is None else float((predictions.codes == positive).mean())
+        share = 1.0 if predictions.share is None else predictions.share
         tolerance = min(DEFAULT_TOLERANCE, share / 5)
-    matrix = None if options.costs is None else CostMatrix.read(options.costs, predictions.classes)
-    comparison = compare(predictions, positive, matrix, tolerance, options.random_state)
-    by = {name: _by_values(name, values, n_rows) for name, values in (options.by or {}).items()}
-    by = {name: values[predictions.rows] for name, values in by.items()}
-    tie = cost_threshold(matrix, positive)
-    method, words = comparison.method, verdict(comparison, source)
+    columns = {}
+    for column, values in (by or {}).items():
+        array = np.asarray(values, dtype=object)
+        if array.shape != (n_rows,):
+            raise InputError(f"by must have shape ({n_rows},) for {column!r}, got {array.shape}")
+        columns[column] = array[predictions.rows]
+    matrix = None if costs is None else CostMatrix.read(costs, predictions.classes)
+    comparison = compare(predictions, matrix, tolerance, random_state)
+    method, groups = comparison.method, predictions.groups
+    frame = levels(comparison.event(), predictions.is_rare, groups)
+    verdict = judge(comparison, source, frame)
     if model is not None:
-        model = model.set_params(method=method)
-        if words.on_folds:
-            model = model.set_params(calibrate_on="cv")
+        model.set_params(method=method)
+        if verdict.on_folds:
+            model.set_params(calibrate_on="cv")
+    tie = cost_threshold(matrix, predictions.positive)
     return Evaluation(
-        name=options.name,
+        name=name,
         comparison=comparison,
         source=source,
-        verdict=words,
+        verdict=verdict,
         methods=methods_frame(comparison, dict(source.names)),
-        levels=comparison.levels(),
+        levels=frame,
         classes=classes_frame(comparison),
-        thresholds=None if positive is None else thresholds(predictions, method, positive, tie),
-        subgroups=subgroups(by, predictions, method, positive) if by else None,
-        positive_reason=why,
+        thresholds=None if predictions.label is None else thresholds(predictions, method, tie),
+        subgroups=subgroups(columns, predictions, method) if columns else None,
         model=model,
-        settings={"random_state": options.random_state, **settings},
-        notes=[*options.notes, *notes],
-        seconds=time.perf_counter() - started,
+        settings={"random_state": random_state, **settings},
+        notes=list(notes),
     )
 
 
-def _by_values(name: str, values: ArrayLike, n_rows: int) -> NDArray[Any]:
-    column = np.asarray(values, dtype=object)
-    if column.shape != (n_rows,):
-        raise InputError(f"by must have shape ({n_rows},) for {name!r}, got {column.shape}")
-    return column
-
-
-def check_positive(positive: Any, classes: NDArray[Any]) -> None:
-    """Refuse a positive class that is none of the labels, or of more than two."""
-    if positive is None:
-        return
-    labels = [str(label) for label in classes]
-    if str(positive) not in labels:
-        shown = ", ".join(map(repr, labels[:8]))
-        raise InputError(
-            f"positive must be one of the classes ({shown}), got {str(positive)!r}"
-            f"{nearest(positive, labels)}"
-        )
-    if len(labels) > 2:
-        raise InputError(
-            f"positive must be given for two classes only, got {len(labels)} classes: leave it out"
-        )
-
-
-def _positive(positive: Any, predictions: Predictions) -> tuple[int | None, str]:
-    """Return the positive class of two, by default the rarer one, and why it is that."""
+def _positive(positive: Any, predictions: Predictions) -> int | None:
+    """Return the index of the positive class of two, by default the rarer, or second, one."""
     if len(predictions.classes) != 2:
-        return None, ""
+        return None
     if positive is not None:
-        return [str(label) for label in predictions.classes].index(str(positive)), "as named"
+        return [str(label) for label in predictions.classes].index(str(positive))
     counts = np.bincount(predictions.codes, minlength=2)
-    if counts[0] == counts[1]:
-        return 1, "both are as frequent, and it is the second in order; --positive names another"
-    return int(counts.argmin()), "the rarer of the two; --positive names another"
+    return 1 if counts[0] == counts[1] else int(counts.argmin())

@@ -18,7 +18,8 @@ from vennforest.metrics import ReliabilityCurve, decision_curve, reliability_cur
 from vennforest.plots import ReliabilityDisplay
 from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, style
 from vennforest.report.comparison import Comparison
-from vennforest.report.event import RARE_SHARE, confidence_as_bounds, event_options
+from vennforest.report.event import confidence_as_bounds
+from vennforest.report.measures import RARE_SHARE
 
 MAX_CLASS_DIAGRAMS = 12
 MAX_EVIDENCE_POINTS = 2000
@@ -33,7 +34,6 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 10.5,
     "axes.linewidth": 0.8,
     "figure.dpi": 72.0,
-    "path.simplify": True,
 }
 
 
@@ -59,56 +59,55 @@ def draw(name: str, size: tuple[float, float], paint: Callable[[Any], Any], alt:
 
 def calibration(comparison: Comparison, methods: list[str], names: dict[str, str]) -> str:
     """Return the picture of some methods' calibration, with the band of the first."""
-    is_rare = comparison.is_rare
+    is_rare = comparison.predictions.is_rare
     bins = {"strategy": "quantile"} if is_rare else {}
-    curves = {names[m]: _curve(comparison, m, comparison.positive, **bins) for m in methods}
-    first, titles = names[methods[0]], " and ".join(curves)
+    curves = {names[method]: _curve(comparison, method, **bins) for method in methods}
+    titles = " and ".join(curves)
     return draw(
         "calibration",
         (4.8, 5.0),
-        lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_rare, band=first, title=""),
+        lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_rare, band=True, title=""),
         f"Calibration of {titles}: how often it happened, by predicted probability",
     )
 
 
-def _curve(
-    comparison: Comparison, method: str, positive: int | None, **options: Any
-) -> ReliabilityCurve:
-    return reliability_curve(**event_options(comparison.predictions, method, positive), **options)
-
-
-def classes(comparison: Comparison, names: dict[str, str]) -> list[tuple[str, str]]:
-    """Return a diagram of each of the most frequent classes, by raw and recommended method."""
+def _curve(comparison: Comparison, method: str, **options: Any) -> ReliabilityCurve:
     predictions = comparison.predictions
-    counts = np.bincount(predictions.codes, minlength=len(predictions.classes))
+    return reliability_curve(**(predictions.for_metric(predictions.estimates[method]) | options))
+
+
+def classes(comparison: Comparison, names: dict[str, str]) -> dict[str, str]:
+    """Return a diagram of each of the most frequent classes, by raw and recommended method."""
+    labels, codes = comparison.predictions.classes, comparison.predictions.codes
 
     def paint(ax: Any, j: int) -> None:
         curves = {
-            names[m]: _curve(comparison, m, j, n_resamples=0) for m in comparison.raw_and_best
+            names[m]: _curve(comparison, m, pos_label=labels[j], n_resamples=0)
+            for m in comparison.raw_and_best
         }
         ReliabilityDisplay(curves).plot(ax=ax, histogram=False, title="")
         ax.set(xlabel="Predicted probability", ylabel="How often it was observed")
 
+    counts = np.bincount(codes, minlength=len(labels))
     frequent = np.sort(np.argsort(-counts, kind="stable")[:MAX_CLASS_DIAGRAMS]).tolist()
-    labels = [str(predictions.classes[j]) for j in frequent]
-    return [
-        (
-            label,
-            draw(f"class-{j}", (4.8, 4.6), partial(paint, j=j), f"Calibration of class {label}"),
+    return {
+        str(labels[j]): draw(
+            f"class-{j}", (4.8, 4.6), partial(paint, j=j), f"Calibration of class {labels[j]}"
         )
-        for j, label in zip(frequent, labels, strict=True)
-    ]
+        for j in frequent
+    }
 
 
 def net_benefit(comparison: Comparison, name: str) -> str:
     """Return the recommended method's decision curve, with the band of confidence intervals."""
-    share, predictions, method = comparison.share, comparison.predictions, comparison.method
+    predictions, share = comparison.predictions, comparison.predictions.share
     assert share is not None
-    most = 0.95 if share >= RARE_SHARE else min(0.95, 20 * share)
+    estimates = predictions.estimates[comparison.method]
+    end = 0.95 if share >= RARE_SHARE else min(0.95, 20 * share)
     curve = decision_curve(
-        **event_options(predictions, method, comparison.positive),
-        thresholds=np.linspace(most / 100, most, 100),
-        bounds=confidence_as_bounds(predictions, method),
+        **predictions.for_metric(estimates),
+        thresholds=np.linspace(end / 100, end, 100),
+        bounds=confidence_as_bounds(estimates, predictions),
     )
     at, everyone = curve.threshold, curve.everyone
 

@@ -13,7 +13,6 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from vennforest._messages import listed
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.monitoring.stream import as_numbers
-from vennforest.sources.checks import spelled_twice
 from vennforest.tables.cells import Column
 
 Split = tuple[IntArray, IntArray]
@@ -48,7 +47,7 @@ def forward(
 
 
 def equal_parts(values: NDArray[Any], n_parts: int) -> IntArray:
-    """Return the part (n,) of each row, in order of the values, which are not split themselves."""
+    """Return the part (n,) of each row, in order of the values; equal values stay together."""
     _, position = np.unique(values, return_inverse=True)
     sizes = np.bincount(position)
     middle = (np.cumsum(sizes) - sizes / 2) / len(values)
@@ -84,9 +83,9 @@ def are_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def group_codes(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray | None:
-    """Return the code (n,) of each row's group, and add notes on missing and misspelt ones.
+    """Return the code (n,) of each row's group; a row without a group is a group of its own.
 
-    A row without a group is a group of its own. Names that differ by spaces at their ends are one.
+    Names that differ by spaces at their ends are the same. A note counts the missing ones.
     """
     if groups is None:
         return None
@@ -96,11 +95,6 @@ def group_codes(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray 
     missing = are_missing(values)
     if missing.any():
         notes.append(f"{int(missing.sum()):,} rows without a group count as a group each.")
-    if twice := spelled_twice(np.unique([str(v).strip() for v in values[~missing].tolist()])):
-        notes.append(
-            f"Groups differ only in case or spaces: {twice}. They count as different groups, whose "
-            "rows may be on both sides of a split."
-        )
     names = np.array([f"{type(v).__name__} {v}".strip() for v in values.tolist()], dtype=object)
     names[missing] = [f"row {i}" for i in np.flatnonzero(missing)]
     codes: IntArray = np.unique(names.astype(str), return_inverse=True)[1].astype(np.intp)
@@ -142,23 +136,3 @@ def without_single_rows(
     rows = np.flatnonzero(~single[codes])
     new_code = np.cumsum(~single) - 1
     return rows, new_code[codes[rows]].astype(np.intp), classes[~single]
-
-
-def possible_folds(codes: IntArray, classes: NDArray[Any], n_folds: int, notes: list[str]) -> int:
-    """Return how many folds the largest class allows, and add notes on rare classes."""
-    counts = np.bincount(codes, minlength=len(classes))
-    most = int(counts.max())
-    if most < n_folds:
-        notes.append(
-            f"No class has {n_folds} rows, the largest has {most}: {most} folds instead of "
-            f"{n_folds}."
-        )
-        n_folds = most
-    pairs = zip(classes, counts, strict=True)
-    rare = [f"{label} ({count})" for label, count in pairs if count < n_folds]
-    if rare:
-        notes.append(
-            f"Fewer rows than the {n_folds} folds: {listed(rare, 5, str)}. Each of these rows is "
-            "predicted once, by a model trained on the others."
-        )
-    return n_folds

@@ -13,9 +13,9 @@ from vennforest._validation import InputError, IntArray
 from vennforest.metrics import auc_interval
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
-from vennforest.report.event import Event
+from vennforest.report.event import summarise
 from vennforest.report.measures import CALIBRATION_TESTS, Predictions, squared_losses
-from vennforest.report.splits import are_missing, equal_parts, moments
+from vennforest.report.splits import are_missing, moments
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,18 +28,16 @@ N_NUMBER_PARTS = 4
 
 MIN_ROWS_TO_TEST = 20
 MAX_PERIODS = 40
-MAX_TIME_PARTS = 10
-"""Parts of like size that times which are numbers are cut into, at most."""
+
+PERIODS = {"W": "week", "M": "month", "Q": "quarter", "Y": "year"}
+"""Calendar periods by pandas' letters, the shortest first."""
 
 Parts = list[tuple[str, IntArray]]
 """Names of parts, with their rows."""
 
 
 def subgroups(
-    by: Mapping[str, NDArray[Any]],
-    predictions: Predictions,
-    method: str,
-    positive: int | None,
+    by: Mapping[str, NDArray[Any]], predictions: Predictions, method: str
 ) -> pd.DataFrame:
     """Return calibration and errors of each part of the rows, by each column.
 
@@ -49,19 +47,18 @@ def subgroups(
     import pandas as pd
 
     estimates, groups = predictions.estimates[method], predictions.groups
-    event = Event.of(estimates, predictions.codes, positive)
-    losses = squared_losses(estimates.p, predictions.codes)
+    event, losses = predictions.event(estimates), squared_losses(estimates.p, predictions.codes)
     parts = [
         {
             "column": column,
             "part": name,
             "period": period,
-            **event.summary(rows, groups),
+            **summarise(event, rows, groups),
             "brier": float(losses[rows].mean()),
-            **_ranking_and_test(predictions, method, positive, rows),
+            **_ranking_and_test(predictions, method, rows),
         }
         for column, values in by.items()
-        for period, named_rows in [_parts_of_column(values, column)]
+        for period, named_rows in [parts_of_column(values, column)]
         for name, rows in named_rows
     ]
     frame = pd.DataFrame(parts)
@@ -71,43 +68,29 @@ def subgroups(
     return frame.set_index(["column", "part"])
 
 
-def _ranking_and_test(
-    predictions: Predictions, method: str, positive: int | None, rows: IntArray
-) -> dict[str, float]:
+def _ranking_and_test(predictions: Predictions, method: str, rows: IntArray) -> dict[str, float]:
     """Return AUC with its interval, and the p-value of calibration; NaN for few rows."""
-    names = ("auc", "auc_low", "auc_high", "pvalue")
     if len(rows) < MIN_ROWS_TO_TEST:
-        return dict.fromkeys(names, np.nan)
-    classes, groups = predictions.classes, predictions.groups
-    y, p = classes[predictions.codes[rows]], predictions.estimates[method].p[rows]
-    auc = auc_interval(
-        y,
-        p,
-        groups=None if groups is None else groups[rows],
-        classes=classes,
-        pos_label=None if positive is None else classes[positive],
-    )
-    pvalue = min(1.0, 2 * min(test(y, p, classes=classes).pvalue for test in CALIBRATION_TESTS))
-    return dict(zip(names, (auc.auc, auc.low, auc.high, pvalue), strict=True))
+        return dict.fromkeys(("auc", "auc_low", "auc_high", "pvalue"), np.nan)
+    groups = None if predictions.groups is None else predictions.groups[rows]
+    options = predictions.for_metric(predictions.estimates[method], rows)
+    auc = auc_interval(groups=groups, **options)
+    del options["pos_label"]
+    pvalue = min(1.0, 2 * min(test(**options).pvalue for test in CALIBRATION_TESTS))
+    return {"auc": auc.auc, "auc_low": auc.low, "auc_high": auc.high, "pvalue": pvalue}
 
 
 def sentence(table: pd.DataFrame, n_tested: int) -> str:
     """Return for which parts of one column calibration is rejected."""
     rejected = table[table["adjusted"] < 0.05]
-    n_small = int(table["pvalue"].isna().sum())
-    many = f"{n_tested} parts tested, adjusted by Holm" if n_tested > 1 else "one part tested"
-    text = f"Calibration is not rejected for any part ({many})."
-    if len(rejected):
-        ways = np.where(rejected["expected"] > rejected["observed"], "high", "low")
-        names = rejected.index.get_level_values("part")
-        shown = (f"{name} (too {way} on average)" for name, way in zip(names, ways, strict=True))
-        text = f"Calibration is rejected for {'; '.join(shown)} ({many})."
-    if n_small:
-        text += f" {n_small} with fewer than {MIN_ROWS_TO_TEST} rows cannot be judged."
-    return text
+    ways = np.where(rejected["expected"] > rejected["observed"], "high", "low")
+    names = rejected.index.get_level_values("part")
+    shown = [f"{name} (too {way} on average)" for name, way in zip(names, ways, strict=True)]
+    text = f"rejected for {'; '.join(shown)}" if shown else "not rejected for any part"
+    return f"Calibration is {text} (parts tested: {n_tested}, adjusted by Holm)."
 
 
-def _parts_of_column(values: NDArray[Any], name: str) -> tuple[str, Parts]:
+def parts_of_column(values: NDArray[Any], name: str) -> tuple[str, Parts]:
     """Return the parts of a column, and the kind of period if it contains dates."""
     try:
         times = moments(values, name)
@@ -127,42 +110,20 @@ def _missing_part(missing: NDArray[np.bool_]) -> Parts:
 
 
 def periods(times: NDArray[Any]) -> tuple[str, Parts]:
-    """Return the shortest periods of ``times`` (n,), all inner ones of which have enough rows.
+    """Return the shortest periods of dates (n,), all inner ones of which have enough rows.
 
-    The kind ("week", "month", "quarter", "year", or "part" of numbers), and the rows of each.
+    The kind ("week", "month", "quarter" or "year"), and the rows of each.
     """
-    if times.dtype.kind == "M":
-        for kind, numbers in _calendar(times):
-            values, codes = np.unique(numbers, return_inverse=True)
-            sizes = np.bincount(codes)
-            inner = sizes[1:-1] if len(sizes) > 2 else sizes
-            is_long_enough = 1 < len(values) <= MAX_PERIODS and inner.min() >= MIN_ROWS_OF_PERIOD
-            if kind == "year" or is_long_enough:
-                return kind, [
-                    (_period_name(kind, int(value)), np.flatnonzero(codes == code))
-                    for code, value in enumerate(values)
-                ]
-    n_parts = min(MAX_TIME_PARTS, len(times) // (2 * MIN_ROWS_OF_PERIOD), len(np.unique(times)))
-    part = equal_parts(times, max(1, n_parts))
-    named_rows = [np.flatnonzero(part == i) for i in np.unique(part)]
-    return "part", [
-        (f"{times[rows].min():g} to {times[rows].max():g}", rows) for rows in named_rows
-    ]
+    import pandas as pd
 
-
-def _calendar(times: NDArray[Any]) -> list[tuple[str, NDArray[np.int64]]]:
-    days = times.astype("datetime64[D]").astype(np.int64)
-    months = times.astype("datetime64[M]").astype(np.int64)
-    weeks = (days + 3) // 7  # since the Monday before 1970
-    return [("week", weeks), ("month", months), ("quarter", months // 3), ("year", months // 12)]
-
-
-def _period_name(kind: str, value: int) -> str:
-    if kind == "week":
-        return str(np.datetime64(value * 7 - 3, "D"))
-    if kind == "month":
-        return str(np.datetime64(value, "M"))
-    return f"{1970 + value // 4} Q{value % 4 + 1}" if kind == "quarter" else str(1970 + value)
+    for letter, kind in PERIODS.items():  # noqa: B007
+        codes, values = pd.factorize(pd.DatetimeIndex(times).to_period(letter), sort=True)
+        sizes = np.bincount(codes)
+        inner = sizes[1:-1] if len(sizes) > 2 else sizes
+        if 1 < len(values) <= MAX_PERIODS and inner.min() >= MIN_ROWS_OF_PERIOD:
+            break
+    names = [str(value.start_time.date()) if kind == "week" else str(value) for value in values]
+    return kind, [(name, np.flatnonzero(codes == i)) for i, name in enumerate(names)]
 
 
 def parts_by_value(values: NDArray[Any]) -> Parts:
@@ -171,14 +132,14 @@ def parts_by_value(values: NDArray[Any]) -> Parts:
     present = np.flatnonzero(~missing)
     numbers = _as_numbers(values[present])
     if numbers is not None and len(np.unique(numbers)) > MAX_VALUES:
-        part, names = _cut(numbers)
+        part, names = _quarters(numbers)
     else:
         part, names = _values(values[present], numbers)
     parts = [(name, present[part == i]) for i, name in enumerate(names)]
     return [*((name, rows) for name, rows in parts if len(rows)), *_missing_part(missing)]
 
 
-def _cut(numbers: NDArray[np.float64]) -> tuple[IntArray, list[str]]:
+def _quarters(numbers: NDArray[np.float64]) -> tuple[IntArray, list[str]]:
     """Return quarters of numbers, and their names."""
     inner = np.linspace(0, 1, N_NUMBER_PARTS + 1)[1:-1]
     cuts = np.unique(np.quantile(numbers, inner))
@@ -195,21 +156,20 @@ def _values(
 ) -> tuple[IntArray, list[str]]:
     """Return a part for each value, or the most frequent ones and the rest, and their names.
 
-    Values that differ by spaces at their ends are one; numbers are sorted as numbers.
+    Values that differ by spaces at their ends are the same; numbers are sorted as numbers.
     """
-    text = np.array([str(value).strip() for value in values.tolist()], dtype=object)
-    names, first, part, counts = np.unique(
-        text, return_index=True, return_inverse=True, return_counts=True
-    )
-    order = np.arange(len(names)) if numbers is None else np.argsort(numbers[first])
+    import pandas as pd
+
+    text = pd.Series([str(value).strip() for value in values.tolist()], dtype=object)
+    keys = text if numbers is None else pd.Series(numbers)
+    names = text[keys.sort_values(kind="stable").index].drop_duplicates()
     rest = []
     if len(names) > MAX_VALUES:
-        frequent = np.argsort(-counts, kind="stable")[: MAX_VALUES - 1]
+        frequent = names.map(text.value_counts()).nlargest(MAX_VALUES - 1).index
         rest = [f"{len(names) - len(frequent)} other values"]
-        order = order[np.isin(order, frequent)]
-    number = np.full(len(names), len(order))
-    number[order] = np.arange(len(order))
-    return number[part], [*names[order].tolist(), *rest]
+        names = names[names.index.isin(frequent)]
+    codes = pd.Index(names).get_indexer(pd.Index(text))
+    return np.where(codes < 0, len(names), codes), [*names, *rest]
 
 
 def _as_numbers(values: NDArray[Any]) -> NDArray[np.float64] | None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
@@ -24,93 +21,73 @@ from vennforest.classifier.prediction import predict_together
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.estimators import errors_named, make_estimator
 from vennforest.report.measures import RAW, MethodEstimates, Predictions
-from vennforest.report.splits import forward, possible_folds, shuffled, without_single_rows
-from vennforest.tables import TableEncoder, table_pipeline
+from vennforest.report.splits import forward, shuffled, without_single_rows
+from vennforest.tables import table_pipeline
 from vennforest.tables.columns import as_pandas
 
 Progress = Callable[[int, int], None]
 """Called after each fold with the numbers of folds done and of all."""
 
+TABLE_FINDINGS = ("copies", "leaking column", "repeated ID")
+"""Kinds of findings that reading a table has reported already."""
 
-@dataclass(frozen=True, eq=False)
-class Training:
-    """What is trained in each fold.
 
-    ``estimator`` is a name, a classifier or None (the default forest); ``methods`` are the methods
-    to compare; ``types`` and ``missing`` say how columns of a data frame are read.
+def make_classifier(
+    estimator: Any,
+    methods: Sequence[str],
+    n_trees: int,
+    seed: int,
+    n_jobs: int | None,
+    *,
+    is_table: bool,
+    types: Mapping[str, str] | None,
+    missing: Sequence[str] | None,
+) -> CalibratedClassifier:
+    """Return the unfitted classifier, which reads the columns of a data frame first.
+
+    Its method is one with bounds, if there is one: others would stratify inner folds.
     """
-
-    estimator: Any
-    methods: Sequence[str]
-    n_folds: int
-    n_trees: int
-    seed: int
-    n_jobs: int | None
-    types: Mapping[str, str] | None = None
-    missing: Sequence[str] | None = None
-
-    @property
-    def name(self) -> str | None:
-        """The name of the estimator; None: the default forest, or a classifier of the user."""
-        return self.estimator if isinstance(self.estimator, str) else None
-
-    def classifier(self, is_table: bool) -> CalibratedClassifier:
-        """Return the unfitted classifier, which reads the columns of a data frame first.
-
-        Its method is one with bounds, if there is one: others would stratify inner folds.
-        """
-        estimator = self.estimator
-        if estimator is None or self.name is not None:
-            estimator = make_estimator(self.name, self.n_trees, self.seed, self.n_jobs)
-        if is_table:
-            estimator = table_pipeline(
-                estimator,
-                random_state=self.seed,
-                types=None if self.types is None else dict(self.types),
-                missing=None if self.missing is None else list(self.missing),
-            )
-        calibrated = [method for method in self.methods if method != RAW]
-        bounded = [method for method in calibrated if has_bounds(METHODS[method])]
-        method = next(iter([*bounded, *calibrated]), RAW)
-        return CalibratedClassifier(
-            estimator, method=method, n_jobs=self.n_jobs, random_state=self.seed
+    if estimator is None or isinstance(estimator, str):
+        estimator = make_estimator(estimator, n_trees, seed, n_jobs)
+    if is_table:
+        estimator = table_pipeline(
+            estimator,
+            random_state=seed,
+            types=None if types is None else dict(types),
+            missing=None if missing is None else list(missing),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class CrossValidation:
-    """Predictions of all rows, where calibration scores came from, and how columns were read."""
-
-    predictions: Predictions
-    calibrate_on: str
-    calibrate_on_reason: str
-    encodings: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    method = max(methods, key=lambda m: (m != RAW, has_bounds(METHODS[m])), default=RAW)
+    return CalibratedClassifier(estimator, method=method, n_jobs=n_jobs, random_state=seed)
 
 
 def cross_validate(
-    training: Training,
+    model: CalibratedClassifier,
+    methods: Sequence[str],
     X: Any,
     y: Any,
-    groups: IntArray | None = None,
-    time: FloatArray | None = None,
-    progress: Progress | None = None,
-) -> CrossValidation:
+    *,
+    seed: int,
+    n_folds: int,
+    groups: IntArray | None,
+    time: FloatArray | None,
+    name: str | None,
+    notes: list[str],
+    progress: Progress | None,
+) -> tuple[Predictions, CalibratedClassifier]:
     """Predict every row by all methods, with a model that was not trained on it.
 
     The types of columns are learnt from all rows, as ``vennforest fit`` does; everything else from
-    the training rows of a fold.
+    the training rows of a fold. Returns the predictions and the model of the last fold; ``name``
+    is that of the estimator for errors, and ``notes`` are added to.
     """
-    model = training.classifier(is_frame(X))
     if is_frame(X):
         pipeline: Any = model.estimator
         frame = as_pandas(X)
         X = pipeline[0].fit(frame).transform(frame)
-        model = model.set_params(estimator=pipeline[1:])
+        model = clone(model).set_params(estimator=pipeline[1:])
     codes, classes = encode_labels(y)
     if X.shape[0] != len(codes):
         raise InputError(f"y must have a label for each of {X.shape[0]} rows, got {len(codes)}")
-    notes: list[str] = []
     rows, codes, classes = without_single_rows(codes, classes, notes)
     if time is not None:
         has_time = np.isfinite(time[rows])
@@ -120,10 +97,12 @@ def cross_validate(
     groups = None if groups is None else groups[rows]
     X = _safe_indexing(X, rows)
     if time is not None:
-        splits = forward(codes, time[rows], groups, training.n_folds)
+        splits = forward(codes, time[rows], groups, n_folds)
     else:
-        n_folds = possible_folds(codes, classes, training.n_folds, notes)
-        splits = shuffled(codes, groups, n_folds, training.seed)
+        largest = int(np.bincount(codes).max())
+        if largest < n_folds:
+            notes.append(f"No class has {n_folds} rows: {largest} folds instead of {n_folds}.")
+        splits = shuffled(codes, groups, min(n_folds, largest), seed)
     notes += audit_notes(model, X, codes, groups)
     fold = np.full(len(codes), -1, dtype=np.intp)
     parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = {}
@@ -132,47 +111,37 @@ def cross_validate(
         fold[test] = i
         present, labels = np.unique(codes[train]), classes[codes[train]]
         fit_groups = {} if groups is None else {"groups": groups[train]}
-        with errors_named(training.name), warnings.catch_warnings(record=True) as caught:
+        with errors_named(name), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             fitted = clone(model).fit(_safe_indexing(X, train), labels, **fit_groups)
-            for method, estimates in _predicted(
-                fitted, training.methods, _safe_indexing(X, test)
-            ).items():
-                parts.setdefault(method, []).append((test, present, estimates))
-        texts = [_rounded(str(w.message)) for w in caught if issubclass(w.category, UserWarning)]
+            predicted = _predicted(fitted, methods, _safe_indexing(X, test))
+        for method, estimates in predicted.items():
+            parts.setdefault(method, []).append((test, present, estimates))
+        texts = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         absent = np.delete(classes, present).astype(str).tolist()
         texts += [f"no row to train on is of class {c!r}, which gets probability 0" for c in absent]
         warned.update(list(dict.fromkeys(texts)))
         if progress is not None:
             progress(i + 1, len(splits))
-    n_splits = len(splits)
-    notes += [
-        f"In {'every fold' if n == n_splits else f'{n} of {n_splits} folds'}: {text.rstrip('.')}."
-        for text, n in warned.items()
-    ]
-    kept = np.flatnonzero(fold >= 0)
-    if len(kept) < len(fold):
+    for text, n in warned.items():
+        share = "every fold" if n == len(splits) else f"{n} of {len(splits)} folds"
+        notes.append(f"In {share}: {text.rstrip('.')}.")
+    tested = np.flatnonzero(fold >= 0)
+    if len(tested) < len(fold):
         notes.append(
-            f"{len(fold) - len(kept):,} of {len(fold):,} rows only train: no model of other rows "
+            f"{len(fold) - len(tested):,} of {len(fold):,} rows only train: no model of other rows "
             "predicts them."
         )
-    encoder = fitted.estimators_[0][0] if isinstance(fitted.estimators_[0], Pipeline) else None
     predictions = Predictions(
         classes,
-        codes[kept],
-        fold[kept],
-        rows[kept],
-        {method: pool_folds(some, len(codes), classes, kept) for method, some in parts.items()},
-        None if groups is None else np.unique(groups[kept], return_inverse=True)[1],
+        codes[tested],
+        fold[tested],
+        rows[tested],
+        {method: pool_folds(some, len(codes), classes, tested) for method, some in parts.items()},
+        None if groups is None else np.unique(groups[tested], return_inverse=True)[1],
         float(np.mean([len(test) / len(train) for train, test in splits])),
     )
-    return CrossValidation(
-        predictions,
-        fitted.calibrate_on_,
-        fitted.calibrate_on_reason_,
-        dict(encoder.encodings_) if isinstance(encoder, TableEncoder) else {},
-        notes,
-    )
+    return predictions, fitted
 
 
 def audit_notes(
@@ -183,13 +152,8 @@ def audit_notes(
     return [
         f"{finding.message[:1].upper()}{finding.message[1:]}."
         for finding in findings
-        if finding.kind not in ("copies", "leaking column", "repeated ID")
+        if finding.kind not in TABLE_FINDINGS
     ]
-
-
-def _rounded(warning: str) -> str:
-    """Return a warning with its percentage rounded to fives, the same in all folds."""
-    return re.sub(r"about (\d+)%", lambda m: f"about {5 * round(int(m[1]) / 5)}%", warning)
 
 
 def _predicted(
@@ -216,23 +180,24 @@ def pool_folds(
     parts: Sequence[tuple[IntArray, IntArray, MethodEstimates]],
     n: int,
     classes: NDArray[Any],
-    kept: Any = slice(None),
+    rows: IntArray,
 ) -> MethodEstimates:
-    """Return one method's estimates of n rows from the rows, classes and estimates of each fold.
+    """Return one method's estimates of some of n rows from the parts that the folds predicted.
 
-    A class that a fold did not train on has probability 0 there, and the interval [0, 1].
+    A part has rows, classes and estimates. A class that a fold did not train on has probability 0
+    there, and the interval [0, 1].
     """
     p, lower, upper, low = np.zeros((4, n, len(classes)))
     high = np.ones((n, len(classes)))
-    for rows, columns, estimates in parts:
-        cells = np.ix_(rows, columns)
+    for rows_of_fold, columns, estimates in parts:
+        cells = np.ix_(rows_of_fold, columns)
         p[cells], bounds, confidence = estimates.p, estimates.bounds, estimates.confidence
         if bounds is not None:
             lower[cells], upper[cells] = bounds.lower, bounds.upper
         if confidence is not None:
             low[cells], high[cells] = confidence
     return MethodEstimates(
-        p[kept],
-        None if bounds is None else Multiprobability(lower[kept], upper[kept], classes),
-        None if confidence is None else (low[kept], high[kept]),
+        p[rows],
+        None if bounds is None else Multiprobability(lower[rows], upper[rows], classes),
+        None if confidence is None else (low[rows], high[rows]),
     )

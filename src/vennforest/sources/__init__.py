@@ -1,13 +1,13 @@
-"""From data to calibration scores: where the scores come from.
+"""Sources of calibration scores.
 
 A source is an object with one method, ``folds(estimator, data, *, seed, random_state, n_jobs)``,
 which returns a list of `Fold`. Users may write their own and give an instance to ``calibrate_on``
 of `CalibratedClassifier`; bounds are valid only where no score depends on its own label.
 
-``estimator`` is not fitted, its unset seeds drawn: it is to be cloned. ``data`` is a
-`TrainingData`, rows of weight zero included. ``seed`` is for draws for new objects, the
-``RandomState`` for draws now, such as a split; ``n_jobs`` is the number of threads, or of models
-fitted at once.
+``estimator`` is not fitted and must be cloned; its unset seeds are drawn already. ``data`` is a
+`TrainingData`, rows of weight zero included. ``seed`` is for later draws, for new objects, and
+``random_state`` for the draws of a split; ``n_jobs`` is the number of threads, or of models fitted
+at once.
 
 Examples
 --------
@@ -29,13 +29,7 @@ time:
 284
 """
 
-from vennforest.sources.data import (
-    CalibrationExamples,
-    Fold,
-    TrainingData,
-    model_scores,
-    with_seed,
-)
+from vennforest.sources.data import CalibrationExamples, Fold, TrainingData, model_scores, with_seed
 from vennforest.sources.out_of_bag import OutOfBagFold, Subforest
 
 __all__ = [

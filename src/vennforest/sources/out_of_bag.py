@@ -69,18 +69,9 @@ UNEQUAL_BAGS = (
 class OutOfBagFold(Fold):
     """A fitted ensemble, maybe behind transformers, with out-of-bag calibration scores.
 
-    Parameters
-    ----------
-    members : Members
-        The members of the ensemble.
-    membership : Membership
-        Which of the calibration examples are out of bag for which member.
-    subforest : {"all", "exchangeable"}
-        Which members score new objects for their bounds.
-    seed : int
-        Of the calibration examples drawn for new objects.
-    variance : float
-        Variance between the members' scores s of a row, over s (1 - s); 1 for fully grown trees.
+    ``membership`` tells which calibration examples are out of bag for which member, ``subforest``
+    which members score new objects for their bounds, by examples that ``seed`` draws. ``variance``
+    is that between the members' scores s of a row, over s (1 - s); 1 for fully grown trees.
     """
 
     members: Members
@@ -312,11 +303,6 @@ def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
             f"{n_of_class[worst]} examples of {data.classes.tolist()[worst]!r} that every tree "
             f"saw: {NO_WEIGHTS}",
             UNEQUAL_BAGS,
-        )
-    if data.groups is not None and 2 * n_left > len(data):
-        raise ValueError(
-            f"estimator must leave most groups out of bag as a whole, got {n_left} of {len(data)} "
-            f"examples whose group every tree saw: {advice}"
         )
     warn(
         f"{n_left} of {int(counted.sum())} examples are out of bag for no tree and do not "

@@ -115,18 +115,13 @@ def cross_validation_folds(
     """
     splits = _splits(data, _splitter(data, cv, stratify, random_state))
     all_rows = np.arange(len(data)) if data.weight is None else np.flatnonzero(data.weight > 0)
-    _check_splits(splits, all_rows, ensemble)
+    _check_splits(splits, len(all_rows), ensemble)
     training_sets = [train for train, _ in splits]
     if not ensemble:
         training_sets.append(all_rows)
     models = joblib.Parallel(n_jobs=n_jobs)(
         joblib.delayed(_fit_rows)(estimator, data, rows) for rows in training_sets
     )
-    if len(models) > 1 and models[0] is models[1]:
-        raise ValueError(
-            'estimator must be copied by clone for calibrate_on="cv", got one whose clone is '
-            "itself: every fold would be scored by a model that has seen all rows"
-        )
     folds = [
         data.rows(test).fold(model)
         for model, (_, test) in zip(models[: len(splits)], splits, strict=True)
@@ -188,10 +183,10 @@ def _row_numbers(part: Any, n: int) -> IntArray:
     return rows
 
 
-def _check_splits(splits: Sequence[Split], all_rows: IntArray, ensemble: bool) -> None:
+def _check_splits(splits: Sequence[Split], n_rows: int, ensemble: bool) -> None:
     """Refuse splits that score rows twice, train on them or leave too few to calibrate on.
 
-    A warning names rows that no split uses and models of a small part of the rows.
+    A warning names models of a small part of the rows.
     """
     if not splits:
         raise InputError(
@@ -217,16 +212,10 @@ def _check_splits(splits: Sequence[Split], all_rows: IntArray, ensemble: bool) -
             f"ensemble=True, whose calibrator learns the classes from them, got {len(scored)} in "
             f"{len(splits)} folds: use ensemble=False or fewer folds"
         )
-    last = max(int(rows.max(initial=-1)) for split in splits for rows in split)
-    if n_beyond := int((all_rows > last).sum()):
-        warn(
-            f"cv leaves the last {n_beyond} of {len(all_rows)} rows out of every fold: they "
-            "neither train nor calibrate. Use the splits of these rows, or a splitter"
-        )
     smallest = min(len(train) for train, _ in splits)
-    if ensemble and smallest < MIN_SHARE_TRAINED_ON * len(all_rows):
+    if ensemble and smallest < MIN_SHARE_TRAINED_ON * n_rows:
         warn(
-            f"cv trains one of {len(splits)} models on {smallest} of {len(all_rows)} rows, and "
+            f"cv trains one of {len(splits)} models on {smallest} of {n_rows} rows, and "
             "probabilities are averages over these models: with ensemble=False one model of "
             "all rows predicts, as it should where folds follow time"
         )

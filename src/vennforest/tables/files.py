@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import dataset, parquet
 
-from vennforest._files import files_of, one_line, refuse_special, shown_path, url_of
+from vennforest._files import files_of, one_line, refuse_special
 from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.tables.cells import MISSING, Column, is_text, plain_array, plain_type
@@ -112,7 +112,7 @@ class TableFile:
             yield
         except InputError:
             raise
-        except (pa.ArrowException, OSError, EOFError, UnicodeEncodeError) as error:
+        except (pa.ArrowException, OSError, EOFError, UnicodeError) as error:
             raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
 
 
@@ -123,11 +123,6 @@ def _open(path: Path, decimal: str | None) -> Any:
         raise InputError(f"there is no Parquet file in {path}")
     for file in paths or [path]:
         refuse_special(file)
-        if url_of(file) is not None:
-            raise InputError(
-                f"{shown_path(file)} is an address, which fit, predict, calibrate and apply read: "
-                "copy the file here first"
-            )
         if not file.exists():
             raise InputError(f"there is no file {file}")
     with (paths or [path])[0].open("rb") as stream:

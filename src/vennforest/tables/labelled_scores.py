@@ -51,7 +51,7 @@ class LabelledScores:
     Raises
     ------
     InputError
-        If a column is missing, or the labels are refused (see `labels_of`).
+        If a column is missing, or the labels are a quantity, dates, or of one class.
     """
 
     def __init__(

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,21 +51,15 @@ LIKE_NUMBER = re.compile(r"^[<>≤≥~]?\s*+[-+]?[€$£¥]?\s*+\d[\d.,'\s]*+[%�
 LIKE_DATE = re.compile(r"^\d{1,4}[-/. ](?:\d{1,2}|[A-Za-zäöüéû]{3,9})\.?[-/. ,]++\d{1,4}\b")
 
 
-@dataclass(frozen=True)
-class Screening:
-    """Doubtful columns of a table; see `LabelledTable`."""
-
-    left_out: list[str]
-    notes: list[str]
-    suspects: dict[str, str]
-
-
 def screen(
     X: pd.DataFrame, y: NDArray[Any], protected: Set[str], declared: Sequence[str]
-) -> Screening:
-    """Judge the columns of a table; those that are ``protected`` are not left out."""
+) -> tuple[list[str], list[str], dict[str, str]]:
+    """Return columns to leave out, notes and suspects of a table; see `LabelledTable`.
+
+    Columns that are ``protected`` are not left out.
+    """
     if len(X) < MIN_ROWS:
-        return Screening([], [], {})
+        return [], [], {}
     notes: list[str] = []
     rows = np.random.default_rng(0).permutation(len(X))[:MAX_ROWS]
     codes = np.unique(y[rows], return_inverse=True)[1]
@@ -104,7 +97,7 @@ def screen(
         is_text, note = _misread(X[column].dropna(), column)
         notes += [note] if note else []
         suspects |= {column: "text"} if is_text else {}
-    return Screening([*row_names, *repeated], notes, suspects)
+    return [*row_names, *repeated], notes, suspects
 
 
 def _sample(cells: pd.Series[Any]) -> list[str]:

@@ -77,7 +77,13 @@ def split_target(
     if not len(X.columns):
         raise InputError(f"there is no column besides the target {target!r} to predict it from")
     labels = Column(table[target], target)
-    y = labels_of(labels, target)
+    y = typed_labels(labels, target)
+    n_classes = len(check_classes(np.unique(y), target))
+    if n_classes > 2 and 2 * n_classes > len(y):
+        raise InputError(
+            f"the target {target!r} contains {n_classes:,} distinct values in {len(y):,} rows, "
+            "names or a quantity rather than classes"
+        )
     notes: list[str] = []
     if len(y) < len(X):
         n_missing = len(X) - len(y)
@@ -86,10 +92,10 @@ def split_target(
     types = {column: declared for column, declared in types.items() if column in X.columns}
     if not screened:
         return LabelledTable(X, y, target, name, notes, types)
-    screening = screen(read_declared(X, types), y, {*(keep or []), *types}, list(types))
-    X = X.drop(columns=screening.left_out)
-    notes += screening.notes
-    return LabelledTable(X, y, target, name, notes, types, screening.suspects)
+    protected = {*(keep or []), *types}
+    left_out, remarks, suspects = screen(read_declared(X, types), y, protected, list(types))
+    X = X.drop(columns=left_out)
+    return LabelledTable(X, y, target, name, [*notes, *remarks], types, suspects)
 
 
 def load_example(
@@ -110,24 +116,6 @@ def load_example(
     bunch = load(as_frame=True)
     table = bunch.data.assign(**{label: np.asarray(bunch.target_names)[bunch.target]})
     return split_target(table, target or label, drop, name=f"{name} (shipped with scikit-learn)")
-
-
-def labels_of(column: Column, target: str) -> NDArray[Any]:
-    """Return the labels that are present as integers, booleans or text, shape (n,).
-
-    Raises
-    ------
-    InputError
-        If they are a quantity, dates, of one class, or of more than `MAX_CLASSES`.
-    """
-    values = typed_labels(column, target)
-    n_classes = len(check_classes(np.unique(values), target))
-    if n_classes > 2 and 2 * n_classes > len(values):
-        raise InputError(
-            f"the target {target!r} contains {n_classes:,} distinct values in {len(values):,} "
-            "rows, names or a quantity rather than classes"
-        )
-    return values
 
 
 def typed_labels(column: Column, target: str) -> NDArray[Any]:

@@ -7,7 +7,6 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from vennforest._files import one_line
 from vennforest._validation import InputError
 from vennforest.tables.cells import MISSING
 
@@ -51,18 +49,16 @@ class TextTable:
             first_line = re.sub(r'"[^"]*"', "", file.readline())
         self._delimiter = max(DELIMITERS, key=first_line.count)
         self.decimal = decimal or ("," if self._delimiter == ";" else ".")
-        with self._errors():
-            self._header = self._reader({}).schema.names
+        self._header = self._reader({}).schema.names
         names = [name.strip() or f"Unnamed: {i}" for i, name in enumerate(self._header)]
         self.schema = pa.schema([(name, pa.string()) for name in names])
 
     def to_batches(self, columns: Sequence[str], **_: Any) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some columns; batches are of about `BLOCK_BYTES`."""
         indices = [self.schema.get_field_index(name) for name in columns]
-        with self._errors():
-            for batch in self._reader(dict.fromkeys(self._header, pa.string())):
-                arrays = [pc.utf8_ltrim_whitespace(batch.column(i)) for i in indices]
-                yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+        for batch in self._reader(dict.fromkeys(self._header, pa.string())):
+            arrays = [pc.utf8_ltrim_whitespace(batch.column(i)) for i in indices]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def _reader(self, types: dict[str, pa.DataType]) -> Any:
         return arrow_csv.open_csv(
@@ -73,13 +69,6 @@ class TextTable:
                 column_types=types, null_values=MISSING, strings_can_be_null=True
             ),
         )
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (UnicodeDecodeError, pa.ArrowException) as error:
-            raise InputError(f"{self._path} is not a table: {one_line(error)}") from error
 
 
 def with_decimal_point(cells: pa.Array) -> pa.Array:

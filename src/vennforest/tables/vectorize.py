@@ -108,6 +108,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.encodings_ = {str(name): _encoding(X[name]) for name in X.columns}
         if set(self.encodings_.values()) == {"empty"}:
             raise InputError("X must have a column with values, got empty ones only")
+        self.feature_names_in_ = np.array(list(self.encodings_), dtype=object)
+        self.n_features_in_ = len(self.encodings_)
         self.encoders_ = {
             name: self._encoder(X[name], encoding)
             for name, encoding in self.encodings_.items()
@@ -126,11 +128,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _encoder(self, column: pd.Series[Any], encoding: Encoding) -> Any:
         skrub = needed("skrub", "tables with text or dates")
-        encoder = (
-            skrub.StringEncoder(random_state=self.random_state)
-            if encoding == "text"
-            else skrub.DatetimeEncoder()
-        )
+        encoder = skrub.DatetimeEncoder()
+        if encoding == "text":
+            encoder = skrub.StringEncoder(random_state=self.random_state)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of small tables with fewer n-grams than 30
             encoder.fit_transform(_for_skrub(column))
@@ -154,17 +154,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     @property
     def sources_(self) -> NDArray[Any]:
         """The column that each output comes from, shape (n_outputs,)."""
-        return np.repeat(self.feature_names_in_, [len(names) for names in self.outputs_.values()])
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """The names of the columns."""
-        return np.array(list(self.encodings_), dtype=object)
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns."""
-        return len(self.encodings_)
+        sizes = [len(names) for names in self.outputs_.values()]
+        return np.repeat(np.array(list(self.encodings_), dtype=object), sizes)
 
     def transform(self, X: pd.DataFrame) -> NDArray[np.float32]:
         """Return the numbers, shape (m, n_outputs), in the order of the columns, as float32."""
@@ -173,19 +164,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = np.empty((len(X), len(sources)), dtype=np.float32)
         if not len(X):
             return table
-        by_encoding = np.array([self.encodings_[name] for name in sources], dtype=object)
-        numbers = self._columns("number")
-        if numbers:
-            table[:, by_encoding == "number"] = X[numbers].to_numpy(dtype=np.float32)
+        numbers, categories = self._columns("number"), self._columns("category")
+        table[:, np.isin(sources, numbers)] = X[numbers].to_numpy(dtype=np.float32)
         if self.one_hot_ is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # categories that are not in training
-                table[:, by_encoding == "category"] = self.one_hot_.transform(
-                    _categories(X, self._columns("category"))
-                )
+                encoded = self.one_hot_.transform(_categories(X, categories))
+            table[:, np.isin(sources, categories)] = encoded
         for name, encoder in self.encoders_.items():
-            encoded = encoder.transform(_for_skrub(X[name]))
-            table[:, sources == name] = encoded.to_numpy(dtype=np.float32)
+            table[:, sources == name] = encoder.transform(_for_skrub(X[name])).to_numpy(np.float32)
         return table
 
     def _check_state(self) -> None:

@@ -1,6 +1,7 @@
-
+const number = (text) => Number(
+  text.split(" (")[0].replace(/[,<>%]/g, "").replace("−", "-").replace("∞", "Infinity"));
 for (const table of document.querySelectorAll("table.sortable")) {
-  for (const head of table.tHead.rows[table.tHead.rows.length - 1].cells) {
+  for (const head of table.tHead.rows[0].cells) {
     const button = document.createElement("button");
     button.type = "button";
     button.append(...head.childNodes);
@@ -9,11 +10,10 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const up = head.getAttribute("aria-sort") !== "ascending";
       for (const other of table.tHead.querySelectorAll("th")) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", up ? "ascending" : "descending");
-      const body = table.tBodies[0], at = head.cellIndex;
-      const value = (row) => row.cells[at].dataset.value ?? row.cells[at].textContent.trim();
+      const body = table.tBodies[0], value = (row) => row.cells[head.cellIndex].textContent.trim();
       const rows = [...body.rows].sort((a, b) => {
-        const x = value(a), y = value(b), m = Number(x), n = Number(y);
-        if (x === "" || y === "") return (x === "") - (y === "");
+        const x = value(a), y = value(b), m = number(x), n = number(y);
+        if (x === "–" || y === "–") return (x === "–") - (y === "–");
         const order = Number.isNaN(m) || Number.isNaN(n) ? x.localeCompare(y) : m - n || 0;
         return up ? order : -order;
       });

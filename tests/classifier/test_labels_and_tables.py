@@ -1,0 +1,186 @@
+"""Labels and tables of every type give the same probabilities, or are refused."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from oracles import formulas as oracle
+from vennforest import CalibratedClassifier
+
+
+def data(n=120, seed=0, k=2):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n + 40, 4)), 2).astype(np.float32).astype(float)
+    edges = [0.1] if k == 2 else [-0.5, 0.6]
+    y = np.digitize(X[:, 0] + 0.7 * rng.normal(size=n + 40), edges)
+    return X[:n], y[:n], X[n:]
+
+
+def forest(n_estimators=20, **parameters):
+    return RandomForestClassifier(n_estimators, random_state=1, **parameters)
+
+
+SETUPS = [
+    {"estimator": forest()},
+    {"estimator": forest(), "method": "venn", "calibrate_on": "holdout"},
+    {"estimator": LogisticRegression()},
+    {"estimator": LinearSVC(), "method": "platt", "ensemble": False},
+    {"estimator": BaggingClassifier(GaussianNB(), 20, random_state=0), "method": "isotonic"},
+    {"estimator": DecisionTreeClassifier(max_depth=3, random_state=0), "calibrate_on": "training"},
+]
+each_setup = pytest.mark.parametrize("setup", SETUPS, ids=str)
+
+
+def model_of(setup, **more):
+    return CalibratedClassifier(random_state=0).set_params(**{**setup, **more})
+
+
+TWO = {
+    "-1, 1": np.array([-1, 1]),
+    "text": np.array(["no", "yes"]),
+    "objects": np.array(["no", "yes"], dtype=object),
+    "booleans": np.array([False, True]),
+    "floats": np.array([2.0, 7.0]),
+    "uint8": np.array([3, 200], dtype=np.uint8),
+}
+
+
+@each_setup
+@pytest.mark.parametrize("names", TWO.values(), ids=TWO)
+def test_labels_of_any_kind_give_what_0_and_1_give(setup, names):
+    X, y, new = data()
+    expected = model_of(setup).fit(X, y)
+    model = model_of(setup).fit(X, names[y])
+    assert_array_equal(model.classes_, names)
+    assert_array_equal(model.calibration_y_, names[expected.calibration_y_])
+    assert_array_equal(model.predict_proba(new), expected.predict_proba(new))
+    assert_array_equal(model.predict(new), names[expected.predict(new)])
+    assert model.predict(new).dtype == names.dtype
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        list,
+        pd.Series,
+        lambda y: pd.Series(y, dtype="string"),
+        lambda y: pd.Categorical(y, categories=["c", "b", "a"]),
+        pl.Series,
+    ],
+)
+@each_setup
+def test_labels_in_any_container(setup, wrap):
+    X, y, new = data(k=3)
+    names = np.array(["a", "b", "c"])[y]
+    expected = model_of(setup).fit(X, y)
+    model = model_of(setup).fit(X, wrap(names.tolist()))
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert_array_equal(model.predict_proba(new), expected.predict_proba(new))
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.zeros(120), "y must contain at least two classes"),
+        (["a"] * 120, "y must contain at least two classes"),
+        (np.linspace(0, 1, 120), "Unknown label type: continuous"),
+        (np.zeros((120, 2), int), "y should be a 1d array"),
+        (np.r_[np.nan, np.zeros(119)], "y contains NaN"),
+        (np.zeros(119), "inconsistent numbers of samples"),
+    ],
+)
+def test_refused_labels(y, message):
+    with pytest.raises(ValueError, match=message), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # scikit-learn casts the NaN
+        CalibratedClassifier().fit(data()[0], y)
+
+
+def test_no_rows_are_refused():
+    with pytest.raises(ValueError, match="y must contain at least two classes"):
+        CalibratedClassifier().fit(np.empty((0, 3)), [])
+
+
+@each_setup
+def test_data_frames_give_what_arrays_give(setup):
+    X, y, new = data()
+    expected = model_of(setup).fit(X, y).predict_proba(new)
+    for frame in (pd.DataFrame, pl.DataFrame):
+        X_named, new_named = (frame({c: a[:, j] for j, c in enumerate("abcd")}) for a in (X, new))
+        model = model_of(setup).fit(X_named, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert_allclose(model.predict_proba(new_named), expected, rtol=1e-9, atol=1e-12)
+        assert model.n_features_in_ == 4
+        assert model.feature_names_in_.tolist() == list("abcd")
+    model.fit(X, y)
+    assert not hasattr(model, "feature_names_in_")
+
+
+@each_setup
+def test_the_index_of_a_frame_does_not_matter(setup):
+    X, y, new = data()
+    index = np.random.default_rng(0).permutation(len(X)) // 2
+    expected = model_of(setup).fit(pd.DataFrame(X).rename(columns=str), y)
+    shuffled = pd.DataFrame(X, index=index).rename(columns=str)
+    model = model_of(setup).fit(shuffled, pd.Series(y, index=index[::-1]))
+    later = pd.DataFrame(new, index=np.zeros(len(new))).rename(columns=str)
+    assert_array_equal(model.predict_proba(later), expected.predict_proba(later))
+
+
+@pytest.mark.parametrize("setup", [*SETUPS[:2], SETUPS[2], SETUPS[3]], ids=str)
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix])
+def test_sparse_tables_give_what_dense_ones_give(setup, form):
+    X, y, new = data()
+    X, new = np.where(X > 0.3, X, 0), np.where(new > 0.3, new, 0)
+    expected = model_of(setup).fit(X, y).predict_proba(new)
+    found = model_of(setup).fit(form(X), y).predict_proba(form(new))
+    assert_allclose(found, expected, rtol=0, atol=1e-3 if "LinearSVC" in str(setup) else 1e-7)
+
+
+def test_missing_values_go_where_the_trees_learnt_to_send_them():
+    X, y, new = data()
+    X[::5, 0] = X[::7, 2] = new[::3, 0] = np.nan
+    for estimator in (forest(), ExtraTreesClassifier(20, bootstrap=True, random_state=0)):
+        model = CalibratedClassifier(estimator, method="none", subforest="all").fit(X, y)
+        expected = model.estimator_.predict_proba(new)
+        assert_array_equal(model.predict_proba(new)[:, 1], expected[:, 1])
+        model = CalibratedClassifier(estimator, random_state=0).fit(X, y)
+        trees = oracle.out_of_bag(model.estimator_, len(X))
+        expected = oracle.forest_scores(model.estimator_, X, trees, "soft")
+        assert_array_equal(model.calibration_scores_, np.array(expected)[:, 1])
+        other_nan = np.where(np.isnan(new), -np.nan, new)
+        assert_array_equal(model.predict_proba(other_nan), model.predict_proba(new))
+    for estimator, calibrate_on in (
+        (HistGradientBoostingClassifier(max_iter=5), "holdout"),
+        (BaggingClassifier(n_estimators=20), "oob"),
+    ):
+        p = CalibratedClassifier(estimator, calibrate_on=calibrate_on).fit(X, y).predict_proba(new)
+        assert_allclose(p.sum(axis=1), 1)
+    with pytest.raises(ValueError, match="NaN"):
+        CalibratedClassifier(LogisticRegression()).fit(X, y)
+    with pytest.raises(ValueError, match="infinity"):
+        CalibratedClassifier(forest()).fit(np.where(np.isnan(X), np.inf, X), y)
+
+
+def test_names_and_number_of_columns_are_checked():
+    X, y, new = data()
+    model = CalibratedClassifier(forest()).fit(pd.DataFrame(X, columns=list("abcd")), y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict_proba(pd.DataFrame(new, columns=list("abdc")))
+    with pytest.raises(ValueError, match="X has 3 features, but"):
+        model.predict_proba(new[:, :3])

@@ -1,0 +1,121 @@
+"""A pipeline that ends in an ensemble is that ensemble behind its transformers."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import (
+    BaggingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
+from sklearn.utils.fixes import parse_version
+
+from vennforest import CalibratedClassifier
+
+
+def data(n=120, seed=0, k=2):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n + 40, 4)), 2).astype(np.float32).astype(float)
+    edges = [0.1] if k == 2 else [-0.5, 0.6]
+    y = np.digitize(X[:, 0] + 0.7 * rng.normal(size=n + 40), edges)
+    return X[:n], y[:n], X[n:]
+
+
+def forest(n_estimators=20, **parameters):
+    return RandomForestClassifier(n_estimators, random_state=1, **parameters)
+
+
+@pytest.mark.parametrize("last", [forest(), BaggingClassifier(GaussianNB(), 20, random_state=0)])
+def test_a_pipeline_is_its_ensemble_behind_its_transformers(last):
+    X, y, new = data()
+    scaler = StandardScaler().fit(X)
+    direct = CalibratedClassifier(last, random_state=0).fit(scaler.transform(X), y)
+    for pipeline in (
+        make_pipeline(StandardScaler(), last),
+        make_pipeline("passthrough", StandardScaler(), None, last),
+        make_pipeline(make_pipeline(StandardScaler()), make_pipeline("passthrough", last)),
+        Pipeline([("a", StandardScaler()), ("b", Pipeline([("c", last)]))]),
+    ):
+        model = CalibratedClassifier(pipeline, random_state=0).fit(X, y)
+        assert_array_equal(model.calibration_scores_, direct.calibration_scores_)
+        expected = direct.predict_proba(scaler.transform(new))
+        assert_array_equal(model.predict_proba(new), expected)
+        assert isinstance(model.estimator_, Pipeline)
+        assert_array_equal(
+            model.estimator_.predict_proba(new),
+            direct.estimator_.predict_proba(scaler.transform(new)),
+        )
+        with pytest.raises(sklearn.exceptions.NotFittedError):
+            pipeline.predict(new)
+    alone = CalibratedClassifier(Pipeline([("only", last)]), random_state=0).fit(X, y)
+    expected = CalibratedClassifier(last, random_state=0).fit(X, y).predict_proba(new)
+    assert_array_equal(alone.predict_proba(new), expected)
+
+
+def test_settings_of_a_pipeline_are_kept(tmp_path):
+    X, y, new = data()
+    pipeline = make_pipeline(StandardScaler(), forest(), memory=str(tmp_path), verbose=False)
+    model = CalibratedClassifier(pipeline, random_state=0).fit(X, y)
+    assert model.estimator_.memory == str(tmp_path)
+    again = CalibratedClassifier(pipeline, random_state=0).fit(X, y)
+    assert_array_equal(again.predict_proba(new), model.predict_proba(new))
+
+
+def named_columns(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    colour = rng.choice(["red", "green", "blue"], n)
+    size = rng.normal(size=n)
+    y = (size + (colour == "red") + 0.7 * rng.normal(size=n) > 0.5).astype(int)
+    return {"colour": colour, "size": size}, np.array(["low", "high"])[y]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("last", [forest(), LogisticRegression()])
+@pytest.mark.parametrize("calibrate_on", ["auto", "holdout", "cv"])
+def test_columns_are_picked_by_name_inside_a_pipeline(frame, last, calibrate_on):
+    columns, y = named_columns()
+    X = frame(columns)
+    hot = OneHotEncoder(handle_unknown="ignore")
+    pick = ColumnTransformer([("hot", hot, ["colour"]), ("num", "passthrough", ["size"])])
+    model = CalibratedClassifier(
+        make_pipeline(pick, last), calibrate_on=calibrate_on, random_state=0
+    ).fit(X, y)
+    hot = np.column_stack([columns["colour"] == c for c in ("blue", "green", "red")])
+    plain = np.column_stack([hot, columns["size"]])
+    expected = CalibratedClassifier(last, calibrate_on=calibrate_on, random_state=0).fit(plain, y)
+    assert_allclose(model.predict_proba(X), expected.predict_proba(plain), rtol=0, atol=1e-6)
+    assert model.feature_names_in_.tolist() == ["colour", "size"]
+    unseen = frame({"colour": ["pink"], "size": [0.5]})
+    assert np.isfinite(model.predict_proba(unseen)).all()
+
+
+@pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.9"), reason="takes no folds before 1.9"
+)
+def test_a_target_encoder_does_not_leak_into_calibration_scores():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 100, (300, 1)), rng.integers(0, 2, 300)  # nothing to be learnt
+    encoder = TargetEncoder(cv=KFold(5, shuffle=True, random_state=0))
+    model = CalibratedClassifier(make_pipeline(encoder, forest(50)), method="none").fit(X, y)
+    assert model.calibrate_on_ == "cv"
+    assert abs(np.corrcoef(model.calibration_scores_, model.calibration_y_)[0, 1]) < 0.15
+    with pytest.raises(ValueError, match="TargetEncoder learns from the labels"):
+        CalibratedClassifier(make_pipeline(encoder, forest(50)), calibrate_on="oob").fit(X, y)
+
+
+def test_texts_are_rows_too():
+    texts = np.array(["good fine", "bad poor", "fine nice", "poor awful"] * 20, dtype=object)
+    y = np.array([1, 0, 1, 0] * 20)
+    for X in (texts, texts.tolist(), pd.Series(texts)):
+        for last in (forest(), LogisticRegression()):
+            model = CalibratedClassifier(make_pipeline(TfidfVectorizer(), last)).fit(X, y)
+            assert_array_equal(model.predict(X), y)
