@@ -13,7 +13,6 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
 from vennforest._validation import (
-    FloatArray,
     InputError,
     IntArray,
     check_array,
@@ -30,9 +29,6 @@ Key = str | int | Callable[[Any], Any]
 
 MIN_EXAMPLES_OF_GROUP = 50
 """Calibration examples, with the new object, from which on a group has its own calibrator."""
-
-LARGEST_EXACT_INTEGER = 2.0**53
-"""Integers from here on are not told apart as float64."""
 
 
 def check_by(by: Any) -> None:
@@ -96,8 +92,6 @@ class Groups:
     def _codes(self, row_labels: NDArray[Any], missing: NDArray[np.bool_]) -> IntArray:
         codes = np.full(len(row_labels), len(self.labels) if self.has_missing else -1, np.intp)
         present = row_labels[~missing]
-        if present.dtype.kind == "U" and self.labels.dtype.kind == "f":
-            present = _numbers(present)  # files of text contain numbers as they are written
         if len(present) and len(self.labels) and present.dtype.kind != self.labels.dtype.kind:
             kinds = ["text" if a.dtype.kind == "U" else "numbers" for a in (self.labels, present)]
             raise InputError(f"by must give {kinds[0]}, as at fit, got {kinds[1]}")
@@ -196,11 +190,6 @@ def _labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         raise InputError(f"by must give a label for each of {n} rows, got shape {labels.shape}")
     if labels.dtype.kind in "biuf":
         numbers = labels.astype(np.float64)
-        is_integer = labels.dtype.kind in "iu" and len(numbers)
-        if is_integer and np.abs(numbers).max() >= LARGEST_EXACT_INTEGER:
-            raise InputError(
-                "by must give numbers below 2**53 or text, got larger numbers: turn them into text"
-            )
         return numbers, np.isnan(numbers)
     missing = is_missing(labels)
     present = labels[~missing]
@@ -208,25 +197,11 @@ def _labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     kinds = {isinstance(cell, int | float | np.number | np.bool_) for cell in cells}
     if len(kinds) > 1:
         raise InputError("by must give numbers or text, got both: turn all labels into text")
-    if kinds == {True}:
-        numbers = np.full(n, np.nan)
-        numbers[~missing] = [float(cell) for cell in cells]
-        return numbers, missing
-    text = np.zeros(n, f"U{max([1, *(len(str(cell)) for cell in cells)])}")
-    text[~missing] = [str(cell) for cell in cells]
-    return text, missing
-
-
-def _numbers(text: NDArray[Any]) -> FloatArray:
-    """Return the numbers written in texts, NaN where there is none."""
-
-    def number(cell: str) -> float:
-        try:
-            return float({"true": "1", "false": "0"}.get(cell.strip().lower(), cell))
-        except ValueError:
-            return np.nan
-
-    return np.array([number(cell) for cell in text.tolist()], np.float64)
+    as_text = kinds != {True}
+    values = np.array(cells, str if as_text else np.float64)
+    all_rows = np.full(n, "" if as_text else np.nan, values.dtype)
+    all_rows[~missing] = values
+    return all_rows, missing
 
 
 def _column(by: str | int, X: Any) -> Any:

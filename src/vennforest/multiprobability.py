@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._bounds_kernels import scale_rows
+from vennforest._jit import kernel
 from vennforest._shown import bounds_frame
 from vennforest._validation import FloatArray, check_option
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Merge = Literal["log", "brier", "midpoint"]
 """How a multiprobability becomes one probability."""
+
+SMALLEST_PROBABILITY = 1e-100
+"""What a zero counts as when it may have to grow to its lower bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +200,7 @@ def merge_folds(folds: list[Multiprobability], how: Merge, merged: list[FloatArr
     """Return one probability per class, (n, k), from the bounds of the same objects by folds.
 
     ``"log"``: with GM the geometric mean over folds, ``GM(p1) / (GM(1 - p0) + GM(p1))``; anything
-    else: the mean of what each fold is ``merged`` to, (n, k) (Vovk, Petej & Fedorova 2015, section
-    4, for log loss and square loss).
+    else: the mean over folds of the ``merged`` ones (Vovk, Petej & Fedorova 2015, section 4).
     """
     if how != "log" or len(folds) == 1:
         mean: FloatArray = np.mean(merged, axis=0)
@@ -218,5 +220,70 @@ def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> Fl
     one, normalised, is returned.
     """
     out: FloatArray = np.empty(p.shape)
-    scale_rows(*(np.ascontiguousarray(one) for one in (p, lower, upper)), out)
+    scale_rows(*map(np.ascontiguousarray, (p, lower, upper)), out)
     return out
+
+
+@kernel
+def scale_rows(p: FloatArray, lower: FloatArray, upper: FloatArray, out: FloatArray) -> None:
+    """Write what `scale_into_bounds` returns.
+
+    The sum of a clipped row does not decrease in the factor and bends only where an entry meets a
+    bound. Newton's step is exact where it stays within a piece of that line. Where it leaves the
+    interval that must contain the factor the next bend is tried, so the search ends.
+    """
+    n, k = p.shape
+    q, low_bend, up_bend = np.empty(k), np.empty(k), np.empty(k)
+    for row in range(n):
+        low, up, scaled = lower[row], upper[row], out[row]
+        total = 0.0
+        for j in range(k):
+            q[j] = max(p[row, j], SMALLEST_PROBABILITY)
+            total += q[j]
+        is_outside = False  # nor is a row of NaN
+        for j in range(k):
+            scaled[j] = q[j] / total
+            is_outside |= (scaled[j] < low[j]) | (scaled[j] > up[j])
+        if not is_outside:
+            continue
+        for j in range(k):
+            low_bend[j], up_bend[j] = low[j] / q[j], up[j] / q[j]
+        factor, too_small, too_large = 1 / total, -1.0, np.inf
+        while True:  # every step narrows the interval
+            clipped, rise = 0.0, 0.0
+            for j in range(k):
+                clipped += min(max(factor * q[j], low[j]), up[j])
+            # The rise of the sum towards 1, and the next bend on the way.
+            if clipped < 1:
+                too_small, bend = factor, np.inf
+                for j in range(k):
+                    if low_bend[j] <= factor < up_bend[j]:
+                        rise += q[j]
+                    if low_bend[j] > factor:
+                        bend = min(bend, low_bend[j])
+                    elif up_bend[j] > factor:
+                        bend = min(bend, up_bend[j])
+            else:
+                too_large, bend = factor, 0.0
+                for j in range(k):
+                    if low_bend[j] < factor <= up_bend[j]:
+                        rise += q[j]
+                    if up_bend[j] < factor:
+                        bend = max(bend, up_bend[j])
+                    elif low_bend[j] < factor:
+                        bend = max(bend, low_bend[j])
+            newton = max(factor + (1 - clipped) / rise, 0.0) if rise > 0 else -1.0
+            if min(factor, bend) <= newton <= max(factor, bend):
+                factor = newton
+                break
+            following = newton if too_small < newton < too_large else bend
+            if not too_small < following < too_large:
+                break
+            factor = following
+        total = 0.0
+        for j in range(k):
+            scaled[j] = min(max(factor * q[j], low[j]), up[j])
+            total += scaled[j]
+        for j in range(k):
+            # Clipped once more, since the division rounds.
+            scaled[j] = min(max(scaled[j] / total, low[j]), up[j])

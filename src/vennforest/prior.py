@@ -40,15 +40,11 @@ def read_shares(named: Mapping[Any, float], classes: NDArray[Any], known: FloatA
     for label, share in named.items():
         if label not in column:
             raise InputError(f"shares must be of classes {classes.tolist()}, got {label!r}")
-        try:
-            value = float(share)
-        except (TypeError, ValueError):
-            value = np.nan
-        if not 0 < value < 1:
+        if not 0 < float(share) < 1:
             raise InputError(
                 f"shares must lie between 0 and 1, both excluded, got {share!r} for {label!r}"
             )
-        shares[column[label]] = value
+        shares[column[label]] = share
     missing = np.isnan(shares)
     rest = 1 - float(shares[~missing].sum())
     if missing.all():

@@ -28,18 +28,20 @@ def columns(s):
     return [np.log(s), -np.log1p(-s)]
 
 
-def test_it_agrees_with_the_oracle_where_no_constraint_binds():
+@pytest.mark.parametrize("targets", ["smoothed", "hard"])
+def test_it_agrees_with_the_oracle_where_no_constraint_binds(targets):
     rng = np.random.default_rng(0)
     compared = 0
-    while compared < 15:
+    while compared < 10:
         s, y, weight = drawn(rng, int(rng.integers(8, 30)), "right")
-        a, b, c = oracle.logistic_fit(columns(s), y, weight)
+        target = np.array(oracle.platt_targets(y, weight, targets))
+        a, b, c = oracle.logistic_fit(columns(s), target, weight)
         if min(a, b) < 0:
             continue
-        found = fit_beta(s, y, weight, "hard")
+        found = fit_beta(s, y, weight, targets)
         p = found.predict_proba(s)[:, 1]
         assert_allclose(p, expit(np.dot([a, b], columns(s)) + c), rtol=1e-8)
-        assert_allclose(found.coef_[0, :2], [a, b], rtol=1e-7)
+        assert_allclose(found.coef_[0], [a, b, c], rtol=1e-7)
         compared += 1
 
 
@@ -78,43 +80,19 @@ def test_constraints_leave_the_best_map_that_does_not_decrease(shape):
         assert bound > 3
 
 
-def test_parameters_of_every_map_are_there():
-    rng = np.random.default_rng(4)
-    s, y, _ = drawn(rng, 200, "right")
-    model = BetaCalibration().fit(s, y)
-    ((a, b, c),) = model.coef_
-    f = a * np.log(s) - b * np.log1p(-s) + c
-    assert_allclose(model.predict_proba(s)[:, 1], expit(f), rtol=1e-12)
-    many = rng.dirichlet(np.ones(3), 100)
-    model = BetaCalibration().fit(many, rng.integers(0, 3, 100))
-    assert model.coef_.shape == (3, 3)
-
-
 def test_beta_distributed_scores_are_calibrated():
     """Scores of the classes from beta(3, 2) and beta(2, 4): the map is known."""
     rng = np.random.default_rng(5)
-    y = rng.random(200_000) < 0.5
-    s = np.where(y, rng.beta(3, 2, 200_000), rng.beta(2, 4, 200_000))
+    y = rng.random(50_000) < 0.5
+    s = np.where(y, rng.beta(3, 2, 50_000), rng.beta(2, 4, 50_000))
     model = BetaCalibration().fit(s, y)
     # p / (1 - p) = [s^2 (1 - s) / B(3, 2)] / [s (1 - s)^3 / B(2, 4)] = s (1 - s)^-2 12 / 20.
     truth = expit(np.log(s) - 2 * np.log1p(-s) + np.log(12 / 20))
     found = model.predict_proba(s)[:, 1]
-    assert_allclose(found, truth, atol=0.01)
+    assert_allclose(found, truth, atol=0.02)
     # Twice the gain in log-likelihood is chi-squared with 3 degrees of freedom: 99.9% below 16.3.
     gain = np.where(y, np.log(found / truth), np.log((1 - found) / (1 - truth))).sum()
     assert 0 < 2 * gain < 16.3
-
-
-def test_smoothed_targets_are_a_fit_to_these():
-    rng = np.random.default_rng(6)
-    for _ in range(10):
-        s, y, weight = drawn(rng, 25, "right")
-        target = np.array(oracle.platt_targets(y, weight))
-        a, b, c = oracle.logistic_fit(columns(s), target, weight)
-        if min(a, b) < 0:
-            continue
-        found = fit_beta(s, y, weight)
-        assert_allclose(found.coef_[0], [a, b, c], rtol=1e-7)
 
 
 def test_separable_labels_do_not_make_certainties_of_calibration_scores():
@@ -150,11 +128,3 @@ def test_it_stops_at_finite_values_without_warnings(scores, targets):
         assert np.isfinite(found.coef_).all()
         assert ((p >= 0) & (p <= 1)).all()
         assert (np.diff(p) >= 0).all()
-
-
-def test_scores_outside_the_unit_interval_are_refused():
-    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\].*, got 1.25"):
-        BetaCalibration().fit([0.5, 1.25], [0, 1])
-    model = BetaCalibration().fit([0.5, 0.6, 0.7], [0, 1, 0])
-    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\].*, got -0.5"):
-        model.predict_proba([-0.5])

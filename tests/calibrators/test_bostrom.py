@@ -50,18 +50,8 @@ def test_all_equal_takes_the_smallest_pair():
     assert (certain.A_, certain.B_) == (0, 0)
 
 
-def test_r_does_not_fall_with_the_largest_probability():
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        scores, codes, weight = drawn(rng, 2, 40)
-        model = BostromScaling().fit(scores[:, 1], codes, sample_weight=weight, classes=[0, 1])
-        s = np.linspace(0.5, 0.999, 50)
-        r = (model.predict_proba(s)[:, 1] - s)[1:] / (1 - s[1:])
-        assert (np.diff(r) >= -1e-9).all()
-
-
 @pytest.mark.parametrize("k", [2, 3, 6])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 60))
 def test_sums_winners_and_accuracy_stay(k, seed, n):
     rng = np.random.default_rng(seed)
@@ -82,7 +72,7 @@ def test_sums_winners_and_accuracy_stay(k, seed, n):
     assert_allclose(*shares, atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_the_area_under_the_roc_curve_of_two_classes_stays(seed):
     rng = np.random.default_rng(seed)
@@ -155,12 +145,3 @@ def test_many_distinct_values_are_moved_onto_a_grid_without_loss():
         expected = (q * (q * square + linear)).sum(axis=2)
         assert len(onto_grid(values, square, linear)[0]) < len(values)
         assert_allclose(brier_scores(values, square, linear), expected, rtol=0, atol=1e-14)
-
-
-def test_many_rows_in_bounded_memory():
-    rng = np.random.default_rng(0)
-    scores = rng.beta(2, 2, 1_000_000)
-    y = rng.random(1_000_000) < np.clip(scores * 1.5 - 0.25, 0, 1)
-    model = BostromScaling().fit(scores, y)
-    p = model.predict_proba(scores)[:, 1]
-    assert np.square(p - y).mean() < np.square(scores - y).mean()

@@ -1,13 +1,10 @@
 """Every calibrator fitted to counts is what it is when fitted to the examples."""
 
-import pickle
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from vennforest import ScoreCounts, VennAbers
-from vennforest._validation import InputError
 from vennforest.calibrators import (
     METHODS,
     BetaCalibration,
@@ -55,43 +52,11 @@ def test_two_classes(calibrator):
         rows = calibrator.fit(scores, y).predict_proba(new)
         counts = calibrator.fit_counts(counted(scores, y))
         assert_allclose(counts.predict_proba(new), rows, rtol=0, atol=1e-12)
-        weight = rng.integers(0, 4, n)
-        weight[:2] = 1
-        rows = calibrator.fit(scores, y, sample_weight=weight).predict_proba(new)
-        counts = calibrator.fit_counts(counted(scores, y, weight=weight))
-        assert_allclose(counts.predict_proba(new), rows, rtol=0, atol=1e-12)
         weight = rng.random(n) * 3 + 0.1
+        weight[2:4] = 0
         rows = calibrator.fit(scores, y, sample_weight=weight).predict_proba(new)
         counts = calibrator.fit_counts(counted(scores, y, weight=weight))
         assert_allclose(counts.predict_proba(new), rows, rtol=0, atol=1e-12)
-        for copy in (pickle.loads(pickle.dumps(counts)), counts):
-            assert_array_equal(copy.predict_proba(new), counts.predict_proba(new))
-
-
-@pytest.mark.parametrize(
-    "calibrator",
-    [METHODS[name]() for name in ("isotonic", "matrix", "spline", "venn-abers")],
-    ids=str,
-)
-def test_where_scores_are_put_together_rows_and_counts_agree(calibrator):
-    rng = np.random.default_rng(92)
-    new = np.linspace(0, 1, 41)
-    for levels in (100, 1 << 40):
-        scores, y = draw(rng, 17_000, levels)
-        rows = calibrator.fit(scores, y).predict_proba(new)
-        counts = calibrator.fit_counts(ScoreCounts.from_scores(scores, y)).predict_proba(new)
-        assert_allclose(counts, rows, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("labels", [[0, 0, 0, 1, 1], [1, 1, 0, 0, 0], [0, 1, 0, 0, 0]])
-@pytest.mark.parametrize("calibrator", TWO, ids=str)
-def test_separable_and_reversed_labels(calibrator, labels):
-    scores = np.repeat([0.0, 0.2, 0.5, 0.8, 1.0], 4)
-    y = np.repeat(labels, 4)
-    new = np.linspace(0, 1, 21)
-    rows = calibrator.fit(scores, y).predict_proba(new)
-    counts = calibrator.fit_counts(counted(scores, y)).predict_proba(new)
-    assert_allclose(counts, rows, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", list(METHODS))
@@ -113,8 +78,6 @@ def test_no_examples_are_known():
         one.fit_counts(counts)
         with pytest.raises(ValueError, match="left_out must be None after fit_counts"):
             one.predict_multiprobability([0.5], [0])
-    with pytest.raises(InputError, match=r"counts must be ScoreCounts .*, got list"):
-        VennAbers().fit_counts([0.2])
     with pytest.raises(ValueError, match="counts must contain at least one example, got none"):
         VennAbers().fit_counts(ScoreCounts.from_scores([], [], classes=[0, 1]))
 

@@ -180,12 +180,13 @@ def test_ends_and_ratios_are_the_definition(seed):
         assert_allclose(ratios[0], expected, rtol=1e-9, atol=1e-9)
 
 
-def test_weights_are_repeated_observations():
+@pytest.mark.parametrize("method", ["likelihood-ratio", "exact"])
+def test_weights_are_repeated_observations(method):
     rng = np.random.default_rng(272)
     scores, y = np.round(rng.random(100), 2), rng.integers(0, 2, 100)
     weight = rng.integers(1, 4, 100)
-    weighted = interval_curves(scores, y, 2, weight=weight.astype(float))[0]
-    repeated = interval_curves(np.repeat(scores, weight), np.repeat(y, weight), 2)[0]
+    weighted = interval_curves(scores, y, 2, 0.95, method, weight=weight.astype(float))[0]
+    repeated = interval_curves(np.repeat(scores, weight), np.repeat(y, weight), 2, 0.95, method)[0]
     assert_allclose(weighted.lower, repeated.lower, rtol=0, atol=1e-9)
     assert_allclose(weighted.upper, repeated.upper, rtol=0, atol=1e-9)
 
@@ -393,7 +394,5 @@ def test_wrong_arguments_are_refused():
             interval_curves(scores, y, 2, level)
     with pytest.raises(ValueError, match="method must be one of"):
         interval_curves(scores, y, 2, method="wald")
-    with pytest.raises(ValueError, match="sample_weight must be None for exact"):
-        interval_curves(scores, y, 2, method="exact", weight=np.ones(3))
     with pytest.raises(ValueError, match=r"sample_weight must be integers .*, got a sum of 2.5"):
         interval_curve(scores, np.array([2.5, 1, 1]), np.array([0.0, 1, 1]), method="exact")

@@ -53,10 +53,10 @@ def between_and_beside(scores, rng, beside_middles):
 
 
 @pytest.mark.parametrize("between", READINGS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_fit_and_its_reading_agree_with_exact_fractions(between, seed):
     rng = np.random.default_rng(seed)
-    for _ in range(150):
+    for _ in range(80):
         scores, y, weight = drawn(rng)
         if between == "linear" and np.abs(scores).max() > 1e308:
             continue  # the difference of two scores overflows
@@ -103,7 +103,7 @@ def test_many_classes_are_normalised_and_rows_of_zeros_keep_their_raw_scores():
     ),
     between=st.sampled_from(["step", "nearest"]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_an_increasing_transform_changes_no_step(pairs, between):
     scores, y, weight = map(np.array, zip(*pairs, strict=True))
     model = IsotonicCalibration(between=between)
@@ -113,14 +113,3 @@ def test_an_increasing_transform_changes_no_step(pairs, between):
     assert_array_equal(p, q)
     # The mean of the estimates is the share of the positive class.
     assert_allclose(np.average(p[:, 1], weights=weight), np.average(y, weights=weight), atol=1e-12)
-
-
-def test_a_million_scores():
-    rng = np.random.default_rng(0)
-    scores = rng.random(1_000_000)
-    y = rng.random(1_000_000) < scores
-    for between in READINGS:
-        model = IsotonicCalibration(between=between).fit(scores, y)
-        p = model.predict_proba(scores)[:, 1]
-        assert_allclose(p.mean(), y.mean(), atol=1e-10)
-        assert abs(p - scores).mean() < 0.01

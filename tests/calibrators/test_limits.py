@@ -5,10 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from vennforest import PlattScaling, VennAbers
-from vennforest._validation import InputError
 from vennforest.calibrators.regression import _newton_step, group_scores
 from vennforest.counts import ScoreCounts
-from vennforest.export import from_json, json_form, to_json
+from vennforest.export import to_json
 
 
 def test_a_step_that_holds_too_many_coefficients_descends_all_the_same():
@@ -40,17 +39,6 @@ def test_cells_of_scores_that_are_no_probabilities(low, high):
         assert len(grouped) == 1000
 
 
-def test_what_is_no_error_of_the_document_passes(monkeypatch):
-    text = to_json(PlattScaling().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]))
-
-    def full(document):
-        raise MemoryError
-
-    monkeypatch.setattr(json_form, "_read", full)
-    with pytest.raises(MemoryError):
-        from_json(text)
-
-
 def test_labels_that_no_array_holds_have_no_document():
     y = np.array([2**63, 2**63 + 1, 2**63, 2**63 + 1], dtype=np.uint64)
     calibrator = PlattScaling().fit([0.1, 0.4, 0.6, 0.9], y)
@@ -63,8 +51,3 @@ def test_labels_of_one_class_and_no_scores():
         VennAbers().fit(np.empty(0), np.empty(0))
     with pytest.raises(ValueError, match=r"at least two classes .* got one class: 'a'"):
         VennAbers().fit([0.1, 0.2], ["a", "a"])
-
-
-def test_a_document_is_refused_by_its_own_error():
-    with pytest.raises(InputError, match="damaged"):
-        from_json('{"format": "vennforest-calibrator", "version": 1}')

@@ -29,7 +29,7 @@ def drawn(rng, n, shape):
 
 def test_the_curve_is_the_integral_of_its_slope():
     rng = np.random.default_rng(0)
-    for _ in range(200):
+    for _ in range(60):
         knots = np.sort(rng.normal(scale=5, size=int(rng.integers(1, 9))))
         slopes = rng.normal(size=len(knots))
         z = np.concatenate([rng.normal(scale=9, size=20), knots, [0.0]])
@@ -43,7 +43,7 @@ def test_no_step_within_the_bounds_improves_the_formula(shape):
     """The sum is convex: no small step along an axis, or to the prior, may decrease it."""
     rng = np.random.default_rng(1)
     held = 0
-    for _ in range(6):
+    for _ in range(4):
         s, y, weight = drawn(rng, int(rng.integers(2, 60)), shape)
         if np.ptp(s) == 0:
             continue
@@ -83,7 +83,7 @@ def test_bounds_meet_the_conditions_of_a_minimum():
     """The derivative is zero for what is free and not below zero for what is held at zero."""
     rng = np.random.default_rng(2)
     held = 0
-    for _ in range(200):
+    for _ in range(100):
         d, m = int(rng.integers(1, 7)), int(rng.integers(1, 30))
         features = rng.normal(size=(d, m)) * 10.0 ** rng.integers(-2, 3, (d, 1))
         weights = rng.choice([0.0, 0.5, 3.0], (m, 2))
@@ -101,7 +101,7 @@ def test_bounds_meet_the_conditions_of_a_minimum():
         assert (np.abs(gradient[~at_zero]) <= 1e-7 * scale[~at_zero]).all()
         assert (gradient[at_zero] >= -1e-7 * scale[at_zero]).all()
         held += at_zero.sum()
-    assert held > 30
+    assert held > 15
 
 
 def test_leaving_one_out_is_close_to_fitting_again():
@@ -157,7 +157,7 @@ def test_it_follows_a_curve_that_no_sigmoid_can(monkeypatch):
     assert near < np.abs(straight.predict_proba(s)[:, 1] - truth).mean() / 4
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     pairs=st.lists(
         st.tuples(st.floats(0, 1), st.booleans(), st.integers(1, 3)), min_size=1, max_size=30
@@ -180,19 +180,3 @@ def test_groups_of_many_scores_hardly_move_it(monkeypatch):
     monkeypatch.setattr(regression.group_scores, "__defaults__", (50_000,))  # none is
     exact = SplineCalibration().fit(s, y)
     assert_allclose(grouped.predict_proba(s), exact.predict_proba(s), atol=2e-5)
-
-
-def test_decision_values_are_made_probabilities_first():
-    rng = np.random.default_rng(9)
-    z = rng.normal(size=300)
-    y = rng.random(300) < expit(3 * z)
-    expected = SplineCalibration().fit(z, y)
-    assert expected.on_ == "logits"
-    for scale in (1e-100, 1e100):
-        p = SplineCalibration().fit(scale * z, y).predict_proba(scale * z)
-        assert_allclose(p, expected.predict_proba(z), rtol=1e-6)
-    assert np.abs(expected.predict_proba(z)[:, 1] - expit(3 * z)).mean() < 0.06
-    both = np.column_stack([rng.normal(size=300), np.zeros(300)])
-    both[:, 1] = both[:, 0] + z  # the difference of two columns of logits counts
-    two = SplineCalibration().fit(both, y)
-    assert_allclose(two.predict_proba(both), expected.predict_proba(z), rtol=1e-9)

@@ -77,11 +77,12 @@ def test_exact_confidence_is_refused_where_it_is_not_proved():
     assert pooled.predict_confidence(new, method="exact").lower.shape == (40, 2)
     weight = np.arange(len(y)) % 3 + 1.0
     weighted = CalibratedClassifier(GaussianNB(), ensemble=False).fit(X, y, sample_weight=weight)
-    with pytest.raises(ValueError, match="sample_weight must be None for exact"):
+    for method in ("exact", "likelihood-ratio"):  # a weight is so many examples
+        narrow, wide = (m.predict_confidence(new, method=method) for m in (weighted, pooled))
+        assert narrow.width.mean() < wide.width.mean()
+    weighted.fit(X, y, sample_weight=weight / 2)
+    with pytest.raises(ValueError, match="sample_weight must be integers for exact"):
         weighted.predict_confidence(new, method="exact")
-    assert (
-        weighted.predict_confidence(new).width.mean() < pooled.predict_confidence(new).width.mean()
-    )
 
 
 def test_the_sentence_on_seeds_is_what_other_seeds_show():

@@ -7,10 +7,7 @@ import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import (
-    BaggingClassifier,
-    RandomForestClassifier,
-)
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
@@ -59,15 +56,6 @@ def test_a_pipeline_is_its_ensemble_behind_its_transformers(last):
     alone = CalibratedClassifier(Pipeline([("only", last)]), random_state=0).fit(X, y)
     expected = CalibratedClassifier(last, random_state=0).fit(X, y).predict_proba(new)
     assert_array_equal(alone.predict_proba(new), expected)
-
-
-def test_settings_of_a_pipeline_are_kept(tmp_path):
-    X, y, new = data()
-    pipeline = make_pipeline(StandardScaler(), forest(), memory=str(tmp_path), verbose=False)
-    model = CalibratedClassifier(pipeline, random_state=0).fit(X, y)
-    assert model.estimator_.memory == str(tmp_path)
-    again = CalibratedClassifier(pipeline, random_state=0).fit(X, y)
-    assert_array_equal(again.predict_proba(new), model.predict_proba(new))
 
 
 def named_columns(n=150, seed=0):

@@ -118,12 +118,3 @@ def test_reliability_curve_refuses_what_is_out_of_range():
         metrics.reliability_curve([0, 1], [0.1, 0.2], level=90)
     with pytest.raises(ValueError, match="n_resamples must not be negative, got -1"):
         metrics.reliability_curve([0, 1], [0.1, 0.2], n_resamples=-1)
-
-
-@pytest.mark.filterwarnings("ignore:A column-vector y")
-def test_labels_in_one_column_are_labels():
-    lower = np.array([[0.1, 0.6], [0.5, 0.2], [0.3, 0.4]])
-    bounds = Multiprobability(lower, lower + 0.2, np.array(["a", "b"]))
-    y = np.array(["b", "a", "a"])
-    curve = metrics.interval_curve(y[:, None], bounds)
-    assert curve.outcome.tolist() == metrics.interval_curve(y, bounds).outcome.tolist()

@@ -46,13 +46,6 @@ def test_brier_decomposition_agrees_with_the_slow_one():
         close(got, slow)
 
 
-def test_estimate_on_an_edge_belongs_to_the_bin_below():
-    y, p = [0, 1, 1, 0], [0.29, 0.285, np.nextafter(0.29, 1), 0.295]
-    d = metrics.brier_decomposition(y, p, bins=100)
-    below, above = (0.29 + 0.285) / 2, (np.nextafter(0.29, 1) + 0.295) / 2
-    close(d.reliability, ((below - 0.5) ** 2 + (above - 0.5) ** 2) / 2)
-
-
 def test_equal_count_bins_agree_with_the_slow_ones():
     rng = np.random.default_rng(2)
     for _ in range(200):
@@ -171,7 +164,6 @@ def test_class_missing_from_y_keeps_its_column():
     ("y", "p", "options", "message"),
     [
         ([0, 1], [0.1, np.nan], {}, "p must be finite, got NaN at position 1"),
-        ([0, 1], [0.1, np.inf], {}, "p must be finite, got inf"),
         ([0, 1], [0.1, 1.1], {}, r"p must lie in \[0, 1\], got 1.1"),
         ([0, 1], [-0.1, 1], {}, r"p must lie in \[0, 1\], got -0.1"),
         (
@@ -192,13 +184,6 @@ def test_class_missing_from_y_keeps_its_column():
             {"sample_weight": [1, -1]},
             "sample_weight must be finite and not neg",
         ),
-        (
-            [0, 1],
-            [0.1, 0.2],
-            {"sample_weight": [0, 0]},
-            "sample_weight must contain a weight above",
-        ),
-        ([0, 1], [0.1, 0.2], {"sample_weight": [1]}, r"sample_weight must have shape \(2,\)"),
         ([0, 1], ["a", "b"], {}, "p must be numbers"),
         ([0, 1], [0.1, 0.2], {"bins": 0}, "bins must be an integer >= 1, got 0"),
         ([0, 1], [0.1, 0.2], {"strategy": "width"}, "strategy must be one of .*, got 'width'"),

@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._bounds_kernels import SMALLEST_PROBABILITY
 from vennforest._messages import warn
 from vennforest._validation import (
     FloatArray,
@@ -39,7 +38,13 @@ from vennforest.calibrators.formula import (
     summed,
 )
 from vennforest.counts import ScoreCounts, count_examples, read_examples
-from vennforest.multiprobability import Merge, Multiprobability, merge_formula, scale_into_bounds
+from vennforest.multiprobability import (
+    SMALLEST_PROBABILITY,
+    Merge,
+    Multiprobability,
+    merge_formula,
+    scale_into_bounds,
+)
 from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 
 Increasing = bool | Literal["auto"]
@@ -51,14 +56,9 @@ MIN_STANDARD_ERRORS = 4.0
 SUM_TOLERANCE = 1e-5
 """How far from 1 a row may sum: single-precision probabilities of many classes."""
 
-MIN_EXAMPLES_FOR_RANGE = 10
-"""Calibration examples from which on new scores are compared with their range."""
-
-RANGE_MARGIN = 0.5
-"""Part of the range of the calibration scores by which new scores may lie beyond it."""
-
-MAX_SHARE_OUTSIDE = 0.5
-"""Share of new scores far outside the range from which on they are refused."""
+MIN_EXAMPLES_FOR_RANGE, RANGE_MARGIN, MAX_SHARE_OUTSIDE = 10, 0.5, 0.5
+"""Calibration examples from which on new scores are compared with their range; the part of it by
+which new scores may lie beyond it; and the share of scores outside that is refused."""
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -128,9 +128,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If scores are NaN or infinite, or no probabilities where a map needs them; shapes do
-            not fit; there are fewer than two classes; a parameter has no such value; or the
-            examples leave the direction in doubt.
+            If scores are NaN or infinite, or no probabilities where a map needs them; there are
+            fewer than two classes; or the examples leave the direction in doubt.
         """
         checked = check_scores(scores)
         if not len(checked):
@@ -146,25 +145,13 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def fit_counts(self, counts: ScoreCounts, *, increasing: Increasing = True) -> Self:
         """Learn the map from weights of the classes at scores, as from the examples themselves.
 
-        Single examples are not known, so ``left_out`` must be None in predictions.
-
         Parameters
         ----------
         counts : ScoreCounts
             Counts of parts of a data set add up, wherever the parts are.
         increasing : bool or "auto", default=True
             As of ``fit``.
-
-        Raises
-        ------
-        ValueError
-            If there is no example, and what ``fit`` raises.
         """
-        if not isinstance(counts, ScoreCounts):
-            raise InputError(
-                "counts must be ScoreCounts (ScoreCounts.from_scores or .from_batches makes them), "
-                f"got {type(counts).__name__}"
-            )
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
         if increasing is True and not self._is_monotone:
@@ -204,8 +191,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If scores are NaN or infinite, no probabilities where those of ``fit`` were, of another
-            number of columns, or mostly far outside the range of the calibration scores.
+            If scores are not of the kind given to ``fit``, or most lie far outside its range.
         """
         p = self._predict_proba(self._check_new(scores))
         return p if self.shift_ is None else shift_probabilities(p, self.shift_.factors)
@@ -235,10 +221,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         }
 
     def _formula(self, scores: Terms) -> Terms:
-        """Return the probabilities as formulas of scores: what every export is written from.
-
-        Both are of the second of two classes, or there is one a class.
-        """
+        """Return the probability of the second of two classes, or of each, as formulas."""
         raise no_formula("calibrator", self)
 
     def _formulas(self, scores: Terms) -> dict[str, Terms]:
@@ -258,11 +241,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             The share of each class there; classes that are not named share the rest.
         instead_of : mapping of label to float, optional
             The shares that calibration examples were drawn from; by default those of the examples.
-
-        Raises
-        ------
-        ValueError
-            If a label is unknown, or shares do not fit.
         """
         check_is_fitted(self, "classes_")
         present = self.class_shares_ if self.shift_ is None else self.shift_.shares
@@ -297,10 +275,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _check_probabilities(self, scores: FloatArray) -> None:
         """Refuse scores outside [0, 1], and rows that must sum to 1 and do not."""
         hint = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take any scores'
-        outside = (scores < 0) | (scores > 1)
-        if outside.any():
+        is_outside = (scores < 0) | (scores > 1)
+        if is_outside.any():
             raise InputError(
-                f"scores must be in [0, 1] for {self} ({hint}), got {scores[outside][0]}"
+                f"scores must be in [0, 1] for {self} ({hint}), got {scores[is_outside][0]}"
             )
         if scores.ndim == 2 and self._rows_sum_to_one:
             total = scores.sum(axis=1)
@@ -320,8 +298,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _check_state(self) -> None:
         """Refuse attributes, read from a file, that ``fit`` could not have set.
 
-        A subclass checks its own after those of the base. Kernels and look-ups follow indices
-        without a check, and what becomes a probability must be in [0, 1].
+        Kernels follow indices without a check, and what becomes a probability must be in [0, 1].
         """
         check_labels(self.classes_)
         k = len(self.classes_)
@@ -401,10 +378,7 @@ def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
 
 
 def _expected_range(counts: ScoreCounts) -> FloatArray | None:
-    """Return between which scores new ones are expected, (2,), None where anything may come.
-
-    That is the range of the calibration scores, or [0, 1] where they are in it, with a margin.
-    """
+    """Return the range of the calibration scores, or [0, 1], with a margin, (2,); None: any."""
     low, high = float(counts.scores.min()), float(counts.scores.max())
     if counts.total < MIN_EXAMPLES_FOR_RANGE or low == high:
         return None
@@ -417,10 +391,10 @@ def _expected_range(counts: ScoreCounts) -> FloatArray | None:
 
 def _check_range(scores: FloatArray, low: float, high: float) -> None:
     """Warn of scores far outside the range of the calibration scores; refuse it of most."""
-    outside = (scores < low) | (scores > high)
-    if not outside.any():
+    is_outside = (scores < low) | (scores > high)
+    if not is_outside.any():
         return
-    share, value = float(np.mean(outside)), scores[outside][0]
+    share, value = float(np.mean(is_outside)), scores[is_outside][0]
     if share > MAX_SHARE_OUTSIDE:
         raise InputError(
             f"scores must be of the kind calibrated on, which lie in [{low:g}, {high:g}], got "
@@ -438,9 +412,8 @@ def _check_range(scores: FloatArray, low: float, high: float) -> None:
 class OneVsRestCalibrator(Calibrator):
     """A calibrator for two classes; for more, one map per class against the rest, normalised.
 
-    The scores are those of the one many-class model: no further models are trained (Boström 2008,
-    section 2.2.3). Where every class gets probability 0 the row falls back to its raw scores. A
-    subclass implements ``_fit_columns`` and ``_column_formula``.
+    No further models are trained (Boström 2008, section 2.2.3). A subclass implements
+    ``_fit_columns`` and ``_column_formula``.
     """
 
     _rows_sum_to_one = False
@@ -462,18 +435,16 @@ class OneVsRestCalibrator(Calibrator):
 
 
 def normalised_formula(p: Terms, raw: Terms) -> Terms:
-    """Return p divided by their sum; where that is 0 the raw scores, normalised.
+    """Return p divided by their sum; where that is 0 the positive raw scores, normalised.
 
-    Raw scores that are no probabilities either (a negative one, or all zero) give equal shares.
+    Where no raw score is positive either, shares are equal.
     """
-    total, fallback = summed(p), summed(raw)
-    lowest = reduce(Term.min, raw)
+    positive = [score.max(0.0) for score in raw]
+    total, fallback = summed(p), summed(positive)
     shares = []
-    for probability, score in zip(p, raw, strict=True):
-        equal = 1 / len(p)
-        usable = fallback.unless_above(0.0, equal, score / fallback)
-        unusable = lowest.unless_above(-float(np.nextafter(0, 1)), equal, usable)
-        shares.append(total.unless_above(0.0, unusable, probability / total))
+    for probability, score in zip(p, positive, strict=True):
+        share = fallback.unless_above(0.0, 1 / len(p), score / fallback)
+        shares.append(total.unless_above(0.0, share, probability / total))
     return tuple(shares)
 
 
@@ -547,12 +518,6 @@ class BoundedCalibrator(Calibrator):
         -------
         Multiprobability
             Bounds of shape (m, k), in [0, 1]. For two classes ``p0`` and ``p1``.
-
-        Raises
-        ------
-        ValueError
-            If scores are refused as by ``predict_proba``, or ``left_out`` does not have m numbers
-            from -1 to n - 1.
         """
         new = self._check_new(scores)
         bounds = self._multiprobability(new, self._left_out(left_out, len(new)))
@@ -567,10 +532,8 @@ class BoundedCalibrator(Calibrator):
                 "left_out must be None after fit_counts, which knows no single examples"
             )
         rows, n = np.asarray(left_out), len(self.example_codes_)
-        if rows.shape != (m,):
-            raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
-        if rows.dtype.kind not in "iu" and m:
-            raise ValueError(f"left_out must contain integers, got {rows.dtype}")
+        if rows.shape != (m,) or (rows.dtype.kind not in "iu" and m):
+            raise ValueError(f"left_out must be {m} integers, got {left_out!r}")
         wrong = (rows < -1) | (rows >= n)
         if wrong.any():
             raise ValueError(
@@ -619,9 +582,8 @@ class BoundedCalibrator(Calibrator):
 def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:
     """Return the formulas of `scale_into_bounds`.
 
-    The sum of a row clipped into its bounds rises with the factor, in straight lines between the
-    bends at which an entry meets a bound. So it is 1 on the line from the last bend at which it is
-    at most 1 to the first at which it is at least 1.
+    The sum of a clipped row rises with the factor, in straight lines between the bends at which an
+    entry meets a bound: it is 1 between the last bend with a sum of at most 1 and the next.
     """
     q = [x.max(SMALLEST_PROBABILITY) for x in p]
 
@@ -659,18 +621,17 @@ def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, Float
     Notes
     -----
     The guarantee of Venn prediction is that of the one-vs-rest interval [p0_j, p1_j] of each class.
-    Probabilities are points of the box of all k intervals divided by their sums, and these lie
-    between ``p0_j / (p0_j + sum of the other p1)`` and ``p1_j / (p1_j + sum of the other p0)``.
-    The hull of the two intervals keeps both. Where 0 is divided by 0, the lower bound is 0 and the
-    upper bound 1.
+    Points of the box of all k intervals, divided by their sums, lie between ``p0_j / (p0_j + sum of
+    the other p1)`` and ``p1_j / (p1_j + sum of the other p0)``. The hull of the two intervals keeps
+    both.
     """
     # In C order, since that of columns decides in which order a row is summed.
     p0, p1 = np.ascontiguousarray(p0), np.ascontiguousarray(p1)
     smallest = p0 + np.maximum(p1.sum(axis=1, keepdims=True) - p1, 0)
     largest = p1 + np.maximum(p0.sum(axis=1, keepdims=True) - p0, 0)
-    zeros, ones = np.zeros_like(p0), np.ones_like(p1)
-    lower = np.minimum(p0, np.divide(p0, smallest, out=zeros, where=smallest > 0))
-    upper = np.maximum(p1, np.divide(p1, largest, out=ones, where=largest > 0))
+    lowest, highest = np.zeros_like(p0), np.ones_like(p1)
+    lower = np.minimum(p0, np.divide(p0, smallest, out=lowest, where=smallest > 0))
+    upper = np.maximum(p1, np.divide(p1, largest, out=highest, where=largest > 0))
     return lower, np.minimum(upper, 1.0)
 
 

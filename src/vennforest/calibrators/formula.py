@@ -1,8 +1,6 @@
-"""Formulas: the arithmetic of a calibrator as a tree of terms that numpy and every export read.
+"""Formulas: the arithmetic of a calibrator as a tree of terms.
 
-A calibrator describes itself once, in ``_formula``: sums, products, logarithms, exponentials,
-comparisons, and tables that are looked up. `Evaluation` computes the tree with numpy; SQL, ONNX and
-JSON are written from it by ``vennforest.export``.
+`Evaluation` computes the tree with numpy; ``vennforest.export`` writes SQL, ONNX and JSON from it.
 """
 
 from __future__ import annotations
@@ -39,37 +37,37 @@ ROUNDING_OF_SUM = 1e-12
 class Term:
     """A number for every row."""
 
-    def __add__(self, other: Term | float) -> Term:
-        return Computed("add", (self, other))
+    def __add__(self, value: Term | float) -> Term:
+        return Computed("add", (self, value))
 
-    def __radd__(self, other: float) -> Term:
-        return Computed("add", (other, self))
+    def __radd__(self, value: float) -> Term:
+        return Computed("add", (value, self))
 
-    def __sub__(self, other: Term | float) -> Term:
-        return Computed("subtract", (self, other))
+    def __sub__(self, value: Term | float) -> Term:
+        return Computed("subtract", (self, value))
 
-    def __rsub__(self, other: float) -> Term:
-        return Computed("subtract", (other, self))
+    def __rsub__(self, value: float) -> Term:
+        return Computed("subtract", (value, self))
 
-    def __mul__(self, other: Term | float) -> Term:
-        return Computed("multiply", (self, other))
+    def __mul__(self, value: Term | float) -> Term:
+        return Computed("multiply", (self, value))
 
-    def __rmul__(self, other: float) -> Term:
-        return Computed("multiply", (other, self))
+    def __rmul__(self, value: float) -> Term:
+        return Computed("multiply", (value, self))
 
-    def __truediv__(self, other: Term | float) -> Term:
-        return Computed("divide", (self, other))
+    def __truediv__(self, value: Term | float) -> Term:
+        return Computed("divide", (self, value))
 
-    def __rtruediv__(self, other: float) -> Term:
-        return Computed("divide", (other, self))
+    def __rtruediv__(self, value: float) -> Term:
+        return Computed("divide", (value, self))
 
-    def min(self, other: Term | float) -> Term:
+    def min(self, value: Term | float) -> Term:
         """Return the smaller of two numbers."""
-        return Computed("min", (self, other))
+        return Computed("min", (self, value))
 
-    def max(self, other: Term | float) -> Term:
+    def max(self, value: Term | float) -> Term:
         """Return the larger of two numbers."""
-        return Computed("max", (self, other))
+        return Computed("max", (self, value))
 
     def log(self) -> Term:
         """Return the natural logarithm."""
@@ -221,7 +219,7 @@ def in_order(terms: Iterable[Term]) -> list[Term]:
     return list(ordered.values())
 
 
-def written(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
+def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
     """Return terms in a language."""
     order = in_order(terms)
     uses = Counter(id(part) for term in order for part in parts_of(term))
@@ -263,16 +261,13 @@ NUMPY: dict[str, Callable[..., Any]] = {
 
 
 class Evaluation:
-    """Terms computed with numpy, for any number of calls; for `written` a language.
-
-    A fitted calibrator lists the steps once, since that takes longer than computing a few rows.
-    """
+    """Terms computed with numpy: the steps are listed once, by `write_terms`, for all calls."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
         self.values: list[Any] = []  # constants, and None for what the steps compute
         self.scores: list[tuple[int, int]] = []
         self.steps: list[tuple[Callable[..., Any], itemgetter[Any], int]] = []
-        self.results = written(terms, self)
+        self.results = write_terms(terms, self)
 
     def score(self, column: int) -> int:
         """Return the position of a column of scores."""

@@ -34,6 +34,7 @@ from scipy.special import betainccinv, betaincinv
 
 from vennforest._validation import FloatArray, InputError, IntArray, check_option
 from vennforest.calibrators import interval_kernels as kernels
+from vennforest.counts import count_examples
 
 Method = Literal["likelihood-ratio", "exact"]
 """How an interval is computed."""
@@ -134,10 +135,8 @@ class IntervalCurve(NamedTuple):
         Crossing ends of the exact method refute at the level that f does not decrease; there the
         interval reaches from one to the other.
         """
-        left = np.searchsorted(self.x, scores, "right")
-        right = np.searchsorted(self.x, scores, "left")
-        lower = np.append(0.0, self.lower)[left]
-        upper = np.append(self.upper, 1.0)[right]
+        lower = np.append(0.0, self.lower)[np.searchsorted(self.x, scores, "right")]
+        upper = np.append(self.upper, 1.0)[np.searchsorted(self.x, scores, "left")]
         return np.minimum(lower, upper), np.maximum(lower, upper)
 
     def steps(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -146,11 +145,10 @@ class IntervalCurve(NamedTuple):
         return edges, *self.read(np.append(-np.inf, edges))
 
 
-def check_level(level: float) -> float:
-    """Return a level in (0, 1) as a float."""
+def check_level(level: float) -> None:
+    """Refuse a level outside of (0, 1)."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
         raise InputError(f"level must lie between 0 and 1, got {level!r}")
-    return float(level)
 
 
 def interval_curves(
@@ -169,54 +167,34 @@ def interval_curves(
     Parameters
     ----------
     scores : ndarray of shape (n,) or (n, n_classes)
-        Finite scores of examples that the model was not trained on: of the second of two classes,
-        or a column a class.
+        Scores of examples that the model was not trained on.
     codes : ndarray of shape (n,)
         Their classes, from 0.
     n_classes : int
-        At least 2; with more than two classes each has intervals against the rest.
-    level : float, default=0.95
-        Probability, in (0, 1), with which an interval contains the frequency.
-    method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
-        ``"likelihood-ratio"``: sharp, by a limit theorem with simulated corrections. ``"exact"``:
-        never below the level for any number of examples, and about twice as wide; it ignores
-        groups and noise.
+        With more than two classes each has intervals against the rest.
+    level, method
+        As of `VennAbers.predict_confidence`; the exact method ignores groups and noise.
     weight : ndarray of shape (n,), optional
-        Above zero; a weight of 2 is the observation twice. None with ``method="exact"``.
+        A weight of 2 is the observation twice.
     groups : ndarray of shape (n,), optional
         Numbers of groups, from 0, whose examples are not independent: see `design_effect`.
     noise : ndarray of shape (n,), optional
         Scores s of new objects vary less than these, by the variance ``noise * s * (1 - s)``: see
         `expected_scores`.
-
-    Raises
-    ------
-    InputError
-        If the level does not lie in (0, 1), the method is unknown, or the exact method is used
-        with weights.
     """
-    check_level(level)
-    check_option(method, Method, "method")
-    if method == "exact":
-        if weight is not None:
-            raise InputError(
-                "sample_weight must be None for exact confidence intervals, which count examples: "
-                "use method='likelihood-ratio'"
-            )
-        groups = noise = None
-    columns = scores[:, None] if scores.ndim == 1 else scores
+    columns = scores.reshape(len(scores), -1)
+    weight = np.ones(len(scores)) if weight is None else weight
     curves = []
     for j in range(columns.shape[1]):
         positive = codes == (1 if n_classes == 2 else j)
         column = np.ascontiguousarray(columns[:, j])
-        if noise is not None:
+        if noise is not None and method != "exact":
             column = expected_scores(column, noise * column * (1 - column))
-        x, index = np.unique(column, return_inverse=True)
-        w = np.ones(len(column)) if weight is None else weight
-        counts = np.array([np.bincount(index, part, len(x)) for part in (w, w * positive)])
-        if groups is not None:
-            counts /= design_effect(column, positive, w, groups)
-        curves.append(interval_curve(x, counts[0], counts[1], level, method))
+        x, total, positives = _count(column, weight, positive)
+        if groups is not None and method != "exact":
+            effect = design_effect(column, positive, weight, groups)
+            total, positives = total / effect, positives / effect
+        curves.append(interval_curve(x, total, positives, level, method))
     return curves
 
 
@@ -232,9 +210,8 @@ def interval_curve(
     check_option(method, Method, "method")
     if not len(x):
         return IntervalCurve(*np.empty((3, 0)))
-    if method == "exact":
-        return _exact_curve(x, total, positive, level)
-    return _likelihood_ratio_curve(x, total, positive, level)
+    curve = _exact_curve if method == "exact" else _likelihood_ratio_curve
+    return curve(x, total, positive, level)
 
 
 def read_intervals(
@@ -246,7 +223,7 @@ def read_intervals(
         ends = [(1 - up, 1 - low), (low, up)]
     else:
         ends = [curve.read(column) for curve, column in zip(curves, scores.T, strict=True)]
-    lower, upper = (np.column_stack([end[side] for end in ends]) for side in (0, 1))
+    lower, upper = map(np.column_stack, zip(*ends, strict=True))
     return ConfidenceIntervals(lower, upper, classes, float(level))
 
 
@@ -254,6 +231,9 @@ def mean_intervals(parts: Sequence[ConfidenceIntervals]) -> ConfidenceIntervals:
     """Return the mean over several models of the intervals of the same rows."""
     lower = np.mean([part.lower for part in parts], axis=0)
     return replace(parts[0], lower=lower, upper=np.mean([part.upper for part in parts], axis=0))
+
+
+# Scores and labels of other kinds than independent examples
 
 
 def expected_scores(scores: FloatArray, variance: FloatArray) -> FloatArray:
@@ -295,13 +275,12 @@ def design_effect(
     for groups of c copies. Residuals are those of a smooth curve, which does not follow single
     groups.
     """
-    x, index = np.unique(scores, return_inverse=True)
-    total = np.bincount(index, weight, len(x)).astype(np.float64)
-    mean = np.bincount(index, weight * positive, len(x)) / total
-    fit = isotonic_regression(mean, weights=total).x
-    ranks = (np.cumsum(total) - total / 2) / total.sum()
+    x, total, positives = _count(scores, weight, positive)
+    fit = isotonic_regression(positives / total, weights=total).x
+    ranks = _ranks(total)
     knots, curve, _ = _smooth_curve(fit, total, ranks)
-    residual = weight * (positive - np.interp(ranks, knots, curve)[index])
+    expected = np.interp(ranks, knots, curve)[np.searchsorted(x, scores)]
+    residual = weight * (positive - expected)
     of_examples = float((residual**2).sum())
     of_groups = float((np.bincount(groups, residual) ** 2).sum())
     return max(1.0, of_groups / of_examples) if of_examples > 0 else 1.0
@@ -321,26 +300,33 @@ def seed_deviation(
     """
     p = predict_proba(scores)
     variance = np.zeros_like(p)
-    for j in range(1 if scores.ndim == 1 else scores.shape[1]):
-        s = scores if scores.ndim == 1 else scores[:, j]
-        step = np.sqrt(noise * s * (1 - s))
-        moved = [predict_proba(_move_score(scores, j, s + change)) for change in (step, -step)]
+    columns = scores.reshape(len(scores), -1)
+    for j, s in enumerate(columns.T):
+        step, moved = np.sqrt(noise * s * (1 - s)), []
+        for target in (np.clip(s + step, 0, 1), np.clip(s - step, 0, 1)):
+            # The other classes share the rest as before.
+            factor = np.divide(1 - target, 1 - s, out=np.ones_like(s), where=s < 1)
+            new = np.minimum(columns * factor[:, None], 1)  # rounding
+            new[:, j] = target
+            moved.append(predict_proba(new.reshape(scores.shape)))
         # With one column the terms of both classes are equal, and their factors add up to 1.
         share = np.ones_like(s) if scores.ndim == 1 else 1 - s
         variance += share[:, None] * ((moved[0] - moved[1]) / 2) ** 2
     return float(np.sqrt(variance[np.arange(len(p)), p.argmax(axis=1)].mean()))
 
 
-def _move_score(scores: FloatArray, j: int, target: FloatArray) -> FloatArray:
-    """Return scores with another one of class j; the other classes share the rest."""
-    target = np.clip(target, 0, 1)
-    if scores.ndim == 1:
-        return target
-    rest = 1 - scores[:, j]
-    factor = np.divide(1 - target, rest, out=np.ones_like(rest), where=rest > 0)
-    moved = np.minimum(scores * factor[:, None], 1)  # rounding
-    moved[:, j] = target
-    return moved
+def _count(
+    scores: FloatArray, weight: FloatArray, positive: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the distinct scores, the weight at each, and the weight of the positive class."""
+    counts = count_examples(np.arange(2), scores, positive.astype(np.intp), weight)
+    return counts.scores, counts.weights.sum(axis=1), counts.weights[:, 1]
+
+
+def _ranks(total: FloatArray) -> FloatArray:
+    """Return the mean rank, in [0, 1], of the examples at each score."""
+    ranks: FloatArray = (np.cumsum(total) - total / 2) / total.sum()
+    return ranks
 
 
 def _spread(ranks: FloatArray, n: int, n_single: int) -> IntArray:
@@ -349,8 +335,7 @@ def _spread(ranks: FloatArray, n: int, n_single: int) -> IntArray:
     if m <= n:
         return np.arange(m)
     inner = np.searchsorted(ranks, np.linspace(0, 1, n - 2 * n_single)).clip(0, m - 1)
-    ends = np.arange(n_single), np.arange(m - n_single, m)
-    return np.unique(np.concatenate([inner, *ends]))
+    return np.unique(np.concatenate([inner, np.arange(n_single), np.arange(m - n_single, m)]))
 
 
 # Exact intervals
@@ -359,17 +344,14 @@ def _spread(ranks: FloatArray, n: int, n_single: int) -> IntArray:
 def _exact_curve(
     x: FloatArray, total: FloatArray, positive: FloatArray, level: float
 ) -> IntervalCurve:
-    """Return the curve of the exact method."""
-    sums = []
-    for counts in (total, positive):
-        fractions = counts[counts != np.rint(counts)]
-        if len(fractions):
-            raise InputError(
-                "sample_weight must be integers for exact confidence intervals, which count "
-                f"examples, got a sum of {fractions[0]}: use method='likelihood-ratio'"
-            )
-        sums.append(np.append(0, np.cumsum(counts)).astype(np.intp))
-    ends, positives = sums
+    sums = np.append(total, positive)
+    fractions = sums[sums != np.rint(sums)]
+    if len(fractions):
+        raise InputError(
+            "sample_weight must be integers for exact confidence intervals, which count examples, "
+            f"got a sum of {fractions[0]}: use method='likelihood-ratio'"
+        )
+    ends, positives = (np.append(0, np.cumsum(n)).astype(np.intp) for n in (total, positive))
     n = int(ends[-1])
     indices = _spread((ends[:-1] + ends[1:]) / (2 * n), MAX_CURVE_SCORES, N_SINGLE_SCORES)
     lower, upper = np.zeros(len(indices)), np.ones(len(indices))
@@ -412,6 +394,28 @@ def _rounded_bound(s: IntArray, m: IntArray, error: float, *, upper: bool) -> Fl
 # Likelihood-ratio intervals
 
 
+def _likelihood_ratio_curve(
+    x: FloatArray, total: FloatArray, positive: FloatArray, level: float
+) -> IntervalCurve:
+    fit, ranks = isotonic_regression(positive / total, weights=total).x, _ranks(total)
+    middle, curve, grouped = _smooth_curve(fit, total, ranks)
+    simulated = _spread(middle, MAX_SIMULATED_SCORES, 8)
+    quantile = _simulated_quantile(grouped, curve, simulated, level)
+    # A running mean over three scores takes out some of the simulation's noise.
+    padded = np.pad(quantile, 1, mode="edge")
+    quantile = padded[:-2] / 4 + padded[1:-1] / 2 + padded[2:] / 4
+    quantile = np.maximum(quantile, limit_quantile(level))
+    indices = _spread(ranks, MAX_CURVE_SCORES, N_SINGLE_SCORES)
+    quantile = np.interp(ranks[indices], middle[simulated], quantile)
+    # Where no example at all is positive, simulated labels are none either. The upper end is then
+    # the exact one: (1 - theta)^n = 1 - level, three in n at .95; the lower likewise.
+    exact = np.maximum(quantile, -2 * np.log1p(-level))
+    lower_quantile = np.where(fit[indices] == 1, exact, quantile)
+    upper_quantile = np.where(fit[indices] == 0, exact, quantile)
+    ends = likelihood_ratio_ends(total, positive, fit, indices, lower_quantile, upper_quantile)
+    return IntervalCurve(x[indices], *ends)
+
+
 def limit_quantile(level: float) -> float:
     """Return the quantile of 2 log lambda at smooth, rising f, in the limit of many examples.
 
@@ -420,10 +424,8 @@ def limit_quantile(level: float) -> float:
     tail = -np.log1p(-np.array((0.0, *LEVELS)))
     values = np.array((0.0, *LIMIT_QUANTILES))
     position = -np.log1p(-level)
-    if position > tail[-1]:
-        slope = (values[-1] - values[-2]) / (tail[-1] - tail[-2])
-        return float(values[-1] + slope * (position - tail[-1]))
-    return float(np.interp(position, tail, values))
+    beyond = max(0.0, position - tail[-1]) * (values[-1] - values[-2]) / (tail[-1] - tail[-2])
+    return float(np.interp(position, tail, values) + beyond)
 
 
 def likelihood_ratio_ends(
@@ -445,33 +447,6 @@ def likelihood_ratio_ends(
     return 1 - kernels.upper_ends(*kernels.mirrored(W, Y), *mirrored), upper
 
 
-def _likelihood_ratio_curve(
-    x: FloatArray, total: FloatArray, positive: FloatArray, level: float
-) -> IntervalCurve:
-    """Return the curve of the likelihood-ratio method.
-
-    The simulation has a seed of its own: equal examples give equal intervals.
-    """
-    fit = isotonic_regression(positive / total, weights=total).x
-    ranks = (np.cumsum(total) - total / 2) / total.sum()
-    middle, curve, grouped = _smooth_curve(fit, total, ranks)
-    simulated = _spread(middle, MAX_SIMULATED_SCORES, 8)
-    quantile = _simulated_quantile(grouped, curve, simulated, level)
-    # A running mean over three scores takes out some of the simulation's noise.
-    padded = np.pad(quantile, 1, mode="edge")
-    quantile = padded[:-2] / 4 + padded[1:-1] / 2 + padded[2:] / 4
-    quantile = np.maximum(quantile, limit_quantile(level))
-    indices = _spread(ranks, MAX_CURVE_SCORES, N_SINGLE_SCORES)
-    quantile = np.interp(ranks[indices], middle[simulated], quantile)
-    # Where no example at all is positive, simulated labels are none either. The upper end is then
-    # the exact one: (1 - theta)^n = 1 - level, three in n at .95; the lower likewise.
-    exact = np.maximum(quantile, -2 * np.log1p(-level))
-    lower_quantile = np.where(fit[indices] == 1, exact, quantile)
-    upper_quantile = np.where(fit[indices] == 0, exact, quantile)
-    ends = likelihood_ratio_ends(total, positive, fit, indices, lower_quantile, upper_quantile)
-    return IntervalCurve(x[indices], *ends)
-
-
 def _smooth_curve(
     fit: FloatArray, weight: FloatArray, ranks: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -482,13 +457,13 @@ def _smooth_curve(
     starts = _spread(ranks, MAX_SIMULATION_GROUPS, N_SINGLE_SCORES)
     grouped = np.add.reduceat(weight, starts)
     fit = np.add.reduceat(weight * fit, starts) / grouped
-    middle = (np.cumsum(weight)[starts] - weight[starts] + grouped / 2) / weight.sum()
     n = weight.sum()
+    middle = (np.cumsum(weight)[starts] - weight[starts] + grouped / 2) / n
     knots = np.linspace(0, 1, 101)
     near = grouped * np.exp(-0.5 * ((knots[:, None] - middle) / (RANK_BANDWIDTH * n**-0.2)) ** 2)
-    least = min(0.5, 0.5 / n)
     curve = np.interp(middle, knots, near @ fit / near.sum(axis=1))
-    return middle, curve.clip(least, 1 - least), grouped
+    smallest = min(0.5, 0.5 / n)
+    return middle, curve.clip(smallest, 1 - smallest), grouped
 
 
 def _simulated_quantile(
@@ -496,7 +471,8 @@ def _simulated_quantile(
 ) -> FloatArray:
     """Return the quantile of 2 log lambda at some scores for labels simulated from a curve.
 
-    ``weight`` (m,) at each score is that of as many examples, to the next whole number.
+    ``weight`` (m,) at each score is that of as many examples, to the next whole number. Equal
+    examples give equal intervals, since the seed is always the same.
     """
     rng = np.random.default_rng(0)
     number = np.maximum(1, np.rint(weight)).astype(np.int64)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
 
 from vennforest._validation import FloatArray, check_array, check_number
-from vennforest.calibrators.formula import Term, Terms, softmax, summed
+from vennforest.calibrators.formula import Evaluation, Score, Term, Terms, softmax, summed
 from vennforest.calibrators.regression import (
     MAX_COEFFICIENT,
     fit_logistic,
@@ -37,22 +36,15 @@ def smoothed_shares(counts: ScoreCounts) -> FloatArray:
     return shares
 
 
-def shrunk_logs(p: FloatArray, c: float, shares: FloatArray) -> FloatArray:
-    """Return ``log(k (p + c shares) / (1 + c))``, (n, k), of probabilities (n,) or (n, k).
+def shrunk_logs(p: Terms, c: float, shares: FloatArray) -> Terms:
+    """Return ``log(k (p + c shares) / (1 + c))`` of probabilities of k classes.
 
     A forest gives exact zeros, whose logarithms are infinite; shrunk towards the shares of the
     classes they are finite, and the logarithms of nearly 0 and of 0 are nearly the same.
     """
-    p = np.column_stack([1 - p, p]) if p.ndim == 1 else p
-    logs: FloatArray = np.log((p + c * shares) * (p.shape[1] / (1 + c)))
-    return logs
-
-
-def shrunk_log_terms(p: Terms, c: float, shares: FloatArray) -> Terms:
-    """Return the formulas of `shrunk_logs`, without the constant."""
-    p = (1.0 - p[0], p[0]) if len(p) == 1 else p
+    p, k = (1.0 - p[0], p[0]) if len(p) == 1 else p, len(shares)
     added = (c * shares).tolist()
-    return tuple(((x + share) / (1 + c)).log() for x, share in zip(p, added, strict=True))
+    return tuple(((x + y) * (k / (1 + c))).log() for x, y in zip(p, added, strict=True))
 
 
 class SoftmaxMap(ProbabilityCalibrator):
@@ -87,7 +79,8 @@ class SoftmaxMap(ProbabilityCalibrator):
         self.shrinkage_, self.shares_ = self.shrinkage, smoothed_shares(counts)
         if counts.scores.ndim == 1:
             counts = group_scores(counts)
-        logs = shrunk_logs(counts.scores, self.shrinkage_, self.shares_)
+        scores = tuple(Score(j) for j in range(1 if counts.scores.ndim == 1 else len(self.shares_)))
+        logs = Evaluation(shrunk_logs(scores, self.shrinkage_, self.shares_))(counts.scores)
         if counts.scores.ndim == 1:
             self.coef_, self.intercept_ = fit_two_classes(logs, counts.weights, self.ridge)
         else:
@@ -97,7 +90,7 @@ class SoftmaxMap(ProbabilityCalibrator):
 
     def _map_formula(self, p: Terms) -> Terms:
         k, W, b = len(self.classes_), self.coef_, self.intercept_.tolist()
-        logs = [term + math.log(k) for term in shrunk_log_terms(p, self.shrinkage_, self.shares_)]
+        logs = shrunk_logs(p, self.shrinkage_, self.shares_)
 
         def logit(slopes: FloatArray, intercept: float) -> Term:
             pairs = zip(slopes.tolist(), logs, strict=True)

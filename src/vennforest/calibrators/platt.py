@@ -16,7 +16,7 @@ from vennforest.calibrators.regression import (
     clip_limits,
     fit_sigmoid,
     log_odds,
-    log_odds_term,
+    log_odds_of,
     standardise,
 )
 from vennforest.counts import ScoreCounts
@@ -105,7 +105,7 @@ class PlattScaling(OneVsRestCalibrator):
             if self.on_ == "logit":
                 self._check_probabilities(scores)
                 limits = clip_limits(scores)
-                scores = log_odds(scores, *limits)
+                scores = log_odds_of(scores, *limits)
             center, scale = standardise(scores, counts.weights.sum(axis=1))
             z = (scores / 4 - center / 4) / (scale / 4)  # the difference may overflow
             (slope,), intercept = fit_sigmoid(z[None], counts.weights, self.targets, 0)
@@ -119,7 +119,7 @@ class PlattScaling(OneVsRestCalibrator):
 
     def _column_formula(self, score: Term, j: int) -> Term:
         if self.on_ == "logit":
-            score = log_odds_term(score, *self.clip_[j].tolist())
+            score = log_odds(score, *self.clip_[j].tolist())
         center, scale = float(self.center_[j]), float(self.scale_[j])
         z = (score.without_underflow(scale * SMALLEST_STANDARD_SCORE) - center) / scale
         z = z.clip(-MAX_STANDARD_SCORE, MAX_STANDARD_SCORE)

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.formula import Term
+from vennforest.calibrators.formula import Evaluation, Score, Term
 from vennforest.counts import ScoreCounts
 
-MIN_MARGIN, MAX_MARGIN = float(np.finfo(np.float64).eps), 0.01
+MARGINS = float(np.finfo(np.float64).eps), 0.01
 """Limits of the distance between 0 or 1 and the score at which log-odds are cut off."""
 
 MAX_COEFFICIENT = 1e100
@@ -28,27 +28,22 @@ def clip_limits(scores: FloatArray) -> tuple[float, float]:
     """Return where probabilities (n,) are clipped before logarithms are taken.
 
     A forest gives exact zeros and ones, whose log-odds are infinite. Each limit lies halfway
-    between 0 (or 1) and the calibration score nearest to it, but not nearer to it than 2.2e-16
-    and not farther than 0.01. Log-odds are not extrapolated beyond those seen.
+    between 0 (or 1) and the calibration score nearest to it, within limits.
     """
-    return _margin(scores), 1 - _margin(1 - scores)
+    distances = scores, 1 - scores
+    low, high = (x.min(where=x > 0, initial=1.0) / 2 for x in distances)
+    return float(np.clip(low, *MARGINS)), 1 - float(np.clip(high, *MARGINS))
 
 
-def _margin(distance: FloatArray) -> float:
-    above = distance[distance > 0]
-    return min(max(float(above.min()) / 2, MIN_MARGIN), MAX_MARGIN) if len(above) else MAX_MARGIN
-
-
-def log_odds(scores: FloatArray, low: float, high: float) -> FloatArray:
-    """Return ``log(s / (1 - s))``, (n,), of scores clipped to [low, high]."""
-    s = np.clip(scores, low, high)
-    return np.log(s) - np.log1p(-s)
-
-
-def log_odds_term(x: Term, low: float, high: float) -> Term:
-    """Return the formula of `log_odds`."""
+def log_odds(x: Term, low: float, high: float) -> Term:
+    """Return ``log(x / (1 - x))`` of scores clipped to [low, high]."""
     clipped = x.clip(low, high)
     return clipped.log() - (1.0 - clipped).log()
+
+
+def log_odds_of(scores: FloatArray, low: float, high: float) -> FloatArray:
+    """Return `log_odds` of scores (n,)."""
+    return Evaluation((log_odds(Score(), low, high),))(scores)[:, 0]
 
 
 def standardise(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
@@ -72,9 +67,8 @@ MAX_GROUPED_LOG_ODDS = 40.0
 def group_scores(counts: ScoreCounts, n_cells: int = MAX_FITTED_SCORES) -> ScoreCounts:
     """Return counts of two classes at no more than so many scores, for a smooth map.
 
-    Where more are distinct, those within one of equal cells of the range are put together at their
-    mean, as good as equal to a map that spans the range. Cells are of the log-odds where all scores
-    are in [0, 1].
+    Those within one of equal cells of the range, of the log-odds where all scores are in [0, 1],
+    are put together at their mean.
     """
     x, weights = counts.scores, counts.weights
     if len(x) <= n_cells:

@@ -9,8 +9,8 @@ from scipy.special import expit
 
 from vennforest._validation import FloatArray, check_array, check_number, require
 from vennforest.calibrators.base import normalised_formula
-from vennforest.calibrators.formula import Term, Terms
-from vennforest.calibrators.matrix import shrunk_log_terms, shrunk_logs, smoothed_shares
+from vennforest.calibrators.formula import Evaluation, Score, Term, Terms
+from vennforest.calibrators.matrix import shrunk_logs, smoothed_shares
 from vennforest.calibrators.regression import (
     MAX_COEFFICIENT,
     fit_logistic,
@@ -47,19 +47,14 @@ class SplineCalibration(ProbabilityCalibrator):
     Attributes
     ----------
     knots_, slopes_ : list of ndarray
-        Of the second class or of each: the log-odds at which the slope is given, with straight
-        lines between and level beyond, and the slopes there.
+        Of the second class or of each: eight log-odds near quantiles of the calibration scores',
+        and the slopes there, with straight lines between and level beyond.
     intercept_ : ndarray of shape (1,) or (k,)
         f(0).
     roughness_ : ndarray of shape (1,) or (k,)
         The penalty of the bend: half of it times the integral of ``f''**2`` was added to the sum of
         the losses, in units of the range of the log-odds. Of nine penalties it has the smallest
         approximate leave-one-out loss.
-
-    Notes
-    -----
-    Eight knots stand at quantiles of the calibration scores' log-odds, moved a tenth of the way
-    towards even spacing. From 16,384 distinct scores on near-equal ones are put together.
 
     References
     ----------
@@ -90,8 +85,7 @@ class SplineCalibration(ProbabilityCalibrator):
         for column in counts.columns():
             column = group_scores(column)
             share = smoothed_shares(column)
-            logs = shrunk_logs(column.scores, self.shrinkage_, share)
-            z = logs[:, 1] - logs[:, 0]
+            z = Evaluation((shrunk_log_odds(Score(), self.shrinkage_, share),))(column.scores)[:, 0]
             knots = place_knots(z, column.weights.sum(axis=1))
             theta, penalty = fit_slopes(z, column.weights, knots)
             self.knots_.append(knots)
@@ -107,8 +101,7 @@ class SplineCalibration(ProbabilityCalibrator):
         return parts if len(parts) == 1 else normalised_formula(parts, p)
 
     def _column_formula(self, score: Term, j: int) -> Term:
-        first, second = shrunk_log_terms((score,), self.shrinkage_, self.shares_[j])
-        z = second - first
+        z = shrunk_log_odds(score, self.shrinkage_, self.shares_[j])
         knots, slopes = self.knots_[j].tolist(), self.slopes_[j].tolist()
         areas = integrals(self.knots_[j], self.knots_[j], self.slopes_[j][:, None])[:, 0]
         at_knots: list[float] = (areas + self.intercept_[j]).tolist()
@@ -137,6 +130,12 @@ class SplineCalibration(ProbabilityCalibrator):
             check_array(slopes, "slopes_", (len(knots),), low=-1e100, high=MAX_COEFFICIENT)
         check_array(self.intercept_, "intercept_", (n,), low=-1e100, high=MAX_COEFFICIENT)
         check_array(self.roughness_, "roughness_", (n,), low=0)
+
+
+def shrunk_log_odds(score: Term, c: float, shares: FloatArray) -> Term:
+    """Return the log-odds of a score that is shrunk to the shares (2,)."""
+    first, second = shrunk_logs((score,), c, shares)
+    return second - first
 
 
 def fit_slopes(z: FloatArray, weights: FloatArray, knots: FloatArray) -> tuple[FloatArray, float]:

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from vennforest._validation import FloatArray, check_number, check_option, columns
 from vennforest.calibrators.base import SUM_TOLERANCE, Calibrator
 from vennforest.calibrators.formula import Terms, divided_by_sum, softmax
-from vennforest.calibrators.regression import clip_limits, log_odds, log_odds_term
+from vennforest.calibrators.regression import clip_limits, log_odds, log_odds_of
 from vennforest.counts import ScoreCounts
 
 MAX_LOG_RATIO = 10.0
@@ -24,16 +24,12 @@ class LogitCalibrator(Calibrator):
     """Base of calibrators that take probabilities or, where scores can be no such, logits.
 
     Of two columns of logits the difference is taken, of two columns of probabilities the second.
-
-    Attributes
-    ----------
-    on_ : {"probabilities", "logits"}
-        What the calibration scores were: new scores are taken for the same.
     """
 
     on: ScoreKind | None = None
     """What the scores are, where the caller knows it; None: as the calibration scores show."""
     on_: ScoreKind
+    """What the calibration scores were: new scores are taken for the same."""
 
     def _columns(self, scores: FloatArray, k: int, is_fitted: bool) -> FloatArray:
         kind = self.on_ if is_fitted else self._kind(scores)
@@ -83,9 +79,8 @@ class TemperatureScaling(LogitCalibrator):
 
     Notes
     -----
-    The loss is convex in 1 / T, so T is where its derivative is zero. Where that is nowhere
-    (every label is that of the largest logit, or the logits are worse than none) T is cut off at
-    exp(-10) or exp(10) times the logits' deviation from the largest of their row. Before logarithms
+    Where the loss has no minimum (every label is that of the largest logit, or the logits are worse
+    than none) T is cut off at exp(-10) or exp(10) times the logits' deviation. Before logarithms
     are taken, probabilities are raised to half the smallest calibration score above 0.
 
     References
@@ -113,7 +108,7 @@ class TemperatureScaling(LogitCalibrator):
             p = z if z.ndim == 1 else z / z.sum(axis=1, keepdims=True)
             self.low_, self.high_ = clip_limits(p.ravel())
             if p.ndim == 1:
-                z = log_odds(p, self.low_, self.high_)
+                z = log_odds_of(p, self.low_, self.high_)
             else:
                 z = np.log(np.maximum(p, self.low_))
         # Distances from the largest of the row may overflow, their halves not.
@@ -125,7 +120,7 @@ class TemperatureScaling(LogitCalibrator):
         if len(scores) == 1:
             z = scores[0]
             if self.on_ == "probabilities":
-                z = log_odds_term(z, self.low_, self.high_)
+                z = log_odds(z, self.low_, self.high_)
             return ((z / self.temperature_).logistic(),)
         if self.on_ == "probabilities":
             scores = tuple(p.max(self.low_).log() for p in divided_by_sum(scores))
@@ -167,17 +162,10 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
 
 
 class ProbabilityCalibrator(LogitCalibrator):
-    """Base of calibrators of probabilities; logits become such by temperature scaling first.
-
-    So the map sees the same whatever the scale of the logits.
-
-    Attributes
-    ----------
-    temperature_ : float
-        By which logits are divided before their softmax; 1 for probabilities.
-    """
+    """Base of calibrators of probabilities; logits become such by temperature scaling first."""
 
     temperature_: float
+    """By which logits are divided before their softmax; 1 for probabilities."""
 
     def _fit(self, counts: ScoreCounts) -> None:
         super()._fit(counts)

@@ -35,9 +35,6 @@ from vennforest.multiprobability import Merge, Multiprobability
 N_BINS = 10
 """Bins of the largest score within each label, with ``taxonomy="bins"``."""
 
-MAX_WEIGHT = 1e300
-"""Largest weight in a category: sums of them stay finite."""
-
 
 class Venn(BoundedCalibrator):
     """Inductive Venn predictor: lower and upper probabilities from counts of labels by category.
@@ -53,8 +50,8 @@ class Venn(BoundedCalibrator):
         equals; of two classes the second where its score exceeds .5, or 0 if some calibration score
         is outside of [0, 1]. ``"bins"``: the class with the largest probability, split by that
         probability into ten equal parts of [1/k, 1], with scores beyond in the outer ones.
-        A function from scores (n,) (two classes) or (n, k) to n categories of any hashable values,
-        which gives a score the same category whatever other scores it is called with.
+        A function from scores (n,) (two classes) or (n, k) to n categories, numbers or text, which
+        gives a score the same category whatever other scores it is called with.
     merge : {"midpoint", "log", "brier"}, default="midpoint"
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
 
@@ -62,8 +59,8 @@ class Venn(BoundedCalibrator):
     ----------
     counts_ : ndarray of shape (n_categories, k)
         Weight of the calibration examples of each label in each category.
-    categories_ : list or None
-        With a function: the value of each category that occurs in ``fit``.
+    categories_ : ndarray of shape (n_categories,), or None
+        With a function: the value of each category that occurs in ``fit``, sorted.
     boundary_ : float
         With ``"label"`` and two classes: the second one is predicted above it.
 
@@ -88,7 +85,7 @@ class Venn(BoundedCalibrator):
     title = "Venn"
     _is_monotone = False
     counts_: FloatArray
-    categories_: list[Any] | None
+    categories_: NDArray[Any] | None
     boundary_: float
 
     def __init__(
@@ -106,7 +103,7 @@ class Venn(BoundedCalibrator):
         self.boundary_ = 0.5 if scores.min() >= 0 and scores.max() <= 1 else 0.0
         self.categories_ = None
         if callable(self.taxonomy):
-            self.categories_ = _distinct(self.taxonomy, scores)[0]
+            self.categories_ = np.unique(self._values_of(scores))
         category, n_categories = self._category_of(scores), self._n_categories(k)
         self.counts_ = np.column_stack(
             [np.bincount(category, weight, n_categories) for weight in counts.weights.T]
@@ -126,9 +123,20 @@ class Venn(BoundedCalibrator):
         if not callable(self.taxonomy):
             return bins_of(scores) if self.taxonomy == "bins" else label_of(scores, self.boundary_)
         assert self.categories_ is not None
-        values, index = _distinct(self.taxonomy, scores)
-        number = {value: category for category, value in enumerate(self.categories_)}
-        return np.array([number.get(value, -1) for value in values], np.intp)[index]
+        values = self._values_of(scores)
+        category = np.searchsorted(self.categories_, values).clip(max=len(self.categories_) - 1)
+        return np.where(self.categories_[category] == values, category, -1)
+
+    def _values_of(self, scores: FloatArray) -> NDArray[Any]:
+        """Return the categories of scores by a user's function."""
+        assert callable(self.taxonomy)
+        values: NDArray[Any] = np.asarray(self.taxonomy(scores))
+        if values.shape != (len(scores),):
+            raise ValueError(
+                f"taxonomy must return {len(scores)} categories for as many scores, "
+                f"got shape {values.shape}"
+            )
+        return values
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -140,7 +148,7 @@ class Venn(BoundedCalibrator):
         k = len(self.classes_)
         shape = self._n_categories(k), k
         check_number(self.boundary_, "boundary_")
-        check_array(self.counts_, "counts_", shape, low=0, high=MAX_WEIGHT)
+        check_array(self.counts_, "counts_", shape, low=0)
 
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None
@@ -226,20 +234,3 @@ def _category_formula(scores: Terms, in_bins: bool) -> Term:
     lowest = 1 / len(scores)
     share = (largest.clip(lowest, 1.0) - lowest) / (1 - lowest)
     return float(N_BINS) * label + (share * float(N_BINS)).floor().min(N_BINS - 1)
-
-
-def _distinct(
-    taxonomy: Callable[[FloatArray], Any], scores: FloatArray
-) -> tuple[list[Any], IntArray]:
-    """Return the distinct categories of scores by a user's function, and the index of each one."""
-    categories: NDArray[Any] = np.asarray(taxonomy(scores))
-    if categories.shape != (len(scores),):
-        raise ValueError(
-            f"taxonomy must return {len(scores)} categories for as many scores, "
-            f"got shape {categories.shape}"
-        )
-    number: dict[Any, int] = {}  # values need not be sortable
-    index = [number.setdefault(value, len(number)) for value in categories.tolist()]
-    if any(value != value for value in number):
-        raise ValueError("taxonomy must return categories that equal themselves, got NaN")
-    return list(number), np.array(index, np.intp)

@@ -238,17 +238,6 @@ def order_by_parts(scores, low, high):
     return ordered, order
 
 
-@kernel
-def count_below(values, x):
-    """Return how many of the sorted values are less than x."""
-    low, length = 0, len(values)
-    while length > 1:
-        half = length >> 1
-        low += half if values[low + half - 1] < x else 0
-        length -= half
-    return low + (1 if length == 1 and values[low] < x else 0)
-
-
 # --- leaving out a calibration example -----------------------------------------------------------
 
 
@@ -389,7 +378,7 @@ def read_left_out(scores, left_out, examples, x, points, hulls, v, steps, out):
     for i in range(len(scores)):
         # p1 depends on the scores below the new one, p0 on those up to it.
         score = scores[i] if v == 1 else np.nextafter(scores[i], np.inf)
-        step = count_below(ends, score)
+        step = np.searchsorted(ends, score)
         # The touching line of all examples, from P_a to P_b + (1, v).
         left, right = a[step], b[step]
         rise, run = Y[right] - Y[left] + v, W[right] - W[left] + 1
@@ -415,6 +404,6 @@ def read_left_out(scores, left_out, examples, x, points, hulls, v, steps, out):
                     and height[q] - Y[left] - fit * (W[q] - W[left]) > w * fit + rounding
                 )
             if not is_far:
-                k = count_below(x, score)
+                k = np.searchsorted(x, score)
                 fit = fit_without(W, Y, hulls, k, v, q, w, w * label[r], rise, run)
         out[i] = min(max(fit, 0.0), 1.0)

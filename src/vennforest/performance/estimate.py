@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -33,10 +32,12 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import calibration_probabilities, predict
 from vennforest.decisions.costs import CostMatrix
 from vennforest.decisions.thresholds import INDEPENDENT_SOURCES
+from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, check_new_rows, training_share
 from vennforest.performance.measures import Metric, Predictions
 from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import shift_probabilities
 from vennforest.sources import CalibrationExamples, Fold
+from vennforest.sources.row_hashes import hash_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +63,11 @@ the factor depends on the learner and has no formula (Bates, Hastie & Tibshirani
 simulation.
 """
 
+OTHER_ORDER = (
+    "reference must be the rows given to fit in the same order, or rows that the model was not "
+    "trained on, got its training rows in another order"
+)
+
 MAX_SHARE_OUTSIDE, MAX_SHARE_OUTSIDE_SILENT = 0.9, 0.25
 """Share of new rows outside the range of the examples above which there is an error, a warning."""
 
@@ -73,6 +79,7 @@ class PerformanceEstimate:
     Attributes
     ----------
     metrics : tuple of str
+        "accuracy", "precision", "recall", "brier", "log_loss", "auc", and with costs "cost".
     estimate, lower, upper : ndarray of shape (len(metrics),)
         NaN where a measure is not defined: the precision where no row is decided to be of the
         positive class, recall and AUC where probably all rows are of one class.
@@ -124,7 +131,6 @@ class Examples(NamedTuple):
 def estimate_performance(
     model: Any,
     X: Any,
-    metrics: Sequence[Metric] | None = None,
     *,
     threshold: float | None = None,
     positive: Any = None,
@@ -136,6 +142,10 @@ def estimate_performance(
 ) -> PerformanceEstimate:
     """Estimate measures of predictions from calibrated probabilities, without labels.
 
+    They are accuracy, precision, recall, Brier score, log loss, AUC, and with costs the mean cost.
+    With more than two classes precision, recall and AUC are means over the classes for which they
+    are defined, each against the rest.
+
     A change of the labels given the rows (concept shift) cannot be seen without labels: the
     estimate is then wrong without any sign of it.
 
@@ -145,11 +155,6 @@ def estimate_performance(
         Fitted; a calibrator or another classifier with labelled rows as ``reference``.
     X : array-like, sparse matrix or data frame of shape (m, d)
         Rows as the model takes them, 30 or more; scores of shape (m,) or (m, k) for a calibrator.
-    metrics : sequence of str, optional
-        Among ``"accuracy"``, ``"precision"``, ``"recall"``, ``"brier"``, ``"log_loss"``, ``"auc"``
-        and ``"cost"``; by default all, the last one where costs are given. With more than two
-        classes precision, recall and AUC are means over the classes for which they are defined,
-        each against the rest.
     threshold : float, optional
         Minimum probability, in [0, 1], of decisions for the positive one of two classes; by
         default decisions are for the most probable class.
@@ -176,7 +181,7 @@ def estimate_performance(
     ------
     ValueError
         An argument is out of range, there are fewer than 30 rows or examples, the model keeps no
-        calibration scores, or it refuses the rows.
+        calibration scores, was fitted to most of the rows, or refuses them.
 
     Warns
     -----
@@ -210,7 +215,6 @@ def estimate_performance(
     level = check_inside(level, "level")
     if shift is not None:
         check_option(shift, Shift, "shift")
-    names = _check_metrics(metrics, costs)
     X = X if hasattr(X, "shape") else np.asarray(X)
     if not hasattr(model, "predict_proba"):
         raise InputError(
@@ -224,6 +228,7 @@ def estimate_performance(
                 f"{name} must have {MIN_ROWS_TO_ESTIMATE} rows or more to estimate a performance, "
                 f"got {n}"
             )
+    check_new_rows(model, hash_rows(X))
     unshifted, prior = _probabilities(model, X)
     importance = log_ratio = new_log_ratio = None
     n_examples = float(len(examples.codes))
@@ -250,6 +255,7 @@ def estimate_performance(
 
     p = for_prior(unshifted)
     predictions = _decide(p, np.asarray(model.classes_), threshold, positive, costs)
+    names = tuple(name for name in get_args(Metric) if name != "cost" or costs is not None)
     expected = predictions.expected(for_prior(recalibrate(recalibration.theta)))
     estimate = np.array([expected[name] for name in names])
     rng = np.random.default_rng(random_state)
@@ -264,18 +270,6 @@ def estimate_performance(
     ends[:, is_defined] = np.nanquantile(draws[:, is_defined], tails, axis=0)
     estimate[~is_defined] = np.nan
     return PerformanceEstimate(names, estimate, lower, upper, level, len(p), round(n_examples))
-
-
-def _check_metrics(metrics: Sequence[Metric] | None, costs: Any) -> tuple[Metric, ...]:
-    if metrics is None:
-        return tuple(name for name in get_args(Metric) if name != "cost" or costs is not None)
-    if not metrics:
-        raise InputError("metrics must name one measure at least, got none")
-    for name in metrics:
-        check_option(name, Metric, "metrics")
-    if "cost" in metrics and costs is None:
-        raise InputError('costs must be given to estimate the metric "cost", got None')
-    return tuple(metrics)
 
 
 def _probabilities(model: Any, X: Any) -> tuple[FloatArray, Any]:
@@ -302,6 +296,8 @@ def _examples(model: Any, reference: Any) -> Examples:
                 f"reference must have a label for each of {_num_samples(X)} rows, got {len(codes)}"
             )
         if not is_own or not are_of_fit(model, codes):
+            if training_share(model, hash_rows(X)) >= MAX_TRAINING_SHARE:
+                raise InputError(OTHER_ORDER)
             return Examples(_probabilities(model, X)[0], codes, rows=X)
         reference = X
     if is_own:
