@@ -117,7 +117,6 @@ class BatchPredictor:
         self.kinds, self._of_label = kinds_of(model, answers), of_label
         for name in [*self.columns, *self.carried]:
             find_name(schema.names, name, where=" in the table")
-        self._types = {name: schema.field(name).type for name in [*self.columns, *self.carried]}
         classes = [str(label) for label in model.classes_.tolist()]
         self._labels = _arrow_labels(model.classes_)
         prefixes = [name for kind in self.kinds for name in names_of(kind, level)]
@@ -131,7 +130,7 @@ class BatchPredictor:
                 )
         self.schema = pa.schema(
             [
-                *((name, plain_type(self._types[name])) for name in self.carried),
+                *((name, plain_type(schema.field(name).type)) for name in self.carried),
                 ("label", self._labels.type),
                 *((name, pa.float64()) for name in numbers),
             ]
@@ -153,8 +152,7 @@ class BatchPredictor:
         Parameters
         ----------
         batches : iterable of pyarrow.RecordBatch
-            With the columns that ``schema`` named, of these types or of others that can be cast to
-            them without loss. They may be empty.
+            With the columns that ``schema`` named. They may be empty.
         where : str
             What error messages call the rows, such as ``"partition 3"``.
         decimal : {".", ","}, optional
@@ -168,30 +166,19 @@ class BatchPredictor:
         """
         n_rows = 0
         for batch in batches:
-            for name in self._types:
+            for name in [*self.columns, *self.carried]:
                 find_name(batch.schema.names, name, where=f" in {where}")
             for start in range(0, batch.num_rows, self.rows_at_once):
                 part = batch.slice(start, self.rows_at_once)
-                cells = {name: self._column(part, name, where) for name in self._types}
-                features = {name: cells[name] for name in self.columns}
+                features = {name: part.column(name) for name in self.columns}
                 if decimal is not None:
                     features |= self._numbers(features, where, n_rows + start, decimal)
                 prediction = self._predict(features, where, n_rows + start)
-                carried = [cells[name].cast(self.schema.field(name).type) for name in self.carried]
-                yield pa.RecordBatch.from_arrays(
-                    [*carried, *self._output(prediction)], schema=self.schema
-                )
+                types = zip(self.carried, self.schema.types, strict=False)
+                carried = [part.column(name).cast(kind) for name, kind in types]
+                arrays = [*carried, *self._output(prediction)]
+                yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
             n_rows += batch.num_rows
-
-    def _column(self, batch: pa.RecordBatch, name: str, where: str) -> pa.Array:
-        column, expected = batch.column(name), self._types[name]
-        try:
-            return column if column.type == expected else column.cast(expected)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InputError(
-                f"column {name!r} must be of type {expected}, got {column.type} in {where} "
-                f"({one_line(error)})"
-            ) from error
 
     def _numbers(
         self, cells: dict[str, pa.Array], where: str, first_row: int, decimal: str
