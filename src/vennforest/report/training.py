@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.auditing import audit
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.prediction import predict_together
+from vennforest.classifier.prediction import predict
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.measures import RAW, MethodEstimates, Predictions
 from vennforest.report.splits import forward, shuffled, without_single_rows
@@ -129,12 +129,11 @@ def _predicted(
     calibrated = [method for method in methods if method != RAW]
     if not calibrated:
         return estimates
-    models = [
-        model if method == model.method else model.recalibrate(method) for method in calibrated
-    ]
     # The interval depends on the scores, which are the same for all methods.
     intervals = model.predict_confidence(X)
-    for method, (bounds, p) in zip(calibrated, predict_together(models, X), strict=True):
+    for method in calibrated:
+        other = model if method == model.method else model.recalibrate(method)
+        bounds, p = predict(other._state, X)
         wide = intervals.widen(p)
         confidence = Multiprobability(wide.lower, wide.upper, wide.classes)
         estimates[method] = MethodEstimates(p, bounds, confidence)
