@@ -139,7 +139,8 @@ def _explain_scores(
         model = model.estimator if isinstance(model, FrozenEstimator) else model
         steps, forest = split_pipeline(model)
         transformed: Any = transform_rows(model, X)
-        rows = transformed.toarray() if issparse(transformed) else np.asarray(transformed)
+        is_sparse: bool = issparse(transformed)
+        rows = transformed.toarray() if is_sparse else np.asarray(transformed)
         try:
             explainer = shap.TreeExplainer(forest)
         except Exception as error:  # shap raises an exception of its own, or what it ran into

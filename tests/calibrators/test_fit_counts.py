@@ -59,17 +59,6 @@ def test_two_classes(calibrator):
         assert_allclose(counts.predict_proba(new), rows, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("labels", [[0, 0, 0, 1, 1], [1, 1, 0, 0, 0], [0, 1, 0, 0, 0]])
-@pytest.mark.parametrize("calibrator", TWO, ids=str)
-def test_separable_and_reversed_labels(calibrator, labels):
-    scores = np.repeat([0.0, 0.2, 0.5, 0.8, 1.0], 4)
-    y = np.repeat(labels, 4)
-    new = np.linspace(0, 1, 21)
-    rows = calibrator.fit(scores, y).predict_proba(new)
-    counts = calibrator.fit_counts(counted(scores, y)).predict_proba(new)
-    assert_allclose(counts, rows, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", list(METHODS))
 def test_score_vectors_serve_every_calibrator(name):
     rng = np.random.default_rng(93)

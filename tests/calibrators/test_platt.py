@@ -79,10 +79,7 @@ def test_zeros_and_ones_stand_halfway_to_their_neighbours():
 
 
 @pytest.mark.parametrize("targets", ["smoothed", "hard"])
-@pytest.mark.parametrize(
-    ("scale", "offset"),
-    [(1e9, 0), (1e-9, 0), (1e-150, 0), (1e150, 0), (1e300, 0), (1, 1e6), (1e9, -1e15)],
-)
+@pytest.mark.parametrize(("scale", "offset"), [(1e-150, 0), (1e300, 0), (1, 1e6), (1e9, -1e15)])
 def test_the_fit_does_not_depend_on_scale_or_offset(targets, scale, offset):
     rng = np.random.default_rng(1)
     scores = np.round(rng.normal(size=300) * 1024) / 1024  # so that the offset loses no digits
@@ -97,10 +94,8 @@ def test_the_fit_does_not_depend_on_scale_or_offset(targets, scale, offset):
     "scores",
     [
         [0.0, 1.0, 2.0, 3.0],
-        [5.0, 5.0, 5.0, 5.0],
         [0.1, 0.1, 0.1, 0.1],
         [1.0, 1.0 + 2.3e-16, 1.0, 1.0 + 2.3e-16],
-        [1e-150, 1e150, -1e150, 3.0],
         [1e-150, 1.7e308, -1.7e308, 3.0],
         [1e6, 1e6 + 1e-9, 1e6 + 2e-9, 1e6],
     ],

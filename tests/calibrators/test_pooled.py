@@ -65,20 +65,6 @@ def test_folds_depend_on_the_multiset_of_the_examples(k, n_folds, monkeypatch):
             assert mine == {key: float(c) for key, c in counter.items()}
 
 
-def test_weights_of_any_size_are_dealt_out_in_full():
-    rng = np.random.default_rng(1)
-    s, y = rng.random(50), rng.integers(0, 2, 50)
-    weight = rng.exponential(size=50) * 10.0 ** rng.integers(-6, 7, 50)
-    weight = weight.clip(1e-3, 1e5)
-    counts = ScoreCounts.from_scores(s, y, sample_weight=weight)
-    folds = np.array(list(split(counts)))
-    assert (folds >= 0).all()
-    assert_allclose(folds.sum(axis=0), counts.weights, rtol=1e-6, atol=1e-9)
-    heavy = folds[:, counts.weights > 1e4]
-    assert heavy.size
-    assert_allclose(heavy / heavy.sum(axis=0), 0.25, atol=0.03)
-
-
 def test_weights_are_the_maximum_of_the_formula():
     rng = np.random.default_rng(2)
     for _ in range(10):

@@ -180,19 +180,3 @@ def test_groups_of_many_scores_hardly_move_it(monkeypatch):
     monkeypatch.setattr(regression.group_scores, "__defaults__", (50_000,))  # none is
     exact = SplineCalibration().fit(s, y)
     assert_allclose(grouped.predict_proba(s), exact.predict_proba(s), atol=2e-5)
-
-
-def test_decision_values_are_made_probabilities_first():
-    rng = np.random.default_rng(9)
-    z = rng.normal(size=300)
-    y = rng.random(300) < expit(3 * z)
-    expected = SplineCalibration().fit(z, y)
-    assert expected.on_ == "logits"
-    for scale in (1e-100, 1e100):
-        p = SplineCalibration().fit(scale * z, y).predict_proba(scale * z)
-        assert_allclose(p, expected.predict_proba(z), rtol=1e-6)
-    assert np.abs(expected.predict_proba(z)[:, 1] - expit(3 * z)).mean() < 0.06
-    both = np.column_stack([rng.normal(size=300), np.zeros(300)])
-    both[:, 1] = both[:, 0] + z  # the difference of two columns of logits counts
-    two = SplineCalibration().fit(both, y)
-    assert_allclose(two.predict_proba(both), expected.predict_proba(z), rtol=1e-9)

@@ -61,15 +61,6 @@ def test_a_pipeline_is_its_ensemble_behind_its_transformers(last):
     assert_array_equal(alone.predict_proba(new), expected)
 
 
-def test_settings_of_a_pipeline_are_kept(tmp_path):
-    X, y, new = data()
-    pipeline = make_pipeline(StandardScaler(), forest(), memory=str(tmp_path), verbose=False)
-    model = CalibratedClassifier(pipeline, random_state=0).fit(X, y)
-    assert model.estimator_.memory == str(tmp_path)
-    again = CalibratedClassifier(pipeline, random_state=0).fit(X, y)
-    assert_array_equal(again.predict_proba(new), model.predict_proba(new))
-
-
 def named_columns(n=150, seed=0):
     rng = np.random.default_rng(seed)
     colour = rng.choice(["red", "green", "blue"], n)

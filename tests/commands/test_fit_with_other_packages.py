@@ -32,31 +32,13 @@ class XGBClassifier(DecisionTreeClassifier):
 XGBClassifier.__module__ = "xgboost.sklearn"
 
 
-class LGBMClassifier(DecisionTreeClassifier):
-    """Fail as LightGBM does with a version of scikit-learn that it does not know."""
-
-    def __init__(self, n_estimators=1, random_state=None, n_jobs=None, verbose=0):
-        super().__init__(random_state=random_state)
-        self.n_estimators, self.n_jobs, self.verbose = n_estimators, n_jobs, verbose
-
-    def fit(self, X, y, sample_weight=None):
-        raise TypeError("check_X_y() got an unexpected keyword argument 'force_all_finite'")
-
-
 @pytest.fixture
 def packages(monkeypatch):
-    xgboost, lightgbm = ModuleType("xgboost"), ModuleType("lightgbm")
+    xgboost = ModuleType("xgboost")
     xgboost.sklearn = ModuleType("xgboost.sklearn")
     xgboost.XGBClassifier = xgboost.sklearn.XGBClassifier = XGBClassifier
-    lightgbm.LGBMClassifier = LGBMClassifier
-    modules = {"xgboost": xgboost, "xgboost.sklearn": xgboost.sklearn, "lightgbm": lightgbm}
-    for name, module in modules.items():
+    for name, module in {"xgboost": xgboost, "xgboost.sklearn": xgboost.sklearn}.items():
         monkeypatch.setitem(sys.modules, name, module)
-    known = vennforest.report.estimators.version
-    monkeypatch.setattr(
-        "vennforest.report.estimators.version",
-        lambda name: "4.5.0" if name in modules else known(name),
-    )
 
 
 @pytest.fixture
@@ -82,19 +64,6 @@ def test_xgboost_takes_labels_of_text(packages, table, tmp_path, capsys):
     labels = pd.read_csv(table)["y"]
     assert (predicted["label"] == labels).mean() > 0.6
     assert predicted["p(yes)"][labels == "yes"].mean() > predicted["p(yes)"][labels == "no"].mean()
-
-
-@pytest.mark.parametrize("command", ["fit", "report"])
-def test_a_package_that_does_not_fit_is_named_with_its_version(
-    packages, command, table, tmp_path, capsys
-):
-    output = tmp_path / ("m.skops" if command == "fit" else "r.html")
-    words = ("-t", "y", "-o", output, "--estimator", "lightgbm", "--jobs", 1)
-    assert run(command, table, *words) == 2
-    message = capsys.readouterr().err.splitlines()[-1]
-    assert message.startswith("Error: lightgbm 4.5.0 does not work with scikit-learn ")
-    assert "force_all_finite" in message and "report this" not in message
-    assert not output.exists()
 
 
 def test_a_summary_that_fails_does_not_fail_the_command(table, tmp_path, capsys, monkeypatch):

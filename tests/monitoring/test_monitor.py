@@ -200,9 +200,9 @@ def test_spoilt_file_is_refused(tmp_path, change):
     [
         ([0.1], ["z"], None, "y must contain labels of classes"),
         ([np.nan], ["x"], None, "scores must be finite"),
-        ([0.1], ["x"], [2], "time must be given and not run backwards, got 2 in row 0"),
-        ([0.1, 0.2], ["x", "x"], [9, 8], "not run backwards, got 8 in row 1"),
-        ([0.1], ["x"], [np.nan], "time must be given and not run backwards, got nan"),
+        ([0.1], ["x"], [2], "time must not run backwards or be missing, got 2 in row 0"),
+        ([0.1, 0.2], ["x", "x"], [9, 8], "or be missing, got 8 in row 1"),
+        ([0.1], ["x"], [np.nan], "time must not run backwards or be missing, got nan"),
         ([0.1], ["x"], ["soon"], "time must be numbers or dates"),
         ([0.1], ["x"], [1, 2], "time must have shape"),
         ([0.1], ["x", "x"], None, "y must have 1 labels"),

@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 import vennforest
 from vennforest import CalibratedClassifier
+from vennforest._validation import InputError
 from vennforest.monitoring import Monitor
 
 
@@ -146,3 +147,26 @@ def test_one_after_the_other_is_all_at_once():
     with pytest.warns(UserWarning, match="came before"):
         assert_array_equal(all_.update(X[rows], y[rows]), found)
     assert one.n_seen_ == all_.n_seen_ == len(np.unique(rows))
+
+
+def test_rows_that_the_model_was_fitted_to_are_refused():
+    rng = np.random.default_rng(9)
+    X, y = draw(rng, 400)
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    monitor = Monitor(model, random_state=0).fit()
+    with pytest.raises(InputError, match="X must be new rows, got about 100% used for training"):
+        monitor.update(X[::-1], y[::-1])
+    with pytest.raises(InputError, match="X must be new rows"):
+        Monitor(model).fit(X[:100], y[:100])
+    new, labels = draw(rng, 150)
+    with pytest.warns(UserWarning, match="of the rows were used for training"):
+        monitor.update(np.vstack([new, X[:50]]), np.append(labels, y[:50]))
+    assert monitor.n_seen_ == 200
+
+
+def test_rows_of_few_different_values_are_not_taken_for_rows_of_training():
+    rng = np.random.default_rng(10)
+    X, y = rng.integers(0, 5, (400, 3)).astype(float), rng.integers(0, 2, 400)
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    assert len(model._state.row_sketch) == 0
+    Monitor(model, random_state=0).fit().update(X[:100], y[:100])

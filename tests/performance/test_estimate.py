@@ -190,7 +190,8 @@ def test_rows_of_kinds_that_were_never_seen_are_refused_or_warned_of(model):
     with pytest.raises(InputError, match="label some"):
         estimate_performance(model, X + 50, shift="covariate", reference=X)
     rng = np.random.default_rng(12)
-    some = np.where(rng.random(800)[:, None] < 0.6, X, X + 2.5)
+    new = problem(800, 15)[0]
+    some = np.where(rng.random(800)[:, None] < 0.6, new, new + 2.5)
     with pytest.warns(UserWarning, match="of the new rows"):
         estimate_performance(model, some, shift="covariate", reference=X)
 
@@ -252,3 +253,11 @@ def test_models_without_examples_of_their_own_are_refused():
         estimate_performance(trained, X)
     with pytest.raises(InputError, match="model must be a fitted classifier"):
         estimate_performance("model", X)
+
+
+def test_rows_that_the_model_was_fitted_to_are_refused(model):
+    X, y = problem(800, 0)
+    with pytest.raises(InputError, match="X must be new rows, got about 100% used for training"):
+        estimate_performance(model, X[:200])
+    with pytest.raises(InputError, match="got its training rows in another order"):
+        estimate_performance(model, problem(100, 3)[0], reference=(X[::-1], y[::-1]))

@@ -14,7 +14,6 @@ from sklearn.ensemble import RandomForestClassifier  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 
 from vennforest import CalibratedClassifier, metrics  # noqa: E402
-from vennforest.calibrators.intervals import ConfidenceIntervals  # noqa: E402
 from vennforest.multiprobability import Multiprobability  # noqa: E402
 from vennforest.plots import (  # noqa: E402
     IntervalDisplay,
@@ -106,14 +105,6 @@ def test_reliability_parts_can_be_left_out_and_axes_given():
     drawn(display.figure_)
 
 
-def test_reliability_of_many_classes_shows_confidence():
-    y, p = draw_many()
-    display = ReliabilityDisplay.from_predictions(y, p)
-    assert display.ax_.get_ylabel() == "Labels that were right"
-    curve = metrics.reliability_curve(y, p)
-    np.testing.assert_array_equal(display.line_.get_ydata(), curve.corp_share)
-
-
 @pytest.mark.parametrize("k", [2, 3])
 def test_reliability_from_estimator(k):
     X, y = make_classification(300, n_informative=4, n_classes=k, random_state=0)
@@ -182,21 +173,6 @@ def test_bounds_and_confidence_intervals_are_drawn_apart(mostly):
         texts(display.ax_)
     )
     drawn(display.figure_)
-
-
-def test_confidence_intervals_of_many_scores_are_a_band():
-    _, scores = draw_predictions(300)
-    m = intervals(300)
-    known = ConfidenceIntervals(m.lower / 2, (1 + m.upper) / 2, m.classes, 0.9)
-    display = IntervalDisplay.from_predictions(None, m, scores=scores, confidence=known)
-    band = display.confidence_.get_paths()[0].vertices
-    np.testing.assert_allclose(
-        [band[:, 1].min(), band[:, 1].max()], [known.lower[:, 1].min(), known.upper[:, 1].max()]
-    )
-    assert "90% confidence interval" in texts(display.ax_)
-    wrong = ConfidenceIntervals(m.lower[:5], m.upper[:5], m.classes, 0.9)
-    with pytest.raises(ValueError, match=r"confidence must have shape \(300, 2\), got \(5, 2\)"):
-        IntervalDisplay.from_predictions(None, m, confidence=wrong)
 
 
 def test_matplotlib_is_imported_at_the_first_plot_only():

@@ -1,6 +1,5 @@
 """The page: what it says, that it is safe and needs nothing, and how it looks in a browser."""
 
-import base64
 import json
 import re
 import shutil
@@ -13,8 +12,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from support.browser import CHROMIUM, chromium
-from support.report_data import SCRIPT, calibrated, with_bounds
-from vennforest.metrics import decision_curve
+from support.report_data import SCRIPT, calibrated
 from vennforest.report import check, evaluate, figures
 from vennforest.report.page import render
 
@@ -71,7 +69,6 @@ def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
     assert "vennforest fit" in text and "vennforest report --example breast-cancer" in text
     assert "Always “operate”" in text
     n_infinite = int(np.isinf(m["log_loss"]).sum())
-    assert text.count("the log loss is infinite") == n_infinite
     assert ("∞" in text) == bool(n_infinite)
     line = m.loc[cancer.verdict.method]
     assert f"{line['slope']:.2f} ({line['slope_low']:.2f} to {line['slope_high']:.2f})" in (
@@ -87,11 +84,9 @@ def test_methods_without_bounds_make_a_page_without_them():
 
 
 def test_many_classes_are_drawn_in_part():
-    rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(50), 12)
-    X = rng.normal(size=(600, 3)) + rng.normal(size=(50, 3))[y] * 2
-    html = render(evaluate(X, y, n_folds=2, n_trees=10, methods=["platt", "venn-abers"]))
-    assert "the 12 most frequent of 50 classes" in html
+    y = np.repeat(np.arange(20), 12)
+    html = render(check(y, np.random.default_rng(0).dirichlet(np.ones(20), 240)))
+    assert "the 12 most frequent of 20 classes" in html
     assert html.count('alt="Calibration of class') == 12
 
 
@@ -112,47 +107,17 @@ def test_subgroups_over_time_have_a_picture():
     assert "By site" in html and "By day, by month" in html
 
 
-def test_the_picture_of_decisions_is_what_was_computed(monkeypatch):
-    from matplotlib.figure import Figure
-
-    y, (p, bounds) = with_bounds()
-    comparison = check(y, {"a": (p, bounds)}, positive="b").comparison
-    painted = []
-
-    def draw(name, size, paint, alt):
-        painted.append(Figure(layout="constrained").subplots())
-        paint(painted[0])
-
-    monkeypatch.setattr("vennforest.report.figures.draw", draw)
-    figures.net_benefit(comparison, "a")
-    line = painted[0].lines[2]
-    expected = decision_curve(y, p[:, 1], line.get_xdata(), pos_label="b")
-    np.testing.assert_array_equal(line.get_ydata(), expected.net_benefit)
-    assert not painted[0].collections  # given probabilities have no confidence intervals
-
-
 def test_evidence_is_drawn():
     from matplotlib.figure import Figure
 
     n = figures.MAX_EVIDENCE_POINTS * 3
     evidence = np.exp(np.cumsum(np.random.default_rng(3).normal(size=n)) / 10)
-    for few, times in ((n, None), (500, np.arange("2024-01", 500, dtype="datetime64[D]"))):
+    for few in (n, 500):
         ax = Figure().subplots()
-        figures.paint_evidence(ax, evidence[:few], 20.0, 100, times)
+        figures.paint_evidence(ax, evidence[:few], 20.0, 100)
         line = ax.lines[0]
         assert len(line.get_xdata()) == min(few, figures.MAX_EVIDENCE_POINTS)
         assert max(line.get_ydata()) == pytest.approx(np.log10(evidence[:few].max()))
-    assert np.array_equal(line.get_ydata(), np.log10(evidence[:500]))
-
-
-def test_a_file_is_written_whole_or_not_at_all(cancer, tmp_path, monkeypatch):
-    path = tmp_path / "page.html"
-    monkeypatch.setattr("vennforest.report.page.render", lambda *_: "new")
-    path.write_text("old")
-    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
-        cancer.to_html(path)
-    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
 def test_the_summary_is_json(cancer):
@@ -262,9 +227,3 @@ def test_tables_in_print(tmp_path):
     for sheet in sheets:
         has_rows = any(re.match(r" *productgroup\d\d +\d", line) for line in sheet.splitlines())
         assert not has_rows or "Recall" in sheet
-
-
-def test_pictures_are_svg(cancer_html):
-    pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', cancer_html)
-    assert len(pictures) == 2
-    assert all(base64.b64decode(picture).lstrip().startswith(b"<?xml") for picture in pictures)

@@ -11,7 +11,7 @@ from vennforest.report.measures import Measures
 from vennforest.report.words import calibration, judge, recommendation, shown_methods
 
 BASE = Measures(
-    log_loss=0.3, log_loss_clipped=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
+    log_loss=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
     calibration_error=0.02, chance_error=0.02, chance_limit=0.03, mean_error=0.0, pvalue=0.5,
     overconfidence=0.0,
 )  # fmt: skip

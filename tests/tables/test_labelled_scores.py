@@ -76,18 +76,9 @@ def test_a_wrong_number_is_refused_where_the_row_has_a_label(tmp_path, name, val
     read(tmp_path / "t.csv", weight="w")
 
 
-@pytest.mark.parametrize(
-    ("cells", "message"),
-    [
-        ([None] * 60, "missing in every row"),
-        (["a"] * 60, "got 'a' alone"),
-        (np.linspace(0, 1, 60), "numbers with a fraction, a quantity"),
-        ([f"name {i}" for i in range(1100)], "distinct values, a quantity or names"),
-    ],
-)
-def test_refused_targets(tmp_path, cells, message):
-    pd.DataFrame({"s": 0.5, "y": cells}).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(InputError, match=message):
+def test_refused_targets(tmp_path):
+    pd.DataFrame({"s": 0.5, "y": np.arange(1100).astype(str)}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="distinct values, a quantity or names"):
         read(tmp_path / "t.parquet")
 
 

@@ -128,9 +128,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If scores are NaN or infinite, or no probabilities where a map needs them; shapes do
-            not fit; there are fewer than two classes; a parameter has no such value; or the
-            examples leave the direction in doubt.
+            If scores are NaN or infinite, or no probabilities where a map needs them; there are
+            fewer than two classes; or the examples leave the direction in doubt.
         """
         checked = check_scores(scores)
         if not len(checked):
@@ -146,19 +145,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def fit_counts(self, counts: ScoreCounts, *, increasing: Increasing = True) -> Self:
         """Learn the map from weights of the classes at scores, as from the examples themselves.
 
-        Single examples are not known, so ``left_out`` must be None in predictions.
-
         Parameters
         ----------
         counts : ScoreCounts
             Counts of parts of a data set add up, wherever the parts are.
         increasing : bool or "auto", default=True
             As of ``fit``.
-
-        Raises
-        ------
-        ValueError
-            If there is no example, and what ``fit`` raises.
         """
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
@@ -199,8 +191,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If scores are NaN or infinite, no probabilities where those of ``fit`` were, of another
-            number of columns, or mostly far outside the range of the calibration scores.
+            If scores are not of the kind given to ``fit``, or most lie far outside its range.
         """
         p = self._predict_proba(self._check_new(scores))
         return p if self.shift_ is None else shift_probabilities(p, self.shift_.factors)
@@ -230,10 +221,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         }
 
     def _formula(self, scores: Terms) -> Terms:
-        """Return the probabilities as formulas of scores: what every export is written from.
-
-        Both are of the second of two classes, or there is one a class.
-        """
+        """Return the probability of the second of two classes, or of each, as formulas."""
         raise no_formula("calibrator", self)
 
     def _formulas(self, scores: Terms) -> dict[str, Terms]:
@@ -253,11 +241,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             The share of each class there; classes that are not named share the rest.
         instead_of : mapping of label to float, optional
             The shares that calibration examples were drawn from; by default those of the examples.
-
-        Raises
-        ------
-        ValueError
-            If a label is unknown, or shares do not fit.
         """
         check_is_fitted(self, "classes_")
         present = self.class_shares_ if self.shift_ is None else self.shift_.shares
@@ -315,8 +298,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _check_state(self) -> None:
         """Refuse attributes, read from a file, that ``fit`` could not have set.
 
-        A subclass checks its own after those of the base. Kernels and look-ups follow indices
-        without a check, and what becomes a probability must be in [0, 1].
+        Kernels follow indices without a check, and what becomes a probability must be in [0, 1].
         """
         check_labels(self.classes_)
         k = len(self.classes_)
@@ -396,10 +378,7 @@ def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
 
 
 def _expected_range(counts: ScoreCounts) -> FloatArray | None:
-    """Return between which scores new ones are expected, (2,), None where anything may come.
-
-    That is the range of the calibration scores, or [0, 1] where they are in it, with a margin.
-    """
+    """Return the range of the calibration scores, or [0, 1], with a margin, (2,); None: any."""
     low, high = float(counts.scores.min()), float(counts.scores.max())
     if counts.total < MIN_EXAMPLES_FOR_RANGE or low == high:
         return None
@@ -433,9 +412,8 @@ def _check_range(scores: FloatArray, low: float, high: float) -> None:
 class OneVsRestCalibrator(Calibrator):
     """A calibrator for two classes; for more, one map per class against the rest, normalised.
 
-    The scores are those of the one many-class model: no further models are trained (Boström 2008,
-    section 2.2.3). Where every class gets probability 0 the row falls back to its raw scores. A
-    subclass implements ``_fit_columns`` and ``_column_formula``.
+    No further models are trained (Boström 2008, section 2.2.3). A subclass implements
+    ``_fit_columns`` and ``_column_formula``.
     """
 
     _rows_sum_to_one = False
@@ -540,12 +518,6 @@ class BoundedCalibrator(Calibrator):
         -------
         Multiprobability
             Bounds of shape (m, k), in [0, 1]. For two classes ``p0`` and ``p1``.
-
-        Raises
-        ------
-        ValueError
-            If scores are refused as by ``predict_proba``, or ``left_out`` does not have m numbers
-            from -1 to n - 1.
         """
         new = self._check_new(scores)
         bounds = self._multiprobability(new, self._left_out(left_out, len(new)))

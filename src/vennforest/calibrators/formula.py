@@ -1,8 +1,6 @@
-"""Formulas: the arithmetic of a calibrator as a tree of terms that numpy and every export read.
+"""Formulas: the arithmetic of a calibrator as a tree of terms.
 
-A calibrator describes itself once, in ``_formula``: sums, products, logarithms, exponentials,
-comparisons, and tables that are looked up. `Evaluation` computes the tree with numpy; SQL, ONNX and
-JSON are written from it by ``vennforest.export``.
+`Evaluation` computes the tree with numpy; ``vennforest.export`` writes SQL, ONNX and JSON from it.
 """
 
 from __future__ import annotations
@@ -262,10 +260,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
 
 
 class Evaluation:
-    """Terms computed with numpy, for any number of calls; for `written` a language.
-
-    A fitted calibrator lists the steps once, since that takes longer than computing a few rows.
-    """
+    """Terms computed with numpy: the steps are listed once, by `written`, for all calls."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
         self.values: list[Any] = []  # constants, and None for what the steps compute

@@ -27,11 +27,8 @@ MAX_EM_STEPS, EM_TOLERANCE = 1_000, 1e-8
 SHRINKAGES = (0.001, 0.003, 0.01, 0.03, 0.1)
 """Shrinkages to choose among."""
 
-N_FOLDS = 4
-"""Folds, each predicted by members fitted to the others."""
-
-MIN_EXAMPLES_FOR_ONE_FOLD = 10_000
-"""Examples from which on the first fold alone is held out."""
+N_FOLDS, MIN_EXAMPLES_FOR_ONE_FOLD = 4, 10_000
+"""Folds that are held out, and the examples from which on only the first one is."""
 
 EXAMPLES_PER_SLOPE = 4
 """Examples for each slope of a full matrix from which on one ridge is as good as another."""
@@ -46,9 +43,9 @@ MAX_SHUFFLED_UNITS = 1 << 20
 class PooledCalibration(ProbabilityCalibrator):
     """A pool: the weighted mean of what several calibrators say.
 
-    ``p = sum_m weight_m p_m``, a linear opinion pool. Each member is fitted to all calibration
-    examples. The weights are those under which the members, fitted to the other folds, have
-    predicted the labels of each fold best: stacking (Wolpert 1992) with the log loss.
+    ``p = sum_m weight_m p_m``, a linear opinion pool. The weights are those under which the
+    members, fitted to the other folds, have predicted the labels of each fold best: stacking
+    (Wolpert 1992) with the log loss.
 
     For two classes the members are `MatrixScaling`, `PlattScaling` on log-odds, and
     `SplineCalibration`; for more softmax maps as in `MatrixScaling`, with a shared slope and with
@@ -182,11 +179,8 @@ def split(counts: ScoreCounts) -> Iterator[FloatArray]:
 def _length_within(x: FloatArray, in_fold: NDArray[np.bool_]) -> FloatArray:
     """Return how much of each [0, x] lies in the fold's units, repeated without end."""
     total = np.append(0.0, np.cumsum(in_fold))
-    rounds = np.floor(x / len(in_fold))
-    remainder = np.clip(x - rounds * len(in_fold), 0.0, len(in_fold))
-    unit = np.minimum(remainder.astype(np.intp), len(in_fold) - 1)
-    length: FloatArray = rounds * total[-1] + total[unit] + (remainder - unit) * in_fold[unit]
-    return length
+    rounds, rest = np.divmod(x, len(in_fold))
+    return np.asarray(rounds * total[-1] + np.interp(rest, np.arange(len(total)), total))
 
 
 def held_out(members: list[Calibrator], counts: ScoreCounts) -> tuple[FloatArray, FloatArray]:

@@ -12,7 +12,7 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.formula import Evaluation, Score, Term
 from vennforest.counts import ScoreCounts
 
-MIN_MARGIN, MAX_MARGIN = float(np.finfo(np.float64).eps), 0.01
+MARGINS = float(np.finfo(np.float64).eps), 0.01
 """Limits of the distance between 0 or 1 and the score at which log-odds are cut off."""
 
 MAX_COEFFICIENT = 1e100
@@ -28,15 +28,11 @@ def clip_limits(scores: FloatArray) -> tuple[float, float]:
     """Return where probabilities (n,) are clipped before logarithms are taken.
 
     A forest gives exact zeros and ones, whose log-odds are infinite. Each limit lies halfway
-    between 0 (or 1) and the calibration score nearest to it, but not nearer to it than 2.2e-16
-    and not farther than 0.01. Log-odds are not extrapolated beyond those seen.
+    between 0 (or 1) and the calibration score nearest to it, within limits.
     """
-    return _margin(scores), 1 - _margin(1 - scores)
-
-
-def _margin(distance: FloatArray) -> float:
-    above = distance[distance > 0]
-    return min(max(float(above.min()) / 2, MIN_MARGIN), MAX_MARGIN) if len(above) else MAX_MARGIN
+    distances = scores, 1 - scores
+    low, high = (x.min(where=x > 0, initial=1.0) / 2 for x in distances)
+    return float(np.clip(low, *MARGINS)), 1 - float(np.clip(high, *MARGINS))
 
 
 def log_odds(x: Term, low: float, high: float) -> Term:
@@ -71,9 +67,8 @@ MAX_GROUPED_LOG_ODDS = 40.0
 def group_scores(counts: ScoreCounts, n_cells: int = MAX_FITTED_SCORES) -> ScoreCounts:
     """Return counts of two classes at no more than so many scores, for a smooth map.
 
-    Where more are distinct, those within one of equal cells of the range are put together at their
-    mean, as good as equal to a map that spans the range. Cells are of the log-odds where all scores
-    are in [0, 1].
+    Those within one of equal cells of the range, of the log-odds where all scores are in [0, 1],
+    are put together at their mean.
     """
     x, weights = counts.scores, counts.weights
     if len(x) <= n_cells:

@@ -47,19 +47,14 @@ class SplineCalibration(ProbabilityCalibrator):
     Attributes
     ----------
     knots_, slopes_ : list of ndarray
-        Of the second class or of each: the log-odds at which the slope is given, with straight
-        lines between and level beyond, and the slopes there.
+        Of the second class or of each: eight log-odds near quantiles of the calibration scores',
+        and the slopes there, with straight lines between and level beyond.
     intercept_ : ndarray of shape (1,) or (k,)
         f(0).
     roughness_ : ndarray of shape (1,) or (k,)
         The penalty of the bend: half of it times the integral of ``f''**2`` was added to the sum of
         the losses, in units of the range of the log-odds. Of nine penalties it has the smallest
         approximate leave-one-out loss.
-
-    Notes
-    -----
-    Eight knots stand at quantiles of the calibration scores' log-odds, moved a tenth of the way
-    towards even spacing. From 16,384 distinct scores on near-equal ones are put together.
 
     References
     ----------

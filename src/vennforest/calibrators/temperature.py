@@ -24,16 +24,12 @@ class LogitCalibrator(Calibrator):
     """Base of calibrators that take probabilities or, where scores can be no such, logits.
 
     Of two columns of logits the difference is taken, of two columns of probabilities the second.
-
-    Attributes
-    ----------
-    on_ : {"probabilities", "logits"}
-        What the calibration scores were: new scores are taken for the same.
     """
 
     on: ScoreKind | None = None
     """What the scores are, where the caller knows it; None: as the calibration scores show."""
     on_: ScoreKind
+    """What the calibration scores were: new scores are taken for the same."""
 
     def _columns(self, scores: FloatArray, k: int, is_fitted: bool) -> FloatArray:
         kind = self.on_ if is_fitted else self._kind(scores)
@@ -83,9 +79,8 @@ class TemperatureScaling(LogitCalibrator):
 
     Notes
     -----
-    The loss is convex in 1 / T, so T is where its derivative is zero. Where that is nowhere
-    (every label is that of the largest logit, or the logits are worse than none) T is cut off at
-    exp(-10) or exp(10) times the logits' deviation from the largest of their row. Before logarithms
+    Where the loss has no minimum (every label is that of the largest logit, or the logits are worse
+    than none) T is cut off at exp(-10) or exp(10) times the logits' deviation. Before logarithms
     are taken, probabilities are raised to half the smallest calibration score above 0.
 
     References
@@ -167,17 +162,10 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
 
 
 class ProbabilityCalibrator(LogitCalibrator):
-    """Base of calibrators of probabilities; logits become such by temperature scaling first.
-
-    So the map sees the same whatever the scale of the logits.
-
-    Attributes
-    ----------
-    temperature_ : float
-        By which logits are divided before their softmax; 1 for probabilities.
-    """
+    """Base of calibrators of probabilities; logits become such by temperature scaling first."""
 
     temperature_: float
+    """By which logits are divided before their softmax; 1 for probabilities."""
 
     def _fit(self, counts: ScoreCounts) -> None:
         super()._fit(counts)

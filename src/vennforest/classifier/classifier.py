@@ -45,7 +45,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import CalibrationExamples, Subforest, TrainingData
 from vennforest.sources.checks import check_order
-from vennforest.sources.row_hashes import count_equal_pairs, hash_rows
+from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
 
 Value = TypeVar("Value")
 
@@ -245,6 +245,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 reason,
                 n_rows=len(data),
                 n_equal_pairs=count_equal_pairs(hashes),
+                row_sketch=sketch_rows(hashes),
                 row_groups=row_groups,
                 groups=groups_by,
                 group_codes=group_codes,

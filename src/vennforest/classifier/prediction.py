@@ -47,6 +47,7 @@ from vennforest.prior import (
     shift_probabilities,
 )
 from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
+from vennforest.sources.row_hashes import HashArray
 
 SMALLEST_FACTOR = float(np.finfo(np.float64).tiny)
 """Smallest probability in a geometric mean."""
@@ -71,8 +72,9 @@ class FittedClassifier:
     """The state of a classifier: models, their calibration examples, and calibrators.
 
     Rows given to ``fit`` that belong together are of one of ``row_groups``; objects are calibrated
-    separately in each of ``groups``. ``n_equal_pairs`` tells how common equal rows are by nature.
-    Without ``point_calibrators``, maps from the scores of all folds to probabilities, calibrators
+    separately in each of ``groups``. ``n_equal_pairs`` tells how common equal rows are by nature,
+    and ``row_sketch`` are hashes by which rows given to ``fit`` are recognised. Without
+    ``point_calibrators``, maps from the scores of all folds to probabilities, calibrators
     merge their bounds.
     """
 
@@ -82,6 +84,7 @@ class FittedClassifier:
     calibrate_on_reason: str
     n_rows: int | None = None
     n_equal_pairs: float = 0.0
+    row_sketch: HashArray | None = None
     row_groups: IntArray | None = None
     groups: Groups | None = None
     group_codes: IntArray | None = None
@@ -130,6 +133,8 @@ class FittedClassifier:
         for name in ("row_groups", "group_codes"):
             if getattr(self, name) is not None:
                 check_array(getattr(self, name), name, (n_rows,), "i", 0)
+        if self.row_sketch is not None:
+            check_array(self.row_sketch, "row_sketch", (None,), "u")
         has_groups = self.group_codes is not None
         require((self.groups is not None) == has_groups, "group_codes must be of groups")
         if self.shift is not None:

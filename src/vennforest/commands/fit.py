@@ -33,18 +33,12 @@ from vennforest.commands.terminal import (
     shares_of,
 )
 from vennforest.persistence.model_file import write_model
-from vennforest.report.estimators import (
-    DEFAULT_ESTIMATOR,
-    errors_named,
-    make_estimator,
-    named_estimator,
-)
+from vennforest.report.estimators import DEFAULT_ESTIMATOR, make_estimator, named_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
 from vennforest.sources import Subforest
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.cells import PLURAL
-from vennforest.tables.known_rows import sketch_rows
 from vennforest.tables.read import find_column, read_table
 from vennforest.tables.target import split_target
 from vennforest.tables.types import read_types
@@ -71,7 +65,6 @@ def run(options: Fit) -> None:
             "options": _reported(options),
             "measures": measures,
             "seconds": round(time.perf_counter() - start, 1),
-            "known_rows": sketch_rows(columns.transform(X)),
         }
         with sent_whole(options.output) as file:
             write_model(model, file, about)
@@ -155,7 +148,7 @@ def _fit(
         warnings.simplefilter("ignore")  # of skrub, on how columns are read
         warnings.simplefilter("always", CalibrationWarning)
         warnings.filterwarnings("always", message=".*least populated class.*")
-        with refused_as(), errors_named(options.estimator):
+        with refused_as():
             model.fit(X, y, **({} if groups is None else {"groups": groups}))
     messages = dict.fromkeys(str(warning.message) for warning in caught)
     notes += [f"{message[:1].upper()}{message[1:]}." for message in messages]

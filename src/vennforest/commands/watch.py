@@ -16,7 +16,6 @@ from vennforest import persistence
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._remote import sent_whole
 from vennforest._validation import InputError
-from vennforest.batch import table_columns
 from vennforest.calibrators import Calibrator
 from vennforest.commands.calibrator_file import (
     CalibratorFile,
@@ -28,27 +27,19 @@ from vennforest.commands.model_rows import inner_model, read_model, rows_for
 from vennforest.commands.options import Watch
 from vennforest.commands.terminal import busy, print_json, say_notes
 from vennforest.monitoring import Monitor
+from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, training_share
 from vennforest.monitoring.stream import as_numbers
-from vennforest.performance.estimate import are_of_fit
+from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.splits import moments
 from vennforest.report.watched import watched
+from vennforest.sources.row_hashes import hash_rows
 from vennforest.tables.cells import Column
 from vennforest.tables.files import TableFile
-from vennforest.tables.known_rows import share_known
 from vennforest.tables.read import find_column
 
-OTHER_ORDER = (
-    "reference must be the rows given to fit in the same order, or rows that the model was not "
-    "trained on, got its training rows in another order"
-)
-HEADER_OF_MONITOR = ("target", "columns", "n_rows", "known_rows")
+HEADER_OF_MONITOR = ("target", "columns", "n_rows")
 """What a monitor's file says as the model's does."""
-
-MAX_SHARE_KNOWN = 0.5
-"""Share of rows of training from which on a table is refused."""
-
-MIN_SHARE_KNOWN_TO_NOTE = 0.1
 
 MAX_LABELS_IN_ERROR = 8
 
@@ -72,7 +63,7 @@ def run(options: Watch) -> None:
         what = "model" if file is None else "calibrator"
         with refused_as(f"the {what} refuses the table"):
             if file is None:
-                observed = _watched_rows(monitor, about, table, carried, options.reference, notes)
+                observed = _watched_rows(monitor, about, table, carried, options.reference)
             else:
                 observed = _watched_scores(file, table, carried, str(options.data))
             summary, page = watched(
@@ -209,19 +200,10 @@ def _watched_rows(
     table: pd.DataFrame,
     carried: Sequence[str],
     reference: Path | None,
-    notes: list[str],
 ) -> dict[str, Any]:
     """Return the arguments of `watched` for rows of a model."""
     model = monitor.model
     X = rows_for(model, table, carried)
-    share = _share_of_training(model, X, about)
-    if share >= MAX_SHARE_KNOWN:
-        raise InputError(
-            f"the table must be of new rows, got about {share:.0%} used for training, on which "
-            "drift cannot be assessed: leave them out"
-        )
-    if share >= MIN_SHARE_KNOWN_TO_NOTE:
-        notes.append(f"About {share:.0%} of the rows were used to fit the model.")
     features = table[list(X.columns)] if isinstance(X, pd.DataFrame) else table
     observed = {
         "X": X,
@@ -250,7 +232,7 @@ def _reference(
     labels = labels[is_known].astype(monitor.classes_.dtype)
     X = rows_for(monitor.model, table, [target])
     codes = np.searchsorted(monitor.classes_, labels)
-    is_training = _share_of_training(monitor.model, X, about) >= MAX_SHARE_KNOWN
+    is_training = training_share(monitor.model, hash_rows(X)) >= MAX_TRAINING_SHARE
     if is_training and not are_of_fit(monitor.model, codes):
         raise InputError(OTHER_ORDER)
     return (X, labels), _columns(table if not isinstance(X, pd.DataFrame) else X, [target])
@@ -288,11 +270,3 @@ def _columns(table: pd.DataFrame, carried: Sequence[str]) -> dict[str, NDArray[A
         else:
             columns[name] = cells.astype(object).where(cells.notna(), None).to_numpy()
     return columns
-
-
-def _share_of_training(model: Any, X: Any, about: Mapping[str, Any]) -> float:
-    """Return about which share of rows a model was fitted to; 0 if that is unknown."""
-    columns, sketch = table_columns(model), about.get("known_rows")
-    if columns is None or not isinstance(sketch, list) or not sketch:
-        return 0.0
-    return share_known(columns.transform(X), sketch)

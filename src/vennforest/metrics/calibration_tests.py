@@ -30,11 +30,9 @@ def spiegelhalter_test(
 
     Parameters
     ----------
-    y, p, sample_weight, classes
-        As in ``brier_decomposition``.
-    pos_label : label, optional
-        The positive class; by default the second of two. With more than two classes it is tested
-        against the rest; without it all classes are tested at once.
+    y, p, sample_weight, classes, pos_label
+        As in ``brier_decomposition``. With more than two classes and no ``pos_label`` all are
+        tested at once.
 
     Returns
     -------
@@ -77,11 +75,9 @@ def kuiper_test(
 
     Parameters
     ----------
-    y, p, sample_weight, classes
-        As in ``brier_decomposition``.
-    pos_label : label, optional
-        The positive class; by default the second of two. With more than two classes and no
-        ``pos_label`` the confidence in the predicted label is tested.
+    y, p, sample_weight, classes, pos_label
+        As in ``brier_decomposition``. With more than two classes and no ``pos_label`` the
+        confidence in the predicted label is tested.
 
     Returns
     -------

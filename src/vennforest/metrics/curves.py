@@ -94,11 +94,9 @@ def reliability_curve(
 
     Parameters
     ----------
-    y, p, bins, strategy, sample_weight, classes
-        As in ``brier_decomposition``.
-    pos_label : label, optional
-        The positive class; by default the second of two. With more than two classes and no
-        ``pos_label`` the curve is that of the confidence in the predicted label.
+    y, p, bins, strategy, sample_weight, classes, pos_label
+        As in ``brier_decomposition``. With more than two classes and no ``pos_label`` the curve is
+        that of the confidence in the predicted label.
     level : float
         Pointwise level of the consistency band, in (0, 1).
     n_resamples : int

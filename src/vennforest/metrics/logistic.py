@@ -9,29 +9,18 @@ from scipy.special import log_softmax
 
 from vennforest._validation import FloatArray, IntArray
 
-MAX_STEPS = 60
-"""Newton steps."""
-
-TOLERANCE = 1e-12
-"""Newton decrement, relative to the log likelihood, at which a fit has converged."""
+MAX_STEPS, TOLERANCE = 60, 1e-12
+"""Newton steps, and the decrement, relative to the log likelihood, at which a fit has converged."""
 
 
 @dataclass(frozen=True, eq=False)
 class LogisticFit:
     """A fitted logistic regression.
 
-    Attributes
-    ----------
-    theta : ndarray of shape (c * r,)
-        Coefficients of r features for each of c classes.
-    hessian : ndarray of shape (c * r, c * r)
-        Negative second derivatives of the penalised log likelihood.
-    scores : ndarray of shape (n, c * r)
-        Derivative of the log likelihood of each row, which counts once.
-    log_likelihood : float
-        The penalised log likelihood.
-    converged : bool
-        False: there is no maximum, or it was not reached.
+    ``theta`` (c * r,) are coefficients of r features for each of c classes, ``hessian`` the
+    negative second derivatives of the penalised log likelihood, ``scores`` (n, c * r) the
+    derivatives of each row's log likelihood. Not ``converged``: there is no maximum, or it was not
+    reached.
     """
 
     theta: FloatArray
@@ -50,16 +39,9 @@ def fit_logistic(
 ) -> LogisticFit:
     """Fit ``log q_j = offset_j + features_j · theta_j + const`` by Newton's method.
 
-    Parameters
-    ----------
-    offset : ndarray of shape (n, k)
-    features : ndarray of shape (n, c, r)
-        Of the last c classes; the others have an offset alone.
-    codes : ndarray of shape (n,)
-        Class indices.
-    weight : ndarray of shape (n,), optional
-    precision : ndarray of shape (c * r,), optional
-        Of the normal prior of the coefficients around 0.
+    The offset is (n, k), the features (n, c, r) are of the last c classes (the others have an
+    offset alone), codes (n,) are class indices, and the precision (c * r,) is that of the normal
+    prior of the coefficients around 0.
     """
     n, c, r = features.shape
     weight = np.ones(n) if weight is None else weight

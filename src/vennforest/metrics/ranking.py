@@ -232,10 +232,8 @@ class DecisionCurve:
     ----------
     threshold : ndarray
         In (0, 1).
-    net_benefit : ndarray
-        Of flagging where the probability is at least the threshold, in (-inf, share].
-    everyone : ndarray
-        Of flagging every row; flagging no one has net benefit 0.
+    net_benefit, everyone : ndarray
+        Of flagging where the probability is at least the threshold, and of flagging every row.
     at_lower, at_upper : ndarray or None
         Of flagging where the lower bound is at least the threshold, and where the upper one is.
     """

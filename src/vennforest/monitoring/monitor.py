@@ -29,6 +29,7 @@ from vennforest.monitoring.evidence import Change, exp_finite
 from vennforest.monitoring.scoring import (
     are_probabilities,
     calibration_examples,
+    check_new_rows,
     score_columns,
     stream_scores,
 )
@@ -43,6 +44,9 @@ DESIGN_SHARE = 0.2
 
 MIN_REPEATED_ROWS, MIN_REPEATED_SHARE = 10, 0.05
 """Repeated rows from which on there is a warning."""
+
+MAX_SILENT_TRAINING_SHARE = 0.1
+"""Share of rows that the model was fitted to from which on there is a warning."""
 
 MAX_UNLABELLED_SHARE, MIN_UNLABELLED_EXCESS = 0.02, 5
 """Rows wait where missing labels exceed this share of them by so many."""
@@ -218,7 +222,11 @@ class Monitor(BaseEstimator):
     def _scores_and_hashes(self, X: Any, k: int) -> tuple[FloatArray, HashArray]:
         """Return scores (n, c) and hashes (n,) of rows, or of rows that are scores."""
         if self.model is not None:
-            return stream_scores(self.model, X), hash_rows(X)
+            hashes = hash_rows(X)
+            share = check_new_rows(self.model, hashes)
+            if share >= MAX_SILENT_TRAINING_SHARE:
+                warn(f"about {share:.0%} of the rows were used for training: leave them out")
+            return stream_scores(self.model, X), hashes
         scores = score_columns(check_scores(np.atleast_1d(np.asarray(X))), k)
         return scores, hash_rows(scores)
 
@@ -250,13 +258,14 @@ class Monitor(BaseEstimator):
         NotFittedError
             Before ``fit``.
         ValueError
-            If a label was never seen, time runs backwards or is missing, or the model refuses the
-            rows. No row is taken then.
+            If a label was never seen, time runs backwards or is missing, the model was fitted to
+            most of the rows, or refuses them. No row is taken then.
 
         Warns
         -----
         UserWarning
-            If one row in twenty or more came before and is left out, or if rows wait for labels.
+            If one row in twenty or more came before and is left out, if rows wait for labels, or if
+            the model was fitted to some of the rows.
         """
         check_is_fitted(self, "classes_")
         scores, hashes = self._scores_and_hashes(X, len(self.classes_))

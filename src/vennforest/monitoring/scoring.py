@@ -12,7 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._validation import FloatArray, InputError, IntArray, check_scores, columns
 from vennforest.classifier import CalibratedClassifier
 from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
-from vennforest.sources.row_hashes import draw_examples, hash_rows
+from vennforest.sources.row_hashes import HashArray, draw_examples, hash_rows, share_in_sketch
+
+MAX_TRAINING_SHARE = 0.5
+"""Share of rows that the model was fitted to above which they are refused."""
 
 
 def calibration_examples(model: Any) -> tuple[FloatArray, IntArray]:
@@ -87,3 +90,20 @@ def score_columns(scores: FloatArray, k: int) -> FloatArray:
     """Return scores as a table: one column with two classes, else a column per class."""
     table = columns(scores, k)
     return table[:, None] if table.ndim == 1 else table
+
+
+def training_share(model: Any, hashes: HashArray) -> float:
+    """Return about which share of rows, by their hashes, were given to the model's ``fit``."""
+    if not isinstance(model, CalibratedClassifier) or model._state.row_sketch is None:
+        return 0.0
+    return share_in_sketch(hashes, model._state.row_sketch)
+
+
+def check_new_rows(model: Any, hashes: HashArray) -> float:
+    """Return about which share of rows the model was fitted to; an error where it is most."""
+    share = training_share(model, hashes)
+    if share >= MAX_TRAINING_SHARE:
+        raise InputError(
+            f"X must be new rows, got about {share:.0%} used for training: leave them out"
+        )
+    return share

@@ -30,7 +30,7 @@ def check_times(time: ArrayLike, n: int, last: float | None) -> FloatArray:
     if is_wrong.any():
         row = int(is_wrong.argmax())
         raise InputError(
-            f"time must be given and not run backwards, got {values[row]} in row {row}: sort the "
+            f"time must not run backwards or be missing, got {values[row]} in row {row}: sort the "
             "rows by the time at which their labels became known"
         )
     return times

@@ -33,10 +33,12 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import calibration_probabilities, predict
 from vennforest.decisions.costs import CostMatrix
 from vennforest.decisions.thresholds import INDEPENDENT_SOURCES
+from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, check_new_rows, training_share
 from vennforest.performance.measures import Metric, Predictions
 from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import shift_probabilities
 from vennforest.sources import CalibrationExamples, Fold
+from vennforest.sources.row_hashes import hash_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +63,11 @@ show how much the models of one training set differ from that average. For finit
 the factor depends on the learner and has no formula (Bates, Hastie & Tibshirani 2024). Chosen by
 simulation.
 """
+
+OTHER_ORDER = (
+    "reference must be the rows given to fit in the same order, or rows that the model was not "
+    "trained on, got its training rows in another order"
+)
 
 MAX_SHARE_OUTSIDE, MAX_SHARE_OUTSIDE_SILENT = 0.9, 0.25
 """Share of new rows outside the range of the examples above which there is an error, a warning."""
@@ -176,7 +183,7 @@ def estimate_performance(
     ------
     ValueError
         An argument is out of range, there are fewer than 30 rows or examples, the model keeps no
-        calibration scores, or it refuses the rows.
+        calibration scores, was fitted to most of the rows, or refuses them.
 
     Warns
     -----
@@ -224,6 +231,7 @@ def estimate_performance(
                 f"{name} must have {MIN_ROWS_TO_ESTIMATE} rows or more to estimate a performance, "
                 f"got {n}"
             )
+    check_new_rows(model, hash_rows(X))
     unshifted, prior = _probabilities(model, X)
     importance = log_ratio = new_log_ratio = None
     n_examples = float(len(examples.codes))
@@ -302,6 +310,8 @@ def _examples(model: Any, reference: Any) -> Examples:
                 f"reference must have a label for each of {_num_samples(X)} rows, got {len(codes)}"
             )
         if not is_own or not are_of_fit(model, codes):
+            if training_share(model, hash_rows(X)) >= MAX_TRAINING_SHARE:
+                raise InputError(OTHER_ORDER)
             return Examples(_probabilities(model, X)[0], codes, rows=X)
         reference = X
     if is_own:

@@ -170,5 +170,5 @@ class IntervalDisplay:
             (0.0, -0.045, GREY, "It did not (bottom)"),
         ):
             x = self.curve.x[outcome == value]
-            y, look = np.full(len(x), at), {"marker": "|", "color": color, "label": label}
-            self.ax_.plot(x, y, linestyle="", alpha=alpha, clip_on=False, **look)
+            look: dict[str, Any] = {"marker": "|", "color": color, "label": label}
+            self.ax_.plot(x, np.full(len(x), at), ls="", alpha=alpha, clip_on=False, **look)

@@ -129,16 +129,13 @@ def _estimates(
     name: str, values: Any, labels: NDArray[Any], n: int, positive: Any
 ) -> MethodEstimates:
     """Return one model's estimates, with a column for each class."""
-    if isinstance(values, tuple) and len(values) == 2 and isinstance(values[1], Multiprobability):
-        bounds = _estimates(name, values[1], labels, n, positive).bounds
-        return MethodEstimates(_estimates(name, values[0], labels, n, positive).p, bounds)
+    bounds = None
     if isinstance(values, Multiprobability):
-        if values.classes.tolist() != labels.tolist() or len(values) != n:
-            raise InputError(
-                f"p of {name!r} must be of {n} rows and of the classes {labels.tolist()}, got "
-                f"{len(values)} and {values.classes.tolist()}"
-            )
-        return MethodEstimates(values.merge("log"), values)
+        values, bounds = values.merge("log"), values
+    elif isinstance(values, tuple) and isinstance(values[-1], Multiprobability):
+        values, bounds = values
+    if bounds is not None and (bounds.classes.tolist() != labels.tolist() or len(bounds) != n):
+        raise InputError(f"p of {name!r} must be of {n} rows and of the classes {labels.tolist()}")
     try:
         p = check_probabilities(values)
     except ValueError as error:
@@ -154,7 +151,7 @@ def _estimates(
             f"p of {name!r} must have a column for each of {len(labels)} classes "
             f"({', '.join(map(str, labels[:8]))}), got {n_columns}"
         )
-    return MethodEstimates(p / p.sum(axis=1, keepdims=True))
+    return MethodEstimates(p / p.sum(axis=1, keepdims=True), bounds)
 
 
 def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
@@ -164,8 +161,8 @@ def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
     if hasattr(model, "predict_multiprobability"):
         bounds = model.predict_multiprobability(X).widen(p)
     if hasattr(model, "predict_confidence"):
-        interval = model.predict_confidence(X)
-        confidence = np.minimum(interval.lower, p), np.maximum(interval.upper, p)
+        intervals = model.predict_confidence(X).widen(p)
+        confidence = Multiprobability(intervals.lower, intervals.upper, intervals.classes)
     method = getattr(model, "method", None)
     key = method if isinstance(method, str) and method in METHOD_NAMES else "model"
     estimates = {"model" if key == RAW else key: MethodEstimates(p, bounds, confidence)}

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from vennforest._files import one_line
-from vennforest._messages import InputError, not_one_of
+from vennforest._messages import not_one_of
 from vennforest._validation import check_labels, require
 
 DEFAULT_ESTIMATOR = "mixed-forest"
@@ -110,21 +105,3 @@ def make_estimator(name: str | None, n_trees: int, seed: int, n_jobs: int | None
         options |= {"verbose": False, "allow_writing_files": False}
     estimator = kind(**options)
     return NumberedLabels(estimator) if name == "xgboost" else estimator
-
-
-@contextmanager
-def errors_named(name: str | None) -> Iterator[None]:
-    """Name the version of the package whose classifier fails, such as one too old."""
-    module = named_estimator(name).module
-    try:
-        yield
-    except (BrokenProcessPool, ImportError, MemoryError, OSError, ValueError):
-        raise
-    except Exception as error:
-        if module.split(".")[0] in ("sklearn", "vennforest"):
-            raise
-        raise InputError(
-            f"{module} {version(module)} does not work with scikit-learn {version('scikit-learn')} "
-            f"({type(error).__name__}: {one_line(error)}): install another version of {module}, or "
-            "take another estimator"
-        ) from error

@@ -89,16 +89,12 @@ def evaluate(
         a positive class rarer than one in ten.
     types, missing : optional
         As in ``vennforest.tables.TableColumns``.
-    name, target : str
-        What the data set and the label are called.
+    name, target, notes : str, str, sequence of str
+        Names of the data set and of the label, and remarks to show.
     suspects : mapping of str to str, optional
         Columns to check first, see ``Source``; by default those that leak the label.
-    notes : sequence of str
-        Remarks to show, a sentence each.
-    random_state : int
-        Seeds folds and forests.
-    n_jobs : int, optional
-        Threads.
+    random_state, n_jobs : int
+        Seed of folds and forests, and number of threads.
     progress : callable, optional
         Called after each fold with the numbers of folds done and of all.
 
@@ -107,8 +103,6 @@ def evaluate(
     ValueError
         If an argument is not as above, there are fewer than two classes with two rows each, or
         a column contains numbers that are infinite.
-    ImportError
-        If a library that is needed is not installed.
 
     Examples
     --------
@@ -151,7 +145,6 @@ def evaluate(
         n_folds=n_folds,
         groups=group_codes(groups, X.shape[0], remarks),
         time=None if time is None else times(time, "time"),
-        name=estimator if isinstance(estimator, str) else None,
         notes=remarks,
         progress=progress,
     )

@@ -16,10 +16,9 @@ from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions import CostMatrix
+from vennforest.report.breakdown import cost_threshold, levels, subgroups, thresholds
 from vennforest.report.comparison import Comparison, classes_frame, compare, methods_frame
-from vennforest.report.event import cost_threshold, levels, thresholds
 from vennforest.report.measures import BASELINE, RAW, Predictions
-from vennforest.report.subgroups import subgroups
 from vennforest.report.words import Source, Verdict, judge
 
 if TYPE_CHECKING:
@@ -45,20 +44,12 @@ class Evaluation:
     ----------
     verdict : Verdict
         ``action``, ``sentence``, the recommended ``method`` and the ``reasons``.
-    methods : data frame
-        The measures: a row for each method and the baseline, a column for each measure.
-    levels : data frame
-        Expected and observed by the recommended method, a row for each level of probability.
-    thresholds : data frame or None
-        The effects of flagging rows at thresholds; None with more than two classes.
-    classes : data frame
-        Frequency, mean probability, recall and precision of each class.
-    subgroups : data frame or None
-        Calibration and errors of parts of the rows, where there is a ``by``.
-    probabilities : dict of str to ndarray of shape (n, k)
-        By method, of the rows ``rows`` of X.
-    rows : ndarray of shape (n,)
-        Indices of the predicted rows.
+    methods, levels, classes : data frame
+        The measures of each method and of the baseline; expected and observed by the recommended
+        method at each level of probability; recall and precision of each class.
+    thresholds, subgroups : data frame or None
+        The effects of flagging rows at thresholds, with two classes; calibration and errors of
+        parts of the rows, where there is a ``by``.
     model : CalibratedClassifier or None
         The recommended model, not fitted; None where nothing was trained.
     notes : list of str
@@ -80,12 +71,12 @@ class Evaluation:
 
     @property
     def probabilities(self) -> dict[str, NDArray[Any]]:
-        """Probabilities (n, k) of each method."""
+        """Probabilities (n, k) of the predicted rows, by method."""
         return {method: e.p for method, e in self.comparison.predictions.estimates.items()}
 
     @property
     def rows(self) -> NDArray[Any]:
-        """Indices of the predicted rows."""
+        """Indices of the predicted rows in X, of shape (n,)."""
         return self.comparison.predictions.rows
 
     def __repr__(self) -> str:
@@ -109,18 +100,8 @@ class Evaluation:
     ) -> None:
         """Write the report as one HTML file that needs nothing else.
 
-        Parameters
-        ----------
-        path : path-like
-        advised, command : str
-            The command that follows the verdict, and the one that made this page.
-
-        Raises
-        ------
-        ImportError
-            If jinja2 or matplotlib is not installed.
-        OSError
-            If the file cannot be written; an old one stays as it was.
+        ``advised`` is the command that follows the verdict, and ``command`` the one that made the
+        page. If the file cannot be written, an old one stays as it was.
         """
         from vennforest.report.page import render
 

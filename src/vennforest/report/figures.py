@@ -18,7 +18,6 @@ from vennforest.metrics import ReliabilityCurve, decision_curve, reliability_cur
 from vennforest.plots import ReliabilityDisplay
 from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, style
 from vennforest.report.comparison import Comparison
-from vennforest.report.event import confidence_as_bounds
 from vennforest.report.measures import RARE_SHARE
 
 MAX_CLASS_DIAGRAMS = 12
@@ -107,7 +106,7 @@ def net_benefit(comparison: Comparison, name: str) -> str:
     curve = decision_curve(
         **predictions.for_metric(estimates),
         thresholds=np.linspace(end / 100, end, 100),
-        bounds=confidence_as_bounds(estimates, predictions),
+        bounds=estimates.confidence,
     )
     at, everyone = curve.threshold, curve.everyone
 

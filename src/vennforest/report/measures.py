@@ -26,9 +26,6 @@ RAW = "none"
 BASELINE = "baseline"
 """The class frequencies as the probabilities of every row."""
 
-LOG_LOSS_CLIP = float(np.finfo(np.float64).eps)
-"""Smallest probability in scikit-learn's log loss."""
-
 CALIBRATION_TESTS = (spiegelhalter_test, kuiper_test)
 CALIBRATION_TEST_LEVEL = 0.02
 N_BINS = 15
@@ -49,11 +46,11 @@ Ends = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class MethodEstimates:
-    """Probabilities (n, k) of one method; bounds and ends of 95% confidence intervals, if any."""
+    """Probabilities (n, k) of one method; bounds and 95% confidence intervals, if any."""
 
     p: FloatArray
     bounds: Multiprobability | None = None
-    confidence: Ends | None = None
+    confidence: Multiprobability | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +70,11 @@ class Event:
 class Predictions:
     """Estimates of several methods for n rows, by models that were not trained on them.
 
-    Attributes
-    ----------
-    classes : ndarray of shape (k,)
-    codes, fold, rows : ndarray of shape (n,)
-        Index of the class of each row, the fold that predicted it, and its position in X.
-    estimates : dict of str to MethodEstimates
-    groups : ndarray of shape (n,) or None
-        Codes from 0 of groups whose rows count as one observation in intervals and tests.
-    test_ratio : float or None
-        Mean over folds of the number of predicted rows over that of training rows.
-    positive : int or None
-        Index of the positive class of two; None with more.
+    ``codes``, ``fold`` and ``rows`` (n,) are the index of the class of each row, the fold that
+    predicted it, and its position in X; ``groups`` (n,) are codes from 0 of groups whose rows count
+    as one observation in intervals and tests. ``test_ratio`` is the mean over folds of the number
+    of predicted rows over that of training rows, and ``positive`` the index of the positive class
+    of two (None with more).
     """
 
     classes: NDArray[Any]
@@ -123,14 +113,16 @@ class Predictions:
 
     def event(self, estimates: MethodEstimates) -> Event:
         """Return the event by one method."""
-        n, bounds, confidence = len(self.codes), estimates.bounds, estimates.confidence
+        n = len(self.codes)
         column = np.full(n, self.positive) if self.positive is not None else estimates.p.argmax(1)
         cells = np.arange(n), column
         return Event(
             estimates.p[cells],
             (column == self.codes).astype(np.float64),
-            None if bounds is None else (bounds.lower[cells], bounds.upper[cells]),
-            None if confidence is None else (confidence[0][cells], confidence[1][cells]),
+            *(
+                None if intervals is None else (intervals.lower[cells], intervals.upper[cells])
+                for intervals in (estimates.bounds, estimates.confidence)
+            ),
         )
 
     def for_metric(self, estimates: MethodEstimates, rows: Any = slice(None)) -> dict[str, Any]:
@@ -145,18 +137,13 @@ class Measures:
 
     Attributes
     ----------
-    log_loss, log_loss_clipped : float
-        Infinite where the observed class had probability 0, and clipped as in scikit-learn.
-    impossible : int
-        Number of rows whose observed class had probability 0.
-    brier : float
-        Of two classes in [0, 1]; of more the mean squared distance of vectors, in [0, 2].
-    auc, accuracy : float
-        Of more than two classes, the AUC of each against the rest, weighted by share.
-    calibration_error : float
-        Expected calibration error over 15 bins of the probability of the event.
-    chance_error, chance_limit : float
-        Mean and 95% quantile of that error for perfectly calibrated estimates.
+    log_loss, brier, auc, accuracy : float
+        The log loss is infinite in case of ``impossible`` rows, whose observed class had
+        probability 0; of more than two classes the Brier score is in [0, 2] and the AUC that of
+        each against the rest, weighted by share.
+    calibration_error, chance_error, chance_limit : float
+        Expected calibration error over 15 bins of the probability of the event; mean and 95%
+        quantile of that error for perfectly calibrated estimates.
     mean_error : float
         √(distance² − variance) of the mean probability from the observed frequency.
     pvalue : float
@@ -169,7 +156,6 @@ class Measures:
     """
 
     log_loss: float
-    log_loss_clipped: float
     impossible: int
     brier: float
     auc: float
@@ -235,7 +221,6 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
     losses = log_losses(p, codes)
     return Measures(
         log_loss=float(losses.mean()),
-        log_loss_clipped=float(np.minimum(losses, -np.log(LOG_LOSS_CLIP)).mean()),
         impossible=int(np.isinf(losses).sum()),
         brier=float(squared_losses(p, codes).mean()),
         auc=auc_interval(**options).auc,

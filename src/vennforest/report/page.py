@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from vennforest._messages import harmless, needed
 from vennforest.report import figures, numbers
-from vennforest.report.event import cost_threshold
+from vennforest.report.breakdown import cost_threshold, sentence
 from vennforest.report.measures import BASELINE
-from vennforest.report.subgroups import sentence
 from vennforest.report.words import shown_methods
 
 if TYPE_CHECKING:
@@ -177,11 +176,6 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         errors=errors,
         picture=Markup(figures.calibration(comparison, methods, names)),
         methods=table(frame.assign(pvalue=frame["pvalue"].drop(BASELINE)), MEASURES, frame["name"]),
-        impossible=[
-            (names[method], numbers.rows(m.impossible), f"{m.log_loss_clipped:.3f}")
-            for method, m in comparison.measures.items()
-            if m.impossible
-        ],
         differences=_differences(evaluation),
         levels=table(levels, LEVELS, [numbers.probability(p) for p in levels["expected"]]),
         line=table(frame.loc[methods], LINE, frame.loc[methods, "name"]) if is_binary else None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from vennforest.calibrators.base import has_bounds
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import predict_together
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.estimators import errors_named, make_estimator
+from vennforest.report.estimators import make_estimator
 from vennforest.report.measures import RAW, MethodEstimates, Predictions
 from vennforest.report.splits import forward, shuffled, without_single_rows
 from vennforest.tables import table_pipeline
@@ -70,15 +69,14 @@ def cross_validate(
     n_folds: int,
     groups: IntArray | None,
     time: FloatArray | None,
-    name: str | None,
     notes: list[str],
     progress: Progress | None,
 ) -> tuple[Predictions, CalibratedClassifier]:
     """Predict every row by all methods, with a model that was not trained on it.
 
     The types of columns are learnt from all rows, as ``vennforest fit`` does; everything else from
-    the training rows of a fold. Returns the predictions and the model of the last fold; ``name``
-    is that of the estimator for errors, and ``notes`` are added to.
+    the training rows of a fold. Returns the predictions and the model of the last fold; ``notes``
+    are added to.
     """
     if is_frame(X):
         pipeline: Any = model.estimator
@@ -106,12 +104,12 @@ def cross_validate(
     notes += audit_notes(model, X, codes, groups)
     fold = np.full(len(codes), -1, dtype=np.intp)
     parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = {}
-    warned: Counter[str] = Counter()
+    warned: dict[str, None] = {}
     for i, (train, test) in enumerate(splits):
         fold[test] = i
         present, labels = np.unique(codes[train]), classes[codes[train]]
         fit_groups = {} if groups is None else {"groups": groups[train]}
-        with errors_named(name), warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             fitted = clone(model).fit(_safe_indexing(X, train), labels, **fit_groups)
             predicted = _predicted(fitted, methods, _safe_indexing(X, test))
@@ -120,12 +118,10 @@ def cross_validate(
         texts = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         absent = np.delete(classes, present).astype(str).tolist()
         texts += [f"no row to train on is of class {c!r}, which gets probability 0" for c in absent]
-        warned.update(list(dict.fromkeys(texts)))
+        warned |= dict.fromkeys(texts)
         if progress is not None:
             progress(i + 1, len(splits))
-    for text, n in warned.items():
-        share = "every fold" if n == len(splits) else f"{n} of {len(splits)} folds"
-        notes.append(f"In {share}: {text.rstrip('.')}.")
+    notes += [f"In folds: {text.rstrip('.')}." for text in warned]
     tested = np.flatnonzero(fold >= 0)
     if len(tested) < len(fold):
         notes.append(
@@ -169,10 +165,11 @@ def _predicted(
         model if method == model.method else model.recalibrate(method) for method in calibrated
     ]
     # The interval depends on the scores, which are the same for all methods.
-    interval = model.predict_confidence(X)
+    intervals = model.predict_confidence(X)
     for method, (bounds, p) in zip(calibrated, predict_together(models, X), strict=True):
-        ends = np.minimum(interval.lower, p), np.maximum(interval.upper, p)
-        estimates[method] = MethodEstimates(p, bounds, ends)
+        wide = intervals.widen(p)
+        confidence = Multiprobability(wide.lower, wide.upper, wide.classes)
+        estimates[method] = MethodEstimates(p, bounds, confidence)
     return estimates
 
 
@@ -195,9 +192,9 @@ def pool_folds(
         if bounds is not None:
             lower[cells], upper[cells] = bounds.lower, bounds.upper
         if confidence is not None:
-            low[cells], high[cells] = confidence
+            low[cells], high[cells] = confidence.lower, confidence.upper
     return MethodEstimates(
         p[rows],
         None if bounds is None else Multiprobability(lower[rows], upper[rows], classes),
-        None if confidence is None else (low[rows], high[rows]),
+        None if confidence is None else Multiprobability(low[rows], high[rows], classes),
     )

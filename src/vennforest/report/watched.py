@@ -19,10 +19,10 @@ from vennforest.monitoring import Monitor
 from vennforest.monitoring.columns import MIN_ROWS_A_SIDE, column_changes
 from vennforest.performance import estimate_performance
 from vennforest.performance.measures import EPSILON
+from vennforest.report.breakdown import periods
 from vennforest.report.evaluation import for_json
 from vennforest.report.figures import draw, over_periods, paint_evidence
 from vennforest.report.page import render_page
-from vennforest.report.subgroups import periods
 
 MAX_P_VALUE = 0.05
 """Largest corrected p-value of a column that is reported to have moved."""

@@ -255,8 +255,6 @@ def ranking(c: Comparison) -> str:
         f"{base_rate(c)} (95% interval {low} to {high}). {percent(m.accuracy)} of its most "
         f"probable classes are right; always “{most_frequent}”: {percent(baseline.accuracy)}."
     )
-    if skill(loss, reference) >= 0.9:
-        text += " So good a result is rare: check that no column reveals the outcome."
     if c.predictions.groups is not None:
         n_groups = len(np.unique(c.predictions.groups))
         text += f" Intervals treat the {n_groups:,} groups as independent, not the rows."

@@ -14,6 +14,12 @@ from vennforest._jit import kernel
 
 HashArray = NDArray[np.uint64]
 
+MAX_SKETCHED_ROWS, MIN_DISTINCT_SHARE = 256, 0.95
+"""Hashes in a sketch of rows, and share of distinct rows below which there is none."""
+
+MIN_COMPARED_ROWS = 5
+"""Rows below which it is not said how many of them are in a sketch."""
+
 # The digits of pi, and 2**64 divided by the golden ratio: no pattern that data could have.
 START = 0x243F6A8885A308D3
 STEP = 0x9E3779B97F4A7C15
@@ -186,3 +192,20 @@ def count_equal_pairs(hashes: HashArray) -> float:
     """Return how many pairs of rows are equal, from their hashes (n,)."""
     counts = np.unique(hashes, return_counts=True)[1].astype(np.float64)
     return float((counts * (counts - 1) / 2).sum())
+
+
+def sketch_rows(hashes: HashArray) -> HashArray:
+    """Return the smallest hashes, by which rows are recognised; none where many rows are equal."""
+    distinct = np.unique(hashes)
+    is_useful = len(distinct) >= MIN_DISTINCT_SHARE * len(hashes)
+    return distinct[: MAX_SKETCHED_ROWS if is_useful else 0].copy()
+
+
+def share_in_sketch(hashes: HashArray, sketch: HashArray) -> float:
+    """Return the estimated share of rows (n,) that are in a sketch; 0 where too few can tell."""
+    comparable = hashes
+    if len(sketch) == MAX_SKETCHED_ROWS:
+        comparable = hashes[hashes <= sketch[-1]]
+    if not len(sketch) or len(comparable) < MIN_COMPARED_ROWS:
+        return 0.0
+    return float(np.isin(comparable, sketch).mean())

@@ -191,10 +191,10 @@ def text_as_floats(cells: pa.Array) -> pa.Array | None:
         return None
 
 
-def are_words(cells: pa.Array) -> bool:
-    """Tell whether all cells of text are true or false."""
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
-    return bool(pc.all(pc.is_in(words, pa.array(["true", "false"], words.type))).as_py())
+def words_of(cells: pa.Array) -> list[Any]:
+    """Return text in lower case without white space around it."""
+    words: list[Any] = pc.utf8_lower(pc.utf8_trim_whitespace(cells)).to_pylist()
+    return words
 
 
 def _parse_dates(cells: pa.Array, date_format: str) -> pd.Series[Any]:
@@ -303,7 +303,7 @@ class Column:
         cells = self.array.drop_null()
         if not len(cells):
             return "empty"
-        if _all_cells(are_words, cells):
+        if _all_cells(lambda part: set(words_of(part)) <= {"true", "false"}, cells):
             return "boolean"
         is_number = _all_cells(lambda part: text_as_floats(part) is not None, cells)
         return "number" if is_number else "text"
@@ -353,8 +353,7 @@ class Column:
 
     def _booleans(self) -> NDArray[np.float64]:
         if is_text(self.array.type):
-            words = pc.utf8_lower(pc.utf8_trim_whitespace(self.array)).to_pylist()
-            values = np.array([BOOLEANS.get(word, np.nan) for word in words], dtype=np.float64)
+            values = np.array([BOOLEANS.get(word, np.nan) for word in words_of(self.array)])
         else:
             values = self.floats()
         is_wrong = ~np.isin(values, (0, 1)) & self.is_present

@@ -21,12 +21,7 @@ from vennforest.tables.text import with_decimal_point
 class LabelledScores:
     """The columns of a table that contain scores, labels, and perhaps weights.
 
-    The labels are read once when this is made. Then a calibrator is fitted by::
-
-        scores = LabelledScores(TableFile(path), ["score"], "outcome")
-        counts = ScoreCounts.from_batches(
-            scores.batches(), score="score", target="outcome", classes=scores.classes
-        )
+    The labels are read once when this is made; `batches` are for `ScoreCounts.from_batches`.
 
     Parameters
     ----------
@@ -47,11 +42,6 @@ class LabelledScores:
         The labels, sorted.
     n_rows, n_missing : int
         Rows with and without a label.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, or the labels are a quantity, dates, or of one class.
     """
 
     def __init__(

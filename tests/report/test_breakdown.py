@@ -8,10 +8,15 @@ import pytest
 from scipy.stats import binomtest, t
 
 from support.report_data import calibrated
-from vennforest.monitoring.columns import holm
 from vennforest.report import check
-from vennforest.report.event import LEVEL_EDGES, RARE_LEVEL_EDGES, share_interval
-from vennforest.report.subgroups import parts_by_value, periods, sentence
+from vennforest.report.breakdown import (
+    LEVEL_EDGES,
+    RARE_LEVEL_EDGES,
+    parts_by_value,
+    periods,
+    sentence,
+    share_interval,
+)
 
 Z = 1.959963984540054
 
@@ -89,17 +94,6 @@ def test_the_interval_of_repeated_patients_contains_the_share():
                 inside[j] += low <= share <= high
         rows, grouped = inside / n_draws
         assert rows < 0.8 and grouped > 0.92
-
-
-def test_p_values_of_subgroups_are_adjusted_for_their_number():
-    rng = np.random.default_rng(14)
-    for _ in range(200):
-        pvalues = rng.random(int(rng.integers(0, 8))).round(1).tolist()
-        slow, most = [0.0] * len(pvalues), 0.0
-        for i, j in enumerate(sorted(range(len(pvalues)), key=lambda j: pvalues[j])):
-            most = max(most, min(1.0, (len(pvalues) - i) * pvalues[j]))
-            slow[j] = most
-        assert holm(np.array(pvalues)) == pytest.approx(slow)
 
 
 def test_subgroups_contain_what_was_observed():

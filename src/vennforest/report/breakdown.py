@@ -1,0 +1,257 @@
+"""Levels of probability, thresholds, and parts of the rows: what was expected and observed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest.decisions import CostMatrix
+from vennforest.metrics import auc_interval, threshold_table
+from vennforest.monitoring.columns import holm
+from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
+from vennforest.report.measures import CALIBRATION_TESTS, Event, Predictions, squared_losses
+from vennforest.report.splits import are_missing, moments
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEVEL_EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+RARE_LEVEL_EDGES = (
+    0.0, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0,
+)  # fmt: skip
+USUAL_THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+RARE_THRESHOLD_MULTIPLES = (0.5, 1, 2, 5, 10, 20, 50)
+"""Thresholds for a rare class, as multiples of its share."""
+
+MAX_VALUES = 12
+"""Values of a column that are parts of their own; of more the most frequent are."""
+
+N_NUMBER_PARTS = 4
+"""Parts of like size that numbers of many values are cut into."""
+
+MIN_ROWS_TO_TEST = 20
+MAX_PERIODS = 40
+
+PERIODS = {"W": "week", "M": "month", "Q": "quarter", "Y": "year"}
+"""Calendar periods by pandas' letters, the shortest first."""
+
+Parts = list[tuple[str, IntArray]]
+"""Names of parts, with their rows."""
+
+
+def summarise(event: Event, rows: IntArray, groups: IntArray | None) -> dict[str, Any]:
+    """Return what was expected and what was observed in some rows."""
+    low, high = share_interval(event.outcome[rows], None if groups is None else groups[rows])
+    summary = {
+        "n": len(rows),
+        "expected": float(event.p[rows].mean()),
+        "observed": float(event.outcome[rows].mean()),
+        "observed_low": low,
+        "observed_high": high,
+    }
+    for name, ends in (("bound", event.bounds), ("confidence", event.confidence)):
+        if ends is not None:
+            means = (float(end[rows].mean()) for end in ends)
+            summary |= dict(zip((f"{name}_low", f"{name}_high"), means, strict=True))
+    return summary
+
+
+def share_interval(outcome: FloatArray, groups: IntArray | None = None) -> tuple[float, float]:
+    """Return the 95% confidence interval (Wilson) of the share of 1 in ``outcome`` (n,).
+
+    With groups n is divided by the design effect (Korn & Graubard 1998, Survey Methodology 24,
+    193-201): the variance of the share over groups over that of independent rows, at least 1, times
+    (t / z)². Where all rows agree each group counts as one row. Of one group nothing is known.
+    """
+    n, share = float(len(outcome)), float(outcome.mean())
+    z = float(norm.ppf(0.975))
+    if groups is not None:
+        member = np.unique(groups, return_inverse=True)[1]
+        sizes = np.bincount(member)
+        if len(sizes) == 1:
+            return 0.0, 1.0
+        residual = np.bincount(member, weights=outcome - share)
+        effect = float((sizes**2).sum()) / n
+        if 0 < share < 1:
+            between = len(sizes) / (len(sizes) - 1) * float((residual**2).sum())
+            effect = max(1.0, between / (n * share * (1 - share)))
+        n /= effect * (float(student.ppf(0.975, len(sizes) - 1)) / z) ** 2
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    low = 0.0 if share == 0 else max(0.0, middle - half)
+    return low, 1.0 if share == 1 else min(1.0, middle + half)
+
+
+def levels(event: Event, is_rare: bool, groups: IntArray | None) -> pd.DataFrame:
+    """Return what was expected and observed: a row for each level, which is closed below."""
+    import pandas as pd
+
+    edges = RARE_LEVEL_EDGES if is_rare else LEVEL_EDGES
+    level = np.searchsorted(edges[1:-1], event.p, side="right")
+    rows_of_levels = (np.flatnonzero(level == i) for i in np.unique(level))
+    return pd.DataFrame([summarise(event, rows, groups) for rows in rows_of_levels])
+
+
+def cost_threshold(costs: CostMatrix | None, positive: int | None) -> float | None:
+    """Return the probability at which two decisions cost the same; None where there is none."""
+    if costs is None or positive is None or costs.costs.shape != (2, 2):
+        return None
+    gap = costs.costs[:, 0] - costs.costs[:, 1]
+    if gap[positive] == gap[1 - positive]:
+        return None
+    p = float(gap[1 - positive] / (gap[1 - positive] - gap[positive]))
+    return p if 0 < p < 1 else None
+
+
+def thresholds(predictions: Predictions, method: str, tie: float | None) -> pd.DataFrame:
+    """Return what flagging rows at thresholds does, a row for each threshold.
+
+    With confidence intervals, ``sure_yes``, ``open`` and ``sure_no`` count the rows whose interval
+    is above the threshold, contains it or is below it.
+    """
+    import pandas as pd
+
+    shown = set(USUAL_THRESHOLDS)
+    if predictions.is_rare:
+        sizes = [(predictions.share or 0.0) * multiple for multiple in RARE_THRESHOLD_MULTIPLES]
+        shown = {round(size, -math.floor(math.log10(size))) for size in sizes if size > 0} | {0.5}
+    if tie is not None:
+        shown = {t for t in shown if abs(t - tie) > 1e-9} | {tie}
+    estimates = predictions.estimates[method]
+    table = threshold_table(
+        **predictions.for_metric(estimates),
+        thresholds=sorted(t for t in shown if 0 < t < 1),
+        bounds=estimates.confidence,
+    )
+    columns = {key: value for key, value in vars(table).items() if value is not None}
+    return pd.DataFrame(columns).rename(columns={"depends": "open"}).set_index("threshold")
+
+
+def subgroups(
+    by: Mapping[str, NDArray[Any]], predictions: Predictions, method: str
+) -> pd.DataFrame:
+    """Return calibration and errors of each part of the rows, by each column.
+
+    Indexed by column and part. ``period`` is "week" … "year" for dates, else ""; ``adjusted`` are
+    the p-values of calibration, adjusted for all parts (Holm 1979), NaN below 20 rows.
+    """
+    import pandas as pd
+
+    estimates, groups = predictions.estimates[method], predictions.groups
+    event, losses = predictions.event(estimates), squared_losses(estimates.p, predictions.codes)
+    parts = [
+        {
+            "column": column,
+            "part": name,
+            "period": period,
+            **summarise(event, rows, groups),
+            "brier": float(losses[rows].mean()),
+            **_ranking_and_test(predictions, method, rows),
+        }
+        for column, values in by.items()
+        for period, named_rows in [parts_of_column(values, column)]
+        for name, rows in named_rows
+    ]
+    frame = pd.DataFrame(parts)
+    tested = frame["pvalue"].notna()
+    frame["adjusted"] = np.nan
+    frame.loc[tested, "adjusted"] = holm(frame.loc[tested, "pvalue"].to_numpy())
+    return frame.set_index(["column", "part"])
+
+
+def _ranking_and_test(predictions: Predictions, method: str, rows: IntArray) -> dict[str, float]:
+    """Return AUC with its interval, and the p-value of calibration; NaN for few rows."""
+    if len(rows) < MIN_ROWS_TO_TEST:
+        return dict.fromkeys(("auc", "auc_low", "auc_high", "pvalue"), np.nan)
+    groups = None if predictions.groups is None else predictions.groups[rows]
+    options = predictions.for_metric(predictions.estimates[method], rows)
+    auc = auc_interval(groups=groups, **options)
+    del options["pos_label"]
+    pvalue = min(1.0, 2 * min(test(**options).pvalue for test in CALIBRATION_TESTS))
+    return {"auc": auc.auc, "auc_low": auc.low, "auc_high": auc.high, "pvalue": pvalue}
+
+
+def sentence(table: pd.DataFrame, n_tested: int) -> str:
+    """Return for which parts of one column calibration is rejected."""
+    rejected = table[table["adjusted"] < 0.05]
+    ways = np.where(rejected["expected"] > rejected["observed"], "high", "low")
+    names = rejected.index.get_level_values("part")
+    shown = [f"{name} (too {way} on average)" for name, way in zip(names, ways, strict=True)]
+    text = f"rejected for {'; '.join(shown)}" if shown else "not rejected for any part"
+    return f"Calibration is {text} (parts tested: {n_tested}, adjusted by Holm)."
+
+
+def parts_of_column(values: NDArray[Any], name: str) -> tuple[str, Parts]:
+    """Return the parts of a column, and the kind of period if it contains dates."""
+    try:
+        times = moments(values, name)
+    except InputError:
+        times = None
+    if times is None or times.dtype.kind != "M" or np.isnat(times).all():
+        return "", parts_by_value(values)
+    missing = np.isnat(times)
+    present = np.flatnonzero(~missing)
+    period, named_rows = periods(times[present])
+    parts = [(part, present[rows]) for part, rows in named_rows]
+    return period, [*parts, *_missing_part(missing)]
+
+
+def _missing_part(missing: NDArray[np.bool_]) -> Parts:
+    return [("missing", np.flatnonzero(missing))] if missing.any() else []
+
+
+def periods(times: NDArray[Any]) -> tuple[str, Parts]:
+    """Return the shortest periods of dates (n,), all inner ones of which have enough rows.
+
+    The kind ("week", "month", "quarter" or "year"), and the rows of each.
+    """
+    import pandas as pd
+
+    for letter, kind in PERIODS.items():  # noqa: B007
+        codes, values = pd.factorize(pd.DatetimeIndex(times).to_period(letter), sort=True)
+        sizes = np.bincount(codes)
+        inner = sizes[1:-1] if len(sizes) > 2 else sizes
+        if 1 < len(values) <= MAX_PERIODS and inner.min() >= MIN_ROWS_OF_PERIOD:
+            break
+    names = [str(value.start_time.date()) if kind == "week" else str(value) for value in values]
+    return kind, [(name, np.flatnonzero(codes == i)) for i, name in enumerate(names)]
+
+
+def parts_by_value(values: NDArray[Any]) -> Parts:
+    """Return the rows of each value, or of quarters of numbers; the missing ones come last.
+
+    Of many values the most frequent are parts. Values that differ by spaces at their ends are the
+    same.
+    """
+    import pandas as pd
+
+    missing = are_missing(values)
+    present = np.flatnonzero(~missing)
+    cells = pd.Series(values[present])
+    try:
+        numbers = cells.astype(np.float64)
+        is_numeric = bool(np.isfinite(numbers).all())
+    except (TypeError, ValueError):
+        is_numeric = False
+    if is_numeric and numbers.nunique() > MAX_VALUES:
+        quarters = pd.qcut(numbers, N_NUMBER_PARTS, duplicates="drop")
+        labels, names = quarters.astype(str), quarters.cat.categories.astype(str).tolist()
+    else:
+        labels = cells.map(lambda value: str(value).strip())
+        keys = numbers if is_numeric else labels
+        by_value = labels[keys.sort_values(kind="stable").index].drop_duplicates()
+        names = by_value.tolist()
+        if len(names) > MAX_VALUES:
+            frequent = by_value.map(labels.value_counts()).nlargest(MAX_VALUES - 1).index
+            rest = f"{len(names) - len(frequent)} other values"
+            names = [*by_value[by_value.index.isin(frequent)], rest]
+            labels = labels.where(labels.isin(names), rest)
+    parts = [(name, present[(labels == name).to_numpy()]) for name in names]
+    return [*parts, *_missing_part(missing)]
