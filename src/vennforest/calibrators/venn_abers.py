@@ -80,8 +80,8 @@ class StepTable:
             points = self.x, self.W, self.Y, following, label
             n = kernels.step_function(*points, queue, ends, fits, a, b)
             between = ends[1:n].copy()
-            parts = (part[:n].copy() for part in (fits, a, b))
-            steps.append(StepFunction(between, *parts, kernels.grid_of(between)))
+            line = a[:n].copy(), b[:n].copy()
+            steps.append(StepFunction(between, fits[:n].copy(), *line, kernels.grid_of(between)))
         self.p0, self.p1 = steps
 
     def read(self, scores: FloatArray, out: FloatArray) -> None:
