@@ -18,7 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import vennforest.tables
 from vennforest import CalibratedClassifier, Venn, VennAbers, groups
-from vennforest.classifier.prediction import predict, predict_together
+from vennforest.classifier.prediction import predict
 from vennforest.groups import Groups, PerGroup
 from vennforest.sources import Fold
 
@@ -258,7 +258,7 @@ def test_small_and_unseen_groups_have_the_calibrator_of_all():
     assert (p[~small] != q[~small]).any()
 
 
-def test_prior_and_recalibration_work_with_groups():
+def test_priors_and_confidence_intervals_work_with_groups():
     X, y = problem(2, 900)
     new = problem(2, 200, seed=1)[0]
     model = CalibratedClassifier(LogisticRegression(), by=2, random_state=0).fit(X, y)
@@ -267,13 +267,9 @@ def test_prior_and_recalibration_work_with_groups():
     assert_allclose(q, odds / odds.sum(axis=1, keepdims=True), atol=1e-12)
     estimate = model.estimate_prior(new)
     assert abs(estimate.estimate[1] - model.prior_[1]) < 0.1
-    platt = model.recalibrate("platt")
     intervals = model.predict_confidence(new[:20])
     row = model.predict_confidence(new[[7]])  # whatever the other rows
     assert_allclose([row.lower[0], row.upper[0]], [intervals.lower[7], intervals.upper[7]])
-    together = predict_together([model, platt], new)
-    assert_array_equal(together[0][1], p)
-    assert_array_equal(together[1][1], platt.predict_proba(new))
 
 
 @pytest.mark.parametrize("k", [2, 3])

@@ -275,10 +275,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _check_probabilities(self, scores: FloatArray) -> None:
         """Refuse scores outside [0, 1], and rows that must sum to 1 and do not."""
         hint = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take any scores'
-        outside = (scores < 0) | (scores > 1)
-        if outside.any():
+        is_outside = (scores < 0) | (scores > 1)
+        if is_outside.any():
             raise InputError(
-                f"scores must be in [0, 1] for {self} ({hint}), got {scores[outside][0]}"
+                f"scores must be in [0, 1] for {self} ({hint}), got {scores[is_outside][0]}"
             )
         if scores.ndim == 2 and self._rows_sum_to_one:
             total = scores.sum(axis=1)
@@ -391,10 +391,10 @@ def _expected_range(counts: ScoreCounts) -> FloatArray | None:
 
 def _check_range(scores: FloatArray, low: float, high: float) -> None:
     """Warn of scores far outside the range of the calibration scores; refuse it of most."""
-    outside = (scores < low) | (scores > high)
-    if not outside.any():
+    is_outside = (scores < low) | (scores > high)
+    if not is_outside.any():
         return
-    share, value = float(np.mean(outside)), scores[outside][0]
+    share, value = float(np.mean(is_outside)), scores[is_outside][0]
     if share > MAX_SHARE_OUTSIDE:
         raise InputError(
             f"scores must be of the kind calibrated on, which lie in [{low:g}, {high:g}], got "
@@ -629,9 +629,9 @@ def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, Float
     p0, p1 = np.ascontiguousarray(p0), np.ascontiguousarray(p1)
     smallest = p0 + np.maximum(p1.sum(axis=1, keepdims=True) - p1, 0)
     largest = p1 + np.maximum(p0.sum(axis=1, keepdims=True) - p0, 0)
-    zeros, ones = np.zeros_like(p0), np.ones_like(p1)
-    lower = np.minimum(p0, np.divide(p0, smallest, out=zeros, where=smallest > 0))
-    upper = np.maximum(p1, np.divide(p1, largest, out=ones, where=largest > 0))
+    lowest, highest = np.zeros_like(p0), np.ones_like(p1)
+    lower = np.minimum(p0, np.divide(p0, smallest, out=lowest, where=smallest > 0))
+    upper = np.maximum(p1, np.divide(p1, largest, out=highest, where=largest > 0))
     return lower, np.minimum(upper, 1.0)
 
 

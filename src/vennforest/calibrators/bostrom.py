@@ -60,9 +60,9 @@ class BostromScaling(Calibrator):
         largest = p[rows, winner]
         # With q = 1 - r, and w and y the unit vectors of the winner and of the label:
         # |p' - y|^2 = q^2 |p - w|^2 + 2 q (p - w) . (w - y) + |w - y|^2.
-        others = p.copy()
-        others[rows, winner] = 0
-        square = (1 - largest) ** 2 + np.square(others).sum(axis=1)
+        losers = p.copy()
+        losers[rows, winner] = 0
+        square = (1 - largest) ** 2 + np.square(losers).sum(axis=1)
         linear = 2 * (largest[:, None] - 1 - p)
         linear[rows, winner] = 0
         square, linear = weights.sum(axis=1) * square, (weights * linear).sum(axis=1)
@@ -84,10 +84,10 @@ class BostromScaling(Calibrator):
     def _formula(self, scores: Terms) -> Terms:
         if len(scores) == 1:
             x = scores[0].without_underflow(1e-290)
-            other = 1.0 - x
-            largest = x.max(other)
+            first = 1.0 - x
+            largest = x.max(first)
             q = self._raised(largest)
-            return (x.unless_above(other, x * q, 1.0 - (1.0 - largest) * q),)
+            return (x.unless_above(first, x * q, 1.0 - (1.0 - largest) * q),)
         p = divided_by_sum(scores)
         q = self._raised(reduce(Term.max, p))
         corrected: list[Term] = []
@@ -132,9 +132,9 @@ def onto_grid(
     Each coefficient is shared among the eight places around it as in Lagrange's interpolation,
     exact for polynomials of degree 7, and for q and its square but for rounding.
     """
-    place = values * N_CELLS
-    left = np.clip(place.astype(np.intp) - 3, 0, N_CELLS - 7)
-    t = place - left
+    position = values * N_CELLS
+    left = np.clip(position.astype(np.intp) - 3, 0, N_CELLS - 7)
+    t = position - left
     moved = np.zeros((2, N_CELLS + 1))
     for j in range(8):
         share = np.prod([(t - i) / (j - i) for i in range(8) if i != j], axis=0)

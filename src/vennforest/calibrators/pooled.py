@@ -179,8 +179,8 @@ def split(counts: ScoreCounts) -> Iterator[FloatArray]:
 def _length_within(x: FloatArray, in_fold: NDArray[np.bool_]) -> FloatArray:
     """Return how much of each [0, x] lies in the fold's units, repeated without end."""
     total = np.append(0.0, np.cumsum(in_fold))
-    rounds, rest = np.divmod(x, len(in_fold))
-    return np.asarray(rounds * total[-1] + np.interp(rest, np.arange(len(total)), total))
+    rounds, position = np.divmod(x, len(in_fold))
+    return np.asarray(rounds * total[-1] + np.interp(position, np.arange(len(total)), total))
 
 
 def held_out(members: list[Calibrator], counts: ScoreCounts) -> tuple[FloatArray, FloatArray]:
@@ -191,12 +191,12 @@ def held_out(members: list[Calibrator], counts: ScoreCounts) -> tuple[FloatArray
     weights, likelihoods = [np.empty(0)], [np.empty((len(members), 0))]
     n_folds = 1 if counts.total >= MIN_EXAMPLES_FOR_ONE_FOLD else N_FOLDS
     for share in islice(split(counts), n_folds):
-        fold, others = with_weights(counts, share), with_weights(counts, counts.weights - share)
-        if not len(fold) or not len(others):
+        fold, training = with_weights(counts, share), with_weights(counts, counts.weights - share)
+        if not len(fold) or not len(training):
             continue
         is_present = fold.weights > 0
         weights.append(fold.weights[is_present])
-        predictions = [m._fit_checked(others)._predict_proba(fold.scores) for m in members]
+        predictions = [m._fit_checked(training)._predict_proba(fold.scores) for m in members]
         likelihoods.append(np.array([p[is_present] for p in predictions]))
     return np.concatenate(weights), np.concatenate(likelihoods, axis=1)
 

@@ -15,7 +15,7 @@ from vennforest.calibrators.formula import (
     Score,
     Term,
     Terms,
-    written,
+    write_terms,
 )
 from vennforest.calibrators.intervals import IntervalCurve
 
@@ -42,7 +42,7 @@ def accepted_scores(calibrator: Calibrator) -> AcceptedScores:
 
 def write_outputs(formulas: dict[str, Terms], language: Language[Code]) -> dict[str, list[Code]]:
     """Return every output in a language, one a class or that of the second of two."""
-    codes = iter(written([term for terms in formulas.values() for term in terms], language))
+    codes = iter(write_terms([term for terms in formulas.values() for term in terms], language))
     return {name: [next(codes) for _ in terms] for name, terms in formulas.items()}
 
 
