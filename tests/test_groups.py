@@ -19,7 +19,7 @@ from sklearn.naive_bayes import GaussianNB
 import vennforest.tables
 from vennforest import CalibratedClassifier, Venn, VennAbers, groups
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.classifier.prediction import predict, predict_together
+from vennforest.classifier.prediction import predict
 from vennforest.groups import Groups, PerGroup
 from vennforest.sources import Fold
 
@@ -284,10 +284,6 @@ def test_prior_and_recalibration_work_with_groups():
     assert_allclose(q, odds / odds.sum(axis=1, keepdims=True), atol=1e-12)
     estimate = model.estimate_prior(new)
     assert abs(estimate.estimate[1] - model.prior_[1]) < 0.1
-    platt = model.recalibrate("platt")
-    together = predict_together([model, platt], new)
-    assert_array_equal(together[0][1], p)
-    assert_array_equal(together[1][1], platt.predict_proba(new))
 
 
 def test_confidence_is_of_the_examples_of_a_large_group():

@@ -25,7 +25,7 @@ from oracles import prior as oracle
 from support.cases import draw_scores
 from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
 from vennforest.calibrators import METHODS
-from vennforest.classifier.prediction import predict, predict_together
+from vennforest.classifier.prediction import predict
 from vennforest.export import from_json, to_json
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
@@ -208,8 +208,6 @@ def test_models_shift_their_odds(settings, k):
         return
     assert (bounds.lower <= q).all() and (q <= bounds.upper).all()
     assert bounds.lower.min() >= 0 and bounds.upper.max() <= 1
-    one = predict_together([model, other], new)
-    assert (one[1][0].lower == bounds.lower).all() and (one[1][1] == q).all()
     if settings in ({}, {"calibrate_on": "holdout"}, {"method": "venn"}):
         unpooled = dataclasses.replace(model._state, point_calibrators=None)
         moved = shift_bounds(predict(unpooled, new)[0], factors)

@@ -88,7 +88,7 @@ def measure(seed, number):
             if kind != new_rows:
                 continue
             options = {} if shift == "none" else {"shift": shift, "reference": X}
-            estimates = estimate_performance(model, X_new, MEASURES, **options)
+            estimates = estimate_performance(model, X_new, **options)
             for name in MEASURES:
                 estimate, lower, upper = estimates[name]
                 if np.isfinite([truth[name], lower]).all():

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
@@ -94,23 +94,6 @@ def test_labels_unknown_to_a_fitted_model_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             CalibratedClassifier(FrozenEstimator(base)).fit(X, labels)
-
-
-def test_columns_of_a_fitted_model_may_come_in_any_order():
-    X, y, new = data()
-
-    class Reversed(ClassifierMixin, BaseEstimator):
-        def fit(self, X, y):
-            self.model_ = GaussianNB().fit(X, y)
-            self.classes_ = self.model_.classes_[::-1]
-            return self
-
-        def predict_proba(self, X):
-            return self.model_.predict_proba(X)[:, ::-1]
-
-    base = Reversed().fit(X, y)
-    model = CalibratedClassifier(FrozenEstimator(base), method="none").fit(X, y)
-    assert_allclose(model.predict_proba(new), base.model_.predict_proba(new), rtol=1e-12)
 
 
 def test_large_labels_of_nullable_type_stay_apart():

@@ -6,8 +6,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
@@ -85,12 +83,6 @@ def test_the_container_of_the_rows_changes_nothing(name):
         assert_array_equal(predictions(model, rows), expected)
     for rows in (sparse.csr_array(new), sparse.csc_matrix(new)):
         assert_array_equal(predictions(model, rows), expected)
-    names = list("abcd")
-    for frame in (pd.DataFrame, pl.DataFrame):
-        X_named, new_named = (frame(dict(zip(names, a.T, strict=True))) for a in (X, new))
-        same, named = answers(name, X_named, y, new_named)
-        assert list(named.feature_names_in_) == names
-        assert_array_equal(same, expected)
 
 
 def test_threads_of_blas_and_the_hash_seed_change_nothing():

@@ -138,13 +138,6 @@ def test_a_parameter_without_effect_is_warned_of(estimator, given, message):
     assert re.search(message, said[0]), said[0]
 
 
-def test_groups_that_make_folds_of_bags_are_named():
-    model = CalibratedClassifier(FOREST, subforest="exchangeable", random_state=0)
-    (said,) = warned(model, groups=np.arange(80) // 2)
-    assert "groups were given" in said
-    assert not warned(model)
-
-
 @pytest.mark.parametrize(
     "given",
     [

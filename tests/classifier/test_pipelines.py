@@ -7,10 +7,7 @@ import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import (
-    BaggingClassifier,
-    RandomForestClassifier,
-)
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold

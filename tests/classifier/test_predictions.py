@@ -17,7 +17,7 @@ from oracles import formulas as oracle
 from vennforest import CalibratedClassifier
 from vennforest.calibrators import make_calibrator
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.classifier.prediction import predict, predict_together
+from vennforest.classifier.prediction import predict
 
 
 def data(k=2, n=120, seed=0):
@@ -207,8 +207,6 @@ def test_with_few_trees_the_point_is_averaged_over_subforests_of_out_of_bag_size
     bounds, same = predict(model._state, new)
     assert_array_equal(same, p)
     assert ((bounds.lower <= p) & (p <= bounds.upper)).all()
-    (_, together), _ = predict_together([model, model.recalibrate("platt")], new)
-    assert_array_equal(together, p)
     other = clone(model).set_params(random_state=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

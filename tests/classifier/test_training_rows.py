@@ -1,7 +1,5 @@
 """What a model says of its training rows, each without its own label."""
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -101,19 +99,6 @@ def test_each_row_has_the_score_of_the_model_that_did_not_see_it():
     assert np.isnan(got[:45]).all()
     assert_allclose(got[45:60], first.predict_proba(X[45:60]))
     assert_allclose(got[60:], (first.predict_proba(X[60:]) + second.predict_proba(X[60:])) / 2)
-
-
-def test_out_of_bag_rows_agree_with_the_forest():
-    X, y = data()
-    few = RandomForestClassifier(3, random_state=0, oob_score=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that some rows are out of bag for no tree
-        model = CalibratedClassifier(few, method="none", calibrate_on="oob", random_state=0)
-        got = model.fit(X, y).oob_probability_
-    assert 0 < np.isnan(got).any(axis=1).sum() < 50
-    decision = model.estimator_.oob_decision_function_
-    seen = ~np.isnan(got).any(axis=1)
-    assert_allclose(got[seen], decision[seen])
 
 
 @pytest.mark.parametrize(

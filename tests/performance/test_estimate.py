@@ -50,8 +50,8 @@ def test_every_source_gives_figures_near_what_happens(settings, k):
     X, y = problem(2000, 1, k)
     forest = RandomForestClassifier(20, random_state=0)
     fitted = CalibratedClassifier(forest, random_state=0, **settings).fit(X[:800], y[:800])
-    found = estimate_performance(fitted, X[800:], ["accuracy", "auc"], level=0.999)
-    for metric in found.metrics:
+    found = estimate_performance(fitted, X[800:], level=0.999)
+    for metric in ("accuracy", "auc"):
         estimate, lower, upper = found[metric]
         assert lower <= estimate <= upper
     assert found["accuracy"][1] <= fitted.score(X[800:], y[800:]) <= found["accuracy"][2]
@@ -61,34 +61,34 @@ def test_a_better_informed_estimate_is_narrower(model):
     X, _ = problem(3000, 2)
     widths = []
     for n in (100, 3000):
-        found = estimate_performance(model, X[:n], ["accuracy"])
+        found = estimate_performance(model, X[:n])
         widths.append(found.upper[0] - found.lower[0])
     assert widths[1] < 0.7 * widths[0]
-    low = estimate_performance(model, X, ["accuracy"], level=0.5)
+    low = estimate_performance(model, X, level=0.5)
     assert low.upper[0] - low.lower[0] < 0.5 * widths[1]
 
 
 def test_the_threshold_and_the_positive_class_decide(model):
     X, _ = problem(500, 3)
-    strict = estimate_performance(model, X, ["precision", "recall"], threshold=0.9)
-    loose = estimate_performance(model, X, ["precision", "recall"], threshold=0.1)
+    strict = estimate_performance(model, X, threshold=0.9)
+    loose = estimate_performance(model, X, threshold=0.1)
     assert strict["precision"][0] > loose["precision"][0]
     assert strict["recall"][0] < loose["recall"][0]
-    other = estimate_performance(model, X, ["recall"], positive=0)
-    same = estimate_performance(model, X, ["recall"], positive=0, threshold=0.5)
+    other = estimate_performance(model, X, positive=0)
+    same = estimate_performance(model, X, positive=0, threshold=0.5)
     assert other["recall"][0] == pytest.approx(same["recall"][0])
     # what is not decided for the first class is decided for the second
-    second = estimate_performance(model, X, ["accuracy"], positive=0, threshold=0.2)
-    first = estimate_performance(model, X, ["accuracy"], threshold=0.8 + 1e-12)
+    second = estimate_performance(model, X, positive=0, threshold=0.2)
+    first = estimate_performance(model, X, threshold=0.8 + 1e-12)
     assert second["accuracy"][0] == pytest.approx(first["accuracy"][0])
 
 
 def test_costs_are_those_of_decisions_of_least_expected_cost(model):
     X, _ = problem(500, 3)
-    found = estimate_performance(model, X, ["cost", "accuracy"], costs=[[0, 1], [1, 0]])
+    found = estimate_performance(model, X, costs=[[0, 1], [1, 0]])
     assert found["cost"][0] == pytest.approx(1 - found["accuracy"][0])
-    dear = estimate_performance(model, X, ["cost"], costs=[[0, 1], [10, 0]])
-    rigid = estimate_performance(model, X, ["cost"], costs=[[0, 1], [10, 0]], threshold=0.5)
+    dear = estimate_performance(model, X, costs=[[0, 1], [10, 0]])
+    rigid = estimate_performance(model, X, costs=[[0, 1], [10, 0]], threshold=0.5)
     assert dear["cost"][0] < rigid["cost"][0]
 
 
@@ -96,13 +96,13 @@ def test_other_shares_of_the_classes_come_with_the_prior(model):
     X, y = problem(8000, 4)
     rare = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:400]]
     moved = model.with_prior({1: 400 / len(rare)})
-    found = estimate_performance(moved, X[rare], ["accuracy", "precision"], level=0.999)
+    found = estimate_performance(moved, X[rare], level=0.999)
     for metric, value in {
         "accuracy": (moved.predict(X[rare]) == y[rare]).mean(),
         "precision": y[rare][moved.predict(X[rare]) == 1].mean(),
     }.items():
         assert found[metric][1] <= value <= found[metric][2]
-    wrong = estimate_performance(model, X[rare], ["precision"])["precision"][0]
+    wrong = estimate_performance(model, X[rare])["precision"][0]
     truth = y[rare][model.predict(X[rare]) == 1].mean()
     assert abs(wrong - truth) > 0.1  # without the prior
 
@@ -121,12 +121,12 @@ def test_covariate_shift_is_seen_with_the_rows_that_were_fitted():
     model = CalibratedClassifier(stump, random_state=0).fit(X, y)
     new, labels = rows(3000, 1.0)
     truth = model.score(new, labels)
-    plain = estimate_performance(model, new, ["accuracy"])["accuracy"][0]
+    plain = estimate_performance(model, new)["accuracy"][0]
     # a classifier of the same kind tells the rows apart
-    found = estimate_performance(model, new, ["accuracy"], shift="covariate", reference=X)
+    found = estimate_performance(model, new, shift="covariate", reference=X)
     assert abs(found["accuracy"][0] - truth) < 0.5 * abs(plain - truth)
     assert found.n_examples < 3000
-    pair = estimate_performance(model, new, ["accuracy"], shift="covariate", reference=(X, y))
+    pair = estimate_performance(model, new, shift="covariate", reference=(X, y))
     assert pair["accuracy"] == found["accuracy"]
 
 
@@ -155,9 +155,6 @@ def test_calibrators_take_scores():
     ("change", "named"),
     [
         ({"X": 29}, "X must have 30 rows"),
-        ({"metrics": ["f1"]}, "metrics"),
-        ({"metrics": []}, "metrics"),
-        ({"metrics": ["cost"]}, "costs"),
         ({"level": 1.0}, "level"),
         ({"threshold": 1.5}, "threshold"),
         ({"positive": "yes"}, "positive"),
@@ -240,9 +237,9 @@ def test_any_classifier_is_judged_by_labelled_rows():
 def test_rows_may_be_lists(model, shift):
     old, new = problem(800, 0)[0], problem(100, 11)[0]
     options = {"shift": shift, "reference": old}
-    arrays = estimate_performance(model, new, ["accuracy"], **options)
+    arrays = estimate_performance(model, new, **options)
     options["reference"] = old.tolist()
-    lists = estimate_performance(model, new.tolist(), ["accuracy"], **options)
+    lists = estimate_performance(model, new.tolist(), **options)
     assert lists["accuracy"] == arrays["accuracy"]
 
 

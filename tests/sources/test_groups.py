@@ -45,6 +45,7 @@ def test_groups_are_taken_with_and_without_routing(routing, options):
     with sklearn.config_context(enable_metadata_routing=routing):
         model = CalibratedClassifier(forest(), random_state=0, **options).fit(X, y, groups=groups)
     assert model.calibrate_on_ == ("oob" if "calibrate_on" in options else "cv")
+    assert options or "groups were given" in model.calibrate_on_reason_
     assert_array_equal(model.calibration_scores_, plain.calibration_scores_)
     assert_array_equal(model.fit(X, y, groups=groups).predict_proba(X), plain.predict_proba(X))
     assert log_loss(y, model.oob_probability_) > 0.6  # a coin is not known from its copies
@@ -78,29 +79,11 @@ def data():
     return make_classification(300, 8, random_state=0)
 
 
-def near_copies(rng, n_groups=40, size=10):
-    centres, labels = rng.normal(size=(n_groups, 4)), rng.integers(0, 2, n_groups)
-    X = centres.repeat(size, axis=0) + 0.01 * rng.normal(size=(n_groups * size, 4))
-    return X, labels.repeat(size), np.arange(n_groups).repeat(size)
-
-
 def fitted(estimator, X, y, groups=None, **parameters):
     given = {} if groups is None else {"groups": groups}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*out of bag for no tree.*")
         return CalibratedClassifier(estimator, random_state=0, **parameters).fit(X, y, **given)
-
-
-def test_groups_make_auto_mean_folds_that_keep_them_together():
-    X, y, groups = near_copies(np.random.default_rng(20261122))
-    assert fitted(forest(20, None), X, y).calibrate_on_ == "oob"
-    model = fitted(forest(20, None), X, y, groups)
-    assert model.calibrate_on_ == "cv" and "groups" in model.calibrate_on_reason_
-    # labels are noise: whoever is not fooled by copies is right half of the time
-    right = (model.calibration_scores_ > 0.5) == (model.calibration_y_ == 1)
-    fooled = fitted(forest(20, None), X, y)
-    assert ((fooled.calibration_scores_ > 0.5) == (fooled.calibration_y_ == 1)).mean() > 0.95
-    assert right.mean() < 0.75
 
 
 def test_no_group_is_on_both_sides_of_a_split(data):
@@ -166,6 +149,9 @@ def test_groups_that_every_tree_saw_are_named(data):
     X, y = data
     with pytest.raises(ValueError, match=r"whole groups .*max_samples.* calibrate_on=.cv."):
         fitted(forest(20, None), X, y, np.arange(300) // 100, calibrate_on="oob")
+    groups = np.where(np.arange(300) < 200, np.arange(300) // 100, np.arange(300))
+    with pytest.raises(ValueError, match="most groups out of bag as a whole, got 200 of 300"):
+        fitted(forest(15, None), X, y, groups, calibrate_on="oob")
     few = fitted(forest(20, 2), X, y, np.arange(300) // 100, calibrate_on="oob")
     assert len(few.calibration_y_) == 300
 

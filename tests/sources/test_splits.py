@@ -22,7 +22,6 @@ from sklearn.svm import LinearSVC
 from oracles import formulas as oracle
 from vennforest import CalibratedClassifier, IsotonicCalibration, VennAbers
 from vennforest.sources import model_scores
-from vennforest.sources.data import _has_rows
 
 ALL_METHODS = [
     "venn-abers", "venn", "platt", "isotonic", "bostrom", "beta", "temperature", "none",
@@ -249,13 +248,6 @@ def test_a_class_that_a_model_does_not_know_has_the_least_score(known, method):
             assert_array_equal(scores[:, j], own[:, known.index(label)])
         else:
             assert_array_equal(scores[:, j], 0 if method == "predict_proba" else own.min(axis=1))
-
-
-def test_what_has_an_entry_a_row_is_cut_with_the_rows():
-    assert _has_rows(np.zeros(3), 3)
-    assert _has_rows([1, 2, 3], 3)
-    for value in (np.float64(3), np.zeros(2), "abc", 3, np.array(3), [1]):
-        assert not _has_rows(value, 3)
 
 
 class CountsItems(ClassifierMixin, BaseEstimator):

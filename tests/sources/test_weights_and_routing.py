@@ -127,18 +127,6 @@ def test_weights_reach_out_of_bag_forests_and_their_calibrator():
     assert_allclose(totals, [weight[y == 0].sum(), weight[y == 1].sum()])
 
 
-def test_each_part_gets_the_weights_of_its_rows():
-    X, y, weight, _ = data()
-    weight = weight + 1.0
-    CalibratedClassifier(Recorder(), cv=3).fit(X, y, sample_weight=weight)
-    assert [len(w) for _, w, _ in Recorder.calls] == [80] * 3
-    assert sum(w.sum() for _, w, _ in Recorder.calls) == 2 * weight.sum()
-    Recorder.calls.clear()
-    pipeline = make_pipeline(StandardScaler(), make_pipeline("passthrough", Recorder()))
-    CalibratedClassifier(pipeline, cv=2).fit(X, y, sample_weight=weight)
-    assert sum(w.sum() for _, w, _ in Recorder.calls) == weight.sum()
-
-
 def test_a_model_that_takes_no_weights_is_said_to_ignore_them():
     X, y, weight, new = data()
     model = CalibratedClassifier(KNeighborsClassifier(), calibrate_on="training")

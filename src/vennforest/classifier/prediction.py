@@ -177,8 +177,8 @@ def score_rows(
             scores = fold.score(X)
         subforests: list[FloatArray] = []
         if has_point:
-            is_one = scores is not None and not fold.few_trees
-            subforests = [scores] if is_one and scores is not None else fold.score_subforests(X)
+            has_one = scores is not None and not fold.few_trees
+            subforests = [scores] if has_one and scores is not None else fold.score_subforests(X)
         scored.append(RowScores(for_bounds, left_out, scores, subforests))
     return scored
 
@@ -336,16 +336,6 @@ def log_mean(probabilities: Sequence[FloatArray]) -> FloatArray:
     means = np.exp(np.mean(logs, axis=0))
     normalised: FloatArray = means / means.sum(axis=1, keepdims=True)
     return normalised
-
-
-def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
-    """Return the predictions of a classifier and its ``recalibrate`` copies, rows scored once."""
-    states: list[FittedClassifier] = [model._state for model in models]
-    # The scores for a point calibrator serve all.
-    with_point = [fitted for fitted in states if fitted.point_calibrators is not None]
-    scored = score_rows((with_point or states)[0], X)
-    codes = group_codes_of(states[0], X)
-    return [predict_scores(fitted, scored, codes) for fitted in states]
 
 
 # --- confidence intervals ------------------------------------------------------------------------

@@ -157,7 +157,7 @@ def threshold_for(
     >>> model = CalibratedClassifier(calibrate_on="holdout", random_state=0).fit(X[:400], y[:400])
     >>> threshold = threshold_for(model, precision=0.9)
     >>> threshold.decide(X[400:408])
-    array([0, 1, 1, 1, 1, 1, 0, 0])
+    array([0, 1, 1, 1, 1, 1, 1, 1])
     """
     promise, target = _read_promise(
         {"precision": precision, "recall": recall, "false_alarms": false_alarms, "cost": cost},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -80,6 +79,7 @@ class PerformanceEstimate:
     Attributes
     ----------
     metrics : tuple of str
+        "accuracy", "precision", "recall", "brier", "log_loss", "auc", and with costs "cost".
     estimate, lower, upper : ndarray of shape (len(metrics),)
         NaN where a measure is not defined: the precision where no row is decided to be of the
         positive class, recall and AUC where probably all rows are of one class.
@@ -131,7 +131,6 @@ class Examples(NamedTuple):
 def estimate_performance(
     model: Any,
     X: Any,
-    metrics: Sequence[Metric] | None = None,
     *,
     threshold: float | None = None,
     positive: Any = None,
@@ -143,6 +142,10 @@ def estimate_performance(
 ) -> PerformanceEstimate:
     """Estimate measures of predictions from calibrated probabilities, without labels.
 
+    They are accuracy, precision, recall, Brier score, log loss, AUC, and with costs the mean cost.
+    With more than two classes precision, recall and AUC are means over the classes for which they
+    are defined, each against the rest.
+
     A change of the labels given the rows (concept shift) cannot be seen without labels: the
     estimate is then wrong without any sign of it.
 
@@ -152,11 +155,6 @@ def estimate_performance(
         Fitted; a calibrator or another classifier with labelled rows as ``reference``.
     X : array-like, sparse matrix or data frame of shape (m, d)
         Rows as the model takes them, 30 or more; scores of shape (m,) or (m, k) for a calibrator.
-    metrics : sequence of str, optional
-        Among ``"accuracy"``, ``"precision"``, ``"recall"``, ``"brier"``, ``"log_loss"``, ``"auc"``
-        and ``"cost"``; by default all, the last one where costs are given. With more than two
-        classes precision, recall and AUC are means over the classes for which they are defined,
-        each against the rest.
     threshold : float, optional
         Minimum probability, in [0, 1], of decisions for the positive one of two classes; by
         default decisions are for the most probable class.
@@ -217,7 +215,6 @@ def estimate_performance(
     level = check_inside(level, "level")
     if shift is not None:
         check_option(shift, Shift, "shift")
-    names = _check_metrics(metrics, costs)
     X = X if hasattr(X, "shape") else np.asarray(X)
     if not hasattr(model, "predict_proba"):
         raise InputError(
@@ -258,6 +255,7 @@ def estimate_performance(
 
     p = for_prior(unshifted)
     predictions = _decide(p, np.asarray(model.classes_), threshold, positive, costs)
+    names = tuple(name for name in get_args(Metric) if name != "cost" or costs is not None)
     expected = predictions.expected(for_prior(recalibrate(recalibration.theta)))
     estimate = np.array([expected[name] for name in names])
     rng = np.random.default_rng(random_state)
@@ -272,18 +270,6 @@ def estimate_performance(
     ends[:, is_defined] = np.nanquantile(draws[:, is_defined], tails, axis=0)
     estimate[~is_defined] = np.nan
     return PerformanceEstimate(names, estimate, lower, upper, level, len(p), round(n_examples))
-
-
-def _check_metrics(metrics: Sequence[Metric] | None, costs: Any) -> tuple[Metric, ...]:
-    if metrics is None:
-        return tuple(name for name in get_args(Metric) if name != "cost" or costs is not None)
-    if not metrics:
-        raise InputError("metrics must name one measure at least, got none")
-    for name in metrics:
-        check_option(name, Metric, "metrics")
-    if "cost" in metrics and costs is None:
-        raise InputError('costs must be given to estimate the metric "cost", got None')
-    return tuple(metrics)
 
 
 def _probabilities(model: Any, X: Any) -> tuple[FloatArray, Any]:
@@ -447,9 +433,8 @@ def density_ratios(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the density of new rows divided by that of old ones, at old rows and at new ones.
 
-    A calibrated classifier is trained to tell new rows from old. Its odds for a row outside its
-    training set, divided by the ratio of the numbers of rows, are the density ratio (Bickel,
-    Brückner & Scheffer 2009). Ratios at old rows have mean 1.
+    They are the odds of a calibrated classifier that tells new rows from old, for rows outside its
+    training set (Bickel, Brückner & Scheffer 2009). Ratios at old rows have mean 1.
     """
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator

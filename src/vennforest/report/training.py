@@ -16,7 +16,7 @@ from vennforest.auditing import audit
 from vennforest.calibrators import METHODS
 from vennforest.calibrators.base import has_bounds
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.prediction import predict_together
+from vennforest.classifier.prediction import predict
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.estimators import make_estimator
 from vennforest.report.measures import RAW, MethodEstimates, Predictions
@@ -161,12 +161,11 @@ def _predicted(
     calibrated = [method for method in methods if method != RAW]
     if not calibrated:
         return estimates
-    models = [
-        model if method == model.method else model.recalibrate(method) for method in calibrated
-    ]
     # The interval depends on the scores, which are the same for all methods.
     intervals = model.predict_confidence(X)
-    for method, (bounds, p) in zip(calibrated, predict_together(models, X), strict=True):
+    for method in calibrated:
+        other = model if method == model.method else model.recalibrate(method)
+        bounds, p = predict(other._state, X)
         wide = intervals.widen(p)
         confidence = Multiprobability(wide.lower, wide.upper, wide.classes)
         estimates[method] = MethodEstimates(p, bounds, confidence)

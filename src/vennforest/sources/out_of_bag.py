@@ -304,6 +304,11 @@ def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
             f"saw: {NO_WEIGHTS}",
             UNEQUAL_BAGS,
         )
+    if data.groups is not None and 2 * n_left > len(data):
+        raise ValueError(
+            f"estimator must leave most groups out of bag as a whole, got {n_left} of {len(data)} "
+            f"examples whose group every tree saw: {advice}"
+        )
     warn(
         f"{n_left} of {int(counted.sum())} examples are out of bag for no tree and do not "
         f"calibrate: {advice}"
