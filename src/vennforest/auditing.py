@@ -80,8 +80,7 @@ class Finding:
     ----------
     kind : str
         ``"copies"``, ``"near-copies"``, ``"synthetic rows"``, ``"repeated ID"``,
-        ``"leaking column"``, ``"training rows"``, ``"steps that see labels"`` or
-        ``"frozen step"``.
+        ``"leaking column"``, ``"training rows"`` or ``"steps that see labels"``.
     severity : {"error", "warning"}
         Whether probabilities are wrong, or may be.
     message : str
@@ -516,36 +515,23 @@ def _with_columns(X: Any, cells: dict[int, Any]) -> Any:
 
 
 def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
-    """Yield a finding where steps of a pipeline learn from labels and do not declare it.
+    """Yield a finding where steps before a forest learn from labels and do not declare it.
 
     Steps of known packages declare it, and ``fit`` reads that.
     """
     steps, last = split_pipeline(estimator)
-    frozen = {
-        name: part.estimator
-        for name, part in estimator.get_params(deep=True).items()
-        if isinstance(part, FrozenEstimator)
-    }
-    if all(_is_declared(part) for step in [*steps, *frozen.values()] for part in parts_of(step)):
+    is_declared = all(_is_declared(part) for step in steps for part in parts_of(step))
+    if is_declared or not leaves_rows_out(last):
         return
-    names = ", ".join(type(step).__name__ for step in steps)
     rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MAX_ROWS])
-    X, y = _safe_indexing(X, rows), y[rows]
-    reason = sees_labels(estimator[:-1], X, y)
-    if reason and leaves_rows_out(last):
+    reason = sees_labels(estimator[:-1], _safe_indexing(X, rows), y[rows])
+    if reason:
+        names = ", ".join(type(step).__name__ for step in steps)
         message = (
             f"{reason} ({names}), which their tags do not say: scores out of bag have seen their "
             'own labels. Set target_tags.required in __sklearn_tags__, or use calibrate_on="cv"'
         )
         yield Finding("steps that see labels", "error", message)
-    thawed = clone(estimator).set_params(**{name: clone(frozen[name]) for name in frozen})
-    if frozen and not reason and sees_labels(thawed[:-1], X, y):
-        message = (
-            f"a frozen step of {names} learns from labels: leave the step unfrozen, or fit the "
-            "whole estimator and calibrate FrozenEstimator(estimator) on rows that no part of it "
-            "has seen"
-        )
-        yield Finding("frozen step", "error", message)
 
 
 def _is_declared(step: Any) -> bool:

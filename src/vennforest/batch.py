@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from vennforest._files import one_line
-from vennforest._messages import needed, not_one_of
+from vennforest._messages import needed
 from vennforest._shown import KINDS, names_of
 from vennforest._validation import FloatArray, InputError, check_count
 from vennforest.calibrators import Calibrator
@@ -67,8 +67,6 @@ class BatchPredictor:
     level : float, default=0.95
         Of the confidence intervals, in (0, 1); with .9 the columns are ``low90(c)`` and
         ``high90(c)``.
-    positive : str, optional
-        The only class whose columns are written. None: all classes.
     of_label : bool, default=False
         Whether ``probability``, ``lower``, ``upper``, ``low95`` and ``high95`` of the most probable
         label come before the columns of the classes.
@@ -109,7 +107,6 @@ class BatchPredictor:
         carried: Sequence[str] = (),
         answers: str | Sequence[str] | None = None,
         level: float = 0.95,
-        positive: str | None = None,
         of_label: bool = False,
         rows_at_once: int = ROWS_AT_ONCE,
     ) -> None:
@@ -120,15 +117,11 @@ class BatchPredictor:
         self.kinds, self._of_label = kinds_of(model, answers), of_label
         for name in [*self.columns, *self.carried]:
             find_name(schema.names, name, where=" in the table")
-        self._types = {name: schema.field(name).type for name in [*self.columns, *self.carried]}
         classes = [str(label) for label in model.classes_.tolist()]
-        if positive is not None and positive not in classes:
-            raise not_one_of("positive", classes, positive)
-        self._codes = [j for j, label in enumerate(classes) if positive in (None, label)]
         self._labels = _arrow_labels(model.classes_)
         prefixes = [name for kind in self.kinds for name in names_of(kind, level)]
         numbers = ["probability" if name == "p" else name for name in prefixes if of_label]
-        numbers += [f"{name}({classes[j]})" for j in self._codes for name in prefixes]
+        numbers += [f"{name}({label})" for label in classes for name in prefixes]
         for name in self.carried:
             if name in ("label", *numbers) or self.carried.count(name) > 1:
                 raise InputError(
@@ -137,7 +130,7 @@ class BatchPredictor:
                 )
         self.schema = pa.schema(
             [
-                *((name, plain_type(self._types[name])) for name in self.carried),
+                *((name, plain_type(schema.field(name).type)) for name in self.carried),
                 ("label", self._labels.type),
                 *((name, pa.float64()) for name in numbers),
             ]
@@ -159,8 +152,7 @@ class BatchPredictor:
         Parameters
         ----------
         batches : iterable of pyarrow.RecordBatch
-            With the columns that ``schema`` named, of these types or of others that can be cast to
-            them without loss. They may be empty.
+            With the columns that ``schema`` named. They may be empty.
         where : str
             What error messages call the rows, such as ``"partition 3"``.
         decimal : {".", ","}, optional
@@ -174,30 +166,19 @@ class BatchPredictor:
         """
         n_rows = 0
         for batch in batches:
-            for name in self._types:
+            for name in [*self.columns, *self.carried]:
                 find_name(batch.schema.names, name, where=f" in {where}")
             for start in range(0, batch.num_rows, self.rows_at_once):
                 part = batch.slice(start, self.rows_at_once)
-                cells = {name: self._column(part, name, where) for name in self._types}
-                features = {name: cells[name] for name in self.columns}
+                features = {name: part.column(name) for name in self.columns}
                 if decimal is not None:
                     features |= self._numbers(features, where, n_rows + start, decimal)
                 prediction = self._predict(features, where, n_rows + start)
-                carried = [cells[name].cast(self.schema.field(name).type) for name in self.carried]
-                yield pa.RecordBatch.from_arrays(
-                    [*carried, *self._output(prediction)], schema=self.schema
-                )
+                types = zip(self.carried, self.schema.types, strict=False)
+                carried = [part.column(name).cast(kind) for name, kind in types]
+                arrays = [*carried, *self._output(prediction)]
+                yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
             n_rows += batch.num_rows
-
-    def _column(self, batch: pa.RecordBatch, name: str, where: str) -> pa.Array:
-        column, expected = batch.column(name), self._types[name]
-        try:
-            return column if column.type == expected else column.cast(expected)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InputError(
-                f"column {name!r} must be of type {expected}, got {column.type} in {where} "
-                f"({one_line(error)})"
-            ) from error
 
     def _numbers(
         self, cells: dict[str, pa.Array], where: str, first_row: int, decimal: str
@@ -262,7 +243,7 @@ class BatchPredictor:
         parts = [table for kind in self.kinds for table in tables[kind]]
         best = p.argmax(axis=1)
         columns = [part[np.arange(len(p)), best] for part in parts if self._of_label]
-        columns += [part[:, j] for j in self._codes for part in parts]
+        columns += [part[:, j] for j in range(p.shape[1]) for part in parts]
         return [self._labels.take(pa.array(best)), *map(pa.array, columns)]
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
@@ -19,7 +20,7 @@ from support.partitions import (
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest._validation import InputError
 from vennforest.engines import _forest
-from vennforest.engines._forest import Crew, fit_partitions, grow_crew, plan_crews
+from vennforest.engines._forest import fit_partitions, grow_crew, plan_crews
 from vennforest.engines._tasks import calibrate_partitions
 
 FOREST = RandomForestClassifier(10, max_depth=4)
@@ -147,10 +148,10 @@ def test_the_plan_uses_every_partition_alike(n_partitions, n_trees):
             plan_crews(forest, numbers)
         return
     crews = plan_crews(forest, numbers)
-    sizes = [crew.n_trees for crew in crews.values()]
+    sizes = [crew.n_estimators for crew in crews.values()]
     assert sum(sizes) == n_trees and max(sizes) - min(sizes) <= 1
     assert len(crews) == min(n_partitions, n_trees) and set(crews) <= set(numbers)
-    assert len({crew.seed for crew in crews.values()}) == len(crews)
+    assert len({crew.random_state for crew in crews.values()}) == len(crews)
 
 
 def test_a_class_that_a_partition_lacks_is_known_to_its_trees():
@@ -169,9 +170,9 @@ def test_rows_for_missing_classes_leave_the_bags_as_they_are():
     frame = draw_features(120)
     X, y = frame[FEATURES].to_numpy(), frame["y"].to_numpy(str)
     options = {"bootstrap": False, "max_features": None, "min_samples_leaf": 7}
-    forest, classes = RandomForestClassifier(3, **options), np.array(["no", "yes", "zero"])
-    with_class = grow_crew(forest, X, y, classes, Crew(1, 11))
-    plain = RandomForestClassifier(1, random_state=11, **options).fit(X, y)
+    forest, classes = RandomForestClassifier(1, **options, random_state=11), ["no", "yes", "zero"]
+    plain = clone(forest).fit(X, y)
+    with_class = grow_crew(forest, X, y, np.array(classes))
     assert np.array_equal(with_class.classes_, classes)
     tree, expected = with_class.estimators_[0].tree_, plain.estimators_[0].tree_
     assert np.array_equal(tree.n_node_samples, expected.n_node_samples)

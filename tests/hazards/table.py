@@ -1,124 +1,103 @@
-"""What spoils a calibration, how it can come in, and what has to happen: the page is made of it.
+"""Faults of data, settings and models that `fit` and `predict` refuse, warn of, or deal with.
 
-A hazard is one entry: a sentence, ways in, and a verdict for each. ``test_hazards.py`` beside it
-runs them all, and the same calls without the fault, which must pass without a warning.
+A hazard is one entry: a sentence, the ways in which it was tried, and what has to happen.
+``test_hazards.py`` runs them all, and the same calls without the fault, which must pass without a
+warning; ``docs/hazards.md`` lists them.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import KMeans
 from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
     RandomForestClassifier,
+    RandomForestRegressor,
     StackingClassifier,
     VotingClassifier,
 )
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
+    GridSearchCV,
     GroupKFold,
     KFold,
     LeaveOneOut,
+    ShuffleSplit,
+    StratifiedKFold,
     TimeSeriesSplit,
 )
+from sklearn.multiclass import OutputCodeClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, TargetEncoder
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
-from vennforest import CalibratedClassifier, VennAbers, audit
+from vennforest import CalibratedClassifier, VennAbers
+from vennforest.calibrators import BetaCalibration
 
 Rng = np.random.Generator
-Outcome = Literal["refused", "warned", "right", "found"]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What has to happen: a right answer, or ``match`` is in an error, a warning or a finding.
-
-    Errors, warnings and right answers are those of ``fit``, findings those of ``audit``.
-    """
-
-    outcome: Outcome
-    match: str = ""
+Run = Callable[[Rng], Any]
+Table = tuple[Any, Any]
+Outcome = Literal["refused", "warned", "found", "right"]
 
 
 @dataclass(frozen=True)
 class Hazard:
-    """A fault, the ways in which it can reach the library, and the verdict for each.
+    """A fault, the ways in which it can reach the library, and what has to happen.
 
-    ``ways`` are named functions of a random generator; one whose verdict is "right" returns whether
-    its answer is right, and one whose verdict is "found" the findings of an audit. ``honest`` is
-    the same call without the fault.
+    ``ways`` are named functions of a random generator. ``match`` is in the error, the warning or
+    the finding; where the answer has to be right, the function returns whether it is. ``honest``
+    is the same call without the fault.
     """
 
-    name: str
     fault: str
-    ways: Mapping[str, Callable[[Rng], Any]]
-    verdict: Verdict
-    honest: Callable[[Rng], Any] | None = None
-    by_way: Mapping[str, Verdict] = field(default_factory=dict)
-
-    def verdict_of(self, way: str) -> Verdict:
-        """Return what has to happen when the fault comes in this way."""
-        return self.by_way.get(way, self.verdict)
+    outcome: Outcome
+    match: str
+    ways: Mapping[str, Run]
+    honest: Run | None = None
 
 
-def coin(rng: Rng, n: int = 200, d: int = 5, share: float = 0.5) -> tuple[Any, Any]:
+def coin(rng: Rng, n: int = 200, d: int = 5, share: float = 0.5) -> Table:
     """Return features and labels that have nothing to do with each other."""
     return rng.normal(size=(n, d)), (rng.random(n) < share).astype(int)
 
 
-def forest(**settings: Any) -> RandomForestClassifier:
-    """Return a small forest."""
-    return RandomForestClassifier(40, random_state=0, **settings)
+def rare(rng: Rng) -> Table:
+    """Return features and labels of which a tenth are 1."""
+    return coin(rng, 600, 5, 0.1)
 
 
-SETTINGS: dict[str, Any] = {}
-"""Of every calibrated classifier that ``fit`` makes, unless a hazard is about them."""
+def labelled(change: Callable[[Any, Any], Any]) -> Callable[[Rng], Table]:
+    """Return what draws features with labels that depend on them and on coins."""
+
+    def make(rng: Rng) -> Table:
+        X, y = coin(rng)
+        return X, change(X, y)
+
+    return make
 
 
-def fit(estimator: Any, X: Any, y: Any, settings: Any = None, **fit_params: Any) -> Any:
-    """Fit a calibrated classifier."""
-    model = CalibratedClassifier(estimator, random_state=0, **{**SETTINGS, **(settings or {})})
-    return model.fit(X, y, **fit_params)
-
-
-def doubled(rng: Rng, jitter: float = 0.0) -> tuple[Any, Any]:
+def doubled(rng: Rng, jitter: float = 0.0) -> Table:
     """Return every row twice, the second time moved a little."""
     X, y = coin(rng)
     return np.vstack([X, X + jitter * rng.normal(size=X.shape)]), np.tile(y, 2)
 
 
-def numbered(X: Any, rng: Rng) -> Any:
-    """Return a table with a number for every row."""
-    return np.column_stack([rng.permutation(len(X)), X])
-
-
-def between(rng: Rng, share: float = 0.1) -> tuple[Any, Any]:
-    """Return rows with as many of both classes, half of the rare ones made as SMOTE makes them."""
-    X, y = coin(rng, 400, 5, share)
-    rare = X[y == 1]
-    away = np.linalg.norm(rare[:, None] - rare[None], axis=2)
-    near = np.argsort(away, axis=1)[:, 1:4]
-    wanted = int((y == 0).sum() - y.sum())
-    one = rng.integers(0, len(rare), wanted)
-    other = near[one, rng.integers(0, near.shape[1], wanted)]
-    made = rare[one] + rng.random((wanted, 1)) * (rare[other] - rare[one])
-    return np.vstack([X, made]), np.concatenate([y, np.ones(wanted, int)])
-
-
-def oversampled(rng: Rng) -> tuple[Any, Any]:
+def oversampled(rng: Rng) -> Table:
     """Return rows in which rare ones are repeated until the classes are as frequent."""
     X, y = coin(rng, 400, 5, 0.1)
     again = rng.choice(np.flatnonzero(y), int((y == 0).sum() - y.sum()))
@@ -126,360 +105,585 @@ def oversampled(rng: Rng) -> tuple[Any, Any]:
     return X[rows], y[rows]
 
 
-def patients(rng: Rng) -> tuple[Any, Any]:
-    """Return five visits of each patient, with the patient's number as a feature."""
-    of = np.repeat(np.arange(60), 5)
-    X = rng.normal(size=(60, 5))[of] + 0.01 * rng.normal(size=(300, 5))
-    return np.column_stack([of, X]), rng.integers(0, 2, 60)[of]
+spelled = labelled(
+    lambda X, y: np.array(["no", "yes", "No", "Yes "])[y + 2 * (np.arange(len(y)) % 2)]
+)
+one_class = labelled(lambda X, y: np.zeros(len(y), int))
 
 
-def visits(rng: Rng) -> tuple[Any, Any]:
-    """Return five visits of each patient with values of their own, and the patient's number."""
-    patient = np.repeat(np.arange(60), 5)
-    return np.column_stack([patient, rng.normal(size=(300, 5))]), rng.integers(0, 2, 60)[patient]
+def forest(**settings: Any) -> RandomForestClassifier:
+    """Return a small forest."""
+    return RandomForestClassifier(40, random_state=0, **settings)
 
 
-def steep(rng: Rng) -> tuple[Any, Any]:
-    """Return labels that a column explains but for a few errors."""
-    X = rng.normal(size=(200, 5))
-    return X, (X[:, 0] + 0.2 * rng.normal(size=200) > 0).astype(int)
+def fit(
+    estimator: Any, X: Any, y: Any, settings: Mapping[str, Any] | None = None, **params: Any
+) -> Any:
+    """Fit a calibrated classifier."""
+    return CalibratedClassifier(estimator, random_state=0, **(settings or {})).fit(X, y, **params)
 
 
-def several(make: Callable[[Rng], tuple[Any, Any]]) -> dict[str, Callable[[Rng], Any]]:
+def fitting(
+    estimator: Any,
+    make: Callable[[Rng], Table] = coin,
+    settings: Mapping[str, Any] | None = None,
+    **params: Any,
+) -> Run:
+    """Return what fits a classifier to drawn rows; functions in ``params`` are of the labels."""
+
+    def run(rng: Rng) -> Any:
+        X, y = make(rng)
+        arguments = {name: p(y) if callable(p) else p for name, p in params.items()}
+        model = estimator(rng) if callable(estimator) else estimator
+        return fit(model, X, y, settings, **arguments)
+
+    return run
+
+
+def frozen(model: Any) -> Callable[[Rng], FrozenEstimator]:
+    """Return what freezes a model that is fitted to rows of its own."""
+    return lambda rng: FrozenEstimator(model.fit(*coin(rng)))
+
+
+def in_tables(make: Callable[[Rng], Table]) -> dict[str, Run]:
     """Return the ways of a table: into a forest, into folds, as a data frame."""
+
+    def as_frame(rng: Rng) -> Table:
+        X, y = make(rng)
+        return pd.DataFrame(X), y
+
     return {
-        "fit": lambda rng: fit(forest(), *make(rng)),
-        "folds": lambda rng: fit(GaussianNB(), *make(rng)),
-        "data frame": lambda rng: fit(forest(), pd.DataFrame((m := make(rng))[0]), m[1]),
+        "fit": fitting(forest(), make),
+        "folds": fitting(GaussianNB(), make),
+        "data frame": fitting(forest(), as_frame),
     }
 
 
-def audited(make: Callable[[Rng], tuple[Any, Any]]) -> dict[str, Callable[[Rng], Any]]:
-    """Return the ways of a table into an audit: as an array and as a data frame."""
-    return {
-        "array": lambda rng: audit(forest(), *make(rng)),
-        "data frame": lambda rng: audit(forest(), pd.DataFrame((m := make(rng))[0]), m[1]),
-    }
+def with_cv(cv: Any, n: int = 200, **settings: Any) -> Run:
+    """Return what fits naive Bayes over folds."""
+    return fitting(GaussianNB(), lambda rng: coin(rng, n), {"cv": cv, **settings})
 
 
-def fitted_tree(rng: Rng) -> FrozenEstimator:
-    """Return a fitted and frozen tree."""
-    return FrozenEstimator(DecisionTreeClassifier(min_samples_leaf=5).fit(*coin(rng)))
+def over_rows(n: int) -> list[Any]:
+    """Return five splits of n rows."""
+    return list(KFold(5).split(np.zeros((n, 1))))
 
 
-def spelled(rng: Rng) -> tuple[Any, Any]:
-    """Return labels in more than one spelling."""
+def in_order(part: str | None) -> Run:
+    """Return what fits with one argument a series in another order than X."""
+
+    def run(rng: Rng) -> Any:
+        X, y = coin(rng)
+        series = {"y": y, "sample_weight": rng.random(200) + 0.5, "groups": np.arange(200) // 4}
+        arguments = {name: pd.Series(values) for name, values in series.items()}
+        if part:
+            arguments[part] = arguments[part].sample(frac=1, random_state=1)
+        return fit(forest(), pd.DataFrame(X), **arguments)
+
+    return run
+
+
+def in_part(wrap: Callable[[FrozenEstimator], Any], settings: Any = None) -> Run:
+    """Return what fits an estimator with a fitted and frozen tree inside."""
+    return fitting(lambda rng: wrap(frozen(DecisionTreeClassifier())(rng)), coin, settings)
+
+
+def own_rows(
+    model: Any, change: Callable[[Any], Any] = lambda table: table, **settings: Any
+) -> Run:
+    """Return what calibrates a frozen model on the rows it was trained on, or on these changed."""
+
+    def run(rng: Rng) -> Any:
+        X, y = coin(rng)
+        return fit(FrozenEstimator(model.fit(X, y)), change(X), change(y), settings)
+
+    return run
+
+
+def chosen(run: Run, source: str) -> Run:
+    """Return whether a fit calibrates on the scores of a source."""
+    return lambda rng: run(rng).calibrate_on_ == source
+
+
+def edited(how: str) -> Callable[[Rng], tuple[FrozenEstimator, Any, Any]]:
+    """Return what draws a frozen forest whose members were changed after its fit, and its rows."""
+
+    def draw(rng: Rng) -> tuple[FrozenEstimator, Any, Any]:
+        X, y = coin(rng)
+        model = forest().fit(X, y)
+        if how == "others":
+            model.estimators_ += forest(bootstrap=False).fit(X, y).estimators_
+        elif how == "warm start":
+            model = forest(warm_start=True).fit(*coin(rng)).set_params(n_estimators=80).fit(X, y)
+        elif how == "fewer":
+            model.estimators_ = model.estimators_[:30]
+        elif how == "reversed":
+            model.estimators_ = model.estimators_[::-1]
+        return FrozenEstimator(model), X, y
+
+    return draw
+
+
+class Other(ClassifierMixin, BaseEstimator):
+    """A model whose probabilities have another shape or are missing, or with other classes."""
+
+    def __init__(self, kind: str = "") -> None:
+        self.kind = kind
+
+    def fit(self, X: Any, y: Any) -> Other:
+        """Fit a plain model to numbered labels."""
+        self.model_ = GaussianNB().fit(X, np.unique(y, return_inverse=True)[1])
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return what the kind says."""
+        p = self.model_.predict_proba(X)
+        if self.kind == "missing":
+            return np.where(X[:, :1] > 1.5, np.nan, p)
+        tables = {"column": p[:, 1], "three": np.column_stack([p, p[:, 0]]), "fewer": p[:-1]}
+        return tables.get(self.kind, p)
+
+
+def at_predict(change: Callable[[Any], Any], method: str = "predict_proba") -> Run:
+    """Return what fits to a table with named columns, and predicts one that was changed."""
+
+    def run(rng: Rng) -> Any:
+        X, y = coin(rng)
+        table = pd.DataFrame(X, columns=list("abcde"))
+        return getattr(fit(forest(), table, y), method)(change(table))
+
+    return run
+
+
+def rare_mean(estimator: Any) -> Run:
+    """Return whether probabilities of a rare class without signal are about its share."""
+
+    def run(rng: Rng) -> bool:
+        X, y = rare(rng)
+        p = fit(estimator, X, y).predict_proba(coin(rng)[0])[:, 1]
+        return bool(abs(p.mean() - y.mean()) < 0.02)
+
+    return run
+
+
+def resampled(rng: Rng) -> Any:
+    """Return a pipeline that repeats rare rows."""
+    from imblearn.over_sampling import RandomOverSampler
+    from imblearn.pipeline import make_pipeline
+
+    return make_pipeline(RandomOverSampler(random_state=0), forest())
+
+
+def balanced_forest(rng: Rng) -> bool:
+    """Return whether a forest of balanced bags gives the share of the rare class."""
+    from imblearn.ensemble import BalancedRandomForestClassifier
+
+    return rare_mean(BalancedRandomForestClassifier(60, random_state=0))(rng)
+
+
+def cached(rng: Rng) -> bool:
+    """Return whether a pipeline's cache changes nothing."""
     X, y = coin(rng)
-    return X, np.array(["no", "yes", "No", "Yes "])[y + 2 * rng.integers(0, 2, len(y))]
+    with tempfile.TemporaryDirectory() as folder:
+        model = fit(make_pipeline(StandardScaler(), forest(), memory=folder), X, y)
+        plain = fit(make_pipeline(StandardScaler(), forest()), X, y)
+        return bool(np.array_equal(model.predict_proba(X + 1), plain.predict_proba(X + 1)))
 
 
-def overlapping(n: int) -> list[tuple[Any, Any]]:
-    """Return folds that score rows which they train on."""
-    return [(np.arange(n), np.arange(n // 2)), (np.arange(n), np.arange(n // 2, n))]
+def twice(make_estimator: Callable[[], Any]) -> Run:
+    """Return whether a classifier that was fitted before gives what a new one gives."""
+
+    def run(rng: Rng) -> bool:
+        X, y = coin(rng)
+        used = CalibratedClassifier(make_estimator(), random_state=0).fit(*coin(rng)).fit(X, y)
+        new = CalibratedClassifier(make_estimator(), random_state=0).fit(X, y)
+        return bool(np.array_equal(used.predict_proba(X + 1), new.predict_proba(X + 1)))
+
+    return run
 
 
-COPIES = Verdict("warned", "exact copies")
-NEAR_COPIES = Verdict("found", "near-copy")
+def modest(estimator: Any) -> Run:
+    """Return whether probabilities of coin labels stay near a half."""
+    return lambda rng: bool(
+        np.ptp(fit(estimator, *coin(rng)).predict_proba(coin(rng)[0])[:, 1]) < 0.4
+    )
 
-HAZARDS = [
-    Hazard("exact copies", "every row twice", several(doubled), COPIES),
-    Hazard("oversampling", "rare rows repeated before fit", several(oversampled), COPIES),
+
+def calibrate(scores: Any, weight: Any = None) -> VennAbers:
+    """Fit a calibrator to scores."""
+    return VennAbers().fit(scores, np.arange(50) % 2, sample_weight=weight)
+
+
+def splits_used_up(rng: Rng) -> None:
+    """Fit twice with a generator of splits."""
+    model = CalibratedClassifier(GaussianNB(), cv=KFold(5).split(np.zeros((200, 1))))
+    model.fit(*coin(rng)).fit(*coin(rng))
+
+
+GROUPS, PAIRS = np.arange(200) // 4, np.arange(200) // 2
+UNSHUFFLED = [(np.arange(200), np.arange(100)), (np.arange(200), np.arange(100, 200))]
+"""Folds that score rows which they train on."""
+
+REFUSED = [
     Hazard(
-        "exact copies with a number",
-        "every row twice beside a column that numbers the rows",
-        audited(lambda rng: (numbered((m := doubled(rng))[0], rng), m[1])),
-        NEAR_COPIES,
-        lambda rng: audit(forest(), numbered((m := coin(rng))[0], rng), m[1]),
-    ),
-    Hazard(
-        "near-copies",
-        "every row twice, changed by .001",
-        audited(lambda r: doubled(r, 1e-3)),
-        NEAR_COPIES,
-    ),
-    Hazard(
-        "several visits",
-        "visits of the same patients, with the patient's number as a feature",
-        audited(patients),
-        NEAR_COPIES,
-    ),
-    Hazard(
-        "repeated IDs",
-        "visits of the same patients with other values each, and the patient's number",
-        audited(visits),
-        Verdict("found", "repeated ID"),
-        lambda rng: audit(
-            forest(), np.column_stack([rng.integers(18, 90, 200), (m := coin(rng))[0]]), m[1]
-        ),
-    ),
-    Hazard(
-        "leaking columns",
-        "a column that was recorded after the outcome",
-        audited(
-            lambda rng: (np.column_stack([(m := coin(rng))[0], 3 * m[1] + rng.random(200)]), m[1])
-        ),
-        Verdict("found", "recorded after the outcome"),
-        lambda rng: audit(forest(), *steep(rng)),
-    ),
-    Hazard(
-        "SMOTE",
-        "rare rows made from others before fit",
-        audited(between),
-        Verdict("found", "SMOTE"),
-    ),
-    Hazard(
-        "balancing weights",
-        'sample_weight=compute_sample_weight("balanced", y)',
+        "a fitted model or supervised step frozen inside the estimator",
+        "refused",
+        "trained again",
         {
-            name: lambda rng, model=model: fit(
-                model,
-                (m := coin(rng, share=0.1))[0],
-                m[1],
-                sample_weight=compute_sample_weight("balanced", m[1]),
-            )
-            for name, model in {"fit": forest(), "folds": GaussianNB()}.items()
+            "voting": in_part(
+                lambda tree: VotingClassifier([("a", tree), ("b", GaussianNB())], voting="soft")
+            ),
+            "stacking": in_part(lambda tree: StackingClassifier([("a", tree)])),
+            "prefit": in_part(
+                lambda tree: StackingClassifier([("a", tree.estimator)], cv="prefit")
+            ),
+            "pipeline": in_part(lambda tree: make_pipeline(StandardScaler(), tree)),
+            "bagging": in_part(BaggingClassifier),
+            "held-out part": in_part(
+                CalibratedClassifierCV, {"calibrate_on": "holdout", "merge": "log"}
+            ),
+            "selection": fitting(
+                lambda rng: make_pipeline(frozen(SelectKBest(k=2))(rng), forest())
+            ),
         },
-        Verdict("warned", "constant within each class"),
-        lambda rng: fit(GaussianNB(), *coin(rng), sample_weight=rng.random(200) + 0.5),
+        fitting(lambda rng: make_pipeline(frozen(StandardScaler())(rng), GaussianNB())),
     ),
     Hazard(
-        "labels spelled in two ways",
-        'labels "yes" and "Yes "',
-        several(spelled),
-        Verdict("warned", "case or spaces"),
-        lambda rng: fit(forest(), (m := coin(rng))[0], np.array(["no", "yes"])[m[1]]),
+        'class_weight="balanced" of a forest with a rare class and calibrate_on="oob"',
+        "refused",
+        "leave class_weight and sample_weight out",
+        {"fit": fitting(forest(class_weight="balanced"), rare, {"calibrate_on": "oob"})},
+        fitting(forest(), rare, {"calibrate_on": "oob"}),
     ),
     Hazard(
-        "a frozen model and its own training rows",
-        "FrozenEstimator(model.fit(X, y)) calibrated on the same X and y",
+        'imbalanced-learn\'s samplers in a pipeline with calibrate_on="oob"',
+        "refused",
+        "changes which rows",
+        {"fit": fitting(resampled, rare, {"calibrate_on": "oob"})},
+    ),
+    Hazard(
+        'groups= with subforest="exchangeable"',
+        "refused",
+        'subforest must be "all" where groups are given',
         {
-            name: lambda rng, model=model: audit(
-                FrozenEstimator(clone(model).fit(*(m := coin(rng)))), *m
+            "fit": fitting(
+                forest(), coin, {"calibrate_on": "oob", "subforest": "exchangeable"}, groups=PAIRS
             )
-            for name, model in {
-                "boosting": GradientBoostingClassifier(n_estimators=30),
-                "pipeline": make_pipeline(StandardScaler(), DecisionTreeClassifier()),
+        },
+        fitting(forest(), coin, {"calibrate_on": "oob"}, groups=PAIRS),
+    ),
+    Hazard(
+        "LeaveOneOut or very many folds with a calibrator each",
+        "refused",
+        "ensemble=False",
+        {"LeaveOneOut": with_cv(LeaveOneOut(), 40), "KFold": with_cv(KFold(60), 80)},
+        with_cv(LeaveOneOut(), 40, ensemble=False),
+    ),
+    Hazard(
+        "a splitter that scores rows which it trains on",
+        "refused",
+        "rows that it trains on",
+        {"ensemble": with_cv(UNSHUFFLED), "one model": with_cv(UNSHUFFLED, ensemble=False)},
+    ),
+    Hazard(
+        "groups= with a splitter that does not know them",
+        "refused",
+        "every group on one side",
+        {
+            name: fitting(GaussianNB(), coin, {"cv": cv}, groups=GROUPS)
+            for name, cv in {
+                "KFold": KFold(5, shuffle=True, random_state=0),
+                "ShuffleSplit": ShuffleSplit(3, random_state=0),
+                "StratifiedKFold": StratifiedKFold(3, shuffle=True, random_state=0),
             }.items()
         },
-        Verdict("found", "trained on these rows"),
-        lambda rng: audit(
-            FrozenEstimator(GradientBoostingClassifier(n_estimators=30).fit(*coin(rng))), *coin(rng)
-        ),
+        fitting(GaussianNB(), coin, {"cv": GroupKFold(5)}, groups=GROUPS),
     ),
     Hazard(
-        "a frozen forest and its own training rows",
-        "FrozenEstimator(forest.fit(X, y)) calibrated on the same X and y",
-        {
-            "forest": lambda rng: (
-                fit(FrozenEstimator(forest().fit(*(m := coin(rng)))), *m).calibrate_on_ == "oob"
-            )
-        },
-        Verdict("right"),
-        lambda rng: fit(FrozenEstimator(forest().fit(*coin(rng))), *coin(rng)),
-    ),
-    Hazard(
-        "a frozen part",
-        "a fitted model or supervised step frozen inside the estimator",
-        {
-            "voting": lambda rng: fit(
-                VotingClassifier([("a", fitted_tree(rng)), ("b", GaussianNB())], voting="soft"),
-                *coin(rng),
-            ),
-            "stacking": lambda rng: fit(StackingClassifier([("a", fitted_tree(rng))]), *coin(rng)),
-            "prefit": lambda rng: fit(
-                StackingClassifier([("a", fitted_tree(rng).estimator)], cv="prefit"), *coin(rng)
-            ),
-            "pipeline": lambda rng: fit(
-                make_pipeline(StandardScaler(), fitted_tree(rng)), *coin(rng)
-            ),
-            "bagging": lambda rng: fit(BaggingClassifier(fitted_tree(rng)), *coin(rng)),
-            "held-out part": lambda rng: fit(
-                CalibratedClassifierCV(fitted_tree(rng)),
-                *coin(rng),
-                {"calibrate_on": "holdout", "merge": "log"},
-            ),
-            "selection": lambda rng: fit(
-                make_pipeline(FrozenEstimator(SelectKBest(k=2).fit(*coin(rng))), forest()),
-                *coin(rng),
-            ),
-        },
-        Verdict("refused", "trained again"),
-        lambda rng: fit(
-            make_pipeline(FrozenEstimator(StandardScaler().fit(coin(rng)[0])), GaussianNB()),
-            *coin(rng),
-        ),
-    ),
-    Hazard(
-        "rows drawn by class weight",
-        'class_weight="balanced" of a forest out of bag, with a rare class',
-        {
-            "auto": lambda rng: (
-                fit(forest(class_weight="balanced"), *coin(rng, 600, 5, 0.1)).calibrate_on_ == "cv"
-            ),
-            "oob": lambda rng: fit(
-                forest(class_weight="balanced"), *coin(rng, 600, 5, 0.1), {"calibrate_on": "oob"}
-            ),
-        },
-        Verdict("right"),
-        lambda rng: fit(forest(), *coin(rng, 600, 5, 0.1), {"calibrate_on": "oob"}),
-        {"oob": Verdict("refused", "leave class_weight and sample_weight out")},
-    ),
-    Hazard(
-        "groups for a frozen model",
-        "groups= for a frozen model, which has no folds to keep them together",
-        {
-            "fit": lambda rng: fit(
-                FrozenEstimator(GaussianNB().fit(*coin(rng))),
-                *coin(rng),
-                groups=np.arange(200) // 4,
-            )
-        },
-        Verdict("warned", "no effect with a frozen model"),
-        lambda rng: fit(
-            FrozenEstimator(GaussianNB().fit(*coin(rng))), *coin(rng), groups=np.arange(200)
-        ),
-    ),
-    Hazard(
-        "one example of a group left out",
-        'groups= with subforest="exchangeable"',
-        {
-            "fit": lambda rng: fit(
-                forest(),
-                *coin(rng),
-                {"calibrate_on": "oob", "subforest": "exchangeable"},
-                groups=np.arange(200) // 2,
-            )
-        },
-        Verdict("refused", 'subforest must be "all" where groups are given'),
-        lambda rng: fit(
-            forest(),
-            *coin(rng),
-            {"calibrate_on": "oob"},
-            groups=np.arange(200) // 2,
-        ),
-    ),
-    Hazard(
-        "a calibrator for each row",
-        "LeaveOneOut or very many folds with a calibrator each",
-        {
-            "LeaveOneOut": lambda rng: fit(GaussianNB(), *coin(rng, 40), {"cv": LeaveOneOut()}),
-            "KFold": lambda rng: fit(GaussianNB(), *coin(rng, 80), {"cv": KFold(60)}),
-        },
-        Verdict("refused", "ensemble=False"),
-        lambda rng: fit(GaussianNB(), *coin(rng, 40), {"cv": LeaveOneOut(), "ensemble": False}),
-    ),
-    Hazard(
-        "folds that overlap",
-        "a splitter that scores rows which it trains on",
-        {
-            "ensemble": lambda rng: fit(GaussianNB(), *coin(rng), {"cv": overlapping(200)}),
-            "one model": lambda rng: fit(
-                GaussianNB(), *coin(rng), {"cv": overlapping(200), "ensemble": False}
-            ),
-        },
-        Verdict("refused", "rows that it trains on"),
-    ),
-    Hazard(
-        "folds that split groups",
-        "groups= with a splitter that does not know them",
-        {
-            "fit": lambda rng: fit(
-                GaussianNB(),
-                *coin(rng),
-                {"cv": KFold(5, shuffle=True, random_state=0)},
-                groups=np.repeat(np.arange(40), 5),
-            )
-        },
-        Verdict("refused", "every group on one side"),
-        lambda rng: fit(
-            GaussianNB(), *coin(rng), {"cv": GroupKFold(5)}, groups=np.repeat(np.arange(40), 5)
-        ),
-    ),
-    Hazard(
-        "out of bag in time",
         'a splitter of times with calibrate_on="oob"',
-        {
-            "fit": lambda rng: fit(
-                forest(), *coin(rng), {"cv": TimeSeriesSplit(), "calibrate_on": "oob"}
-            )
-        },
-        Verdict("refused", "cv must be left out"),
+        "refused",
+        "cv must be left out",
+        {"fit": fitting(forest(), coin, {"cv": TimeSeriesSplit(), "calibrate_on": "oob"})},
     ),
     Hazard(
-        "no bags",
         'calibrate_on="oob" where nothing is out of bag',
+        "refused",
+        "out of bag",
         {
-            "extra trees": lambda rng: fit(
-                ExtraTreesClassifier(20), *coin(rng), {"calibrate_on": "oob"}
-            ),
-            "bagging": lambda rng: fit(
+            "extra trees": fitting(ExtraTreesClassifier(20), coin, {"calibrate_on": "oob"}),
+            "bagging": fitting(
                 BaggingClassifier(DecisionTreeClassifier(), 20, bootstrap=False),
-                *coin(rng),
+                coin,
                 {"calibrate_on": "oob"},
             ),
         },
-        Verdict("refused", "out of bag"),
-        lambda rng: fit(
-            ExtraTreesClassifier(60, bootstrap=True), *coin(rng), {"calibrate_on": "oob"}
-        ),
+        fitting(ExtraTreesClassifier(60, bootstrap=True), coin, {"calibrate_on": "oob"}),
     ),
     Hazard(
-        "other rows for a frozen forest",
-        'a frozen forest with calibrate_on="oob" and other rows, or another order',
+        'a frozen forest with calibrate_on="oob" and other rows, another order, or members that '
+        "saw other rows",
+        "refused",
+        "what the frozen model was trained on",
         {
-            "order": lambda rng: fit(
-                FrozenEstimator(forest().fit(*(m := coin(rng)))),
-                m[0][::-1],
-                m[1][::-1],
-                {"calibrate_on": "oob"},
-            ),
-            "rows": lambda rng: fit(
-                FrozenEstimator(forest().fit(*coin(rng))), *coin(rng), {"calibrate_on": "oob"}
-            ),
+            "order": own_rows(forest(), lambda table: table[::-1], calibrate_on="oob"),
+            "rows": fitting(frozen(forest()), coin, {"calibrate_on": "oob"}),
+            "others": lambda rng: fit(*edited("others")(rng), {"calibrate_on": "oob"}),
+            "warm start": lambda rng: fit(*edited("warm start")(rng), {"calibrate_on": "oob"}),
         },
-        Verdict("refused", "what the frozen model was trained on"),
-        lambda rng: fit(
-            FrozenEstimator(forest().fit(*(m := coin(rng)))), *m, {"calibrate_on": "oob"}
-        ),
+        own_rows(forest(), calibrate_on="oob"),
     ),
     Hazard(
-        "steps that see labels",
+        "missing, continuous or mixed labels, or labels of one class",
+        "refused",
+        "NaN|continuous|class|sorted|missing",
+        {
+            "NaN": fitting(forest(), labelled(lambda X, y: np.where(X[:, 0] > 1, np.nan, y))),
+            "None": fitting(
+                forest(), labelled(lambda X, y: np.where(X[:, 0] > 1, None, y.astype(str)))
+            ),
+            "NA": fitting(
+                forest(),
+                labelled(lambda X, y: pd.Series(y, dtype="Int64").where(X[:, 0] < 1, pd.NA)),
+            ),
+            "types": fitting(forest(), labelled(lambda X, y: np.array([1, "1"], object)[y])),
+            "continuous": fitting(forest(), labelled(lambda X, y: X[:, 0])),
+            "one class": fitting(forest(), one_class),
+        },
+        fitting(forest(), labelled(lambda X, y: pd.Series(y, dtype="Int64"))),
+    ),
+    Hazard(
+        "negative, NaN or too large weights, or none for a class",
+        "refused",
+        "negative|at most|weight above zero",
+        {
+            "negative": fitting(forest(), sample_weight=np.linspace(-1, 1, 200)),
+            "NaN": fitting(forest(), sample_weight=np.full(200, np.nan)),
+            "too large": fitting(forest(), sample_weight=np.full(200, 2**62)),
+            "no class": fitting(forest(), sample_weight=lambda y: y.astype(float)),
+        },
+        fitting(GaussianNB(), sample_weight=np.arange(200) % 3),
+    ),
+    Hazard(
+        "NaN or None among groups",
+        "refused",
+        "for every row",
+        {
+            "NaN": fitting(forest(), groups=np.where(GROUPS < 9, np.nan, GROUPS)),
+            "None": fitting(forest(), groups=np.where(GROUPS < 9, None, GROUPS.astype(str))),
+        },
+        fitting(GaussianNB(), groups=GROUPS.astype(float)),
+    ),
+    Hazard(
+        "splits with negative row numbers, numbers beyond the last row, or a row twice",
+        "refused",
+        "row numbers from 0|at most once",
+        {
+            "negative": with_cv([(np.arange(-200, 0), np.arange(100))] * 2),
+            "beyond": with_cv(over_rows(300)),
+            "twice": with_cv([(a, np.repeat(b, 2)) for a, b in over_rows(200)]),
+            "ShuffleSplit": with_cv(ShuffleSplit(5, random_state=0), ensemble=False),
+        },
+        with_cv(over_rows(200)),
+    ),
+    Hazard(
+        "a generator of splits that is used up, or more folds than rows",
+        "refused",
+        "splits once|n_splits",
+        {"generator": splits_used_up, "one fold": with_cv(1), "many folds": with_cv(300)},
+        lambda rng: CalibratedClassifier(GaussianNB(), cv=KFold(5)).fit(*coin(rng)).fit(*coin(rng)),
+    ),
+    Hazard(
+        "a model whose classes_ are not the labels of y",
+        "refused",
+        "classes_|labels",
+        {
+            "fit": fitting(Other(), spelled),
+            "frozen": fitting(frozen(Other()), spelled),
+        },
+        fitting(Other()),
+    ),
+    Hazard(
+        "predict_proba that returns one column, three, fewer rows, or NaN",
+        "refused",
+        "shape|finite",
+        {kind: fitting(Other(kind)) for kind in ("column", "three", "fewer", "missing")},
+    ),
+    Hazard(
+        "other columns at predict than at fit",
+        "refused",
+        "feature names|infinity|features",
+        {
+            "order": at_predict(lambda X: X[X.columns[::-1]]),
+            "order (bounds)": at_predict(lambda X: X[X.columns[::-1]], "predict_multiprobability"),
+            "order (interval)": at_predict(lambda X: X[X.columns[::-1]], "predict_confidence"),
+            "more": at_predict(lambda X: X.assign(f=1.0)),
+            "fewer": at_predict(lambda X: X[list("abcd")]),
+            "infinite": at_predict(lambda X: X.assign(a=np.inf)),
+        },
+        at_predict(lambda X: X),
+    ),
+    Hazard(
+        "estimators without scores of classes",
+        "refused",
+        "predict_proba|two dimensions|multi-output",
+        {
+            "hard votes": fitting(VotingClassifier([("a", GaussianNB()), ("b", GaussianNB())])),
+            "output codes": fitting(OutputCodeClassifier(GaussianNB())),
+            "regression": fitting(RandomForestRegressor(5)),
+            "clusters": fitting(KMeans(3)),
+            "no refit": fitting(GridSearchCV(GaussianNB(), {"var_smoothing": [0.1]}, refit=False)),
+            "several outputs": fitting(MultiOutputClassifier(GaussianNB())),
+        },
+    ),
+    Hazard(
+        "scores of a calibrator that are NaN, infinite, text, percentages or of another length, "
+        "or negative weights",
+        "refused",
+        r"finite|NaN|numbers|inconsistent|negative|in \[0, 1\]",
+        {
+            "NaN": lambda rng: calibrate(np.where(np.arange(50) < 9, np.nan, 0.5)),
+            "infinite": lambda rng: calibrate(np.full(50, np.inf)),
+            "NaN at predict": lambda rng: calibrate(rng.random(50)).predict_proba([np.nan]),
+            "text": lambda rng: calibrate(np.array(["a"] * 50)),
+            "percentages": lambda rng: (
+                BetaCalibration().fit(rng.random(50), np.arange(50) % 2).predict_proba([90.0])
+            ),
+            "length": lambda rng: calibrate(rng.random(40)),
+            "weights": lambda rng: calibrate(rng.random(50), weight=np.full(50, -1.0)),
+        },
+        lambda rng: calibrate(rng.random(50)).predict_proba([0.3]),
+    ),
+]
+
+WARNED = [
+    Hazard("every row twice", "warned", "exact copies", in_tables(doubled)),
+    Hazard("rare rows repeated before fit", "warned", "exact copies", in_tables(oversampled)),
+    Hazard(
+        'sample_weight=compute_sample_weight("balanced", y)',
+        "warned",
+        "constant within each class",
+        {
+            name: fitting(model, rare, sample_weight=lambda y: compute_sample_weight("balanced", y))
+            for name, model in {"fit": forest(), "folds": GaussianNB()}.items()
+        },
+        fitting(GaussianNB(), sample_weight=np.linspace(0.5, 1.5, 200)),
+    ),
+    Hazard(
+        'labels "yes" and "Yes "',
+        "warned",
+        "case or spaces",
+        in_tables(spelled),
+        fitting(forest(), labelled(lambda X, y: np.array(["no", "yes"])[y])),
+    ),
+    Hazard(
+        'labels "" or "nan" where there is none',
+        "warned",
+        "missing value",
+        {
+            f'"{empty}"': fitting(
+                forest(),
+                labelled(lambda X, y, empty=empty: np.where(X[:, 0] > 1, empty, y.astype(str))),
+            )
+            for empty in ("", "nan")
+        },
+        fitting(forest(), labelled(lambda X, y: np.array(["none", "some"])[y])),
+    ),
+    Hazard(
+        "groups= for a frozen model, which has no folds to keep them together",
+        "warned",
+        "no effect with a frozen model",
+        {"fit": fitting(frozen(GaussianNB()), groups=GROUPS)},
+        fitting(frozen(GaussianNB()), groups=np.arange(200)),
+    ),
+    Hazard(
+        "y, weights or groups with the index of X in another order",
+        "warned",
+        "another order",
+        {part: in_order(part) for part in ("y", "sample_weight", "groups")},
+        in_order(None),
+    ),
+    Hazard(
+        "sample_weight divided by its sum",
+        "warned",
+        "Divide the weights by their mean",
+        {
+            name: fitting(model, sample_weight=np.linspace(0.5, 1.5, 200) / 200)
+            for name, model in {"out of bag": forest(), "folds": GaussianNB()}.items()
+        },
+    ),
+    Hazard(
+        "sample_weight for a model that takes none",
+        "warned",
+        "takes no sample_weight",
+        {"fit": fitting(KNeighborsClassifier(), sample_weight=np.linspace(0.5, 1.5, 200))},
+    ),
+    Hazard(
+        "an array at predict where fit had names",
+        "warned",
+        "feature names",
+        {"predict": at_predict(lambda X: X.to_numpy())},
+    ),
+]
+
+RIGHT = [
+    Hazard(
+        "a frozen forest calibrated on its own training rows, with members cut or reordered",
+        "right",
+        "",
+        {
+            "forest": chosen(own_rows(forest()), "oob"),
+            "fewer": lambda rng: fit(*edited("fewer")(rng)).calibrate_on_ == "oob",
+            "reversed": lambda rng: fit(*edited("reversed")(rng)).calibrate_on_ == "oob",
+        },
+        fitting(frozen(forest())),
+    ),
+    Hazard(
         "feature selection or target encoding before the forest",
+        "right",
+        "",
         {
-            "selection": lambda rng: (
-                fit(make_pipeline(SelectKBest(k=2), forest()), *coin(rng)).calibrate_on_ == "cv"
-            ),
-            "encoding": lambda rng: (
-                fit(
+            "selection": chosen(fitting(make_pipeline(SelectKBest(k=2), forest())), "cv"),
+            "encoding": chosen(
+                fitting(
                     make_pipeline(TargetEncoder(), forest()),
-                    rng.integers(0, 30, (200, 2)).astype(str),
-                    coin(rng)[1],
-                ).calibrate_on_
-                == "cv"
+                    lambda rng: (rng.integers(0, 30, (200, 2)).astype(str), coin(rng)[1]),
+                ),
+                "cv",
             ),
         },
-        Verdict("right"),
     ),
     Hazard(
-        "no number",
-        "NaN or infinite calibration scores",
+        "class weights, balanced bags or samplers, for a rare class",
+        "right",
+        "",
         {
-            "NaN": lambda rng: VennAbers().fit([0.1, np.nan, 0.9], [0, 1, 1]),
-            "infinite": lambda rng: VennAbers().fit([0.1, np.inf, 0.9], [0, 1, 1]),
+            "weights": chosen(fitting(forest(class_weight="balanced"), rare), "cv"),
+            "weights of bags": rare_mean(forest(class_weight="balanced_subsample")),
+            "imbalanced-learn's forest": balanced_forest,
+            "imbalanced-learn's samplers": lambda rng: rare_mean(resampled(rng))(rng),
         },
-        Verdict("refused", "finite|NaN"),
-        lambda rng: VennAbers().fit(rng.random(20), np.arange(20) % 2),
     ),
     Hazard(
-        "labels that are none",
-        "missing, continuous or two-column labels",
+        "a pipeline's cache, warm starts and shared random states",
+        "right",
+        "",
         {
-            "missing": lambda rng: fit(
-                forest(), (m := coin(rng))[0], np.where(m[0][:, 0] > 1, np.nan, m[1])
+            "memory": cached,
+            "warm start": twice(lambda: forest(warm_start=True)),
+            "random state": twice(
+                lambda: RandomForestClassifier(20, random_state=np.random.RandomState(0))
             ),
-            "continuous": lambda rng: fit(forest(), coin(rng)[0], rng.normal(size=200)),
-            "one class": lambda rng: fit(forest(), coin(rng)[0], np.zeros(200)),
         },
-        Verdict("refused", "NaN|continuous|one class"),
+    ),
+    Hazard(
+        "a calibrated classifier inside another",
+        "right",
+        "",
+        {
+            "vennforest": modest(CalibratedClassifier(forest(), random_state=0)),
+            "scikit-learn": modest(CalibratedClassifierCV(forest())),
+            "early stopping": modest(GradientBoostingClassifier(n_iter_no_change=3)),
+        },
     ),
 ]

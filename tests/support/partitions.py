@@ -82,7 +82,7 @@ def draw_features(n=240, k=2, seed=7):
 
 def slow_scores(crews, trees, X, home, k, votes="soft"):
     """Score each row by the trees of the partitions that it is not in, one after another."""
-    partition_of_tree = [number for number, crew in crews.items() for _ in range(crew.n_trees)]
+    partition_of_tree = [number for number, crew in crews.items() for _ in range(crew.n_estimators)]
     p = np.stack([tree.predict_proba(X) for tree in trees])
     if votes == "hard":
         p = np.eye(k)[p.argmax(axis=2)]
@@ -105,7 +105,7 @@ class Partitions:
         forests = []
         for number, crew in crews.items():
             rows = self.home == number
-            forests.append(grow_crew(estimator, X[rows], data.y[rows], data.classes, crew))
+            forests.append(grow_crew(crew, X[rows], data.y[rows], data.classes))
         forest = join_forests(forests)
         forest.feature_names_in_ = np.array(FEATURES, dtype=object)
         trees, k = forest.estimators_, len(data.classes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
+from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeVar
 
 import attrs
@@ -265,7 +266,7 @@ class Evaluation:
     def __init__(self, terms: Sequence[Term]) -> None:
         self.values: list[Any] = []  # constants, and None for what the steps compute
         self.scores: list[tuple[int, int]] = []
-        self.steps: list[tuple[Callable[..., Any], tuple[int, ...], int]] = []
+        self.steps: list[tuple[Callable[..., Any], itemgetter[Any], int]] = []
         self.results = write_terms(terms, self)
 
     def score(self, column: int) -> int:
@@ -294,7 +295,10 @@ class Evaluation:
 
     def _add_step(self, function: Callable[..., Any], *arguments: int) -> int:
         self.values.append(None)
-        self.steps.append((function, arguments, len(self.values) - 1))
+        # Arguments are taken in one call: for a single row that is a quarter of the time.
+        first = arguments[0]
+        places = arguments if len(arguments) > 1 else (slice(first, first + 1),)
+        self.steps.append((function, itemgetter(*places), len(self.values) - 1))
         return len(self.values) - 1
 
     def __call__(self, scores: FloatArray) -> FloatArray:
@@ -307,8 +311,8 @@ class Evaluation:
                 block = slice(start, start + BLOCK_ROWS)
                 for i, j in self.scores:
                     values[i] = np.ascontiguousarray(columns[j, block])
-                for function, arguments, i in self.steps:
-                    values[i] = function(*[values[a] for a in arguments])
+                for function, arguments_of, i in self.steps:
+                    values[i] = function(*arguments_of(values))
                 for j, i in enumerate(self.results):
                     out[block, j] = values[i]
         return out

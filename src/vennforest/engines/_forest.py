@@ -10,7 +10,7 @@ import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,65 +29,8 @@ from vennforest.sources import Fold, with_seed
 from vennforest.sources.row_hashes import hash_rows
 from vennforest.tables.cells import as_floats
 
-
-class Crew(NamedTuple):
-    """Trees that are grown together on one partition."""
-
-    n_trees: int
-    seed: int
-
-
-class Partition(NamedTuple):
-    """The rows of a partition: features (n, d) as float32, and labels (n,)."""
-
-    X: NDArray[np.float32]
-    y: NDArray[Any]
-
-    def checksum(self) -> tuple[int, int]:
-        """Return the number of rows, and the sum of their hashes with their labels."""
-        if not len(self.y):
-            return 0, 0
-        hashes = hash_rows(self.X) ^ (hash_rows(self.y[:, None]) * np.uint64(0x9E3779B97F4A7C15))
-        return len(self.y), int(hashes.sum(dtype=np.uint64))
-
-
-class Content(NamedTuple):
-    """The distinct labels of a partition, and what tells its rows from others."""
-
-    labels: NDArray[Any]
-    checksum: tuple[int, int]
-
-
-class Reader(NamedTuple):
-    """The columns that are read of a partition."""
-
-    features: list[str]
-    target: str
-
-    def read(self, batches: Batches) -> Partition:
-        """Return the rows of a partition."""
-        tables, labels, n_rows = [np.empty((0, len(self.features)), np.float32)], [np.empty(0)], 0
-        for batch in batches:
-            columns = [
-                as_floats(batch.column(name), name, "the partition", n_rows)
-                for name in self.features
-            ]
-            with np.errstate(over="ignore"):  # the forest refuses infinite numbers
-                tables.append(np.column_stack(columns).astype(np.float32))
-            labels.append(labels_of(batch, self.target))
-            n_rows += batch.num_rows
-        y = np.concatenate([part for part in labels if len(part)] or labels)
-        return Partition(np.concatenate(tables), y)
-
-    def read_again(self, batches: Batches, expected: Content) -> Partition:
-        """Return the rows of a partition; refuse rows that are not those of the first pass."""
-        rows = self.read(batches)
-        if rows.checksum() != expected.checksum:
-            raise InputError(
-                "the rows must be the same each time that they are read, got others: store or "
-                "persist the data before fitting"
-            )
-        return rows
+Content = tuple[NDArray[Any], int]
+"""The distinct labels of a partition, and a sum that tells its rows from others."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -114,21 +57,22 @@ def fit_partitions(
             "estimator must be a RandomForestClassifier or an ExtraTreesClassifier to be grown on "
             f"partitions, got {type(estimator).__name__}: transform the features beforehand"
         )
-    reader, columns = Reader(list(features), target), [*features, target]
-    contents: dict[int, Content] = run(columns, partial(_look, reader))
-    numbers = sorted(number for number, content in contents.items() if len(content.labels))
+    columns = [*features, target]
+    contents: dict[int, Content] = run(columns, partial(_look, columns))
+    numbers = sorted(number for number, (labels, _) in contents.items() if len(labels))
     if len(numbers) < 2:
         raise InputError(
             f"the data must have two partitions with rows or more, got {len(numbers)}: repartition "
             "it, or fit a CalibratedClassifier to it as one table"
         )
-    classes = classes_of([contents[number].labels for number in numbers], target)
+    classes = classes_of([contents[number][0] for number in numbers], target)
     if len(classes) < 2:
         raise InputError(f"{target!r} must contain two classes or more, got {classes.tolist()}")
+    checksums = {number: checksum for number, (_, checksum) in contents.items()}
     crews = plan_crews(estimator, numbers)
-    grown = run(columns, partial(_grow, reader, contents, estimator, classes, crews))
+    grown = run(columns, partial(_grow, columns, checksums, classes, crews))
     forests = {number: grown[number] for number in crews}
-    task = partial(_score, reader, contents, forests, model.votes, classes)
+    task = partial(_score, columns, checksums, classes, forests, model.votes)
     counts = sum_of(list(run(columns, task).values())).coarsen(MAX_SCORES)
     forest = join_forests(forests.values())
     forest.feature_names_in_ = np.array(features, dtype=object)
@@ -155,11 +99,11 @@ def _check_model(model: CalibratedClassifier) -> None:
             )
 
 
-def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Crew]:
+def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Any]:
     """Divide the trees of a forest among numbered partitions, by the forest's ``random_state``.
 
-    With fewer trees than partitions each tree is a crew, and some partitions, drawn at random, grow
-    none.
+    Returns an unfitted forest for each partition. With fewer trees than partitions each tree is a
+    forest, and some partitions, drawn at random, grow none.
     """
     n_trees = int(estimator.n_estimators)
     n_crews = min(len(numbers), n_trees)
@@ -171,38 +115,67 @@ def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Crew]:
     random_state = check_random_state(estimator.random_state)
     order = random_state.permutation(len(numbers))[:n_crews]
     seeds = random_state.randint(2**31 - 1, size=n_crews)
-    return {
-        numbers[place]: Crew(n_trees // n_crews + (i < n_trees % n_crews), int(seed))
-        for i, (place, seed) in enumerate(zip(order, seeds, strict=True))
-    }
+    crews = {}
+    for i, place in enumerate(order):
+        size = n_trees // n_crews + (i < n_trees % n_crews)
+        options = {"n_estimators": size, "random_state": int(seeds[i])}
+        crews[numbers[place]] = clone(estimator).set_params(
+            **options, oob_score=False, warm_start=False
+        )
+    return crews
 
 
-def _look(reader: Reader, batches: Batches, number: int) -> Content:
+def _read(
+    columns: Sequence[str], batches: Batches, expected: int | None = None
+) -> tuple[NDArray[np.float32], NDArray[Any], int]:
+    """Return features (n, d), labels (n,), and the sum of the hashes of all rows.
+
+    Rows with another sum than expected are refused.
+    """
+    *features, target = columns
+    tables, labels, n_rows = [np.empty((0, len(features)), np.float32)], [np.empty(0)], 0
+    for batch in batches:
+        cells = [as_floats(batch.column(n), n, "the partition", n_rows) for n in features]
+        with np.errstate(over="ignore"):  # the forest refuses infinite numbers
+            tables.append(np.column_stack(cells).astype(np.float32))
+        labels.append(labels_of(batch, target))
+        n_rows += batch.num_rows
+    X, y = np.concatenate(tables), np.concatenate([p for p in labels if len(p)] or labels)
+    checksum = 0
+    if n_rows:
+        hashes = hash_rows(X) ^ (hash_rows(y[:, None]) * np.uint64(0x9E3779B97F4A7C15))
+        checksum = int(hashes.sum(dtype=np.uint64))
+    if expected not in (None, checksum):
+        raise InputError(
+            "the rows must be the same each time that they are read, got others: store or persist "
+            "the data before fitting"
+        )
+    return X, y, checksum
+
+
+def _look(columns: Sequence[str], batches: Batches, number: int) -> Content:
     """Return what a partition contains, whatever the order of its rows."""
-    rows = reader.read(batches)
-    return Content(np.unique(rows.y), rows.checksum())
+    _, y, checksum = _read(columns, batches)
+    return np.unique(y), checksum
 
 
 def _grow(
-    reader: Reader,
-    contents: dict[int, Content],
-    estimator: Any,
+    columns: Sequence[str],
+    checksums: dict[int, int],
     classes: NDArray[Any],
-    crews: dict[int, Crew],
+    crews: dict[int, Any],
     batches: Batches,
     number: int,
 ) -> Any:
     """Return the trees of a partition, None of one without trees."""
     if number not in crews:
         return None
-    rows = reader.read_again(batches, contents[number])
-    return grow_crew(estimator, rows.X, rows.y.astype(classes.dtype), classes, crews[number])
+    X, y, _ = _read(columns, batches, checksums[number])
+    return grow_crew(crews[number], X, y.astype(classes.dtype), classes)
 
 
-def grow_crew(
-    estimator: Any, X: NDArray[np.float32], y: NDArray[Any], classes: NDArray[Any], crew: Crew
-) -> Any:
-    """Return a forest of the crew's trees, fitted to the rows of its partition.
+def grow_crew(forest: Any, X: NDArray[np.float32], y: NDArray[Any], classes: NDArray[Any]) -> Any:
+    """Return a forest fitted to the rows of its partition.
 
     Its trees know all classes, also those that the partition lacks: a row of weight zero stands
     for each of them, which scikit-learn's trees leave out.
@@ -212,29 +185,26 @@ def grow_crew(
         X = np.concatenate([X, np.repeat(X[:1], len(missing), axis=0)])
         weight = np.repeat([1.0, 0.0], [len(y), len(missing)])
         y = np.concatenate([y, missing])
-    forest = clone(estimator).set_params(
-        n_estimators=crew.n_trees, random_state=crew.seed, oob_score=False, warm_start=False
-    )
     return forest.fit(X, y, sample_weight=weight)
 
 
 def _score(
-    reader: Reader,
-    contents: dict[int, Content],
+    columns: Sequence[str],
+    checksums: dict[int, int],
+    classes: NDArray[Any],
     forests: dict[int, Any],
     votes: Votes,
-    classes: NDArray[Any],
     batches: Batches,
     number: int,
 ) -> ScoreCounts:
     """Return the counts of a partition's rows at their scores by the trees of others."""
-    rows = reader.read_again(batches, contents[number])
-    if not len(rows.y):
+    X, y, _ = _read(columns, batches, checksums[number])
+    if not len(y):
         return ScoreCounts.from_scores(np.empty(0), [], classes=classes)
     others = join_forests(forest for other, forest in forests.items() if other != number)
     members = Members(others, votes, n_jobs=1)
-    scores = members.mean(members.check(rows.X))
-    counts = ScoreCounts.from_scores(scores, rows.y.astype(classes.dtype), classes=classes)
+    scores = members.mean(members.check(X))
+    counts = ScoreCounts.from_scores(scores, y.astype(classes.dtype), classes=classes)
     return counts.coarsen(MAX_SCORES)
 
 
