@@ -137,14 +137,10 @@ def test_what_is_refused(monkeypatch):
     with pytest.raises(NotFittedError):
         explain(CalibratedClassifier(), NEW)
     data, y = make_classification(200, random_state=0)
-    for other in (CalibratedClassifier(LogisticRegression(), method="platt").fit(data, y),):
-        with pytest.raises(ValueError, match="must be a"):
-            explain(other, data[:2])
+    with pytest.raises(ValueError, match="must be a forest"):
+        explain(CalibratedClassifier(LogisticRegression(), method="platt").fit(data, y), data[:2])
+    with pytest.raises(ValueError, match='votes must be "soft" for explanations'):
+        explain(fitted(votes="hard"), NEW)
     monkeypatch.setitem(sys.modules, "shap", None)
     with pytest.raises(ImportError, match=r"pip install 'vennforest\[shap\]'"):
         explain(fitted(), NEW)
-
-
-def test_votes_are_refused():
-    with pytest.raises(ValueError, match='votes must be "soft" for explanations'):
-        explain(fitted(votes="hard"), NEW)

@@ -35,9 +35,8 @@ class LabelledTable:
     types : dict of str to str
         The declared types of columns of X.
     suspects : dict of str to str
-        Columns to check: ``"leak"``, one that alone predicts the label almost without error,
-        ``"id"``, one left out as an ID that several rows share, or ``"text"``, numbers or dates
-        that are read as text.
+        Columns to check: ``"leak"``, one that alone predicts the label almost without error, or
+        ``"id"``, one left out as an ID that several rows share.
     """
 
     X: pd.DataFrame
