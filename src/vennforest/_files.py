@@ -154,6 +154,7 @@ def local_copy(path: Path) -> Iterator[Path]:
     """
     url = url_of(path)
     if url is None:
+        refuse_special(path)
         yield path
         return
     with TemporaryDirectory() as folder:

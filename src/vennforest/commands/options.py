@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import typer
 
-from vennforest._files import Input, Output, check_files, local_copy, marked, refuse_special
+from vennforest._files import Input, Output, check_files, local_copy, marked
 from vennforest._program import __version__
 
 # Names for the help, which does not import what they name: that takes seconds.
@@ -143,7 +143,6 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
             paths = {}
             for field, _ in marked(parsed, Input):
                 if isinstance(path := getattr(parsed, field), Path):
-                    refuse_special(path)
                     paths[field] = stack.enter_context(local_copy(path))
             work(replace(parsed, **paths))  # type: ignore[arg-type]
 

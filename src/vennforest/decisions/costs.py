@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._files import refuse_special
 from vennforest._validation import FloatArray, InputError, IntArray
 
 FORM = 'JSON {"observed class": {"decision": cost}}, or a list of rows in the order of the classes'
@@ -95,6 +96,7 @@ def _parse(source: str | Path) -> Any:
     if isinstance(source, Path) or not text.lstrip().startswith(("{", "[")):
         path = Path(source)
         try:
+            refuse_special(path)
             text = path.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             raise InputError(f"costs must be {FORM}, and there is no file {path}") from None

@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest import auditing
-from vennforest._messages import listed
 from vennforest.tables.cells import Column, are_dates, number
 
 MIN_ROWS = 20
@@ -65,8 +64,7 @@ def screen(
     codes = np.unique(y[rows], return_inverse=True)[1]
     free = [str(name) for name in X if name not in protected]
     row_names = {name: why for name in free if (why := _identifies(X[name], name))}
-    if row_names and len(row_names) == len(X.columns):
-        notes.append(f"All columns look like identifiers ({listed(row_names, 8)}), and are kept.")
+    if len(row_names) == len(X.columns):
         row_names = {}
     elif row_names:
         reasons = "; ".join(f"{name!r}: {reason}" for name, reason in row_names.items())

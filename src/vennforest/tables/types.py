@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pandas as pd
 
-from vennforest._files import one_line
+from vennforest._files import one_line, refuse_special
 from vennforest._validation import InputError
 from vennforest.tables.cells import Column, Kind, date_format_of, is_text
 
@@ -32,6 +32,7 @@ def read_types(source: Path | str) -> dict[str, str]:
     text = str(source)
     if not text.lstrip().startswith("{"):
         try:
+            refuse_special(Path(source))
             text = Path(source).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{source} cannot be read: {one_line(error)}") from None
