@@ -45,7 +45,7 @@ def run(options: Calibrate) -> None:
         calibrator.fit_counts(counts, increasing=INCREASING[options.increasing or "yes"])
     labels = list(map(str, rows.classes))
     classes = dict(zip(labels, counts.class_totals.tolist(), strict=True))
-    about = {
+    entries = {
         "scores": rows.scores,
         "target": options.target,
         "rows": rows.n_rows,
@@ -54,7 +54,7 @@ def run(options: Calibrate) -> None:
     }
     # The calibrator may be long: `about` is added to its text, which is not read again.
     document = to_json(calibrator).removesuffix("}")
-    document += f', "about": {json.dumps(about, ensure_ascii=False)}}}'
+    document += f', "about": {json.dumps(entries, ensure_ascii=False)}}}'
     write_text(options.output, document)
     if rows.n_missing:
         say(f"Note: {rows.n_missing:,} rows have no {options.target!r} and are left out.")

@@ -76,8 +76,8 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
             if options.positive in labels:
                 j = labels.index(options.positive)
             j = 1 if j is None else j
-            both = np.column_stack([1 - column, column][:: 1 if j else -1])
-            predictions[name] = _with_bounds(both, X, y)
+            of_classes = np.column_stack([1 - column, column][:: 1 if j else -1])
+            predictions[name] = _with_bounds(of_classes, X, y)
             score_options[name] = _score_options([name]) + ([] if j else ["--increasing", "no"])
             hint = "." if options.positive else "; --positive names another."
             table.notes.append(f"{name!r} is taken for the probability of {labels[j]!r}{hint}")

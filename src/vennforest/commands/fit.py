@@ -43,7 +43,7 @@ def run(options: Fit) -> None:
         labels, counts = np.unique(y, return_counts=True)
         classes = dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True))
         measures = _measures(model, y)
-        about = {
+        header = {
             "target": table.target,
             "columns": dict(zip(columns.feature_names_in_.tolist(), columns.kinds_, strict=True)),
             "types": columns.as_types(),
@@ -52,7 +52,7 @@ def run(options: Fit) -> None:
             "data": options.data.name,
             "measures": measures,
         }
-        write_model(model, options.output, about)
+        write_model(model, options.output, header)
         other_forests = ""
         try:
             other_forests = seed_sentence(model._state)

@@ -147,11 +147,11 @@ def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
 
 def read_calibrator(path: Path, scores: Sequence[str] | None = None) -> CalibratorFile:
     """Return the calibrator of a file, and the columns of scores: as named, or at ``calibrate``."""
-    calibrator, about = read_document(path)
-    columns = list(scores or about.get("scores", []))
+    calibrator, entries = read_document(path)
+    columns = list(scores or entries.get("scores", []))
     k = len(calibrator.classes_)
     if len(columns) != (1 if k == 2 else k):
         labels = ", ".join(map(repr, map(str, calibrator.classes_)))
         expected = f"{k} columns, one for each class of {labels}" if k > 2 else "one column"
         raise InputError(f"--score must name {expected}, got {len(columns)}")
-    return CalibratorFile(calibrator, columns, about)
+    return CalibratorFile(calibrator, columns, entries)

@@ -43,7 +43,9 @@ def run(options: Report) -> None:
             time=None if options.time is None else times(values[options.time], options.time),
             types=table.types or None,
             missing=missing or None,
-            suspects={n: why for n, why in table.suspects.items() if n not in (options.keep or [])},
+            suspects={
+                n: reason for n, reason in table.suspects.items() if n not in (options.keep or [])
+            },
             progress=progress,
             **common_arguments(options, table, values),
         )
