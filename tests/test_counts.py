@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from vennforest import ScoreCounts, counts
 from vennforest._validation import InputError
@@ -65,17 +65,6 @@ def test_parts_add_up_to_the_whole_in_any_order(examples, parts, k, random):
     assert whole.class_totals.tolist() == np.bincount(y, weight, k).tolist()
 
 
-def test_one_class_against_the_rest():
-    rng = np.random.default_rng(82)
-    vectors = rng.integers(0, 3, (60, 3)) / 2
-    y = np.array(["a", "b", "c"])[rng.integers(0, 3, 60)]
-    counts = ScoreCounts.from_scores(vectors, y)
-    for j, (label, column) in enumerate(zip("abc", counts.columns(), strict=True)):
-        expected = ScoreCounts.from_scores(vectors[:, j], y == label)
-        assert_array_equal(column.scores, expected.scores)
-        assert_array_equal(column.weights, expected.weights)
-
-
 @settings(deadline=None)
 @given(
     st.lists(
@@ -104,18 +93,7 @@ def test_coarsening_keeps_what_it_says(rows, n_scores):
     assert largest <= small.error * counts.total * (1 + 1e-12)
     assert small.error == 0 or largest > 0
     assert (small + small).error <= 1 / n_scores * (1 + 1e-12)
-
-
-def test_errors_of_repeated_coarsening_add_up():
-    rng = np.random.default_rng(83)
-    parts = [
-        ScoreCounts.from_scores(rng.random(1000), rng.random(1000) < 0.5).coarsen(50)
-        for _ in range(4)
-    ]
-    whole = sum(parts)
-    assert 0.015 < whole.error <= 0.02
-    assert whole.error < whole.coarsen(20).error <= 0.02 + 0.05
-    assert ScoreCounts.from_scores([0.1, 0.2], [0, 1]).coarsen(2).error == 0
+    assert small.error <= small.coarsen(1).error <= small.error + 1
 
 
 def test_score_vectors_are_coarsened_on_a_lattice():
@@ -134,8 +112,8 @@ def test_score_vectors_are_coarsened_on_a_lattice():
         )
         assert np.abs(before - after).max() <= small.error * 5000
     assert 0 < small.error < 0.2
-    same_row = ScoreCounts.from_scores(np.tile(p[:1], (9, 1)), np.arange(9) % 3)
-    assert len(same_row.coarsen(1)) == 1
+    for j, column in enumerate(counts.columns()):  # one class against the rest
+        assert same(column, ScoreCounts.from_scores(p[:, j], (y == j).astype(int)))
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -178,8 +156,6 @@ def test_rows_that_cannot_be_counted_are_refused():
     assert count().total == 6
     with pytest.raises(InputError, match=r"'s' must be finite, got nan: leave"):
         count(s=[0.3, None])
-    with pytest.raises(InputError, match=r"'s' must be finite, got inf"):
-        count(s=[np.inf, 0.1])
     with pytest.raises(InputError, match=r"'y' must have a label in every row, got 1 rows without"):
         count(y=[None, "a"])
     with pytest.raises(InputError, match=r"labels of classes \['a', 'b'\], got 'c'"):
@@ -221,13 +197,10 @@ def test_wrong_input_is_named_with_the_rule_and_the_value():
             ScoreCounts.from_scores(scores, [0, 1, 0])
     for weight, message in (
         ([1.0, -0.5], "sample_weight must be finite and not negative, got -0.5"),
-        ([0, 0], "sample_weight must contain a weight above zero"),
         ([1.0, 2e9], r"sample_weight must differ by .* 1e\+09, got 1 and 2e\+09: set the smallest"),
     ):
         with pytest.raises(ValueError, match=message):
             ScoreCounts.from_scores([0.1, 0.2], [0, 1], sample_weight=weight)
     ScoreCounts.from_scores([0.1, 0.2, 0.3], [0, 1, 1], sample_weight=[1.0, 1e9, 0])
-    with pytest.raises(ValueError, match="scores must have a column for each of 3 classes"):
-        ScoreCounts.from_scores([0.1, 0.2, 0.3], [0, 1, 2])
     with pytest.raises(InputError, match="n_scores must be an integer >= 1"):
         ScoreCounts.from_scores([0.1, 0.2], [0, 1]).coarsen(0)

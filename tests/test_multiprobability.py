@@ -53,10 +53,10 @@ def test_merges_of_two_classes_stay_inside(a, b, how):
     assert p.sum() == 1
 
 
-@pytest.mark.parametrize("k", (3, 5, 10, 50))
+@pytest.mark.parametrize("k", (3, 12))
 @pytest.mark.parametrize("how", MERGES)
 def test_merges_of_many_classes(k, how):
-    m = many(400, k, k)
+    m = many(100, k, k)
     p = m.merge(how)
     assert_allclose(p.sum(axis=1), 1, atol=1e-12)
     assert (p >= m.lower).all()
@@ -90,7 +90,7 @@ def scaled(p, low, up):
     return ends[0] * (1 - share) + ends[1] * share
 
 
-@pytest.mark.parametrize("k", [2, 3, 5, 12])
+@pytest.mark.parametrize("k", [2, 5, 12])
 def test_rows_are_scaled_into_bounds_of_every_kind(k):
     rng = np.random.default_rng(k)
     n = 1000
@@ -120,13 +120,6 @@ def test_rows_of_nan_stay_nan():
     assert_array_equal(found, p)
 
 
-def test_zeros_grow_where_the_others_are_at_their_upper_bounds():
-    p = scale_into_bounds(
-        np.array([[0.0, 0.0, 1.0]]), np.zeros((1, 3)), np.array([[0.5, 0.5, 0.4]])
-    )
-    assert_allclose(p, [[0.3, 0.3, 0.4]])
-
-
 def test_merging_many_classes_needs_memory_for_the_result_not_for_its_square():
     m = many(2000, 100, 0)
     m.merge("log")
@@ -150,28 +143,13 @@ def test_labels_and_their_intervals():
     assert_allclose(m.width, 0.1)
 
 
-def test_length_and_slices():
-    m = many(7, 3, 0)
-    assert len(m) == 7
-    assert len(m[2]) == 1
-    assert_array_equal(m[2].lower, m.lower[[2]])
-    assert_array_equal(m[-2:].upper, m.upper[-2:])
-    assert_array_equal(m[np.arange(7) % 2 == 0].lower, m.lower[::2])
-    assert_array_equal([one.lower[0] for one in m], m.lower)
-
-
-def test_p0_and_p1_are_of_two_classes():
-    m = two(0.2, 0.4)
-    assert (m.p0[0], m.p1[0]) == (0.2, 0.4)
-    with pytest.raises(ValueError, match="p0 and p1 must be asked of two classes, got 3"):
-        _ = many(2, 3, 0).p0
-
-
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match=r"lower and upper must have one shape"):
         Multiprobability(np.zeros((2, 2)), np.ones((3, 2)), np.arange(2))
     with pytest.raises(ValueError, match="classes must name the 2 columns, got 3"):
         Multiprobability(np.zeros((2, 2)), np.ones((2, 2)), np.arange(3))
+    with pytest.raises(ValueError, match="p0 and p1 must be asked of two classes, got 3"):
+        _ = many(2, 3, 0).p0
     with pytest.raises(ValueError, match=r"merge must be one of \['log', .*\], got 'mean'"):
         two(0.1, 0.2).merge("mean")
 
@@ -209,7 +187,6 @@ def test_bounds_as_a_data_frame():
     with pytest.raises(ValueError, match=r"p must have shape \(3, 2\), got \(3,\)"):
         m.to_frame(p[:, 1])
     assert len(m[:0].to_frame()) == 0
-    assert [len(one) for one in m] == [1, 1, 1]
+    assert [len(row) for row in m] == [1, 1, 1]
     assert m[-1].p1 == 0.6
-    with pytest.raises(IndexError):
-        m[3]
+    assert_array_equal(m[np.array([True, False, True])].p0, [0.1, 0.3])

@@ -42,27 +42,9 @@ SCORES = (0.2, 0.5, 0.8)
 # --- bounds ----------------------------------------------------------------------------------
 
 
-def test_shifted_venn_abers_is_the_fit_to_weighted_examples():
-    """What a shift of the odds does is what refitting with weights by class does, new one too."""
-    rng = np.random.default_rng(20261122)
-    for _ in range(300):
-        n = int(rng.integers(1, 15))
-        scores, y = draw_scores(rng, n, 2), rng.integers(0, 2, n)
-        new = np.append(draw_scores(rng, 2, 2), scores[0])
-        factors = np.array([1.0, rng.choice([1e-6, 0.25, 1.0, 3.0, 1e5])])
-        model = VennAbers("log").fit(scores, y, classes=[0, 1])
-        model.score_range_ = None  # new scores are of another kind
-        found = shift_bounds(model.predict_multiprobability(new), factors)
-        for i, s in enumerate(new):
-            p0, p1 = oracle.weighted_venn_abers(scores, y, s, [Fraction(f) for f in factors])
-            assert found.p0[i] == pytest.approx(float(p0), rel=1e-9, abs=1e-15)
-            assert found.p1[i] == pytest.approx(float(p1), rel=1e-9, abs=1e-15)
-            assert found.lower[i, 0] == 1 - found.p1[i] and found.upper[i, 0] == 1 - found.p0[i]
-
-
 def test_shifted_distributions_of_a_venn_predictor():
     rng = np.random.default_rng(5)
-    for _ in range(300):
+    for _ in range(150):
         k = int(rng.integers(2, 5))
         counts = rng.integers(0, 6, k).tolist()
         factors = rng.choice([1e-3, 0.25, 1.0, 3.0], k)
@@ -85,7 +67,7 @@ def test_shifted_distributions_of_a_venn_predictor():
 def test_intervals_of_each_class_hold_every_composition_of_the_rest():
     rng = np.random.default_rng(6)
     tight = 0
-    for _ in range(300):
+    for _ in range(150):
         k = int(rng.integers(3, 6))
         factors = rng.choice([0.2, 1.0, 4.0], k)
         p = rng.dirichlet(np.ones(k) / 2, 50)
@@ -173,12 +155,10 @@ def problem(k, n=160, seed=0):
 SETTINGS = [
     {},
     {"calibrate_on": "holdout"},
-    {"calibrate_on": "cv", "cv": 3},
     {"calibrate_on": "cv", "cv": 3, "merge": "log"},
     {"subforest": "exchangeable", "merge": "log"},
     {"method": "venn"},
     {"method": "isotonic", "calibrate_on": "cv", "cv": 3},
-    {"method": "platt"},
 ]
 
 
@@ -219,24 +199,6 @@ def test_models_shift_their_odds(settings, k):
         assert bounds.upper == pytest.approx(wide.upper, abs=1e-12)
 
 
-def test_bounds_of_folds_are_shifted_before_they_are_averaged():
-    X, y, new = problem(2)
-    model = CalibratedClassifier(
-        LogisticRegression(), calibrate_on="cv", cv=3, merge="log", random_state=0
-    ).fit(X, y)
-    other = model.with_prior({1: 0.9})
-    factors = np.array([0.1, 0.9]) / model.prior_
-    each = [
-        shift_bounds(
-            calibrator.predict_multiprobability(part.model.predict_proba(new)[:, 1]), factors
-        )
-        for part, calibrator in zip(model._state.folds, model._state.calibrators, strict=True)
-    ]
-    found = other.predict_multiprobability(new)
-    lower = np.mean([m.lower for m in each], axis=0)
-    assert found.lower == pytest.approx(np.minimum(lower, other.predict_proba(new)), abs=1e-12)
-
-
 def test_shifted_models_are_kept_recalibrated_and_refitted(tmp_path):
     X, y, new = problem(2)
     model = CalibratedClassifier(LogisticRegression(), calibrate_on="cv", random_state=0).fit(X, y)
@@ -256,17 +218,6 @@ def test_shifted_models_are_kept_recalibrated_and_refitted(tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             replace(shift, **change)._check_state()
-
-
-def test_confidence_intervals_shift_too():
-    X, y, new = problem(2)
-    model = CalibratedClassifier(LogisticRegression(), calibrate_on="holdout", random_state=0)
-    plain = model.fit(X, y).predict_confidence(new)
-    found = model.with_prior({1: 0.9}).predict_confidence(new)
-    ratio = 9 * model.prior_[0] / model.prior_[1]
-    for old, now in ((plain.lower, found.lower), (plain.upper, found.upper)):
-        odds = ratio * old[:, 1]
-        assert now[:, 1] == pytest.approx(odds / (odds + 1 - old[:, 1]))
 
 
 @pytest.mark.parametrize(
@@ -337,18 +288,6 @@ def test_undersampled_data_are_repaired():
     assert error(model.with_prior({1: y.mean()}), new) < 0.03
 
 
-def test_weights_are_repaired():
-    X, y = rare(4000, 2)
-    new = rare(2000, 3)[0]
-    weight = np.where(y == 1, 9.0, 1.0)
-    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(
-        X, y, sample_weight=weight
-    )
-    assert model.prior_[1] == pytest.approx(9 * y.sum() / (9 * y.sum() + (1 - y).sum()))
-    assert error(model, new) > 0.2
-    assert error(model.with_prior({1: y.mean()}), new) < 0.03
-
-
 @pytest.mark.parametrize("kind", ["resampler in a pipeline", "class weights", "balanced forest"])
 def test_untouched_calibration_examples_need_no_repair(kind):
     X, y = rare(3000, 4)
@@ -406,31 +345,14 @@ def test_estimated_prior_repairs_a_model():
     assert (other.estimate_prior(new).estimate == found.estimate).all()
 
 
-@pytest.mark.parametrize("k", [2, 3])
-def test_scores_that_tell_nothing(k):
-    prior = np.full(k, 1 / k)
-    p = np.tile(prior, (50, 1))
-    with pytest.warns(UserWarning, match="do not tell all classes apart"):
-        found = estimate_shares(p, prior, np.arange(k))
-    assert not found.identified
-    assert found.estimate == pytest.approx(prior)
-
-
-def test_two_of_three_classes_alike():
+def test_scores_that_do_not_tell_classes_apart():
     first = np.random.default_rng(1).random(200)
-    p = np.column_stack([first, (1 - first) / 2, (1 - first) / 2])
-    with pytest.warns(UserWarning, match="tell all classes apart"):
-        found = estimate_shares(p, np.array([0.5, 0.25, 0.25]), np.arange(3))
-    assert not found.identified
-    assert found.estimate.sum() == pytest.approx(1)
-
-
-def test_one_row_and_no_row():
-    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(*rare(400, 8))
-    found = model.estimate_prior([[0.5, 0.5]])
-    assert all(0 < share < 1 for share in found.shares.values())
-    with pytest.raises(ValueError):
-        model.estimate_prior(np.empty((0, 2)))
+    alike = np.column_stack([first, (1 - first) / 2, (1 - first) / 2])
+    for p in (np.tile([0.5, 0.25, 0.25], (50, 1)), alike):
+        with pytest.warns(UserWarning, match="do not tell all classes apart"):
+            estimate = estimate_shares(p, np.array([0.5, 0.25, 0.25]), np.arange(3))
+        assert not estimate.identified
+        assert estimate.estimate.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("method", ["venn-abers", "venn", "platt"])
@@ -458,7 +380,7 @@ def test_honest_predictions_of_the_training_rows_move_too(method):
 
 def test_a_calibrator_with_prior_is_the_fit_to_weighted_examples():
     rng = np.random.default_rng(20261123)
-    for _ in range(1000):
+    for _ in range(300):
         n = int(rng.integers(2, 15))
         scores, y = draw_scores(rng, n, 2), rng.integers(0, 2, n)
         if len(set(y)) < 2:
@@ -474,6 +396,13 @@ def test_a_calibrator_with_prior_is_the_fit_to_weighted_examples():
             assert found.p0[i] == pytest.approx(float(p0), rel=1e-9, abs=1e-15)
             assert found.p1[i] == pytest.approx(float(p1), rel=1e-9, abs=1e-15)
             assert found.p0[i] - 1e-12 <= p[i] <= found.p1[i] + 1e-12
+            assert found.lower[i, 0] == 1 - found.p1[i] and found.upper[i, 0] == 1 - found.p0[i]
+        before = VennAbers("log").fit(scores, y).predict_confidence(scores)
+        lower = before.lower[:, 1] * float(factors[1])
+        lower /= lower + float(factors[0]) * (1 - before.lower[:, 1])
+        intervals, p = moved.predict_confidence(scores), moved.predict_proba(scores)
+        assert intervals.lower[:, 1] == pytest.approx(lower, abs=1e-12)
+        assert (intervals.lower <= p).all() and (p <= intervals.upper).all()
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -510,18 +439,3 @@ def test_a_calibrator_with_prior_answers_as_its_classifier(method, k):
         return
     read = from_json(written)
     assert np.array_equal(read.predict_proba(scores), moved.predict_proba(scores))
-
-
-def test_intervals_of_a_calibrator_with_prior_are_shifted():
-    rng = np.random.default_rng(6)
-    s = rng.random(400)
-    y = (rng.random(400) < s).astype(int)
-    plain, new = VennAbers().fit(s, y), np.linspace(0, 1, 30)
-    moved = plain.with_prior({1: 0.1})
-    factors = np.array([0.9, 0.1]) / [1 - y.mean(), y.mean()]
-    before, found = plain.predict_confidence(new), moved.predict_confidence(new)
-    lower = before.lower[:, 1] * factors[1]
-    lower /= lower + factors[0] * (1 - before.lower[:, 1])
-    assert found.lower[:, 1] == pytest.approx(lower, abs=1e-12)
-    p = moved.predict_proba(new)
-    assert (found.lower <= p).all() and (p <= found.upper).all()

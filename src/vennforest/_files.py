@@ -1,4 +1,4 @@
-"""Files: which of them a command reads and writes, outputs written whole, errors in one line."""
+"""Files here and at addresses: inputs and outputs of a command, outputs written whole."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar, get_type_hints
 
 from vennforest._messages import InputError
-
-STREAM = "-"
-"""Standard input or output in the place of a file."""
 
 MAX_ERROR = 200
 """Characters of another library's error in a message."""
@@ -37,13 +34,9 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """Mark the option of a command as a file to write, which messages call ``name``.
-
-    With ``stream`` it may be ``-``, standard output.
-    """
+    """Mark the option of a command as a file to write, which messages call ``name``."""
 
     name: str
-    stream: bool = False
 
 
 Mark = TypeVar("Mark", Input, Output)
@@ -62,17 +55,10 @@ def marked(options: Any, mark: type[Mark]) -> list[tuple[str, Mark]]:
 
 def check_files(options: Any) -> None:
     """Refuse a command's output that cannot be written, or that is an input or another output."""
-    inputs = [(mark.name, str(getattr(options, field))) for field, mark in marked(options, Input)]
-    if sum(path == STREAM for _, path in inputs) > 1:
-        raise InputError("only one input can be standard input, got - twice")
-    earlier = inputs
+    paths = [(mark.name, str(getattr(options, field))) for field, mark in marked(options, Input)]
     for field, output in marked(options, Output):
         path = str(getattr(options, field))
-        if path == STREAM:
-            if not output.stream:
-                raise InputError(f"the {output.name} must be a file, got {STREAM}")
-            continue
-        for name, other in earlier:
+        for name, other in paths:
             if is_same_file(path, other) or _is_part(path, other):
                 raise InputError(
                     f"the {output.name} must not be written to the {name} itself, "
@@ -80,7 +66,7 @@ def check_files(options: Any) -> None:
                 )
         if url_of(path) is None:
             check_output(path)
-        earlier = [*earlier, (output.name, path)]
+        paths.append((output.name, path))
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
@@ -132,41 +118,25 @@ def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) ->
         return False
 
 
-def files_of(path: Path) -> list[Path] | None:
-    """Return the sorted files of a folder or pattern, None if the path is neither.
+def files_of(path: Path) -> list[Path]:
+    """Return the sorted Parquet files of a folder, or the file itself.
 
-    Of a folder these are the Parquet files, without those that begin with a dot or underscore. In
-    a pattern ``*``, ``?`` and ``[…]`` stand in the name of the file.
+    Files whose names begin with a dot or underscore do not belong to a table.
     """
-    folder = _folder_of(path)
-    if folder is None or not folder.is_dir():
-        return None if folder is None else []
-    return sorted(file for file in folder.iterdir() if _belongs(file, path) and file.is_file())
+    return sorted(filter(_is_parquet, path.iterdir())) if path.is_dir() else [path]
 
 
-def _folder_of(path: Path) -> Path | None:
-    """Return a folder, or the folder of a pattern; None for a file."""
-    if path.is_dir():
-        return path
-    return path.parent if re.search(r"[*?[]", path.name) and not path.exists() else None
-
-
-def _belongs(file: Path, path: Path) -> bool:
-    """Return whether a file in the folder of ``path`` is one of those of a folder or pattern."""
-    if not path.is_dir():
-        return fnmatchcase(file.name, path.name)
-    return file.suffix in (".parquet", ".pq") and not file.name.startswith((".", "_"))
+def _is_parquet(path: Path) -> bool:
+    return path.suffix in (".parquet", ".pq") and not path.name.startswith((".", "_"))
 
 
 def _is_part(output: str, table: str) -> bool:
-    """Return whether an output is one of the files of a folder or pattern."""
+    """Return whether an output is one of the files of a folder."""
     url, table_url = url_of(output), url_of(table)
-    if url is not None and table_url is not None:
-        return fnmatchcase(url, table_url) or url.startswith(table_url.rstrip("/") + "/")
-    folder, target = _folder_of(Path(table)), Path(os.path.realpath(output))
-    if url is not None or folder is None:
-        return False
-    return is_same_file(target.parent, folder) and _belongs(target, Path(table))
+    if url is not None or table_url is not None:
+        return bool(url and table_url and url.startswith(table_url.rstrip("/") + "/"))
+    target = Path(os.path.realpath(output))
+    return Path(table).is_dir() and is_same_file(target.parent, table) and _is_parquet(target)
 
 
 def refuse_special(path: Path) -> None:
@@ -176,11 +146,68 @@ def refuse_special(path: Path) -> None:
 
 
 @contextmanager
+def local_copy(path: Path) -> Iterator[Path]:
+    """Give a local path: the path itself, or a copy of the file at an address.
+
+    Addresses are those that fsspec knows (s3://, gs://, abfs://, https://, …). A folder becomes a
+    folder of copies.
+    """
+    url = url_of(path)
+    if url is None:
+        refuse_special(path)
+        yield path
+        return
+    with TemporaryDirectory() as folder:
+        with _address_errors(url, "read", InputError):
+            system, address, copy = _at(url, folder)
+            is_folder = system.isdir(address)
+            for file in system.glob(f"{address}/*.parquet") if is_folder else [address]:
+                system.get(file, str(copy / file.rpartition("/")[2] if is_folder else copy))
+        try:
+            yield copy
+        except InputError as error:
+            message = str(error).replace(str(copy), shown_path(url))
+            raise InputError(message.replace(folder + os.sep, "")) from error
+
+
+def _at(url: str, folder: str) -> tuple[Any, str, Path]:
+    """Return the file system of an address, the address in it, and a local path of that name."""
+    import fsspec
+
+    system, address = fsspec.core.url_to_fs(url)
+    return system, address, Path(folder, address.rstrip("/").rpartition("/")[2] or "table")
+
+
+@contextmanager
+def _address_errors(url: str, verb: str, kind: type[Exception]) -> Iterator[None]:
+    """Replace the errors of a library, whose messages may contain a key."""
+    try:
+        yield
+    except Exception as error:  # of the store's own type
+        reason = str(error) if isinstance(error, ImportError) else type(error).__name__
+        if isinstance(error, OSError) and error.errno:
+            reason = os.strerror(error.errno)
+        raise kind(
+            f"{shown_path(url)} cannot be {verb}: {reason}; addresses need fsspec and its package "
+            "for them (s3fs, gcsfs, adlfs, aiohttp): install it, or copy the file here first"
+        ) from None
+
+
+@contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path beside a file, and rename it to the file if all went well.
+    """Give a temporary path, and rename it to the file, or send it, if all went well.
 
     Whatever stops the work, no half-written file is left and an old one stays as it was.
     """
+    url = url_of(path)
+    if url is not None:
+        with TemporaryDirectory() as folder:
+            with _address_errors(url, "written", OutputError):
+                system, address, part = _at(url, folder)
+            yield part
+            with _address_errors(url, "written", OutputError):
+                system.put(str(part), address)
+        return
     target = Path(os.path.realpath(path))  # a link is followed, and stays
     part = _temporary(target)
     try:

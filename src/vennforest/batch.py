@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from vennforest._files import one_line
-from vennforest._messages import needed, not_one_of
+from vennforest._messages import needed
 from vennforest._shown import KINDS, names_of
 from vennforest._validation import FloatArray, InputError, check_count
 from vennforest.calibrators import Calibrator
@@ -67,8 +67,6 @@ class BatchPredictor:
     level : float, default=0.95
         Of the confidence intervals, in (0, 1); with .9 the columns are ``low90(c)`` and
         ``high90(c)``.
-    positive : str, optional
-        The only class whose columns are written. None: all classes.
     of_label : bool, default=False
         Whether ``probability``, ``lower``, ``upper``, ``low95`` and ``high95`` of the most probable
         label come before the columns of the classes.
@@ -109,7 +107,6 @@ class BatchPredictor:
         carried: Sequence[str] = (),
         answers: str | Sequence[str] | None = None,
         level: float = 0.95,
-        positive: str | None = None,
         of_label: bool = False,
         rows_at_once: int = ROWS_AT_ONCE,
     ) -> None:
@@ -121,13 +118,10 @@ class BatchPredictor:
         for name in [*self.columns, *self.carried]:
             find_name(schema.names, name, where=" in the table")
         classes = [str(label) for label in model.classes_.tolist()]
-        if positive is not None and positive not in classes:
-            raise not_one_of("positive", classes, positive)
-        self._codes = [j for j, label in enumerate(classes) if positive in (None, label)]
         self._labels = _arrow_labels(model.classes_)
         prefixes = [name for kind in self.kinds for name in names_of(kind, level)]
         numbers = ["probability" if name == "p" else name for name in prefixes if of_label]
-        numbers += [f"{name}({classes[j]})" for j in self._codes for name in prefixes]
+        numbers += [f"{name}({label})" for label in classes for name in prefixes]
         for name in self.carried:
             if name in ("label", *numbers) or self.carried.count(name) > 1:
                 raise InputError(
@@ -249,7 +243,7 @@ class BatchPredictor:
         parts = [table for kind in self.kinds for table in tables[kind]]
         best = p.argmax(axis=1)
         columns = [part[np.arange(len(p)), best] for part in parts if self._of_label]
-        columns += [part[:, j] for j in self._codes for part in parts]
+        columns += [part[:, j] for j in range(p.shape[1]) for part in parts]
         return [self._labels.take(pa.array(best)), *map(pa.array, columns)]
 
 

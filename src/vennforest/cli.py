@@ -13,48 +13,44 @@ import typer
 
 from vennforest._files import OutputError, one_line
 from vennforest._messages import InputError
-from vennforest.commands import report_options  # noqa: F401  # registers report
-from vennforest.commands.options import Run, app
-from vennforest.commands.terminal import Stopped, say
+from vennforest.commands.options import app
+from vennforest.commands.terminal import say
 
 USERS_ERROR, OUR_ERROR, STOPPED = 2, 1, 130
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app) -> int:
     """Run a command and return its exit code: 0, 2 for the user's errors, 1 for ours.
 
     Parameters
     ----------
     arguments : sequence of str, optional
         By default those of the process.
+    commands : typer.Typer
+        The application; by default ``vennforest``.
     """
-    return run_app(app, list(sys.argv[1:] if arguments is None else arguments))
-
-
-def run_app(commands: typer.Typer, arguments: list[str]) -> int:
-    """Run a command of an application and return its exit code; errors are one sentence."""
-    run = Run()
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
     # skrub makes a folder for data sets when it is imported, by default in the user's home.
     os.environ.setdefault("SKB_DATA_DIRECTORY", tempfile.gettempdir())
     with warnings.catch_warnings():
         warnings.showwarning = _print_warning  # type: ignore[assignment]
         try:
-            code = int(commands(args=arguments, standalone_mode=False, obj=run) or 0)
+            code = int(commands(args=arguments, standalone_mode=False) or 0)
             sys.stdout.flush()
         except (KeyboardInterrupt, typer.Abort):
             code = STOPPED
-        except Stopped as stopped:
-            say(str(stopped))
-            return STOPPED
-        except BrokenPipeError:  # the reader of our output has gone
-            sys.stderr.close()
-            return OUR_ERROR
         except Exception as error:
-            if run.debug:
+            if "--debug" in arguments:
                 say(traceback.format_exc().rstrip())
-            sentence = _users_error(error)
-            code = OUR_ERROR if sentence is None else USERS_ERROR
-            say(f"Error: {' '.join((sentence or _our_error(error, run)).split())}")
+            code, sentence = USERS_ERROR, _users_error(error)
+            if sentence is None:
+                code = OUR_ERROR
+                sentence = (
+                    f"vennforest failed in a way it should not, with {type(error).__name__}: "
+                    f"{one_line(error)}; please report this to its developers (with --debug it "
+                    "shows where)"
+                )
+            say(f"Error: {' '.join(sentence.split())}")
             return code
     if code == STOPPED:  # typer returns it for an interrupt
         say("Stopped: nothing was written.")
@@ -79,11 +75,3 @@ def _users_error(error: Exception) -> str | None:
     if isinstance(error, OSError):
         return f"{error.filename}: {one_line(error)}" if error.filename else one_line(error)
     return None
-
-
-def _our_error(error: Exception, run: Run) -> str:
-    hint = "" if run.debug else " (with --debug it shows where)"
-    return (
-        f"vennforest failed in a way it should not, with {type(error).__name__}: "
-        f"{one_line(error)}; please report this to its developers{hint}"
-    )

@@ -92,6 +92,10 @@ class Groups:
     def _codes(self, row_labels: NDArray[Any], missing: NDArray[np.bool_]) -> IntArray:
         codes = np.full(len(row_labels), len(self.labels) if self.has_missing else -1, np.intp)
         present = row_labels[~missing]
+        if present.dtype.kind == "U" and self.labels.dtype.kind == "f":
+            # Booleans in files of text are words.
+            words = {"true": 1.0, "false": 0.0}
+            present = np.array([words.get(cell.strip().lower(), np.nan) for cell in present])
         if len(present) and len(self.labels) and present.dtype.kind != self.labels.dtype.kind:
             kinds = ["text" if a.dtype.kind == "U" else "numbers" for a in (self.labels, present)]
             raise InputError(f"by must give {kinds[0]}, as at fit, got {kinds[1]}")

@@ -106,14 +106,14 @@ class Multiprobability:
         Wider bounds keep "unbiased on average" (the mean of the lower bounds is at most, that of
         the upper ones at least, the share of the class); they are no Venn prediction any more.
         """
-        outside: NDArray[np.bool_] = ((p < self.lower) | (p > self.upper)).any(axis=1)  # type: ignore[assignment]
+        is_outside: NDArray[np.bool_] = ((p < self.lower) | (p > self.upper)).any(axis=1)  # type: ignore[assignment]
         lower, upper = np.minimum(self.lower, p), np.maximum(self.upper, p)
-        return Multiprobability(lower, upper, self.classes, outside)
+        return Multiprobability(lower, upper, self.classes, is_outside)
 
     def hold(self, p: FloatArray) -> FloatArray:
         """Return p (n, k) with what rounding alone put outside the bounds put back inside."""
-        within = np.clip(p, self.lower, self.upper)
-        return np.where(np.abs(p - within) < 1e-12, within, p)
+        clipped = np.clip(p, self.lower, self.upper)
+        return np.where(np.abs(p - clipped) < 1e-12, clipped, p)
 
     @property
     def width(self) -> FloatArray:
@@ -207,8 +207,8 @@ def merge_folds(folds: list[Multiprobability], how: Merge, merged: list[FloatArr
         return mean
     with np.errstate(divide="ignore"):
         up = np.exp(np.mean([np.log(fold.upper) for fold in folds], axis=0))
-        rest = np.exp(np.mean([np.log1p(-fold.lower) for fold in folds], axis=0))
-    p = up / (rest + up)
+        complement = np.exp(np.mean([np.log1p(-fold.lower) for fold in folds], axis=0))
+    p = up / (complement + up)
     shares: FloatArray = p / p.sum(axis=1, keepdims=True)
     return shares
 

@@ -26,10 +26,12 @@ SMALLEST_INFORMATION = 1e-9
 """Eigenvalue of the information matrix below which a direction of shares is not identified."""
 
 
-def read_shares(named: Mapping[Any, float], classes: NDArray[Any], known: FloatArray) -> FloatArray:
+def read_shares(
+    named: Mapping[Any, float], classes: NDArray[Any], present: FloatArray
+) -> FloatArray:
     """Return a share for each of k classes from those that are named, each in (0, 1).
 
-    Classes that are not named share the rest in proportion to the shares ``known`` (k,).
+    Classes that are not named share the remainder in proportion to their ``present`` shares (k,).
     """
     if not hasattr(named, "items"):
         raise InputError(
@@ -46,17 +48,17 @@ def read_shares(named: Mapping[Any, float], classes: NDArray[Any], known: FloatA
             )
         shares[column[label]] = share
     missing = np.isnan(shares)
-    rest = 1 - float(shares[~missing].sum())
+    remainder = 1 - float(shares[~missing].sum())
     if missing.all():
         raise InputError("shares must name a class, got none")
     if missing.any():
-        if rest <= 0:
+        if remainder <= 0:
             raise InputError(
-                f"shares must leave something to {classes[missing].tolist()}, got {1 - rest:g}"
+                f"shares must leave something to {classes[missing].tolist()}, got {1 - remainder:g}"
             )
-        shares[missing] = rest * known[missing] / known[missing].sum()
-    elif abs(rest) > SUM_SLACK:
-        raise InputError(f"shares must sum to 1, got {1 - rest:g}")
+        shares[missing] = remainder * present[missing] / present[missing].sum()
+    elif abs(remainder) > SUM_SLACK:
+        raise InputError(f"shares must sum to 1, got {1 - remainder:g}")
     normalised: FloatArray = shares / shares.sum()
     return normalised
 
@@ -127,16 +129,16 @@ def shift_intervals(
         return np.column_stack([1 - p1, p0]), np.column_stack([1 - p0, p1])
     lower, upper = np.empty_like(low), np.empty_like(high)
     for j, factor in enumerate(factors):
-        rest = np.delete(factors, j)
-        lower[:, j] = _odds(low[:, j], 1 - low[:, j], factor, rest.max())
-        upper[:, j] = _odds(high[:, j], 1 - high[:, j], factor, rest.min())
+        of_others = np.delete(factors, j)
+        lower[:, j] = _odds(low[:, j], 1 - low[:, j], factor, of_others.max())
+        upper[:, j] = _odds(high[:, j], 1 - high[:, j], factor, of_others.min())
     return lower, upper
 
 
-def _odds(p: FloatArray, other: FloatArray, factor: float, of_other: float) -> FloatArray:
-    """Return the probability whose odds are those of p to other, times the factors' ratio."""
+def _odds(p: FloatArray, complement: FloatArray, factor: float, of_complement: float) -> FloatArray:
+    """Return the probability whose odds are those of p times the ratio of the factors."""
     odds = factor * p
-    return odds / (odds + of_other * other)
+    return odds / (odds + of_complement * complement)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,25 +162,25 @@ class ShiftedPrior:
         cls,
         shares: Mapping[Any, float],
         instead_of: Mapping[Any, float] | None,
-        known: FloatArray,
+        present: FloatArray,
         before: ShiftedPrior | None,
         classes: NDArray[Any],
     ) -> Self:
         """Return the shift to other class frequencies: see `read_shares`.
 
-        The present ones are ``known`` (k,), unless ``instead_of`` names them, and come from the
+        Those so far are ``present`` (k,), unless ``instead_of`` names them, and come from the
         shift ``before``.
         """
         if instead_of is not None:
-            known = read_shares(instead_of, classes, known)
-        elif (known == 0).any():
+            present = read_shares(instead_of, classes, present)
+        elif (present == 0).any():
             raise InputError(
                 f"shares must be of classes with calibration examples, got none of "
-                f"{classes[known == 0].tolist()}: name the shares they were drawn with "
+                f"{classes[present == 0].tolist()}: name the shares they were drawn with "
                 "(instead_of), or set more examples aside"
             )
-        new_shares = read_shares(shares, classes, known)
-        factors = new_shares / known
+        new_shares = read_shares(shares, classes, present)
+        factors = new_shares / present
         if before is not None:
             factors = before.factors * factors
         return cls(new_shares, factors / factors.max())

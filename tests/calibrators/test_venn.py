@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from oracles import formulas as oracle
 from support.cases import draw_categorised
-from vennforest import ScoreCounts, Venn
+from vennforest import Venn
 from vennforest.calibrators.venn import N_BINS, bins_of, label_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:the scores of")  # of drawn labels
@@ -37,7 +37,7 @@ def fitted(taxonomy, scores, y, weight=None, k=2, **parameters):
 
 def test_bounds_equal_the_oracle_over_drawn_cases():
     rng = np.random.default_rng(0)
-    for number in range(1500):
+    for number in range(600):
         k, calibration, new, weight = draw_categorised(rng)
         n = len(calibration)
         if weight is not None:
@@ -63,7 +63,7 @@ def test_bounds_equal_the_oracle_over_drawn_cases():
 
 def test_taxonomies_are_their_definitions():
     rng = np.random.default_rng(1)
-    for _ in range(500):
+    for _ in range(200):
         k, _, new, _ = draw_categorised(rng)
         labels = [oracle.label_category(s) for s in new]
         assert label_of(new).tolist() == labels
@@ -91,39 +91,27 @@ def test_decision_values_are_cut_at_zero():
     assert_allclose(venn.predict_multiprobability([-0.5, 0.2]).lower[:, 1], [0, 2 / 3])
 
 
-def test_bounds_by_hand():
-    scores = np.array([[0.8, 0.1, 0.1], [0.6, 0.3, 0.1], [0.5, 0.2, 0.3], [0.1, 0.8, 0.1]])
-    venn = Venn().fit(scores, ["a", "a", "b", "b"], classes=["a", "b", "c"])
-    m = venn.predict_multiprobability([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.0, 1.0]])
-    assert_allclose(m.lower, [[2 / 4, 1 / 4, 0], [0, 1 / 2, 0], [0, 0, 0]])
-    assert_allclose(m.upper, [[3 / 4, 2 / 4, 1 / 4], [1 / 2, 1, 1 / 2], [1, 1, 1]])
-    assert m.classes.tolist() == ["a", "b", "c"]
-    assert_array_equal(venn.counts_, [[2, 1, 0], [0, 1, 0], [0, 0, 0]])
-
-
-@pytest.mark.parametrize("values", [["low", "high"], [None, ("a", 1)], [False, True]])
-def test_a_function_returns_categories_of_any_hashable_values(values):
+@pytest.mark.parametrize("values", [["low", "high"], [False, True]])
+def test_a_function_returns_numbers_or_text(values):
     def halves(scores):
-        categories = np.empty(len(scores), object)
-        categories[:] = [values[int(s > 0.5)] for s in scores]
-        return categories
+        return np.array(values)[(scores > 0.5).astype(int)]
 
     venn = fitted(halves, [0.1, 0.2, 0.9], [0, 1, 1])
     assert set(venn.categories_) == set(values)
-    m = venn.predict_multiprobability([0.3, 0.7])
-    assert_allclose(m.lower[:, 1], [1 / 3, 1 / 2])
+    assert_allclose(venn.predict_multiprobability([0.3, 0.7]).lower[:, 1], [1 / 3, 1 / 2])
     # a category that did not occur
     assert_array_equal(fitted(halves, [0.1], [0]).predict_multiprobability([0.9]).width, [[1, 1]])
 
 
-def test_functions_that_are_no_taxonomy_are_refused():
+def test_wrong_taxonomies_and_merges_are_refused():
     with pytest.raises(ValueError, match=r"taxonomy must return 2 categories .* got shape \(1,\)"):
         Venn(lambda s: s[:1]).fit([0.1, 0.9], [0, 1])
-    with pytest.raises(ValueError, match="taxonomy must return categories that equal themselves"):
-        Venn(lambda s: np.full(len(s), np.nan)).fit([0.1, 0.9], [0, 1])
-    for taxonomy in ("nearest", None, 3):
-        with pytest.raises(ValueError, match=r"taxonomy must be one of \['label', 'bins'\] or a"):
-            Venn(taxonomy).fit([0.1, 0.9], [0, 1])
+    with pytest.raises(ValueError, match=r"taxonomy must be one of \['label', 'bins'\] or a"):
+        Venn("nearest").fit([0.1, 0.9], [0, 1])
+    with pytest.raises(ValueError, match="merge must be one of"):
+        Venn(merge="auto").fit([0.1, 0.9], [0, 1])
+    venn = Venn().fit([0.1, 0.9], [0, 1])
+    assert len(venn.predict_multiprobability([], left_out=[])) == 0
 
 
 def test_bounds_are_those_of_distributions():
@@ -140,9 +128,6 @@ def test_left_out_counts_examples_as_given_to_fit():
     m = venn.predict_multiprobability(np.full(5, 0.15), left_out=[-1, 0, 1, 2, 3])
     # Example 0 never counted, example 3 lies in the other category.
     assert_allclose(m.lower[:, 1], [1 / 3, 1 / 3, 1 / 2, 0, 1 / 3])
-    counted = Venn().fit_counts(ScoreCounts.from_scores([0.1, 0.9], [0, 1]))
-    with pytest.raises(ValueError, match="left_out must be None after fit_counts"):
-        counted.predict_multiprobability([0.5], [0])
 
 
 @settings(deadline=None)
@@ -160,15 +145,6 @@ def test_a_weight_is_so_many_observations(data):
     repeated = repeated.predict_multiprobability(new)
     assert_allclose(weighted.lower, repeated.lower, rtol=0, atol=1e-12)
     assert_allclose(weighted.upper, repeated.upper, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("labels", [[-1, 1], ["no", "yes"], [False, True]])
-def test_any_labels_give_what_0_and_1_give(labels):
-    rng = np.random.default_rng(3)
-    scores, y = rng.random(50), rng.integers(0, 2, 50)
-    plain, named = Venn().fit(scores, y), Venn().fit(scores, np.array(labels)[y])
-    assert_array_equal(plain.predict_proba(scores), named.predict_proba(scores))
-    assert named.predict(scores).tolist() == np.array(labels)[plain.predict(scores)].tolist()
 
 
 @pytest.mark.parametrize("merge", ["midpoint", "log", "brier"])
@@ -209,15 +185,3 @@ def test_state_that_no_fit_has_made_is_refused(name, value, message):
     setattr(model, name, value)
     with pytest.raises(ValueError, match=message):
         model._check_state()
-
-
-def test_wrong_input_is_refused():
-    venn = Venn().fit([0.1, 0.9], [0, 1])
-    with pytest.raises(ValueError, match="scores must be finite, got NaN at position 1"):
-        venn.predict_multiprobability([0.1, np.nan])
-    with pytest.raises(ValueError, match="scores must have a column for each of 2 classes"):
-        venn.predict_multiprobability(np.zeros((2, 3)))
-    for merge in ("auto", "smooth", None):
-        with pytest.raises(ValueError, match="merge must be one of"):
-            Venn(merge=merge).fit([0.1, 0.9], [0, 1])
-    assert len(venn.predict_multiprobability([], left_out=[])) == 0

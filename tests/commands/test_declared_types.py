@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vennforest.cli import main
+from support.commands import refused, run
 from vennforest.persistence import read_header
 
 TYPES = {
@@ -63,10 +63,6 @@ def folder(tmp_path_factory):
     return folder
 
 
-def run(*arguments):
-    return main([str(argument) for argument in arguments])
-
-
 def fit(data, output, *more):
     return run("fit", data, "-t", "y", "-o", output, "--trees", 20, "--jobs", 1, *more)
 
@@ -76,63 +72,51 @@ def predicted(model, data, folder, *more):
     return pd.read_parquet(folder / "p.parquet")
 
 
-def refused(capsys, *arguments):
-    capsys.readouterr()
-    assert run(*arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and err.startswith("Error: ") and err.count("\n") == 1, err
-    return err
-
-
 def test_the_model_is_that_of_the_plain_table(folder, tmp_path):
     expected = predicted(folder / "m.skops", folder / "new.csv", tmp_path)
     plain(ugly()).to_parquet(tmp_path / "plain.parquet")
     assert fit(tmp_path / "plain.parquet", tmp_path / "m.skops") == 0
-    plain(ugly(40, seed=1).assign(y="yes")).to_parquet(tmp_path / "new.parquet")
-    found = predicted(tmp_path / "m.skops", tmp_path / "new.parquet", tmp_path)
-    pd.testing.assert_frame_equal(found, expected, check_exact=True)
-    pd.testing.assert_frame_equal(
-        predicted(folder / "m.skops", folder / "new.csv", tmp_path, "--rows-at-once", 7),
-        expected,
-        check_exact=True,
-    )
-    frame = plain(ugly(40, seed=1).assign(y="yes"))  # the declared model takes plain cells too
-    frame.assign(ward=frame["ward"].astype(int)).to_parquet(tmp_path / "new.parquet")
-    found = predicted(folder / "m.skops", tmp_path / "new.parquet", tmp_path)
-    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    new = plain(ugly(40, seed=1).assign(y="yes"))
+    new.to_parquet(tmp_path / "new.parquet")
+    answers = predicted(tmp_path / "m.skops", tmp_path / "new.parquet", tmp_path)
+    pd.testing.assert_frame_equal(answers, expected, check_exact=True)
+    # the declared model takes plain cells too
+    new.assign(ward=new["ward"].astype(int)).to_parquet(tmp_path / "new.parquet")
+    answers = predicted(folder / "m.skops", tmp_path / "new.parquet", tmp_path)
+    pd.testing.assert_frame_equal(answers, expected, check_exact=True)
 
 
-def test_a_new_cell_that_does_not_fit_is_named(folder, tmp_path, capsys):
+def test_a_new_cell_that_does_not_fit_is_named(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("vennforest.commands.predict.ROWS_AT_ONCE", 5)
     frame = ugly(40, seed=1)
     frame.loc[17, "income"] = "12 $"
     frame.to_csv(tmp_path / "new.csv", index=False)
     command = ("predict", folder / "m.skops", tmp_path / "new.csv", "-o", tmp_path / "p.csv")
-    assert "column 'income' must contain numbers, got '12 $' in row 18" in refused(
-        capsys, *command, "--rows-at-once", 5
-    )
+    message = "column 'income' must contain numbers, got '12 $' in row 18"
+    assert message in refused(capsys, *command)
     assert not (tmp_path / "p.csv").exists()
 
 
 @pytest.mark.parametrize("command", ["fit", "report"])
-def test_types_that_are_wrong_are_refused(folder, tmp_path, capsys, command):
-    def said(content, *more):
-        (tmp_path / "t.json").write_text(json.dumps(content), "utf-8")
-        base = (command, folder / "train.csv", "-t", "y", "-o", tmp_path / "o")
-        return refused(capsys, *base, "--types", tmp_path / "t.json", *more)
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ({"lob": "number"}, "no column 'lob': did you mean 'lab'?"),
+        ({"ward": "date"}, "column 'ward' must contain dates written like"),
+        ({"name": "number"}, "column 'name' must contain numbers, got 'Smith 0' in row 1"),
+        ({"y": "text"}, "the target 'y' must not be among"),
+        ({"lab": "numeric"}, "the type of column 'lab' must be number, date"),
+    ],
+)
+def test_types_that_are_wrong_are_refused(folder, tmp_path, capsys, command, types, message):
+    output = tmp_path / ("o.skops" if command == "fit" else "o.html")
+    words = (command, folder / "train.csv", "-t", "y", "-o", output)
+    assert message in refused(capsys, *words, "--types", json.dumps(types))
 
-    assert "no column 'lob': did you mean 'lab'?" in said({"lob": "number"})
-    assert "column 'ward' must contain dates written like" in said({"ward": "date"})
-    assert "column 'name' must contain numbers, got 'Smith 0' in row 1" in said({"name": "number"})
-    assert "the target 'y' must not be among" in said({"y": "text"})
-    assert "the type of column 'lab' must be number, date" in said({"lab": "numeric"})
 
-
-def test_show_says_how_cells_are_written(folder, capsys):
-    assert run("show", folder / "m.skops") == 0
-    out = capsys.readouterr().out
-    for part in ("'ward' (text)", "'seen' (date %d/%m/%Y)"):
-        assert part in out
-    assert "name" not in read_header(folder / "m.skops")["types"]
+def test_the_file_says_how_cells_are_written(folder):
+    types = read_header(folder / "m.skops")["types"]
+    assert types["ward"] == "text" and types["seen"] == "date %d/%m/%Y" and "name" not in types
 
 
 def test_the_report_uses_the_types(folder, tmp_path, capsys):

@@ -10,7 +10,7 @@ import pytest
 
 import vennforest
 from vennforest.cli import main
-from vennforest.commands.calibrator_file import CalibratorFile
+from vennforest.commands.models import CalibratorFile
 from vennforest.export import from_json, to_json
 from vennforest.monitoring import Monitor
 
@@ -92,11 +92,11 @@ def test_kept_monitor_goes_on(folder, watch, tmp_path):
     assert isinstance(vennforest.load(kept), Monitor)
     kept = tmp_path / "later.skops"
     code, _, err = watch(kept, folder / "second.csv", "-t", "sold", "--time", "day")
-    assert code == 2 and "time must not run backwards" in err and "np." not in err
+    assert code == 2 and "time must not run backwards or be missing" in err and "np." not in err
     code, _, err = watch(kept, folder / "second.csv", "-t", "sold", "--alpha", "0.01")
-    assert code == 2 and "alpha must be that with which the monitor began, 0.05" in err
+    assert code == 2 and "--alpha must be that with which the monitor began, 0.05" in err
     code, _, err = watch(kept, folder / "second.csv")
-    assert code == 2 and "name their column with --target" in err
+    assert code == 2 and "--target must be named, since the monitor watches labels" in err
     code, _, err = watch(kept, folder / "train.csv", "-t", "sold")
     assert code == 2 and "used for training" in err
     assert (
@@ -151,7 +151,7 @@ def test_what_is_refused_is_said_in_one_sentence(folder, watch, tmp_path):
         ((model, tmp_path / "narrow.csv"), "the table lacks the column 'town'"),
         ((model, later, "-t", "sould"), "did you mean 'sold'?"),
         ((model, later, "-t", "sold", "--alpha", "2"), "alpha must lie between 0 and 1"),
-        ((tmp_path / "none.skops", later), "there is no model file"),
+        ((tmp_path / "none.skops", later), "No such file"),
         (
             (model, later, "-t", "sold", "--keep", str(tmp_path / "w.html")),
             "must not be written to the page",
@@ -234,7 +234,7 @@ def test_a_covariate_shift_is_named_and_corrected_for(folder, watch, tmp_path):
     _, _, err = watch(folder / "model.skops", path, "--reference", shuffled)
     assert "got its training rows in another order" in err
     _, _, err = watch(folder / "model.skops", train, "-t", "sold", "--reference", train)
-    assert "--reference is for rows without labels" in err
+    assert "--reference is for a model without --target" in err
 
 
 def test_a_window_with_few_rows_gets_a_sentence_and_no_figure(folder, watch, tmp_path):
@@ -328,22 +328,20 @@ def test_chances_are_rounded_to_the_cautious_side(value, words):
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_forged_examples_of_a_calibrator_are_none(k):
-    calibrator = vennforest.PlattScaling().fit(np.eye(k)[[0, 1, k - 1] * 20], [0, 1, k - 1] * 20)
-    good = {"scores": [[0.1] * k] * 3, "codes": [0, 1, k - 1]}
-    name = "codes"
-    if k == 2:
-        good, name = {"scores": [0.1, 0.2], "counts": [[1, 2], [3, 4]]}, "counts"
-    assert CalibratorFile(calibrator, ["s"], {"examples": good}).examples() is not None
+    scores = np.eye(k)[[0, 1, k - 1] * 20]
+    calibrator = vennforest.PlattScaling().fit(scores, [0, 1, k - 1] * 20)
+    good = {"scores": [0.1, 0.2] if k == 2 else [[0.1] * k] * 2, "counts": [[1] * k, [3] * k]}
+    scores, labels = CalibratorFile(calibrator, ["s"], {"examples": good}).examples()
+    assert len(scores) == len(labels) == 4 * k
     for change in (
         None,
         {},
-        {**good, name: None},
-        {**good, name: [[-1, -1]] * 2},
-        {**good, name: good[name][:1]},
-        {**good, name: "codes"},
+        {**good, "counts": None},
+        {**good, "counts": [[-1] * k] * 2},
+        {**good, "counts": good["counts"][:1]},
+        {**good, "counts": "counts"},
         {**good, "scores": 0.5},
-        {**good, "scores": [np.inf] * len(good["scores"])},
+        {**good, "scores": [np.inf] * 2},
         {**good, "scores": [["a"]]},
-        {**good, name: [k] * 3},
     ):
         assert CalibratorFile(calibrator, ["s"], {"examples": change}).examples() is None

@@ -12,6 +12,7 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 from oracles import formulas as oracle
 from support.cases import close, draw_estimates
 from vennforest import metrics
+from vennforest.metrics._inputs import check_probabilities
 from vennforest.metrics.calibration_error import Kind
 
 MEASURES = {
@@ -196,3 +197,18 @@ def test_bad_input_is_named(y, p, options, message):
 
 def test_rounding_just_outside_the_interval_is_allowed():
     assert metrics.brier_decomposition([1, 0], [1 + 1e-12, -1e-12]).brier == 0
+
+
+@pytest.mark.parametrize("decimals", [2, 3, 4])
+def test_rounded_probabilities_are_taken(decimals):
+    p = np.random.default_rng(4).dirichlet(np.ones(5), 200)
+    with pytest.warns(UserWarning, match="as rounded ones"):
+        got = check_probabilities(p.round(decimals))
+    assert np.abs(got.sum(axis=1) - 1).max() < 1e-12
+    assert np.abs(got - p).max() < 3 * 10.0**-decimals
+    wrong = p.round(decimals)
+    wrong[17, 0] += 0.1
+    with pytest.raises(
+        ValueError, match=r"sum to 1 within 0\.\d+, got a sum of .* in row 18: give"
+    ):
+        check_probabilities(wrong)

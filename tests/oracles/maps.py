@@ -22,31 +22,10 @@ def softmax(z):
     return [v / math.fsum(e) for v in e]
 
 
-def matrix_loss(logs, codes, weights, W, b, ridge, structure):
-    """Sum of log losses of softmax(W logs + b), and the ridge; W[j][i] is of class j on log i."""
-    k = len(b)
-    terms = []
-    for row, y, w in zip(logs, codes, weights, strict=True):
-        z = [math.fsum(W[j][i] * row[i] for i in range(k)) + b[j] for j in range(k)]
-        top = max(z)
-        terms.append(w * (math.log(math.fsum(math.exp(v - top) for v in z)) + top - z[y]))
-    terms.append(matrix_penalty(W, b, ridge, structure))
-    return math.fsum(terms)
-
-
 def shared_slope(W):
     """The a that makes (a - 1)^2 / 10 + sum_j (w_jj - a)^2 least."""
     k = len(W)
     return (0.1 + sum(W[j][j] for j in range(k))) / (0.1 + k)
-
-
-def matrix_penalty(W, b, ridge, structure):
-    """Half the ridge times the squares: own slopes from a, a from 1, others and b from 0."""
-    k, a = len(W), W[0][0] if structure == "shared" else shared_slope(W)
-    terms = [(a - 1) ** 2 / 10, *(v**2 for v in b)]
-    for j in range(k):
-        terms.extend(k * W[j][i] ** 2 if i != j else (W[j][j] - a) ** 2 for i in range(k))
-    return ridge / 2 * math.fsum(terms)
 
 
 def matrix_gradient(logs, codes, weights, W, b, ridge, structure):

@@ -68,11 +68,11 @@ def test_files_of_other_kinds(tmp_path):
         vennforest.load(path)
     assert not trap.exists()
     skops.dump(LogisticRegression(), path)
-    with pytest.raises(InputError, match="written by skops alone"):
+    with pytest.raises(InputError, match=r"zip archive that vennforest\.save has not"):
         vennforest.load(path)
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("a", "b")
-    with pytest.raises(InputError, match="zip archive, but not a model file"):
+    with pytest.raises(InputError, match=r"zip archive that vennforest\.save has not"):
         vennforest.load(path)
 
 
@@ -190,13 +190,6 @@ def test_an_archive_that_unpacks_to_gigabytes_is_not_read(path, tmp_path, monkey
 
     rewritten(path, forge)
     with pytest.raises(InputError, match="would unpack to"):
-        vennforest.load(path)
-
-
-def test_two_members_of_one_name_are_refused(path):
-    with zipfile.ZipFile(path, "a") as file, pytest.warns(UserWarning, match="Duplicate"):
-        file.writestr("schema.json", "{}")
-    with pytest.raises(InputError, match="two members of one name"):
         vennforest.load(path)
 
 

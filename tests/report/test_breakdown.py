@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binomtest, t
 
 from support.report_data import calibrated
+from vennforest.metrics import decision_curve
 from vennforest.report import check
 from vennforest.report.breakdown import (
     LEVEL_EDGES,
@@ -136,3 +137,10 @@ def test_dates_are_cut_into_the_shortest_periods_with_enough_rows():
     assert sum(len(rows) for _, rows in parts) == 2000
     for name, rows in parts:
         assert kind != "month" or (days[rows].astype("datetime64[M]").astype(str) == name).all()
+
+
+def test_net_benefit_is_that_of_the_decision_curve():
+    y, p, _ = calibrated(500, 5)
+    frame = check(y, p, positive="yes").thresholds
+    curve = decision_curve(y, p, frame.index, pos_label="yes")
+    np.testing.assert_allclose(frame["net_benefit"], curve.net_benefit, atol=1e-12)

@@ -157,8 +157,6 @@ def test_rare_classes():
     ("options", "message"),
     [
         ({"methods": ["plat"]}, r"methods must be one of .*: did you mean 'platt'"),
-        ({"n_folds": 1}, "n_folds must be an integer >= 2"),
-        ({"n_trees": 0}, "n_trees must be"),
         ({"positive": "maybe"}, "positive must be one of"),
         ({"costs": [[1, 2]]}, "costs must have a row"),
         ({"tolerance": 2}, r"tolerance must lie in \(0, 1\), got 2"),

@@ -14,7 +14,6 @@ from vennforest.report.measures import (
     MethodEstimates,
     Predictions,
     chance_errors,
-    log_losses,
     measure,
     squared_losses,
 )
@@ -62,14 +61,6 @@ def test_the_baseline_is_the_best_constant():
     assert sure.comparison.gain.loss == "Brier score" and sure.comparison.best.impossible == 1
     for constant in np.linspace(0.01, 0.99, 50):
         assert ((constant - outcome) ** 2).mean() >= baseline.brier - 1e-12
-
-
-def test_log_loss_is_infinite_and_never_silently_clipped():
-    p = np.array([[1.0, 0.0], [0.5, 0.5]])
-    losses = log_losses(p, np.array([1, 0]))
-    assert np.isinf(losses[0]) and losses[1] == pytest.approx(np.log(2))
-    m = measure(predictions_of(np.array([1, 0])), MethodEstimates(p))
-    assert np.isinf(m.log_loss) and m.impossible == 1
 
 
 @pytest.mark.parametrize("k", [2, 4])

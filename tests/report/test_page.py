@@ -9,11 +9,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
 
 from support.browser import CHROMIUM, chromium
 from support.report_data import SCRIPT, calibrated
-from vennforest.report import check, evaluate, figures
+from vennforest.report import check, figures
 from vennforest.report.page import render
 
 
@@ -74,13 +73,6 @@ def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
     assert f"{line['slope']:.2f} ({line['slope_low']:.2f} to {line['slope_high']:.2f})" in (
         text.replace("−", "-")
     )
-
-
-def test_methods_without_bounds_make_a_page_without_them():
-    iris = load_iris(as_frame=True)
-    evaluation = evaluate(iris.data, iris.target, n_folds=2, n_trees=10, methods=["platt"])
-    assert list(evaluation.comparison.measures) == ["none", "platt"]
-    assert "Lower bound" not in render(evaluation)
 
 
 def test_many_classes_are_drawn_in_part():

@@ -99,8 +99,9 @@ def test_true_bags_pass_and_one_label_changed_does_not(settings, weighted, data)
             frozen.fit(X, y, sample_weight=weight)
             assert_array_equal(frozen.calibration_scores_, model.calibration_scores_)
             wrong = np.where(np.arange(300) % 10 == 0, 1 - y, y)
-            with pytest.raises(ValueError, match="what the frozen model was trained on"):
-                frozen.fit(X, wrong, sample_weight=weight)
+            if "monotonic_cst" not in settings:  # whose leaves have clipped shares of the classes
+                with pytest.raises(ValueError, match="what the frozen model was trained on"):
+                    frozen.fit(X, wrong, sample_weight=weight)
             with pytest.raises(ValueError, match="what the frozen model was trained on"):
                 frozen.fit(X[::-1], y[::-1], sample_weight=weight)
 

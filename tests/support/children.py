@@ -19,13 +19,13 @@ class Child:
     ----------
     arguments : iterable
         Of the command line.
-    before : callable, optional
-        A function of a module, called in the process before the command.
+    before : tuple of callable
+        Functions of a module, called in the process before the command.
 
     Signals have their default action, also where the tests run under nohup.
     """
 
-    def __init__(self, *arguments, before=None):
+    def __init__(self, *arguments, before=()):
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
         self._folder = tempfile.TemporaryDirectory()
@@ -63,8 +63,8 @@ def _run(arguments, out, err, before):
         os.dup2(sys.stderr.fileno(), 2)
         sys.argv = ["vennforest", *arguments]
         default_signals()
-        if before is not None:
-            before()
+        for function in before:
+            function()
         from vennforest.__main__ import main
 
         code = main()
@@ -82,6 +82,13 @@ def default_signals():
 def ignore_hangups():
     """Ignore SIGHUP as nohup does."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def few_rows_at_once():
+    """Predict so few rows at once that there is time to stop a prediction."""
+    from vennforest.commands import predict
+
+    predict.ROWS_AT_ONCE = 20
 
 
 def small_files_only():

@@ -219,14 +219,6 @@ def test_batches_are_the_rows_in_their_order(tmp_path):
         assert [t or "" for t in rows["t"].to_pylist()] == table["t"].tolist()
 
 
-@pytest.mark.parametrize("name", ["data[1].parquet", "d*.parquet", "it's.parquet"])
-def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path, name):
-    for other in ("data1.parquet", "d.parquet", "its.parquet"):
-        parquet.write_table(pyarrow.table({"s": [2.0]}), tmp_path / other)
-    parquet.write_table(pyarrow.table({"s": [1.0]}), tmp_path / name)
-    assert read_table(tmp_path / name)["s"].tolist() == [1.0]
-
-
 def test_names_of_folders_are_no_columns(tmp_path):
     folder = tmp_path / "y=no" / "run=7"
     folder.mkdir(parents=True)

@@ -62,8 +62,9 @@ def test_refused_columns(dropped, message):
 
 
 def test_examples():
-    labelled = load_example("breast-cancer")
-    assert labelled.X.shape == (569, 30)
-    assert np.bincount(labelled.y == "malignant").tolist() == [357, 212]
+    frame, target = load_example("breast-cancer")
+    assert frame.shape == (569, 31) and target == "diagnosis"
+    assert (frame[target] == "malignant").sum() == 212
+    assert load_example("iris")[1] == "species"
     with pytest.raises(InputError, match=r"example must be one of .*, got 'titanic'"):
         load_example("titanic")

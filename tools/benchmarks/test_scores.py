@@ -93,28 +93,6 @@ def test_ten_classes(what, versus):
     )
 
 
-@pytest.mark.parametrize("size", (10, 1000))
-def test_groups_left_out(size, record, benchmark):
-    n = 10**5
-    u, y, new = draw("uniform", n)
-    model = VennAbers("log").fit(u, y)
-    rng = np.random.default_rng(1)
-    groups, gone = rng.permutation(n) // size, rng.integers(0, n, 10**4)
-    benchmark.pedantic(
-        model.predict_multiprobability,
-        (new[: 10**4], gone),
-        {"groups": groups},
-        rounds=3,
-        warmup_rounds=1,
-    )
-    record(
-        f"left_out with groups of {size}, 10⁵ calibration × 10⁴ new scores, one thread",
-        "seconds",
-        benchmark.stats.stats.median,
-        None,
-    )
-
-
 @pytest.mark.parametrize("shape", ("uniform", "100 values"))
 def test_package(shape, versus):
     package = pytest.importorskip("venn_abers")

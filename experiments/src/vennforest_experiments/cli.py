@@ -25,9 +25,9 @@ from rich.table import Table
 
 from vennforest._files import is_same_file
 from vennforest._messages import InputError
-from vennforest.cli import run_app
+from vennforest.cli import main as run_command
 from vennforest.commands.options import Debug, Seed
-from vennforest.commands.terminal import Stopped, print_json, say, show
+from vennforest.commands.terminal import print_json, say, show
 
 if TYPE_CHECKING:
     from vennforest_experiments.papers import Progress as FoldProgress
@@ -53,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         By default those of the process.
     """
-    return run_app(app, list(sys.argv[1:] if arguments is None else arguments) or ["--help"])
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    return run_command(arguments or ["--help"], commands=app)
 
 
 @app.command()
@@ -126,9 +127,8 @@ def reproduce(
     except KeyboardInterrupt:
         if output is None:
             raise
-        raise Stopped(
-            f"Stopped: finished folds are in {output}; the same command resumes from there."
-        ) from None
+        say(f"Stopped: finished folds are in {output}; the same command resumes from there.")
+        raise SystemExit(130) from None
     show(reproduction.to_markdown())
     if output is not None:
         say(f"Wrote {output / 'index.html'}")

@@ -111,42 +111,42 @@ def ratio(theta, i, W, Y, below, above):
 
 
 @kernel
-def upper_end(inside, i, W, Y, below, above, quantile):
-    """Return the largest theta with 2 log lambda(theta) <= quantile; ``inside`` is one.
+def upper_end(inner, i, W, Y, below, above, quantile):
+    """Return the largest theta with 2 log lambda(theta) <= quantile; ``inner`` is one of them.
 
     2 log lambda is convex in theta, so Newton's steps from outside stay outside; each is
     accompanied by a bisection, which makes the first ones short.
     """
-    outside = 1.0
-    height, _ = ratio(outside, i, W, Y, below, above)
+    outer = 1.0
+    height, _ = ratio(outer, i, W, Y, below, above)
     if height <= quantile:
-        return outside
-    while outside - inside > END_PRECISION * outside:
-        middle = 0.5 * (inside + outside)
-        if middle <= inside or middle >= outside:
+        return outer
+    while outer - inner > END_PRECISION * outer:
+        middle = 0.5 * (inner + outer)
+        if middle <= inner or middle >= outer:
             break
         height, slope = ratio(middle, i, W, Y, below, above)
         if height <= quantile:
-            inside = middle
+            inner = middle
             continue
-        outside = middle
+        outer = middle
         for _ in range(8):
             if slope <= 0.0:
                 break
             step = (height - quantile) / slope
-            if outside - step <= inside or step <= 0.25 * END_PRECISION * outside:
+            if outer - step <= inner or step <= 0.25 * END_PRECISION * outer:
                 break
-            outside -= step
-            height, slope = ratio(outside, i, W, Y, below, above)
+            outer -= step
+            height, slope = ratio(outer, i, W, Y, below, above)
         # The root is hardly below: evaluate just there, so that the bracket closes.
-        close = outside - END_PRECISION * outside
-        if close > inside:
+        close = outer - END_PRECISION * outer
+        if close > inner:
             height, _ = ratio(close, i, W, Y, below, above)
             if height <= quantile:
-                inside = close
+                inner = close
             else:
-                outside = close
-    return outside
+                outer = close
+    return outer
 
 
 @kernel

@@ -158,11 +158,12 @@ class Venn(BoundedCalibrator):
         counts = np.vstack([self.counts_, np.zeros(len(self.classes_))])[category]
         if left_out is not None:
             assert self.example_scores_ is not None and self.example_codes_ is not None
-            same = (left_out >= 0) & (self._category_of(self.example_scores_[left_out]) == category)
-            gone, weights = left_out[same], self.example_weights_
-            cell = same, self.example_codes_[gone]
-            without = counts[cell] - (1 if weights is None else weights[gone])
-            counts[cell] = np.maximum(without, 0)  # rounding
+            example_category = self._category_of(self.example_scores_[left_out])
+            rows = np.flatnonzero((left_out >= 0) & (example_category == category))
+            examples, weights = left_out[rows], self.example_weights_
+            cells = rows, self.example_codes_[examples]
+            reduced = counts[cells] - (1 if weights is None else weights[examples])
+            counts[cells] = np.maximum(reduced, 0)  # rounding
         total = counts.sum(axis=1, keepdims=True) + 1
         lower, upper = counts / total, (counts + 1) / total
         return Multiprobability(lower, upper, self.classes_, distributions=True)

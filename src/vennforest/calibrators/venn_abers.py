@@ -38,9 +38,6 @@ from vennforest.prior import shift_intervals, shift_probabilities
 MAX_WEIGHT = 1e15
 """Sum of weights up to which the new object's weight of 1 is not lost beside it."""
 
-MIN_SIZE_TO_ORDER = 1 << 16
-"""Steps and new scores from which on these are ordered: the table exceeds a fast cache."""
-
 Int32Array = NDArray[np.int32]
 
 
@@ -75,24 +72,22 @@ class StepTable:
         # Large arrays of numpy, unlike those of kernels, get large pages of memory.
         self.W, self.Y = np.empty((2, len(x) + 1))
         kernels.cumulative_points(*map(np.ascontiguousarray, weights.T), self.W, self.Y)
-        following = np.empty(len(self.W), np.int32)
+        following, queue, a, b = np.empty((4, len(self.W)), np.int32)
+        ends, fits = np.empty((2, len(self.W)))
         kernels.suffix_hulls(self.W, self.Y, following)
-        self.p0, self.p1 = (self._steps(following, label) for label in (0, 1))
-
-    def _steps(self, following: Int32Array, label: int) -> StepFunction:
-        ends, fits, a, b = kernels.step_function(self.x, self.W, self.Y, following, label)
-        return StepFunction(ends, fits, a, b, kernels.grid_of(ends))
+        steps = []
+        for label in (0, 1):
+            points = self.x, self.W, self.Y, following, label
+            n = kernels.step_function(*points, queue, ends, fits, a, b)
+            between = ends[1:n].copy()
+            line = a[:n].copy(), b[:n].copy()
+            steps.append(StepFunction(between, fits[:n].copy(), *line, kernels.grid_of(between)))
+        self.p0, self.p1 = steps
 
     def read(self, scores: FloatArray, out: FloatArray) -> None:
         """Write p0 and p1 of contiguous scores (n,) to ``out`` (2, n)."""
-        bounds, order = out, None
-        if min(len(scores), max(len(self.p0.fits), len(self.p1.fits))) >= MIN_SIZE_TO_ORDER:
-            scores, order = kernels.order_by_parts(scores, self.x[0], self.x[-1])
-            bounds = np.empty(out.shape)
-        for steps, or_equal, fits in ((self.p0, True, bounds[0]), (self.p1, False, bounds[1])):
+        for steps, or_equal, fits in ((self.p0, True, out[0]), (self.p1, False, out[1])):
             kernels.read_steps(scores, steps.ends, steps.fits, *steps.grid, or_equal, fits)
-        if order is not None:
-            out[:, order] = bounds
         np.minimum(out[0], out[1], out=out[0])  # rounding of large sums may exceed the difference
 
     @cached_property

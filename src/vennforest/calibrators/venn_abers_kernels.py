@@ -26,9 +26,6 @@ from vennforest._jit import kernel
 CELLS_PER_STEP, MAX_CELLS = 8, 1 << 20
 """Cells of the grid that shortens a search: so many a step, and up to that number in all."""
 
-N_PARTS = 256
-"""Parts of the range of the scores by which they are ordered for look-ups in a large table."""
-
 BLOCK_SIZE = 32
 """Points in the smallest block of the hull tree, which is searched one by one."""
 
@@ -84,12 +81,13 @@ def suffix_hulls(W, Y, following):
 
 
 @kernel
-def step_function(x, W, Y, following, v):
-    """Return the isotonic fit of a new observation of label v as a step function of its score.
+def step_function(x, W, Y, following, v, queue, ends, fits, a, b):
+    """Write the isotonic fit of a new observation of label v as a step function of its score.
 
-    ``following`` is what `suffix_hulls` writes. Of the n runs of places with equal fits: the
-    scores between runs (n - 1,), the fits (n,), and the points a and b of the touching line, where
-    ``fit = (Y_b - Y_a + v) / (W_b - W_a + 1)``.
+    ``following`` is what `suffix_hulls` writes; ``queue`` is room to work in. Of n runs of places
+    with equal fits, the number that is returned: the scores between runs, ``ends[1:n]``, the fits,
+    and the points a and b of the touching line, where ``fit = (Y_b - Y_a + v) / (W_b - W_a + 1)``.
+    All have room for m + 1 entries.
 
     As k grows the fit does not decrease, so neither touching point moves back: one pass over the
     places, with the hull of the points left of the line in a queue and the hull of any suffix as
@@ -97,11 +95,8 @@ def step_function(x, W, Y, following, v):
     1-4).
     """
     m = len(W) - 1
-    queue = np.empty(m + 1, np.int32)  # corners of the hull of P_a ... P_k, P_a first
-    first, size = 0, 0
+    first, size = 0, 0  # the queue has the corners of the hull of P_a ... P_k, P_a first
     n_queued = 0  # points that have been in the queue, or never will be corners of it
-    ends, fits = np.empty(m, np.float64), np.empty(m + 1, np.float64)
-    a, b = np.empty(m + 1, np.int32), np.empty(m + 1, np.int32)
     n_steps = 0
     left = right = np.int64(0)
     rise, run = 0.0, 0.0
@@ -140,13 +135,13 @@ def step_function(x, W, Y, following, v):
         new_fit = min(max(rise / run, fit, 0.0), 1.0)
         if new_fit != fit:
             if n_steps:
-                ends[n_steps - 1] = x[k - 1]
+                ends[n_steps] = x[k - 1]
             fits[n_steps], a[n_steps], b[n_steps] = new_fit, left, right
             fit = new_fit
             n_steps += 1
         else:
             b[n_steps - 1] = right  # rounding may break ties between end points
-    return ends[: n_steps - 1].copy(), fits[:n_steps].copy(), a[:n_steps].copy(), b[:n_steps].copy()
+    return n_steps
 
 
 # --- looking up ----------------------------------------------------------------------------------
@@ -215,27 +210,6 @@ def read_steps(scores, ends, fits, begins, origin, scale, or_equal, out):
                 break
             low += one
         out[i] = fits[low]
-
-
-@kernel
-def order_by_parts(scores, low, high):
-    """Return the scores in the order of the parts of the range low ... high, and that order.
-
-    Look-ups in a table larger than a processor's cache are faster if neighbours follow each other.
-    """
-    n = len(scores)
-    scale = scale_of(low, high, N_PARTS)
-    positions = np.zeros(N_PARTS + 1, np.int64)
-    for i in range(n):
-        positions[cell_of(scores[i], low, scale, N_PARTS) + 1] += 1
-    for part in range(N_PARTS):
-        positions[part + 1] += positions[part]
-    ordered, order = np.empty(n), np.empty(n, np.int64)
-    for i in range(n):
-        part = cell_of(scores[i], low, scale, N_PARTS)
-        ordered[positions[part]], order[positions[part]] = scores[i], i
-        positions[part] += 1
-    return ordered, order
 
 
 # --- leaving out a calibration example -----------------------------------------------------------

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from vennforest.commands.calibrator_file import read_calibrator
+from collections.abc import Sequence
+from typing import Any
+
+from vennforest._validation import InputError
+from vennforest.calibrators import Calibrator
+from vennforest.commands.models import label_of_text, read_calibrator
 from vennforest.commands.options import Apply
-from vennforest.commands.rows import make_predictor, open_table, write_predictions
+from vennforest.commands.predict import write_predictions
+from vennforest.tables.files import TableFile
 
 
 def run(options: Apply) -> None:
     """Calibrate the scores of a table, and say how many rows."""
-    file = read_calibrator(options.calibrator, options.scores or ())
+    file = read_calibrator(options.calibrator, options.scores)
+    calibrator = file.calibrator
     if options.prior:
-        file = file.with_prior(options.prior)
-    table, notes = open_table(options), list[str]()
+        calibrator = calibrator.with_prior(_shares(options.prior, calibrator))
+    table = TableFile(options.data, options.decimal)
     carried = options.carried or table.names
-    predictor = make_predictor(
-        options, file.calibrator, table, notes, columns=file.scores, carried=carried
-    )
-    write_predictions(options, table, predictor, notes)
+    write_predictions(options, calibrator, table, columns=file.scores, carried=carried)
+
+
+def _shares(prior: Sequence[str], calibrator: Calibrator) -> dict[Any, float]:
+    """Return the share of each class of those typed as LABEL=SHARE."""
+    labels, shares = label_of_text(calibrator.classes_), {}
+    for entry in prior:
+        text, _, share = entry.rpartition("=")
+        try:
+            shares[labels[text]] = float(share)
+        except (KeyError, ValueError):
+            raise InputError(
+                f"--prior must be LABEL=SHARE with a label of {', '.join(labels)}, got {entry!r}"
+            ) from None
+    return shares

@@ -1,44 +1,28 @@
-"""The options of every command but report and check; the work is imported when a command runs."""
-
-from __future__ import annotations
+"""The commands and their options; the work is imported when a command runs."""
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import typer
 
-from vennforest._files import Input, Output, check_files
+from vennforest._files import Input, Output, check_files, local_copy, marked
 from vennforest._program import __version__
-from vennforest.commands.files import local_inputs
 
+# Names for the help, which does not import what they name: that takes seconds.
 METHODS = (
-    "none",
-    "platt",
-    "isotonic",
-    "beta",
-    "temperature",
-    "bostrom",
-    "matrix",
-    "spline",
-    "venn",
+    "none", "platt", "isotonic", "beta", "temperature", "bostrom", "matrix", "spline", "venn",
     "venn-abers",
-)
+)  # fmt: skip
 SOURCES = ("oob", "holdout", "cv", "training")
 ESTIMATORS = (
-    "mixed-forest",
-    "random-forest",
-    "extra-trees",
-    "hist-gradient-boosting",
-    "logistic",
-    "lightgbm",
-    "xgboost",
-    "catboost",
-)
-"""Names for the help, which does not import what they name: that takes seconds."""
+    "mixed-forest", "random-forest", "extra-trees", "hist-gradient-boosting", "logistic",
+    "lightgbm", "xgboost", "catboost",
+)  # fmt: skip
 
 app = typer.Typer(
     name="vennforest",
@@ -64,21 +48,13 @@ def option(
     return typer.Option(*names, metavar=metavar, help=description, show_default=default, min=lowest)
 
 
-@dataclass
-class Run:
-    """What the command line knows of the command that runs."""
-
-    debug: bool = False
+def column(description: str, *names: str, default: str | bool = False) -> Any:
+    """Declare an option that names a column."""
+    return option(description, *names, metavar="COLUMN", default=default)
 
 
-def _note_debug(context: typer.Context, value: bool) -> bool:
-    if value:
-        context.ensure_object(Run).debug = True
-    return value
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"vennforest {__version__}")
         raise typer.Exit
 
@@ -96,76 +72,47 @@ def vennforest_(
         typer.echo(context.get_help())
 
 
+Text = str | None
+Names = list[str] | None
+
 TABLE = "A table: CSV, Parquet, Arrow or Excel."
 SEVERAL = "(several times)"
+OUTPUT = option("The file to write.", "--output", "-o", metavar="FILE")
 
 Data = Annotated[Path, argument("DATA", TABLE), Input("table")]
+OptionalData = Annotated[Path | None, argument("DATA", TABLE), Input("table")]
 Scores = Annotated[Path, argument("SCORES", TABLE), Input("table of scores")]
-ModelFile = Annotated[Path, argument("MODEL", "A model written by fit."), Input("model")]
-Target = Annotated[str, option("The labels.", "--target", "-t", metavar="COLUMN", default=False)]
-OptionalTarget = Annotated[
-    str | None, option("The labels.", "--target", "-t", metavar="COLUMN", default=False)
-]
-ScoreColumns = Annotated[
-    list[str] | None,
-    option(
-        "Scores for a calibrator.", "--score", "-s", metavar="COLUMN", default="as at calibrate"
-    ),
-]
-AnswerTable = Annotated[
-    Path,
-    option(
-        "The table to write, by its suffix; -: CSV on stdout.", "--output", "-o", metavar="FILE"
-    ),
-    Output("output", stream=True),
-]
-Page = Annotated[
-    Path, option("The page to write.", "--output", "-o", metavar="FILE"), Output("page")
-]
-Trusted = Annotated[
-    list[str] | None,
-    option(f"Accept this type in a model you trust {SEVERAL}.", "--trust", metavar="TYPE"),
-]
+Target = Annotated[str, column("The labels.", "--target", "-t")]
+OptionalTarget = Annotated[Text, column("The labels.", "--target", "-t")]
+ScoreColumns = Annotated[Names, column("The scores.", "--score", "-s", default="as at calibrate")]
+PredictionTable = Annotated[Path, OUTPUT, Output("output")]
+Page = Annotated[Path, OUTPUT, Output("page")]
+Trusted = Annotated[Names, option(f"Accept this type {SEVERAL}.", "--trust", metavar="TYPE")]
 Estimator = Annotated[
-    str | None,
-    option(f"{', '.join(ESTIMATORS)}.", metavar="NAME", default="mixed-forest"),
+    Text, option(f"{', '.join(ESTIMATORS)}.", metavar="NAME", default="mixed-forest")
 ]
-Groups = Annotated[
-    str | None, option("Keep rows of one value together, as of a patient.", metavar="COLUMN")
-]
-Decimal = Annotated[
-    str | None, option("Decimal sign in CSV: . or ,", metavar="SIGN", default="as written")
-]
-Columns = Annotated[
-    str | None,
-    option("Any of p,bounds,confidence for each class.", metavar="KINDS", default="all"),
-]
+Groups = Annotated[Text, column("Keep rows of one value together, as of a patient.")]
+Decimal = Annotated[Text, option("Decimal sign: . or ,", metavar="SIGN", default="as in CSV")]
+Kinds = Annotated[Text, option("Any of p,bounds,confidence.", metavar="KINDS", default="all")]
 Level = Annotated[float, option("Level of the confidence intervals.")]
 Method = Annotated[str, option(f"{', '.join(METHODS)}.")]
 Trees = Annotated[int, option("Trees of a forest.", lowest=1)]
-Drop = Annotated[list[str] | None, option(f"Leave it out {SEVERAL}.", metavar="COLUMN")]
-Keep = Annotated[
-    list[str] | None, option(f"Keep what looks like an identifier {SEVERAL}.", metavar="COLUMN")
-]
+Drop = Annotated[Names, column(f"Leave it out {SEVERAL}.")]
+Keep = Annotated[Names, column(f"Keep what looks like an identifier {SEVERAL}.")]
 Types = Annotated[
-    str | None,
-    option('Types of columns: {"ward": "category"}, or a file.', metavar="JSON"),
-    Input("file of types"),
+    Text, option('As {"ward": "category"}, or a file.', metavar="JSON"), Input("file of types")
 ]
-Missing = Annotated[
-    str | None,
-    option('Cells that mean missing: "n.d.,-999".', "--missing", metavar="A,B,…", default=False),
+Missing = Annotated[Text, option('Missing cells: "n.d.,-999".', metavar="A,B,…", default=False)]
+By = Annotated[Names, column(f"Report on each value separately {SEVERAL}.")]
+Positive = Annotated[Text, option("The positive class.", metavar="LABEL", default="the rarer")]
+Costs = Annotated[
+    Text, option("Costs of decisions, or a file.", metavar="JSON"), Input("file of costs")
 ]
-RowsAtOnce = Annotated[int, option("Rows held in memory.", "--rows-at-once", lowest=1)]
+Tolerance = Annotated[float | None, option("In percentage points.", default="2")]
 Jobs = Annotated[int, option("Processors to use; -1: all.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
 Json = Annotated[bool, option("Print a summary as JSON.", "--json")]
-Debug = Annotated[
-    bool,
-    typer.Option(
-        "--debug", callback=_note_debug, is_eager=True, help="Show the traceback of an error."
-    ),
-]
+Debug = Annotated[bool, option("Show the traceback of an error.", "--debug")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,58 +123,47 @@ class Options:
     debug: Debug = False
 
 
-Kind = TypeVar("Kind", bound=type[Options])
+OptionsType = TypeVar("OptionsType", bound=Options)
 
 
-def command(module: str) -> Callable[[Kind], Kind]:
-    """Register a dataclass of options as a command, which ``run`` of a module carries out.
+@dataclass_transform(frozen_default=True)
+def command(cls: type[OptionsType]) -> type[OptionsType]:
+    """Make options a dataclass, and a command: ``run`` of the module of the same name.
 
-    ``run`` gets the options with paths of files on this machine in the place of addresses and ``-``
-    for standard input.
+    ``run`` gets the options with the paths of local copies in the place of addresses.
     """
+    options = dataclass(frozen=True)(cls)
+    name = cls.__name__.lower()
 
-    def register(options: Kind) -> Kind:
-        def run(**arguments: Any) -> None:
-            typed = options(**arguments)
-            check_files(typed)
-            work = import_module(f"vennforest.commands.{module}").run
-            with local_inputs(typed) as local:
-                work(local)
+    def run(**arguments: Any) -> None:
+        parsed = options(**arguments)
+        check_files(parsed)
+        work: Callable[[Options], None] = import_module(f"vennforest.commands.{name}").run
+        with ExitStack() as stack:
+            paths = {}
+            for field, _ in marked(parsed, Input):
+                if isinstance(path := getattr(parsed, field), Path):
+                    paths[field] = stack.enter_context(local_copy(path))
+            work(replace(parsed, **paths))  # type: ignore[arg-type]
 
-        hints = get_type_hints(options, include_extras=True)
-        signature = inspect.signature(options)
-        parameters = [
-            parameter.replace(annotation=hints[name])
-            for name, parameter in signature.parameters.items()
-        ]
-        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        run.__doc__ = options.__doc__
-        app.command(options.__name__.lower())(run)
-        return options
-
-    return register
+    run.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
+    run.__doc__ = cls.__doc__
+    app.command(name)(run)
+    return options
 
 
-@command("fit")
-@dataclass(frozen=True)
+@command
 class Fit(Options):
     """Train a calibrated classifier on a table, and write it to a file."""
 
     data: Data
     target: Target
-    output: Annotated[
-        Path, option("The model file to write.", "--output", "-o", metavar="FILE"), Output("model")
-    ] = Path("model.skops")
+    output: Annotated[Path, OUTPUT, Output("model")] = Path("model.skops")
     estimator: Estimator = None
     method: Method = "venn-abers"
     trees: Trees = 300
     calibrate_on: Annotated[str, option(f"Calibration scores: {', '.join(SOURCES)}.")] = "auto"
-    subforest: Annotated[
-        str, option("Trees that score a new row for its bounds: all, exchangeable.")
-    ] = "all"
-    by: Annotated[
-        str | None, option("Calibrate within the groups of this column.", metavar="COLUMN")
-    ] = None
+    by: Annotated[Text, column("Calibrate within the groups of this column.")] = None
     groups: Groups = None
     decimal: Decimal = None
     drop: Drop = None
@@ -238,8 +174,7 @@ class Fit(Options):
     jobs: Jobs = -1
 
 
-@command("predict")
-@dataclass(frozen=True)
+@command
 class Predict(Options):
     """Predict the rows of a table, which may be larger than memory.
 
@@ -248,23 +183,72 @@ class Predict(Options):
     high95(c).
     """
 
-    model: ModelFile
+    model: Annotated[Path, argument("MODEL", "A model written by fit."), Input("model")]
     data: Data
-    output: AnswerTable = Path("predictions.csv")
-    positive: Annotated[str | None, option("Write this class alone.", metavar="LABEL")] = None
-    columns: Columns = None
+    output: PredictionTable = Path("predictions.csv")
+    columns: Kinds = None
     level: Level = 0.95
     keep: Annotated[bool, option("Copy all columns of DATA.", "--keep")] = False
-    carried: Annotated[
-        list[str] | None, option(f"Copy this column {SEVERAL}.", "--id", metavar="COLUMN")
-    ] = None
+    carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id")] = None
     decimal: Decimal = None
     trusted: Trusted = None
-    rows_at_once: RowsAtOnce = 20_000
 
 
-@command("calibrate")
-@dataclass(frozen=True)
+@command
+class Report(Options):
+    """Train models on a table, compare ways of calibrating them, and write a report."""
+
+    data: OptionalData = None
+    target: OptionalTarget = None
+    output: Page = Path("report.html")
+    example: Annotated[Text, option("breast-cancer, digits, iris, wine.", metavar="NAME")] = None
+    estimator: Estimator = None
+    methods: Annotated[
+        Text, option(f"{', '.join(METHODS[1:])}.", metavar="A,B,…", default="all")
+    ] = None
+    groups: Groups = None
+    time: Annotated[Text, column("Predict each row by a model of earlier rows.")] = None
+    by: By = None
+    positive: Positive = None
+    costs: Costs = None
+    tolerance: Tolerance = None
+    decimal: Decimal = None
+    drop: Drop = None
+    keep: Keep = None
+    types: Types = None
+    missing: Missing = None
+    folds: Annotated[int, option("Folds of the cross-validation.", lowest=2)] = 5
+    trees: Trees = 300
+    seed: Seed = 0
+    jobs: Jobs = -1
+
+
+@command
+class Check(Options):
+    """Judge probabilities in a column, or a model on rows it has not seen, and write a report.
+
+    PREDICTIONS is a table with --probability, or a model or calibrator whose rows are in DATA.
+    Nothing is trained.
+    """
+
+    predictions: Annotated[
+        Path, argument("PREDICTIONS", "A table, a model or a calibrator."), Input("predictions")
+    ]
+    target: Target
+    data: OptionalData = None
+    output: Page = Path("check.html")
+    probability: Annotated[Names, column(f"Of a class or a model {SEVERAL}.")] = None
+    scores: ScoreColumns = None
+    groups: Groups = None
+    by: By = None
+    positive: Positive = None
+    costs: Costs = None
+    tolerance: Tolerance = None
+    decimal: Decimal = None
+    trusted: Trusted = None
+
+
+@command
 class Calibrate(Options):
     """Calibrate the scores of any system on labelled rows, and write a calibrator.
 
@@ -273,32 +257,19 @@ class Calibrate(Options):
 
     data: Scores
     scores: Annotated[
-        list[str],
-        option(
-            "Scores of the second class; of more than two: a column for each (all sorted).",
-            "--score",
-            "-s",
-            metavar="COLUMN",
-            default=False,
-        ),
+        list[str], column("Of the second of two classes, or of each class.", "--score", "-s")
     ]
     target: Target
-    output: Annotated[
-        Path,
-        option("The calibrator to write.", "--output", "-o", metavar="FILE"),
-        Output("calibrator"),
-    ] = Path("calibrator.json")
+    output: Annotated[Path, OUTPUT, Output("calibrator")] = Path("calibrator.json")
     method: Method = "venn-abers"
-    weight: Annotated[str | None, option("How often each row counts.", metavar="COLUMN")] = None
+    weight: Annotated[Text, column("How often each row counts.")] = None
     increasing: Annotated[
-        str | None,
-        option("A higher score means the second class: yes, no, auto.", default="yes"),
+        Text, option("High scores mean the second class: yes, no, auto.", default="yes")
     ] = None
     decimal: Decimal = None
 
 
-@command("apply")
-@dataclass(frozen=True)
+@command
 class Apply(Options):
     """Turn scores into probabilities with a calibrator; SCORES may be larger than memory.
 
@@ -307,31 +278,21 @@ class Apply(Options):
     low95(c) and high95(c).
     """
 
-    calibrator: Annotated[
-        Path, argument("CALIBRATOR", "A file written by calibrate."), Input("calibrator")
-    ]
+    calibrator: Annotated[Path, argument("CALIBRATOR", "A calibrator."), Input("calibrator")]
     data: Scores
-    output: AnswerTable = Path("calibrated.csv")
+    output: PredictionTable = Path("calibrated.csv")
     scores: ScoreColumns = None
-    carried: Annotated[
-        list[str] | None,
-        option(f"Copy this column {SEVERAL}.", "--id", metavar="COLUMN", default="all"),
-    ] = None
+    carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id", default="all")] = None
     prior: Annotated[
-        list[str] | None,
-        option(
-            f"Share of a class, as fraud=0.01 {SEVERAL}.",
-            metavar="LABEL=SHARE",
-            default="as calibrated",
-        ),
+        Names,
+        option(f"Its share {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
     ] = None
-    columns: Columns = None
+    columns: Kinds = None
     level: Level = 0.95
     decimal: Decimal = None
 
 
-@command("watch")
-@dataclass(frozen=True)
+@command
 class Watch(Options):
     """Test whether rows still look like those that a model was calibrated on.
 
@@ -339,47 +300,27 @@ class Watch(Options):
     these rows. However many rows there are, the probability of a false alarm is at most --alpha.
     """
 
-    model: Annotated[
-        Path,
-        argument("MODEL", "A model, a calibrator, or a monitor that --keep wrote."),
-        Input("model"),
-    ]
+    model: Annotated[Path, argument("MODEL", "A model, calibrator or monitor."), Input("model")]
     data: Data
     target: OptionalTarget = None
-    time: Annotated[
-        str | None,
-        option(
-            "When each label became known.",
-            metavar="COLUMN",
-            default="the order of DATA",
-        ),
-    ] = None
+    time: Annotated[Text, column("When labels became known.", default="the order of DATA")] = None
     scores: ScoreColumns = None
     output: Page = Path("watch.html")
     keep: Annotated[
-        Path | None,
-        option("Save the monitor, to continue with later rows.", metavar="FILE"),
-        Output("monitor"),
+        Path | None, option("Save the monitor to continue.", metavar="FILE"), Output("monitor")
     ] = None
     reference: Annotated[
         Path | None,
-        option("The training rows, to compare with (without --target).", metavar="TABLE"),
+        option("The training rows (without --target).", metavar="TABLE"),
         Input("table of reference"),
     ] = None
-    alpha: Annotated[
-        float | None,
-        option("Probability of ever raising a false alarm.", default="0.05"),
-    ] = None
+    alpha: Annotated[float, option("Probability of ever raising a false alarm.")] = 0.05
     trusted: Trusted = None
     decimal: Decimal = None
-    seed: Seed = 0
 
 
-@command("show")
-@dataclass(frozen=True)
+@command
 class Show(Options):
     """Show what a model or calibrator is: its training, columns, classes and calibration."""
 
-    model: Annotated[
-        Path, argument("MODEL", "A file of fit, calibrate or vennforest.save."), Input("model")
-    ]
+    model: Annotated[Path, argument("MODEL", "A model or calibrator."), Input("model")]

@@ -2,57 +2,66 @@
 
 from __future__ import annotations
 
-from vennforest import persistence
-from vennforest._files import one_line
-from vennforest._messages import listed
-from vennforest._validation import InputError
-from vennforest.batch import table_columns
-from vennforest.calibrators import Calibrator
-from vennforest.commands.model_rows import read_model
-from vennforest.commands.options import Predict
-from vennforest.commands.rows import make_predictor, open_table, write_predictions
-from vennforest.monitoring import Monitor
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from vennforest._files import shown_path, written_whole
+from vennforest.batch import BatchPredictor, kinds_of, table_columns
+from vennforest.commands.models import read_model
+from vennforest.commands.options import Apply, Predict
+from vennforest.commands.terminal import print_json, progress_bar, say
+from vennforest.tables.files import TableFile
+from vennforest.tables.write import all_as_text, output_format, table_writer
+
+ROWS_AT_ONCE = 20_000
 
 
 def run(options: Predict) -> None:
     """Predict the rows of a table, and say how many rows."""
-    model = read_model(options.model, options.trusted or ())
-    if isinstance(model, Calibrator):
-        raise InputError(
-            f"{options.model} contains a {type(model).__name__}, which takes scores and no table: "
-            "use vennforest.load in Python"
-        )
-    if isinstance(model, Monitor):
-        raise InputError(f"{options.model} contains a monitor, which predicts nothing")
-    table, carried, notes = open_table(options), list(options.carried or ()), list[str]()
+    model = read_model(options.model, options.trusted)
+    table, carried = TableFile(options.data, options.decimal), list(options.carried or ())
     columns = None
     if table_columns(model) is None and not hasattr(model, "feature_names_in_"):
         columns = [name for name in table.names if name not in carried]
     if options.keep:
         carried += [name for name in table.names if name not in carried]
-    predictor = make_predictor(
+    write_predictions(
         options,
         model,
         table,
-        notes,
         columns=columns,
         carried=carried,
-        positive=options.positive,
-        of_label=options.positive is None,
-        rows_at_once=options.rows_at_once,
+        of_label=True,
+        rows_at_once=ROWS_AT_ONCE,
     )
-    target = persistence.read_header(options.model).get("target")
-    used = {*predictor.columns, *carried, target}
-    unused = [name for name in table.names if name not in used]
-    if unused:
-        plural = "" if len(unused) == 1 else "s"
-        notes.append(f"The model does not use the column{plural} {listed(unused, 5)}.")
-    try:
-        write_predictions(options, table, predictor, notes)
-    except (InputError, MemoryError, OSError):
-        raise
-    except Exception as error:  # of a model of another package or version
-        raise InputError(
-            f"the model in {options.model} fails on this table, with {type(error).__name__}: "
-            f"{one_line(error)}; with --debug it shows where"
-        ) from error
+
+
+def write_predictions(
+    options: Predict | Apply, model: Any, table: TableFile, **arguments: Any
+) -> None:
+    """Write the predictions for a table's rows by a `BatchPredictor` with these arguments."""
+    start, n_rows = time.perf_counter(), 0
+    kinds = kinds_of(model, options.columns, "--columns")
+    predictor = BatchPredictor(model, table.schema, answers=kinds, level=options.level, **arguments)
+    address = str(options.output).partition("?")[0]  # the rest may be a key
+    file_format = output_format(Path(address))
+    safe = all_as_text if file_format == "csv" else (lambda part: part)
+    schema = safe(predictor.schema.empty_table()).schema
+    with (
+        progress_bar("Rows") as progress,
+        written_whole(options.output) as part,
+        table_writer(part, file_format, schema) as writer,
+    ):
+        for batch in predictor.over(table):
+            writer.write_table(safe(pa.Table.from_batches([batch])))
+            n_rows += batch.num_rows
+            progress(n_rows, table.n_rows)
+    seconds, output = time.perf_counter() - start, shown_path(options.output)
+    if options.as_json:
+        columns = predictor.schema.names
+        print_json({"n_rows": n_rows, "columns": columns, "seconds": seconds, "output": output})
+    else:
+        say(f"Wrote {output}: {n_rows:,} rows ({seconds:.0f} s)")

@@ -135,9 +135,6 @@ def _labels(classes: NDArray[Any]) -> tuple[str, list[Any]]:
     )
 
 
-# --- all that was learnt -----------------------------------------------------------------------
-
-
 def _part_types(base: type = BaseEstimator) -> dict[str, type]:
     """Return the classes of which a calibrator may consist, by name."""
     types: dict[str, type] = {ShiftedPrior.__name__: ShiftedPrior}
@@ -200,14 +197,8 @@ def _decode(value: Any) -> Any:
     return part
 
 
-# --- formulas for other programs ---------------------------------------------------------------
-
-
 def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
-    """Return what a short program needs to apply a calibrator; None if it has no formulas.
-
-    See docs/calibrator-json.md.
-    """
+    """Return what a short program needs to apply a calibrator; None if it has no formulas."""
     try:
         formulas = output_formulas(calibrator, confidence)
     except InputError:

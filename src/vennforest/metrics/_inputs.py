@@ -78,12 +78,6 @@ class ClassEstimates(NamedTuple):
         """Return the positive class's problem, or that of the predicted label without one."""
         return self.of_predicted() if self.positive is None else self.of_column(self.positive)
 
-    def additive(self) -> list[EventEstimates]:
-        """Return the problems whose measures add up: the positive class's, or every class's."""
-        if self.positive is not None:
-            return [self.of_column(self.positive)]
-        return list(self.one_vs_rest())
-
 
 def check_estimates(
     y: ArrayLike,

@@ -166,7 +166,8 @@ def brier_decomposition(
     """
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     terms = []
-    for problem in estimates.additive():
+    positive = estimates.positive
+    for problem in estimates.one_vs_rest() if positive is None else [estimates.of_column(positive)]:
         share = problem.weight / problem.weight.sum()
         base, mean = share @ problem.outcome, share @ problem.p
         n_k, r_k, phi_k = binned(problem, bins, strategy)

@@ -104,11 +104,7 @@ def channels(k: int, watch: Watch) -> Channels:
 
 
 def n_copies(k: int) -> int:
-    """Return in how many copies the evidence about each of k classes is gathered.
-
-    With more classes there is more evidence to begin with, and fewer copies bound the time a row
-    takes.
-    """
+    """Return the number of copies for k classes: fewer of many, to bound the time a row takes."""
     return 3 * TOP_SHARE if k == 2 else TOP_SHARE
 
 
@@ -235,6 +231,6 @@ def check_evidence(state: NDArray[Any], k: int, watch: Watch, n_seen: int) -> No
         check_array(values, name, values.shape, "if", low, high)
 
 
-def exp_finite(logs: FloatArray | float) -> FloatArray:
+def exp_finite(logs: FloatArray) -> FloatArray:
     """Return exponentials, at most the largest finite number."""
     return np.asarray(np.exp(np.minimum(logs, 709.0)))

@@ -21,11 +21,7 @@ MAX_TRAINING_SHARE = 0.5
 def calibration_examples(model: Any) -> tuple[FloatArray, IntArray]:
     """Return scores (n, c) and class numbers (n,) of the calibration examples of a model.
 
-    Raises
-    ------
-    InputError
-        If there are none, or no new row is like them: they have weights, were trained on, or are
-        of other class frequencies than the model is for.
+    An error if there are none, or no new row is like them.
     """
     problem = None
     if not isinstance(model, CalibratedClassifier):

@@ -17,10 +17,7 @@ MAX_SHARE_EQUAL_BY_CHANCE = 0.05
 
 
 def check_times(time: ArrayLike, n: int, last: float | None) -> FloatArray:
-    """Return times (n,) as numbers that do not decrease, dates as seconds since 1970.
-
-    Dates are numpy's, pandas's, or text in the form of ISO 8601; ``last`` is the latest so far.
-    """
+    """Return times (n,), not before ``last``, as numbers that do not decrease: see `as_numbers`."""
     values: NDArray[Any] = np.atleast_1d(np.asarray(time))
     if values.shape != (n,):
         raise InputError(f"time must have shape ({n},), got {values.shape}")
@@ -37,7 +34,7 @@ def check_times(time: ArrayLike, n: int, last: float | None) -> FloatArray:
 
 
 def as_numbers(times: NDArray[Any]) -> FloatArray:
-    """Return times (n,) as numbers, NaN where one is missing."""
+    """Return times (n,) as numbers, dates as seconds since 1970, NaN where one is missing."""
     if times.dtype.kind in "fiub":
         return times.astype(np.float64)
     try:
@@ -53,10 +50,7 @@ def as_numbers(times: NDArray[Any]) -> FloatArray:
 def label_codes(
     y: ArrayLike, classes: NDArray[Any], n: int
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return each label's class number (n,), 0 where it is missing, and which are not missing.
-
-    Takes microseconds, unlike `encode_labels`.
-    """
+    """Return each label's class number (n,), 0 where it is missing, and which are not missing."""
     labels: NDArray[Any] = np.atleast_1d(np.asarray(y))
     if labels.shape != (n,):
         raise InputError(f"y must have {n} labels as there are rows, got shape {labels.shape}")
@@ -77,10 +71,10 @@ def label_codes(
 def window_length(n: int, n_equal_pairs: float) -> int:
     """Return how many rows to remember of a stream like n rows with so many pairs of equal ones.
 
-    As many as chance makes at most one new row in twenty equal a remembered one. Three more pairs
-    could have been equal and were not (the rule of three). Where that leaves fewer than 30 rows,
-    equal rows are common and none is remembered.
+    At most one new row in twenty equals a remembered one by chance. Where that leaves fewer than 30
+    rows, equal rows are common and none is remembered.
     """
+    # Three more pairs could have been equal and were not (the rule of three).
     share = (3 + n_equal_pairs) / max(n * (n - 1) / 2, 1)
     window = int(min(MAX_REMEMBERED_ROWS, MAX_SHARE_EQUAL_BY_CHANCE / share))
     return window if window >= MIN_REMEMBERED_ROWS else 0
@@ -89,10 +83,7 @@ def window_length(n: int, n_equal_pairs: float) -> int:
 def remember_rows(
     remembered: HashArray, window: int, hashes: HashArray, is_counted: NDArray[np.bool_]
 ) -> tuple[HashArray, NDArray[np.bool_]]:
-    """Return the last hashes, and which rows (n,) did not come within the window before.
-
-    Rows that are not counted, since they have no label, are not remembered.
-    """
+    """Return the last hashes of counted rows, and which rows (n,) did not come among those."""
     is_new = np.ones(len(hashes), bool)
     if not window:
         return remembered, is_new

@@ -73,8 +73,7 @@ def advance(
     ----------
     scores : (n, c), codes : (n,), scores and class numbers of the examples
     n_before : examples before this block
-    columns, targets, of_labels, n_bets : (m,), of each channel the column of the scores, the class,
-        whether bets are on labels, and their number
+    columns, targets, of_labels, n_bets : (m,), see `evidence.Channels`
     jump_rates : (n_rates,) share of the capital that jumps to another bet at each step
     half_bet_after : the chance that betting begins at step t of 0, 1, ... is 1 / (t + this)
     log_factors : (m, max_bets, n_columns), logarithms of the factors of the state

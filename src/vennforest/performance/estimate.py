@@ -433,9 +433,8 @@ def density_ratios(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the density of new rows divided by that of old ones, at old rows and at new ones.
 
-    A calibrated classifier is trained to tell new rows from old. Its odds for a row outside its
-    training set, divided by the ratio of the numbers of rows, are the density ratio (Bickel,
-    Brückner & Scheffer 2009). Ratios at old rows have mean 1.
+    They are the odds of a calibrated classifier that tells new rows from old, for rows outside its
+    training set (Bickel, Brückner & Scheffer 2009). Ratios at old rows have mean 1.
     """
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator

@@ -26,18 +26,10 @@ MAX_UNPACKED_BYTES = 1 << 28
 MAX_UNPACKED_RATIO = 100
 """Above that size, how many times its own size a file may unpack to; models reach 2 to 10."""
 
-MAX_HEADER_BYTES = 1 << 26
-
 
 @contextmanager
-def open_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
-    """Open a model file for reading, after a check of the sizes that its members declare.
-
-    Raises
-    ------
-    InputError
-        If the file is no model file, is damaged, or would unpack to too much.
-    """
+def open_archive(path: str | os.PathLike[str]) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
+    """Give the archive and the header of a model file whose members declare sensible sizes."""
     name = os.fspath(path)
     with Path(path).open("rb") as file:
         head = file.read(4)
@@ -48,27 +40,18 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
             )
         if not head.startswith(b"PK"):
             raise InputError(f"{name} is not a model file: vennforest.save and fit write these")
-        with errors_as_damage(name), zipfile.ZipFile(file) as archive:
-            names = archive.namelist()
-            if len(set(names)) < len(names):
-                raise InputError(f"{name} is damaged: it contains two members of one name")
-            _check_unpacked_size(archive, os.fstat(file.fileno()).st_size, name)
-            for member in archive.infolist():
-                if member.filename.endswith(".npz"):  # an archive within the archive
-                    with archive.open(member) as part, zipfile.ZipFile(part) as nested:
-                        _check_unpacked_size(nested, member.file_size, name)
-            yield archive
-
-
-@contextmanager
-def errors_as_damage(name: str) -> Iterator[None]:
-    """Report any error of reading a file as one sentence that the file is damaged."""
-    try:
-        yield
-    except (InputError, ImportError, MemoryError):
-        raise
-    except Exception as error:  # zlib.error, KeyError of a missing member, ...
-        raise InputError(f"{name} is damaged or was cut short: {one_line(error)}") from error
+        try:
+            with zipfile.ZipFile(file) as archive:
+                _check_unpacked_size(archive, os.fstat(file.fileno()).st_size, name)
+                for member in archive.infolist():
+                    if member.filename.endswith(".npz"):  # an archive within the archive
+                        with archive.open(member) as part, zipfile.ZipFile(part) as nested:
+                            _check_unpacked_size(nested, member.file_size, name)
+                yield archive, _header_of(archive, name)
+        except (InputError, ImportError, MemoryError):
+            raise
+        except Exception as error:  # zlib.error, KeyError of a missing member, ...
+            raise InputError(f"{name} is damaged or was cut short: {one_line(error)}") from error
 
 
 def _check_unpacked_size(archive: zipfile.ZipFile, size: int, name: str) -> None:
@@ -80,15 +63,10 @@ def _check_unpacked_size(archive: zipfile.ZipFile, size: int, name: str) -> None
         )
 
 
-def header_of(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
+def _header_of(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
     """Return the header of an open model file."""
-    members = set(archive.namelist())
-    if SCHEMA in members and HEADER not in members:
-        raise InputError(f"{name} was written by skops alone: write it with vennforest.save")
-    if not {HEADER, SCHEMA} <= members:
-        raise InputError(f"{name} is a zip archive, but not a model file of vennforest")
-    if archive.getinfo(HEADER).file_size > MAX_HEADER_BYTES:
-        raise InputError(f"{name} is damaged: its header has more than {MAX_HEADER_BYTES} bytes")
+    if not {HEADER, SCHEMA} <= set(archive.namelist()):
+        raise InputError(f"{name} is a zip archive that vennforest.save has not written")
     header: Any = json.loads(archive.read(HEADER))
     version = header.get("format") if isinstance(header, dict) else None
     if type(version) is not int or version < 1:
@@ -99,11 +77,7 @@ def header_of(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
             f"this is vennforest {__version__}, which reads formats up to {FORMAT}: "
             "upgrade vennforest"
         )
-    libraries = header.get("libraries", {})
-    if not isinstance(libraries, dict) or not all(isinstance(v, str) for v in libraries.values()):
-        raise InputError(f"{name} is damaged: its header names no libraries")
-    content: dict[str, Any] = header
-    return content
+    return dict(header)
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -115,8 +89,8 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
         ``format``, ``vennforest``, ``python``, ``libraries`` (versions), ``model`` (its type),
         ``classes``, ``features`` (names, or None), ``n_features`` and ``description`` (how the
         model was fitted and calibrated, and when it was written). Files of ``vennforest fit`` also
-        have ``target``, ``columns``, ``n_rows``, ``class_counts``, ``data`` (the file's name),
-        ``options``, ``measures`` and ``seconds``.
+        have ``target``, ``columns``, ``types``, ``n_rows``, ``class_counts``, ``data`` (the file's
+        name) and ``measures``.
     """
-    with open_archive(path) as archive:
-        return header_of(archive, os.fspath(path))
+    with open_archive(path) as (_, header):
+        return header

@@ -13,6 +13,7 @@ from sklearn.tree._tree import NODE_DTYPE, Tree
 from vennforest._validation import check_array, check_labels, check_number, require
 from vennforest.forest import FORESTS, MixedForestClassifier
 
+PACKED_FORESTS = (*FORESTS, MixedForestClassifier)
 TREES = (DecisionTreeClassifier, ExtraTreeClassifier)
 TREE_ATTRIBUTES = ("tree_", "random_state")
 """Attributes in which all trees of a forest differ."""
@@ -32,8 +33,7 @@ CHILDREN = ("left_child", "right_child")
 class PackedTrees:
     """A fitted forest of scikit-learn as arrays, one tree after another.
 
-    The trees of a forest differ in their nodes, class distributions and seeds, and those of a
-    mixed forest in some parameters; everything else is stored once.
+    What its trees have in common is stored once.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class PackedTrees:
 
     def _check_state(self) -> None:
         forest, trees = self.bare_forest, self.bare_trees
-        require(type(forest) in (*FORESTS, MixedForestClassifier), "bare_forest must be a forest")
+        require(type(forest) in PACKED_FORESTS, "bare_forest must be a forest")
         require(isinstance(trees, list) and trees, "bare_trees must be a list of trees")
         check_labels(forest.classes_)
         n_features, k = forest.n_features_in_, len(forest.classes_)
@@ -81,17 +81,11 @@ class PackedTrees:
         check_array(self.depths, "depths", (n_trees,), "i", 0, n_nodes)
         check_array(self.seeds, "seeds", (n_trees,), "i", 0, 2**32 - 1)
         check_array(self.values, "values", (n_nodes, k), low=0, high=1 + 1e-9)
-        self._check_nodes(n_nodes, n_features)
-
-    def _check_nodes(self, n_nodes: int, n_features: int) -> None:
-        """Raise an error for nodes that are no trees: kernels do not check indices."""
+        # Kernels do not check the indices in nodes.
         for name, dtype in FIELD_TYPES.items():
             column = self.nodes[name]
-            has_form = type(column) is np.ndarray and column.shape == (n_nodes,)
-            require(
-                has_form and column.dtype == dtype,
-                f"{name} must have {n_nodes} elements of type {dtype}",
-            )
+            is_valid = type(column) is np.ndarray and column.shape == (n_nodes,)
+            require(is_valid and column.dtype == dtype, f"{name} must be {n_nodes} of {dtype}")
         require(not np.isnan(self.nodes["threshold"]).any(), "thresholds must be numbers")
         left, right = self.nodes["left_child"], self.nodes["right_child"]
         is_inner = left > 0
@@ -108,19 +102,14 @@ class PackedTrees:
     def forest(self) -> Any:
         """Return the forest, after a check of the arrays."""
         self._check_state()
-        n_features, k = int(self.bare_forest.n_features_in_), len(self.bare_forest.classes_)
-        n_classes = np.array([k], dtype=np.intp)
+        n_features = int(self.bare_forest.n_features_in_)
+        n_classes = np.array([len(self.bare_forest.classes_)], dtype=np.intp)
         values = np.ascontiguousarray(self.values)[:, None]
         buffer = np.zeros(int(self.counts.max()), NODE_DTYPE)
         trees = []
         start = 0
-        for count, depth, seed, kind in zip(
-            self.counts.tolist(),
-            self.depths.tolist(),
-            self.seeds.tolist(),
-            self.kinds.tolist(),
-            strict=True,
-        ):
+        of_trees = np.column_stack([self.counts, self.depths, self.seeds, self.kinds]).tolist()
+        for count, depth, seed, kind in of_trees:
             part = slice(start, start + count)
             start += count
             nodes = buffer[:count]
@@ -131,14 +120,8 @@ class PackedTrees:
                 nodes[name] = np.where(offset > 0, np.arange(count) + offset, NO_CHILD)
             tree = _copy_with(self.bare_trees[kind], random_state=seed)
             tree.tree_ = Tree(n_features, n_classes, 1)
-            tree.tree_.__setstate__(  # which copies the arrays
-                {
-                    "max_depth": depth,
-                    "node_count": count,
-                    "nodes": nodes,
-                    "values": values[part],
-                }
-            )
+            state = {"max_depth": depth, "node_count": count, "nodes": nodes}
+            tree.tree_.__setstate__({**state, "values": values[part]})  # which copies the arrays
             trees.append(tree)
         return _copy_with(self.bare_forest, estimators_=trees)
 
@@ -146,24 +129,19 @@ class PackedTrees:
 def pack_forest(forest: Any) -> PackedTrees | None:
     """Return a fitted forest of scikit-learn as arrays.
 
-    None for any other object, for a forest of one class or several outputs, and for one whose trees
-    were changed after their fit.
+    None for any other object, and for a forest of one class or several outputs.
     """
-    if type(forest) not in (*FORESTS, MixedForestClassifier):
+    if type(forest) not in PACKED_FORESTS:
         return None
     trees = getattr(forest, "estimators_", None)
     if not isinstance(trees, list) or not trees or not all(map(_is_plain_tree, trees)):
         return None
     if forest.n_outputs_ != 1 or len(forest.classes_) < 2:
         return None
-    bare_trees: list[Any] = []
-    kinds = []
-    for tree in trees:
-        kind = next((i for i, bare in enumerate(bare_trees) if _is_alike(tree, bare)), None)
-        if kind is None:
-            kind = len(bare_trees)
-            bare_trees.append(_copy_with(tree, *TREE_ATTRIBUTES))
-        kinds.append(kind)
+    bare_trees = [_copy_with(tree, *TREE_ATTRIBUTES) for tree in trees]
+    texts = [repr((type(tree), vars(tree))) for tree in bare_trees]
+    first_of = {text: i for i, text in reversed(list(enumerate(texts)))}
+    numbers = {text: kind for kind, text in enumerate(first_of)}
     states = [tree.tree_.__getstate__() for tree in trees]
     nodes = {
         name: np.concatenate([state["nodes"][name] for state in states]).astype(dtype)
@@ -175,8 +153,8 @@ def pack_forest(forest: Any) -> PackedTrees | None:
     values = np.concatenate([state["values"][:, 0] for state in states])
     return PackedTrees(
         _copy_with(forest, "estimators_"),
-        bare_trees,
-        np.array(kinds, dtype=np.int64),
+        [bare_trees[i] for i in first_of.values()],
+        np.array([numbers[text] for text in texts], dtype=np.int64),
         nodes,
         values,
         np.array([state["node_count"] for state in states], dtype=np.int64),
@@ -194,32 +172,6 @@ def _copy_with(estimator: Any, *dropped: str, **attributes: Any) -> Any:
 
 
 def _is_plain_tree(tree: Any) -> bool:
-    """Tell whether a tree has the attributes that a fit leaves, and a seed."""
-    seed = getattr(tree, "random_state", None)
-    return (
-        type(tree) in TREES
-        and type(getattr(tree, "tree_", None)) is Tree
-        and type(seed) is int
-        and 0 <= seed < 2**32
-        and all(name.endswith("_") or name in tree.get_params() for name in vars(tree))
-    )
-
-
-def _is_alike(tree: Any, bare: Any) -> bool:
-    """Tell whether a tree differs from a bare one in its nodes and seed alone."""
-    state, bare_state = vars(tree), vars(bare)
-    return (
-        type(tree) is type(bare)
-        and state.keys() - set(TREE_ATTRIBUTES) == bare_state.keys()
-        and all(_is_equal(state[name], value) for name, value in bare_state.items())
-    )
-
-
-def _is_equal(value: Any, reference: Any) -> bool:
-    if isinstance(value, np.ndarray):
-        return (
-            type(reference) is np.ndarray
-            and value.dtype == reference.dtype
-            and np.array_equal(value, reference)
-        )
-    return type(value) is type(reference) and bool(value == reference)
+    """Tell whether a tree is a fitted one of scikit-learn with a seed."""
+    has_tree = type(tree) in TREES and type(getattr(tree, "tree_", None)) is Tree
+    return has_tree and type(tree.random_state) is int and 0 <= tree.random_state < 2**32

@@ -8,7 +8,6 @@ import platform
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from vennforest.persistence.archive import (
     FORMAT,
     HEADER,
     SCHEMA,
-    header_of,
     open_archive,
 )
 from vennforest.persistence.parts import from_stored, is_trusted, to_stored
@@ -80,12 +78,6 @@ def write_model(
             f"{type(model).__name__}"
         )
     check_is_fitted(model, "classes_")
-    by = getattr(model, "by", None)
-    if callable(by):
-        raise TypeError(
-            "model must be grouped by a column to be saved, got one grouped by a function, which "
-            "a file of data cannot contain: put its labels into a column of X"
-        )
     skops = needed("skops.io", "model files")
     with written_whole(path) as part:
         try:
@@ -139,45 +131,39 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     Raises
     ------
     InputError
-        A ``ValueError``: it is not a model file, damaged, of a newer format, or contains unknown
-        types.
+        If the file is no model file, damaged, of a newer format, or contains unknown types.
     ImportError
         If a library that the model was made with is not installed.
 
     Warns
     -----
     UserWarning
-        If it was written with another version of scikit-learn or skrub, or of a library that one
-        of its models comes from.
+        If scikit-learn or another of these libraries has another version than at ``save``.
     """
     skops = needed("skops.io", "model files")
     name = os.fspath(path)
-    trusted_names = {
-        t if isinstance(t, str) else f"{t.__module__}.{t.__qualname__}" for t in trusted
-    }
-    with open_archive(path) as archive:
-        header = header_of(archive, name)
+    with open_archive(path) as (archive, header):
         types = set(_types_in(json.loads(archive.read(SCHEMA))))
         _check_versions(header, name)
-        trusted_types = sorted(trusted_names | set(filter(is_trusted, types)))
+        trusted_types = [*filter(is_trusted, types)]
+        trusted_types += [
+            t if isinstance(t, str) else f"{t.__module__}.{t.__qualname__}" for t in trusted
+        ]
         try:
             model = from_stored(skops.load(archive.fp, trusted=trusted_types))
         except (MemoryError, ImportError):
             raise
         except Exception as error:
-            unknown = sorted(
-                set(skops.get_untrusted_types(file=archive.fp)).difference(trusted_types)
-            )
+            unknown = {*skops.get_untrusted_types(file=archive.fp)}.difference(trusted_types)
             if unknown:
+                names = sorted(unknown)
                 raise InputError(
-                    f"{name} contains {listed(unknown, 6, str)}, which vennforest does not read by "
+                    f"{name} contains {listed(names, 6, str)}, which vennforest does not read by "
                     "itself: if you know who wrote the file, and trust these types, load it with "
-                    f"vennforest.load(path, trusted={unknown!r}), or vennforest predict with "
+                    f"vennforest.load(path, trusted={names!r}), or vennforest predict with "
                     "--trust for each"
                 ) from None
-            raise InputError(
-                f"{name} is damaged: {one_line(error)}{_other_versions(header)}"
-            ) from error
+            raise InputError(f"{name} is damaged: {one_line(error)}") from error
     if not is_own_type(type(model)):
         raise InputError(f"{name} must contain a model, got {type(model).__name__}")
     return model
@@ -204,10 +190,9 @@ def _header(model: Any, types: Sequence[str]) -> dict[str, Any]:
         "format": FORMAT,
         "vennforest": __version__,
         "python": platform.python_version(),
-        "libraries": {name: installed for name in names if (installed := _version(name))},
+        "libraries": {name: installed for name in names if (installed := _installed(name))},
         "model": type(model).__name__,
         "classes": [str(label) for label in model.classes_],
-        "classes_dtype": str(model.classes_.dtype),
         "features": None if features is None else [str(name) for name in features],
         "n_features": getattr(model, "n_features_in_", None),
         "description": describe(model),
@@ -222,10 +207,12 @@ def describe(model: Any) -> dict[str, Any]:
     if not hasattr(model, "calibrate_on_"):
         return {**entries, "method": _text(model)}
     estimators = model.estimators_
+    is_pipeline = isinstance(estimators[0], Pipeline)
+    steps = [step for _, step in estimators[0].steps] if is_pipeline else estimators[:1]
     entries |= {
-        "method": model.method if isinstance(model.method, str) else _text(model.method),
+        "method": _text(model.method),
         "merge": model.merge,
-        "estimator": _estimator_text(estimators[0]),
+        "estimator": ", then ".join(map(_text, steps)),
         "estimators": len(estimators),
         "calibrate_on": model.calibrate_on_,
         "reason": model.calibrate_on_reason_,
@@ -241,21 +228,15 @@ def describe(model: Any) -> dict[str, Any]:
     return entries
 
 
-def _estimator_text(estimator: Any) -> str:
-    if isinstance(estimator, Pipeline):
-        return ", then ".join(_text(step) for _, step in estimator.steps)
-    return _text(estimator)
-
-
-def _text(thing: Any) -> str:
-    text = " ".join(repr(thing).split())
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else " ".join(repr(value).split())
     return text if len(text) <= MAX_DESCRIPTION else text[: MAX_DESCRIPTION - 1] + "…"
 
 
 def _check_versions(header: Mapping[str, Any], name: str) -> None:
     """Warn of other versions of libraries than a file was written with; refuse missing ones."""
     for library in VERSIONED:
-        saved, installed = header.get("libraries", {}).get(library), _version(library)
+        saved, installed = header.get("libraries", {}).get(library), _installed(library)
         if saved and installed is None:
             raise ImportError(
                 f"{name} contains a model made with {library}: install it with "
@@ -269,23 +250,8 @@ def _check_versions(header: Mapping[str, Any], name: str) -> None:
             )
 
 
-def _other_versions(header: Mapping[str, Any]) -> str:
-    """Return what to install where the reason may be another version than at ``save``."""
-    saved = header.get("libraries", {})
-    requirements = [
-        f"{library}=={saved[library]}"
-        for library in VERSIONED
-        if library in saved and saved[library] != _version(library)
-    ]
-    return (
-        f"; it was written with {' and '.join(requirements)}, which may read it"
-        if requirements
-        else ""
-    )
-
-
-@cache  # installed packages are looked up on the disk
-def _version(name: str) -> str | None:
+def _installed(name: str) -> str | None:
+    """Return the version of an installed package."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -57,7 +57,10 @@ def _replaced(value: Any, replace: Callable[[Any], Any], memo: Memo) -> Any:
         return value
     if id(value) not in memo:
         part = replace(value)
-        memo[id(value)] = (part if part is not value else _rebuilt(value, replace, memo)), value
+        memo[id(value)] = (
+            (part if part is not value else _rebuilt(value, replace, memo)),
+            value,
+        )
     return memo[id(value)][0]
 
 

@@ -114,24 +114,29 @@ def thresholds(predictions: Predictions, method: str, tie: float | None) -> pd.D
     """Return what flagging rows at thresholds does, a row for each threshold.
 
     With confidence intervals, ``sure_yes``, ``open`` and ``sure_no`` count the rows whose interval
-    is above the threshold, contains it or is below it.
+    is above the threshold, contains it or is below it. ``net_benefit`` is that of Vickers & Elkin
+    (2006).
     """
     import pandas as pd
 
-    shown = set(USUAL_THRESHOLDS)
+    at = set(USUAL_THRESHOLDS)
     if predictions.is_rare:
         sizes = [(predictions.share or 0.0) * multiple for multiple in RARE_THRESHOLD_MULTIPLES]
-        shown = {round(size, -math.floor(math.log10(size))) for size in sizes if size > 0} | {0.5}
+        at = {round(size, -math.floor(math.log10(size))) for size in sizes if size > 0} | {0.5}
     if tie is not None:
-        shown = {t for t in shown if abs(t - tie) > 1e-9} | {tie}
+        at = {t for t in at if abs(t - tie) > 1e-9} | {tie}
     estimates = predictions.estimates[method]
     table = threshold_table(
         **predictions.for_metric(estimates),
-        thresholds=sorted(t for t in shown if 0 < t < 1),
+        thresholds=sorted(t for t in at if 0 < t < 1),
         bounds=estimates.confidence,
     )
     columns = {key: value for key, value in vars(table).items() if value is not None}
-    return pd.DataFrame(columns).rename(columns={"depends": "open"}).set_index("threshold")
+    frame = pd.DataFrame(columns).rename(columns={"depends": "open"}).set_index("threshold")
+    share, odds = predictions.share or 0.0, frame.index / (1 - frame.index)
+    false_alarms = (1 - share) * (1 - frame["specificity"])
+    frame["net_benefit"] = share * frame["sensitivity"] - false_alarms * odds
+    return frame
 
 
 def subgroups(
@@ -183,8 +188,10 @@ def sentence(table: pd.DataFrame, n_tested: int) -> str:
     rejected = table[table["adjusted"] < 0.05]
     ways = np.where(rejected["expected"] > rejected["observed"], "high", "low")
     names = rejected.index.get_level_values("part")
-    shown = [f"{name} (too {way} on average)" for name, way in zip(names, ways, strict=True)]
-    text = f"rejected for {'; '.join(shown)}" if shown else "not rejected for any part"
+    descriptions = [f"{name} (too {way} on average)" for name, way in zip(names, ways, strict=True)]
+    text = (
+        f"rejected for {'; '.join(descriptions)}" if descriptions else "not rejected for any part"
+    )
     return f"Calibration is {text} (parts tested: {n_tested}, adjusted by Holm)."
 
 
@@ -250,8 +257,8 @@ def parts_by_value(values: NDArray[Any]) -> Parts:
         names = by_value.tolist()
         if len(names) > MAX_VALUES:
             frequent = by_value.map(labels.value_counts()).nlargest(MAX_VALUES - 1).index
-            rest = f"{len(names) - len(frequent)} other values"
-            names = [*by_value[by_value.index.isin(frequent)], rest]
-            labels = labels.where(labels.isin(names), rest)
+            remainder = f"{len(names) - len(frequent)} other values"
+            names = [*by_value[by_value.index.isin(frequent)], remainder]
+            labels = labels.where(labels.isin(names), remainder)
     parts = [(name, present[(labels == name).to_numpy()]) for name in names]
     return [*parts, *_missing_part(missing)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import t as student
@@ -243,9 +243,6 @@ def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame
     for method, measures in {**comparison.measures, BASELINE: baseline}.items():
         row = {"name": names.get(method, method), **asdict(measures)}
         row["brier_skill"] = skill(measures.brier, baseline.brier)
-        if method in comparison.against:
-            gap = comparison.against[method]
-            row |= {"compared_by": gap.loss, "difference": gap.mean, "margin": gap.margin}
         if predictions.positive is not None and method != BASELINE:
             options = predictions.for_metric(predictions.estimates[method])
             with np.errstate(invalid="ignore"):  # probabilities that separate the classes
@@ -260,24 +257,23 @@ def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame
 
 
 def classes_frame(comparison: Comparison) -> pd.DataFrame:
-    """Return frequency, mean probability, recall and precision of each class, by method.
+    """Return frequency, mean probability, recall and precision of each class.
 
-    The methods are the raw model and the recommended one; indexed by class.
+    They are of the recommended method; indexed by class.
     """
     import pandas as pd
 
     predictions = comparison.predictions
-    codes, n_classes = predictions.codes, len(predictions.classes)
-    counts = np.bincount(codes, minlength=n_classes)
-    columns: dict[str, Any] = {"n": counts, "share": counts / len(codes)}
-    for method in comparison.raw_and_best:
-        p = predictions.estimates[method].p
-        predicted = p.argmax(axis=1)
-        hits = np.bincount(codes[predicted == codes], minlength=n_classes)
-        with np.errstate(invalid="ignore"):
-            columns |= {
-                f"mean_{method}": p.mean(axis=0),
-                f"recall_{method}": hits / counts,
-                f"precision_{method}": hits / np.bincount(predicted, minlength=n_classes),
-            }
+    codes, k = predictions.codes, len(predictions.classes)
+    p = predictions.estimates[comparison.method].p
+    predicted, counts = p.argmax(axis=1), np.bincount(codes, minlength=k)
+    hits = np.bincount(codes[predicted == codes], minlength=k)
+    with np.errstate(invalid="ignore"):
+        columns = {
+            "n": counts,
+            "share": counts / len(codes),
+            "mean": p.mean(axis=0),
+            "recall": hits / counts,
+            "precision": hits / np.bincount(predicted, minlength=k),
+        }
     return pd.DataFrame(columns, index=[str(label) for label in predictions.classes])

@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
 from vennforest._messages import not_one_of
-from vennforest._validation import InputError, check_count, is_frame
+from vennforest._validation import InputError, is_frame
 from vennforest.calibrators import METHODS
-from vennforest.report.estimators import named_estimator
+from vennforest.calibrators.base import has_bounds
+from vennforest.classifier import CalibratedClassifier
+from vennforest.report.estimators import make_estimator, named_estimator
 from vennforest.report.evaluation import (
     METHOD_NAMES,
     Evaluation,
@@ -21,9 +23,9 @@ from vennforest.report.evaluation import (
 )
 from vennforest.report.measures import RAW
 from vennforest.report.splits import group_codes, times
-from vennforest.report.training import Progress, cross_validate, make_classifier
+from vennforest.report.training import Progress, cross_validate
 from vennforest.report.words import Source
-from vennforest.tables import TableEncoder
+from vennforest.tables import TableEncoder, table_pipeline
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
 
@@ -116,24 +118,26 @@ def evaluate(
     unknown = [method for method in methods or () if method not in METHODS]
     if unknown:
         raise not_one_of("methods", METHODS, unknown[0])
-    check_count(n_folds, "n_folds", low=2)
-    check_count(n_trees, "n_trees")
-    check_count(random_state, "random_state", low=0)
     noun = _noun(estimator)
     check_options(positive, np.unique(np.asarray(y).ravel().astype(str)), tolerance)
     is_table = is_frame(X)
     if not is_table and not hasattr(X, "shape"):
         X = np.asarray(X)
     compared = [m for m in METHODS if methods is None or m in methods or m == RAW]
-    model = make_classifier(
-        estimator,
-        compared,
-        n_trees,
-        random_state,
-        n_jobs,
-        is_table=is_table,
-        types=types,
-        missing=missing,
+    classifier = estimator
+    if estimator is None or isinstance(estimator, str):
+        classifier = make_estimator(estimator, n_trees, random_state, n_jobs)
+    if is_table:
+        classifier = table_pipeline(
+            classifier,
+            random_state=random_state,
+            types=None if types is None else dict(types),
+            missing=None if missing is None else list(missing),
+        )
+    # A method with bounds, if there is one: others would stratify inner folds.
+    method = max(compared, key=lambda m: (m != RAW, has_bounds(METHODS[m])))
+    model = CalibratedClassifier(
+        classifier, method=method, n_jobs=n_jobs, random_state=random_state
     )
     remarks = list(notes)
     predictions, fitted = cross_validate(

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray
-from vennforest.metrics import ReliabilityCurve, decision_curve, reliability_curve
+from vennforest.metrics import ReliabilityCurve, reliability_curve
 from vennforest.plots import ReliabilityDisplay
-from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, style
+from vennforest.plots._style import COLOURS, GREY, percents, plain, style
 from vennforest.report.comparison import Comparison
-from vennforest.report.measures import RARE_SHARE
 
 MAX_CLASS_DIAGRAMS = 12
 MAX_EVIDENCE_POINTS = 2000
@@ -95,42 +94,6 @@ def classes(comparison: Comparison, names: dict[str, str]) -> dict[str, str]:
         )
         for j in frequent
     }
-
-
-def net_benefit(comparison: Comparison, name: str) -> str:
-    """Return the recommended method's decision curve, with the band of confidence intervals."""
-    predictions, share = comparison.predictions, comparison.predictions.share
-    assert share is not None
-    estimates = predictions.estimates[comparison.method]
-    end = 0.95 if share >= RARE_SHARE else min(0.95, 20 * share)
-    curve = decision_curve(
-        **predictions.for_metric(estimates),
-        thresholds=np.linspace(end / 100, end, 100),
-        bounds=estimates.confidence,
-    )
-    at, everyone = curve.threshold, curve.everyone
-
-    def paint(ax: Any) -> None:
-        nobody = ax.plot(at, 0 * at, color=GREY, linewidth=1, linestyle=":")[0]
-        always = ax.plot(at, everyone, color=GREY, linewidth=1, linestyle="--")[0]
-        if curve.at_lower is not None and curve.at_upper is not None:
-            low, high = (end(curve.at_lower, curve.at_upper) for end in (np.minimum, np.maximum))
-            ax.fill_between(at, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
-        line = draw_line(ax, 0, name, at, curve.net_benefit)
-        top = max(float(np.max(curve.net_benefit)), float(np.max(everyone)), 1e-12)
-        ax.set(
-            xlim=(0, float(at[-1])),
-            ylim=(-0.12 * top, 1.08 * top),
-            xlabel="Threshold from which a row is flagged",
-            ylabel="Net benefit",
-        )
-        percents(ax.xaxis)
-        plain(ax)
-        entries = [(name, line), ("flag everyone", always), ("flag no one", nobody)]
-        legend(ax, entries, "upper right")
-
-    alt = "Decision curve: net benefit against threshold probability"
-    return draw("net-benefit", (8.6, 3.8), paint, alt)
 
 
 def over_periods(

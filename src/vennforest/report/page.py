@@ -56,11 +56,14 @@ THRESHOLDS = (
     ("specificity", "Specificity", "percent"),
     ("positive_value", "Positive pred. value", "percent"),
     ("negative_value", "Negative pred. value", "percent"),
+    ("net_benefit", "Net benefit", "number"),
     ("sure_yes", "Sure yes", "count"),
     ("open", "Open", "count"),
     ("sure_no", "Sure no", "count"),
 )
 CLASSES = (
+    ("n", "Rows", "count"),
+    ("share", "Share", "probability"),
     ("mean", "Mean probability", "probability"),
     ("recall", "Recall", "probability"),
     ("precision", "Precision", "probability"),
@@ -117,8 +120,6 @@ def table(frame: pd.DataFrame, columns: Columns, names: Iterable[str]) -> pd.Dat
 def render_page(template: str, command: str, **variables: Any) -> str:
     """Return a page from a template; ``command`` is the one that made it."""
     jinja2 = needed("jinja2", "pages")
-    from markupsafe import Markup
-
     files = [file for file in FOLDER.iterdir() if file.name.endswith(".j2")]
     environment = jinja2.Environment(
         loader=jinja2.DictLoader({file.name: file.read_text("utf-8") for file in files}),
@@ -129,9 +130,9 @@ def render_page(template: str, command: str, **variables: Any) -> str:
     )
     script = FOLDER.joinpath("page.js").read_text("utf-8")
     page: str = environment.get_template(template).render(
-        script=Markup(script),
+        script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        style=Markup(FOLDER.joinpath("page.css").read_text("utf-8")),
+        style=FOLDER.joinpath("page.css").read_text("utf-8"),
         when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         command=command,
         versions={"Python": platform.python_version()}
@@ -144,8 +145,6 @@ def render_page(template: str, command: str, **variables: Any) -> str:
 def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
     """Return the page; see `Evaluation.to_html`."""
     needed("matplotlib", "pages")
-    from markupsafe import Markup
-
     comparison, source, frame = evaluation.comparison, evaluation.source, evaluation.methods
     predictions, names = comparison.predictions, dict(source.names)
     is_binary, best = predictions.positive is not None, names[comparison.method]
@@ -155,10 +154,6 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         (source.in_sentence(m), colour): numbers.points(comparison.measures[m].calibration_error)
         for m, colour in colours
     }
-    diagrams = {} if is_binary else figures.classes(comparison, names)
-    classes = [("n", "Rows", "count"), ("share", "Share", "probability")]
-    for m in comparison.raw_and_best:
-        classes += [(f"{key}_{m}", f"{title}, {names[m]}", form) for key, title, form in CLASSES]
     costs, thresholds, levels = comparison.costs, evaluation.thresholds, evaluation.levels
     tie = cost_threshold(None if costs is None else costs.matrix, predictions.positive)
     return render_page(
@@ -174,7 +169,7 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         best=best,
         reasons=list(evaluation.verdict.reasons.items()),
         errors=errors,
-        picture=Markup(figures.calibration(comparison, methods, names)),
+        picture=figures.calibration(comparison, methods, names),
         methods=table(frame.assign(pvalue=frame["pvalue"].drop(BASELINE)), MEASURES, frame["name"]),
         differences=_differences(evaluation),
         levels=table(levels, LEVELS, [numbers.probability(p) for p in levels["expected"]]),
@@ -186,9 +181,8 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
             THRESHOLDS,
             [numbers.percent(t) + " (your costs)" * (t == tie) for t in thresholds.index],
         ),
-        net_benefit=Markup(figures.net_benefit(comparison, best)) if is_binary else None,
-        classes=table(evaluation.classes, classes, evaluation.classes.index),
-        class_diagrams={name: Markup(diagram) for name, diagram in diagrams.items()},
+        classes=table(evaluation.classes, CLASSES, evaluation.classes.index),
+        class_diagrams={} if is_binary else figures.classes(comparison, names),
         costs=None if costs is None else _costs(evaluation),
         subgroups=[] if evaluation.subgroups is None else _subgroups(evaluation),
     )
@@ -223,8 +217,6 @@ def _costs(evaluation: Evaluation) -> pd.DataFrame:
 
 def _subgroups(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return table, sentence and picture of the subgroups by each column."""
-    from markupsafe import Markup
-
     frame, label = evaluation.subgroups, evaluation.comparison.predictions.label
     assert frame is not None
     n_tested = int(frame["pvalue"].notna().sum())
@@ -234,7 +226,7 @@ def _subgroups(evaluation: Evaluation) -> list[dict[str, Any]]:
         section = {"column": column, "period": parts["period"].iloc[0], "picture": None}
         if section["period"]:
             dated = parts[parts.index != "missing"]
-            picture = figures.over_periods(
+            section["picture"] = figures.over_periods(
                 f"time-{number}",
                 dated.index.tolist(),
                 dated[["observed", "observed_low", "observed_high"]].to_numpy(),
@@ -242,7 +234,6 @@ def _subgroups(evaluation: Evaluation) -> list[dict[str, Any]]:
                 f"Observed and expected by {section['period']}",
                 dated["expected"].tolist(),
             )
-            section["picture"] = Markup(picture)
         section["sentence"] = sentence(part, n_tested)
         section["table"] = table(parts, SUBGROUPS, parts.index)
         sections.append(section)

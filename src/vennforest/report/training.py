@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,11 @@ from sklearn.utils import _safe_indexing
 
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.auditing import audit
-from vennforest.calibrators import METHODS
-from vennforest.calibrators.base import has_bounds
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.prediction import predict
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.estimators import make_estimator
 from vennforest.report.measures import RAW, MethodEstimates, Predictions
 from vennforest.report.splits import forward, shuffled, without_single_rows
-from vennforest.tables import table_pipeline
 from vennforest.tables.columns import as_pandas
 
 Progress = Callable[[int, int], None]
@@ -29,34 +25,6 @@ Progress = Callable[[int, int], None]
 
 TABLE_FINDINGS = ("copies", "leaking column", "repeated ID")
 """Kinds of findings that reading a table has reported already."""
-
-
-def make_classifier(
-    estimator: Any,
-    methods: Sequence[str],
-    n_trees: int,
-    seed: int,
-    n_jobs: int | None,
-    *,
-    is_table: bool,
-    types: Mapping[str, str] | None,
-    missing: Sequence[str] | None,
-) -> CalibratedClassifier:
-    """Return the unfitted classifier, which reads the columns of a data frame first.
-
-    Its method is one with bounds, if there is one: others would stratify inner folds.
-    """
-    if estimator is None or isinstance(estimator, str):
-        estimator = make_estimator(estimator, n_trees, seed, n_jobs)
-    if is_table:
-        estimator = table_pipeline(
-            estimator,
-            random_state=seed,
-            types=None if types is None else dict(types),
-            missing=None if missing is None else list(missing),
-        )
-    method = max(methods, key=lambda m: (m != RAW, has_bounds(METHODS[m])), default=RAW)
-    return CalibratedClassifier(estimator, method=method, n_jobs=n_jobs, random_state=seed)
 
 
 def cross_validate(

@@ -118,12 +118,27 @@ def watched(
         }
     )
     summary["verdict"] = verdict(summary, monitor)
-    line = began if is_alarm else None
-    pictures = _pictures(summary, evidence, monitor.threshold_, line, times)
+    level, line = monitor.threshold_, began if is_alarm else None
+    picture = draw(
+        "evidence",
+        (9.0, 3.6),
+        lambda ax: paint_evidence(ax, np.maximum(evidence, 1e-12), level, line, times),
+        "Evidence of a change over the rows of the stream, on a logarithmic scale",
+    )
+    parts, over_time = [part for part in performance[1:] if not part["reason"]], ""
+    if len(parts) > 1:
+        over_time = over_periods(
+            "performance",
+            [part["name"] for part in parts],
+            np.array([part["accuracy"] for part in parts]),
+            "Expected accuracy",
+            f"Expected accuracy by {period}, with intervals",
+        )
     page = render_page(
         "watch.html.j2",
         command,
-        **pictures,
+        picture=picture,
+        over_time=over_time,
         result=summary,
         name=name,
         target=target,
@@ -281,32 +296,3 @@ def _interval(ends: list[float | None]) -> str:
     """Return an estimate with the ends of its interval; NaN is None in JSON."""
     estimate, low, high = ends
     return "–" if estimate is None else f"{estimate:.3f} ({low:.3f} to {high:.3f})"
-
-
-def _pictures(
-    summary: Mapping[str, Any],
-    evidence: FloatArray,
-    threshold: float,
-    began: int | None,
-    times: NDArray[Any] | None,
-) -> dict[str, Any]:
-    """Return the pictures of the evidence and of the performance over time."""
-    from markupsafe import Markup
-
-    picture = draw(
-        "evidence",
-        (9.0, 3.6),
-        lambda ax: paint_evidence(ax, np.maximum(evidence, 1e-12), threshold, began, times),
-        "Evidence of a change over the rows of the stream, on a logarithmic scale",
-    )
-    over_time = None
-    parts = [part for part in summary["over_time"] if not part["reason"]]
-    if len(parts) > 1:
-        over_time = over_periods(
-            "performance",
-            [part["name"] for part in parts],
-            np.array([part["accuracy"] for part in parts]),
-            "Expected accuracy",
-            f"Expected accuracy by {summary['period']}, with intervals",
-        )
-    return {"picture": Markup(picture), "over_time": over_time and Markup(over_time)}

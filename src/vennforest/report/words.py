@@ -146,7 +146,7 @@ def advice(c: Comparison, source: Source) -> tuple[Action, str, str]:
     no_gain = not (gain.clear and gain.mean > 0)
     reference = c.baseline.log_loss if gain.loss == "log loss" else c.baseline.brier
     is_gain_small = gain.mean + gain.margin < 0.01 * reference or gain.mean <= 0
-    within = "" if gain.mean <= 0 else " by more than 1%"
+    margin = "" if gain.mean <= 0 else " by more than 1%"
     saved, costs, more_to_save = None, "", ""
     if c.costs is not None:
         saved, (cost, of_constant, *_) = c.costs.saved, _amounts_of_costs(c)
@@ -154,8 +154,8 @@ def advice(c: Comparison, source: Source) -> tuple[Action, str, str]:
         more_to_save = rows_needed(c.n, saved)
     is_unclear = m.miscalibration > tolerance and m.pvalue < DOUBTFUL_LEVEL
     more_to_check = rounded_up(c.n * max(2.0, (m.detectable / tolerance) ** 2))
-    given = f"the probabilities of {name}" if len(c.measures) > 1 else "these probabilities"
-    suspects = {why: column for column, why in reversed(list(source.suspects.items()))}
+    subject = f"the probabilities of {name}" if len(c.measures) > 1 else "these probabilities"
+    suspects = {reason: column for column, reason in reversed(list(source.suspects.items()))}
     leak, shared_id = suspects.get("leak"), suspects.get("id")
     # fmt: off
     rules: list[tuple[Any, Action, str]] = [
@@ -186,7 +186,7 @@ def advice(c: Comparison, source: Source) -> tuple[Action, str, str]:
          f"Collect {more_to_save} to know whether it pays: the difference is within chance. "
          f"{costs}"),
         (saved is None and no_gain and is_gain_small, "stop",
-         f"Do not use these probabilities: they do not beat the base rate{within}, "
+         f"Do not use these probabilities: they do not beat the base rate{margin}, "
          f"{base_rate(c)}."),
         (saved is None and no_gain, "collect",
          f"Collect {rows_needed(c.n, gain)} before you use it: on {n} it does not beat the base "
@@ -194,7 +194,7 @@ def advice(c: Comparison, source: Source) -> tuple[Action, str, str]:
         (is_unclear or m.detectable > 2 * tolerance, "collect",
          f"Collect about {more_to_check} rows before you rely on the probabilities: {n} are too "
          f"few to check a tolerance of {points(tolerance)} points. Now they are {size}."),
-        (not source.is_trained_here, "use", f"Use {given} as they are: {size}."),
+        (not source.is_trained_here, "use", f"Use {subject} as they are: {size}."),
         (c.method == RAW, "use", f"Use {raw_name} as it is: {size}."),
         (raw.exceeds(tolerance) or raw.impossible, "recalibrate",
          f"Calibrate {raw_name} by {name}. Raw, it is {points(raw.calibration_error)} points off "
@@ -308,11 +308,11 @@ def recommendation(c: Comparison, source: Source) -> str:
     sentences = [f"It has {c.rule}."]
     if not c.auc.above_chance:
         sentences = [f"No method has been shown to beat the base rate; {name} comes closest."]
-    for other in shown_methods(c, source)[1:]:
-        gap = c.against[other]
+    for method in shown_methods(c, source)[1:]:
+        gap = c.against[method]
         sentences.append(
             f"Its {gap.loss} is {'lower' if gap.mean > 0 else 'higher'} than that of "
-            f"{source.in_sentence(other)} by {with_margin(gap.mean, gap.margin)} (95% interval)"
+            f"{source.in_sentence(method)} by {with_margin(gap.mean, gap.margin)} (95% interval)"
             f"{'' if gap.clear else ', within chance'}."
         )
     if not any(gap.clear and gap.mean < 0 for gap in c.against.values()):
@@ -381,7 +381,6 @@ def finding(c: Comparison, levels: pd.DataFrame) -> str:
 
 
 def shown_methods(c: Comparison, source: Source) -> list[str]:
-    """Return the methods of the first picture: the recommended one, then others."""
-    others = list(c.measures) if source.kind == "given" else [RAW]
-    shown = [m for m in dict.fromkeys([c.method, *others]) if m in c.measures]
-    return shown[:MAX_SHOWN_METHODS]
+    """Return the methods of the first picture, the recommended one first."""
+    methods = [c.method, *(c.measures if source.kind == "given" else [RAW])]
+    return [m for m in dict.fromkeys(methods) if m in c.measures][:MAX_SHOWN_METHODS]

@@ -23,14 +23,6 @@ from vennforest._validation import InputError
 Kind = Literal["number", "boolean", "date", "text", "empty"]
 """What a column contains."""
 
-PLURAL: dict[str, str] = {
-    "number": "numbers",
-    "boolean": "booleans",
-    "date": "dates",
-    "text": "text",
-    "empty": "no values",
-}
-
 MAX_NUMBER = float(np.finfo(np.float32).max)
 """Forests compare numbers in 32 bits."""
 
@@ -387,9 +379,9 @@ class Column:
         """Raise the error that names the cell of a row."""
         cell = shown_cell(self.array[row].as_py())
         if self._table is not None:
-            place = row_name(self._first_row + row, self._table)
+            row_text = row_name(self._first_row + row, self._table)
         else:
             label = row if self._index is None else self._index[row]
             is_number = isinstance(label, int | np.integer)
-            place = f"row {label + 1:,}" if is_number else f"row {label!r}"
-        raise InputError(f"column {self.name!r} must contain {rule}, got {cell} in {place}")
+            row_text = f"row {label + 1:,}" if is_number else f"row {label!r}"
+        raise InputError(f"column {self.name!r} must contain {rule}, got {cell} in {row_text}")

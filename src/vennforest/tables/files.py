@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import dataset, parquet
 
-from vennforest._files import files_of, one_line, refuse_special
+from vennforest._files import files_of, one_line
 from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.tables.cells import MISSING, Column, is_text, plain_array, plain_type
@@ -32,7 +32,7 @@ MAX_EXACT_FLOAT = 2**53
 
 
 class TableFile:
-    """A table in a file, or in a folder or pattern of Parquet files.
+    """A table in a file, or in a folder of Parquet files.
 
     CSV or TSV (also packed by gzip), Parquet, Arrow and the first sheet of an Excel
     workbook are recognised by their content.
@@ -118,17 +118,15 @@ class TableFile:
 
 def _open(path: Path, decimal: str | None) -> Any:
     """Return a text file or an Arrow data set, by the first bytes of a file."""
+    if not path.exists():
+        raise InputError(f"there is no file {path}")
     paths = files_of(path)
-    if paths is not None and not paths:
+    if not paths:
         raise InputError(f"there is no Parquet file in {path}")
-    for file in paths or [path]:
-        refuse_special(file)
-        if not file.exists():
-            raise InputError(f"there is no file {file}")
-    with (paths or [path])[0].open("rb") as stream:
-        head = stream.read(8)
-    if head.startswith(PARQUET) or paths:
-        return _parquet([str(file) for file in paths or [path]])
+    with paths[0].open("rb") as file:
+        head = file.read(8)
+    if head.startswith(PARQUET) or path.is_dir():
+        return _parquet(list(map(str, paths)))
     if head.startswith(ARROW):
         return dataset.dataset(str(path), format="ipc")
     if head.startswith(ZIP):

@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest import auditing
-from vennforest._messages import listed
 from vennforest.tables.cells import Column, are_dates, number
 
 MIN_ROWS = 20
@@ -65,8 +64,7 @@ def screen(
     codes = np.unique(y[rows], return_inverse=True)[1]
     free = [str(name) for name in X if name not in protected]
     row_names = {name: why for name in free if (why := _identifies(X[name], name))}
-    if row_names and len(row_names) == len(X.columns):
-        notes.append(f"All columns look like identifiers ({listed(row_names, 8)}), and are kept.")
+    if len(row_names) == len(X.columns):
         row_names = {}
     elif row_names:
         reasons = "; ".join(f"{name!r}: {reason}" for name, reason in row_names.items())
@@ -94,9 +92,8 @@ def screen(
     ]
     suspects = dict.fromkeys(leaking, "leak") | dict.fromkeys(repeated, "id")
     for column in (str(name) for name in X if name not in declared):
-        is_text, note = _misread(X[column].dropna(), column)
+        note = _misread(X[column].dropna(), column)
         notes += [note] if note else []
-        suspects |= {column: "text"} if is_text else {}
     return [*row_names, *repeated], notes, suspects
 
 
@@ -160,30 +157,30 @@ def leaks(X: pd.DataFrame, y: NDArray[Any]) -> list[str]:
     return [str(n) for n in X if auditing.leaks(np.asarray(X[n].iloc[rows]), codes)]
 
 
-def _misread(cells: pd.Series[Any], name: str) -> tuple[bool, str]:
-    """Return whether numbers or dates are read as text, and a sentence on it or on dates."""
+def _misread(cells: pd.Series[Any], name: str) -> str:
+    """Return a sentence on numbers or dates that are read as text, or on dates; "" for others."""
     sample = _sample(cells)
     if not sample:
-        return False, ""
+        return ""
     kind, date_format = Column(cells, name).infer()
     if kind == "date":
-        return False, _dates_sentence(cells, name, date_format or "")
+        return _dates_sentence(cells, name, date_format or "")
     if kind != "text":
-        return False, ""
+        return ""
     if _share(LIKE_DATE, sample):
-        return True, (
+        return (
             f"{name!r} looks like dates, such as {sample[0]!r}, but is read as text: write all as "
             f"2021-01-25, or declare their format, as in {_declared(name, 'date %d.%m.%y')}."
         )
     n_numbers = sum(number(cell) is not None for cell in sample)
     if n_numbers < MIN_SHARE_ALIKE * len(sample) and not _share(LIKE_NUMBER, sample):
-        return False, ""
+        return ""
     markers = sorted({cell.strip() for cell in cells.unique() if number(cell) is None})
     remedy = "write plain numbers with a decimal point, and leave other cells empty"
     if len(markers) <= MAX_MARKERS and not any("," in marker for marker in markers):
         option = f"--missing {shlex.quote(','.join(markers))}"
         remedy = f"if these stand for missing values, say so with {option}"
-    return True, (
+    return (
         f"{name!r} looks like numbers but is read as text, because of cells such as "
         f"{markers[0][:30]!r}: {remedy}."
     )

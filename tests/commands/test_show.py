@@ -1,0 +1,92 @@
+"""The command ``show``: what a model file or a calibrator says of itself."""
+
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vennforest
+from support.commands import refused, run
+from vennforest.calibrators import METHODS
+from vennforest.calibrators.base import has_bounds
+from vennforest.export import to_json
+from vennforest.persistence.archive import FORMAT
+
+
+@pytest.fixture
+def data(tmp_path):
+    rng = np.random.default_rng(0)
+    s = rng.random(90).round(3)
+    y = np.where(rng.random(90) < s, "yes", "no")
+    frame = pd.DataFrame({"s": s, "town": rng.choice(["Ulm", "東京"], 90), "y": y})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    return tmp_path / "t.csv"
+
+
+def lines(text):
+    return {line[:22].strip(): line[22:] for line in text.splitlines()}
+
+
+def test_a_model_says_what_it_is(data, tmp_path, capsys):
+    model = tmp_path / "m.skops"
+    assert run("fit", data, "-t", "y", "-o", model, "--trees", 15, "--jobs", 1) == 0
+    capsys.readouterr()
+    assert run("show", model) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    entries = lines(out)
+    assert entries["File"].startswith(str(model)) and entries["Target"] == "y"
+    assert entries["N rows"] == "90" and entries["Data"] == "t.csv"
+    assert entries["Columns"] == "s number, town text"
+    assert "yes " in entries["Class counts"] and "accuracy 0." in entries["Measures"]
+    assert "MixedForestClassifier(n_estimators=15" in entries["Estimator"]
+    assert entries["Method"] == "venn-abers" and entries["Calibrate on"] == "oob"
+    assert run("show", model, "--json") == 0
+    header = json.loads(capsys.readouterr().out)
+    assert header["measures"]["rows"] == 90 and header["class_counts"]["yes"] > 0
+    assert header["description"]["written"].endswith("+00:00")
+    vennforest.save(vennforest.VennAbers().fit([0.1, 0.9] * 10, [0, 1] * 10), model)
+    assert run("show", model) == 0
+    entries = lines(capsys.readouterr().out)
+    assert entries["Method"] == "VennAbers()" and "Target" not in entries
+
+
+@pytest.mark.parametrize("method", ["venn-abers", "platt", "temperature"])
+def test_a_calibrator_says_what_it_is(data, tmp_path, capsys, method):
+    file = tmp_path / "c.json"
+    command = ("calibrate", data, "-s", "s", "-t", "y", "-o", file, "--method", method)
+    assert run(*command) == 0
+    capsys.readouterr()
+    assert run("show", file, "--json") == 0
+    about = json.loads(capsys.readouterr().out)
+    share = (pd.read_csv(data)["y"] == "yes").mean()
+    assert about["bounds"] == has_bounds(METHODS[method]) and about["increasing"] is True
+    assert about["rows"] == 90 and about["scores"] == ["s"] and about["target"] == "y"
+    assert about["classes"] == pytest.approx({"no": 1 - share, "yes": share})
+    assert run("show", file) == 0
+    entries = lines(capsys.readouterr().out)
+    assert entries["Calibrator"] == f"{METHODS[method].__name__}()" and "Prior" not in entries
+
+
+def test_a_calibrator_for_other_shares_says_so(tmp_path, capsys):
+    calibrator = vennforest.VennAbers().fit([0.1, 0.9] * 10, [0, 1] * 10).with_prior({1: 0.1})
+    (tmp_path / "c.json").write_text(to_json(calibrator))
+    assert run("show", tmp_path / "c.json") == 0
+    assert lines(capsys.readouterr().out)["Prior"] == "0 0.9, 1 0.1"
+
+
+def test_a_forged_header_is_shown_or_refused(data, tmp_path, capsys):
+    path, names = tmp_path / "forged.skops", ("description", "classes", "columns", "measures")
+    for value in (None, 3, True, "x\x1b[2J\ny", [], [[1]], {}, {"a": {"b": []}}):
+        with zipfile.ZipFile(path, "w") as file:
+            header = {"format": FORMAT, **dict.fromkeys(names, value), "features": ["a\x1b", 3]}
+            file.writestr("schema.json", "{}")
+            file.writestr("vennforest.json", json.dumps(header))
+        assert run("show", path) in (0, 2)
+        out, err = capsys.readouterr()
+        assert "should not" not in err and "\x1b" not in out + err
+    assert "No such file" in refused(capsys, "show", tmp_path / "no.skops")
+    assert "is not a model file" in refused(capsys, "show", data)
+    assert "Is a directory" in refused(capsys, "show", tmp_path)
