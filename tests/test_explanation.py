@@ -23,7 +23,7 @@ X, NEW, Y = X[:400], X[400:430], Y[:400]
 
 
 def fitted(forest=None, data=(X, Y), **settings):
-    forest = RandomForestClassifier(40, random_state=0) if forest is None else forest
+    forest = RandomForestClassifier(20, random_state=0) if forest is None else forest
     return CalibratedClassifier(forest, random_state=0, **settings).fit(*data)
 
 
@@ -109,7 +109,7 @@ def test_classes_names_and_plots(tmp_path):
     np.testing.assert_allclose(
         summed(found), log_odds(many.predict_proba(wine[1::2])), rtol=0, atol=1e-13
     )
-    forest = RandomForestClassifier(40, random_state=0)
+    forest = RandomForestClassifier(20, random_state=0)
     pipeline = make_pipeline(StandardScaler(), SelectKBest(k=4), forest)
     model = fitted(pipeline, calibrate_on="holdout")
     found = explain(model, NEW)
@@ -122,7 +122,7 @@ def test_classes_names_and_plots(tmp_path):
 
 
 def test_frozen_forests_and_forests_without_a_split():
-    forest = RandomForestClassifier(40, random_state=0).fit(X[:200], Y[:200])
+    forest = RandomForestClassifier(20, random_state=0).fit(X[:200], Y[:200])
     model = CalibratedClassifier(FrozenEstimator(forest)).fit(X[200:], Y[200:])
     found = explain(model, NEW)
     np.testing.assert_allclose(summed(found), log_odds(model.predict_proba(NEW)[:, 1]), atol=1e-13)

@@ -76,8 +76,8 @@ def test_reliability_shows_the_curve_of_the_measures():
     assert len(np.unique(drawn(display.figure_).reshape(-1, 4), axis=0)) > 10
 
 
-@pytest.mark.parametrize("n_methods", [1, 2, 6, 9])
-@pytest.mark.parametrize("n", [1, 3, 5000])
+@pytest.mark.parametrize("n_methods", [1, 6, 9])
+@pytest.mark.parametrize("n", [1, 5000])
 def test_reliability_of_several_methods(n_methods, n):
     y, p = draw_predictions(n)
     methods = {f"{LONG} {i}" if i else "raw": p ** (1 + i / 4) for i in range(n_methods)}

@@ -266,9 +266,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             If a parameter has no such value, or the method does not take these scores.
         """
         fitted = self._state
-        other: Self = clone(self).set_params(method=method, merge=merge)
-        check_parameters(other)
-        return other._calibrate(fitted)
+        recalibrated: Self = clone(self).set_params(method=method, merge=merge)
+        check_parameters(recalibrated)
+        return recalibrated._calibrate(fitted)
 
     def _calibrate(self, fitted: FittedClassifier) -> Self:
         """Fit calibrators to the folds of another state, which becomes that of this classifier."""

@@ -473,14 +473,14 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
     count = np.zeros(fitted.n_rows)
     for part in range(part_of_row.max() + 1):
         in_part = [part_of_row[fold.rows] == part for fold in examples]
-        others = [fold.select(~mask) for fold, mask in zip(examples, in_part, strict=True)]
-        if not all(len(fold.codes) for fold in others):
+        remaining = [fold.select(~mask) for fold, mask in zip(examples, in_part, strict=True)]
+        if not all(len(fold.codes) for fold in remaining):
             continue
         fold_calibrators, point = fit_calibrators(
             fitted.calibrators[0],
             fitted.point_calibrator,
             fitted.classes,
-            others,
+            remaining,
             fitted.group_codes,
             score_kind_of(fitted.folds),
         )

@@ -62,10 +62,14 @@ def check_order(X: Any, **aligned: Any) -> None:
     """Warn where the labels, weights or groups have the index of X in another order."""
     index: Any = getattr(X, "index", None)
     for name, values in aligned.items():
-        other: Any = getattr(values, "index", None)
-        if not hasattr(index, "equals") or not hasattr(other, "equals") or index.equals(other):
+        values_index: Any = getattr(values, "index", None)
+        if (
+            not hasattr(index, "equals")
+            or not hasattr(values_index, "equals")
+            or index.equals(values_index)
+        ):
             continue
-        if len(index) == len(other) and index.is_unique and index.isin(other).all():
+        if len(index) == len(values_index) and index.is_unique and index.isin(values_index).all():
             warn(
                 f"{name} has the index of X in another order, and rows are matched by their place: "
                 f"use {name}.loc[X.index] if the index names the rows"
@@ -172,8 +176,8 @@ def spelled_twice(names: NDArray[Any]) -> str:
     for name in names.tolist():
         if isinstance(name, str):
             spellings[" ".join(name.split()).casefold()].append(name)
-    ambiguous = [same for same in spellings.values() if len(same) > 1]
-    return " and ".join(", ".join(map(repr, same)) for same in ambiguous[:3])
+    ambiguous = [texts for texts in spellings.values() if len(texts) > 1]
+    return " and ".join(", ".join(map(repr, texts)) for texts in ambiguous[:3])
 
 
 def _check_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray) -> None:

@@ -71,15 +71,15 @@ def held_out_fold(
     if not 1 <= (n * size if size < 1 else size) <= n - 1:
         unit = "examples" if groups is None else "groups"
         raise ValueError(f"holdout_size must leave {unit} on both sides of {n}, got {size!r}")
-    index, held = np.arange(n), None
+    index, held_index = np.arange(n), None
     if (stratify or must_stratify(data, "the part held out")) and groups is None:
         with suppress(ValueError):  # a class of one example, or more classes than rows in a part
-            held = train_test_split(
+            held_index = train_test_split(
                 index, test_size=size, random_state=random_state, stratify=data.codes
             )[1]
-    if held is None:
-        held = train_test_split(index, test_size=size, random_state=random_state)[1]
-    is_held = np.isin(index if groups is None else groups, held)
+    if held_index is None:
+        held_index = train_test_split(index, test_size=size, random_state=random_state)[1]
+    is_held = np.isin(index if groups is None else groups, held_index)
     model = data.rows(np.flatnonzero(~is_held)).fit(estimator)
     return [data.rows(np.flatnonzero(is_held)).fold(model)]
 
