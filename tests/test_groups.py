@@ -272,8 +272,9 @@ def test_priors_and_confidence_intervals_work_with_groups():
     assert_allclose([row.lower[0], row.upper[0]], [intervals.lower[7], intervals.upper[7]])
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("settings", [{"calibrate_on": "cv", "cv": 2}, {"method": "platt"}])
+@pytest.mark.parametrize(
+    ("settings", "k"), [({"calibrate_on": "cv", "cv": 2}, 3), ({"method": "platt"}, 2)]
+)
 def test_training_rows_are_predicted_within_groups_and_without_their_label(settings, k):
     X, y = problem(k, 150)
     frozen = RandomForestClassifier(30, random_state=0)

@@ -380,7 +380,7 @@ def test_honest_predictions_of_the_training_rows_move_too(method):
 
 def test_a_calibrator_with_prior_is_the_fit_to_weighted_examples():
     rng = np.random.default_rng(20261123)
-    for _ in range(300):
+    for case in range(300):
         n = int(rng.integers(2, 15))
         scores, y = draw_scores(rng, n, 2), rng.integers(0, 2, n)
         if len(set(y)) < 2:
@@ -397,6 +397,8 @@ def test_a_calibrator_with_prior_is_the_fit_to_weighted_examples():
             assert found.p1[i] == pytest.approx(float(p1), rel=1e-9, abs=1e-15)
             assert found.p0[i] - 1e-12 <= p[i] <= found.p1[i] + 1e-12
             assert found.lower[i, 0] == 1 - found.p1[i] and found.upper[i, 0] == 1 - found.p0[i]
+        if case % 10:
+            continue
         before = VennAbers("log").fit(scores, y).predict_confidence(scores)
         lower = before.lower[:, 1] * float(factors[1])
         lower /= lower + float(factors[0]) * (1 - before.lower[:, 1])

@@ -158,7 +158,7 @@ def ends_of(scores, y, weight, quantile):
 @pytest.mark.parametrize("seed", range(3))
 def test_ends_and_ratios_are_the_definition(seed):
     rng = np.random.default_rng([271, seed])
-    for _ in range(30):
+    for _ in range(20):
         n = int(rng.integers(1, 40))
         scores, y = draw_examples(rng, n)
         weight = rng.choice([1.0, 2.0, 0.3], n) if rng.random() < 0.5 else np.ones(n)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from oracles import formulas as oracle
 from support.cases import draw_categorised
-from vennforest import Venn
+from vennforest import Venn, VennAbers
 from vennforest.calibrators.venn import N_BINS, bins_of, label_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:the scores of")  # of drawn labels
@@ -158,15 +158,14 @@ def test_probabilities_are_the_merged_bounds(merge):
     assert (p >= m.lower - 1e-12).all() and (p <= m.upper + 1e-12).all()
 
 
-def test_copies_predict_the_same():
+@pytest.mark.parametrize("make", [*(lambda t=t: Venn(t) for t in TAXONOMIES), VennAbers])
+def test_copies_predict_the_same(make):
     rng = np.random.default_rng(6)
     scores, y = rng.random(30), rng.integers(0, 2, 30)
-    for taxonomy in TAXONOMIES:
-        venn = Venn(taxonomy).fit(scores, y)
-        expected = venn.predict_multiprobability(scores, np.arange(30)).lower
-        for other in (pickle.loads(pickle.dumps(venn)), clone(venn).fit(scores, y)):
-            m = other.predict_multiprobability(scores, np.arange(30))
-            assert_array_equal(m.lower, expected)
+    model = make().fit(scores, y)
+    expected = model.predict_multiprobability(scores, np.arange(30)).lower
+    for other in (pickle.loads(pickle.dumps(model)), clone(model).fit(scores, y)):
+        assert_array_equal(other.predict_multiprobability(scores, np.arange(30)).lower, expected)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,11 @@
 """The inductive Venn–Abers predictor, compared with refits for every label and left-out example."""
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import isotonic_regression
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from oracles import formulas as oracle
@@ -57,7 +54,7 @@ def draw_few(rng):
 def test_small_sets_agree_with_exact_fractions(seed):
     """New scores on, beside and between calibration scores, leaving out any example."""
     rng = np.random.default_rng(seed)
-    for _ in range(100):
+    for _ in range(60):
         scores, y, weight = draw_few(rng)
         near = np.concatenate(
             [scores, np.nextafter(scores, np.inf), np.nextafter(scores, -np.inf), rng.random(2)]
@@ -392,15 +389,6 @@ def test_a_fit_does_not_change_with_the_arrays_it_was_given():
     model = fitted(scores, y, weight)
     scores[:], weight[:] = 0.5, 9.0
     assert_array_equal(bounds_of(model, new, left_out), expected)
-
-
-def test_pickles_and_clones_are_the_same_predictor():
-    scores, y = many(0)
-    model, left_out = VennAbers("brier").fit(scores, y), np.arange(len(y))
-    expected = model.predict_multiprobability(scores, left_out).lower
-    for other in (pickle.loads(pickle.dumps(model)), clone(model).fit(scores, y)):
-        assert_array_equal(other.predict_multiprobability(scores, left_out).lower, expected)
-        assert other.merge == "brier"
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ import os
 import random
 import signal
 import stat
-import subprocess
-import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -19,7 +18,6 @@ for extra in ("typer", "rich", "matplotlib", "jinja2", "pyarrow", "skops"):
 import vennforest  # noqa: E402
 from support.children import (  # noqa: E402
     Child,
-    default_signals,
     few_rows_at_once,
     ignore_hangups,
     small_files_only,
@@ -33,19 +31,6 @@ from vennforest.tables.read import read_table  # noqa: E402
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 FIT = ("--trees", "5", "--jobs", "1")
 REPORT = ("--folds", "2", "--trees", "5", "--methods", "platt", "--jobs", "1")
-
-
-def shell(*arguments, **options):
-    """Start the command line in a process of its own."""
-    command = [sys.executable, "-m", "vennforest", *map(str, arguments)]
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=default_signals,
-        **options,
-    )
 
 
 def make_table(n=80, seed=0):
@@ -141,38 +126,6 @@ def test_any_operation_on_a_file_may_fail(folder, tmp_path, capsys, name):
     rng = random.Random(name)
     every_fault(name, folder, tmp_path, capsys,
                 lambda n: sorted({0, n - 1, n - 2, *rng.sample(range(n), min(n, 2))}))  # fmt: skip
-
-
-class SmallFiles:
-    """While it is entered, the system takes so many bytes of any file and no more."""
-
-    def __init__(self, size):
-        self.size = size
-
-    def __enter__(self):
-        self.resource = pytest.importorskip("resource")
-        self.signal = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        self.old = self.resource.getrlimit(self.resource.RLIMIT_FSIZE)
-        self.resource.setrlimit(self.resource.RLIMIT_FSIZE, (self.size, self.old[1]))
-
-    def __exit__(self, *_):
-        self.resource.setrlimit(self.resource.RLIMIT_FSIZE, self.old)
-        signal.signal(signal.SIGXFSZ, self.signal)
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_table_that_ends_anywhere_is_not_written(folder, tmp_path, capsys, suffix):
-    """What pyarrow writes goes by no file of Python's: the system itself cuts it short."""
-    output = tmp_path / f"o.{suffix}"
-    command = commands(folder, output)["predict"]
-    assert run(*command) == 0
-    size, rng = output.stat().st_size, random.Random(suffix)
-    capsys.readouterr()
-    for at in (0, 1, size // 2, size - 1, *(rng.randrange(size) for _ in range(4))):
-        assert assert_survives(command, output, SmallFiles(at)) == 2
-        said = capsys.readouterr().err.splitlines()
-        assert said[-1] == f"Error: {output} cannot be written: File too large"
-    assert assert_survives(command, output, SmallFiles(size)) == 0
 
 
 def predict(folder, output):
@@ -317,40 +270,7 @@ def test_being_killed_leaves_the_old_file_or_the_new(folder, tmp_path, name):
         assert output.read_bytes() == b"old" or whole(output)
 
 
-@pytest.mark.parametrize("stop", ["SIGINT", "SIGTERM"])
-def test_being_stopped_while_starting(folder, tmp_path, stop):
-    """While our own modules are imported: no traceback."""
-    work = shell("predict", folder / "m.skops", folder / "data.csv", "-o", tmp_path / "o.csv",
-                 env={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"})  # fmt: skip
-    number, lines = getattr(signal, stop), []
-    n_imports = int(10 ** random.Random(stop).uniform(1, 3.1))
-    try:
-        for line in work.stderr:  # a line for every import, and more than a thousand of them
-            lines.append(line)
-            if any("| vennforest\n" in line for line in lines[-1 - n_imports :][:1]):
-                break
-        work.send_signal(number)
-        lines += work.communicate(timeout=120)[1].splitlines(keepends=True)
-    finally:
-        work.kill()
-    lines = [line for line in lines if not line.startswith("import time:")]
-    # Python ends by the signal itself where an import was interrupted.
-    assert work.returncode in (130, 0, -signal.SIGINT), (work.returncode, lines)
-    assert lines in ([STOPPED], []), lines
-
-
-# --- the home --------------------------------------------------------------------------------
-
-
-def test_no_folder_of_data_sets_appears_in_the_home(folder, tmp_path):
-    home = tmp_path / "home"
-    home.mkdir()
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("XDG_", "MPL", "SKB", "SKRUB", "NUMBA"))
-    } | {"HOME": str(home)}
-    work = shell(*commands(folder, tmp_path / "o.csv")["report"], env=environment)
-    _, err = work.communicate(timeout=300)
-    assert work.returncode == 0, err
-    assert not [path for path in home.iterdir() if "skrub" in path.name or "scikit" in path.name]
+def test_no_folder_of_data_sets_appears_in_the_home(monkeypatch):
+    monkeypatch.delenv("SKB_DATA_DIRECTORY", raising=False)
+    assert run("--version") == 0
+    assert os.environ["SKB_DATA_DIRECTORY"] == tempfile.gettempdir()

@@ -217,19 +217,6 @@ def test_all_columns_are_carried_along(folder, tmp_path, capsys):
     pd.testing.assert_frame_equal(answers[names], new[names], check_dtype=False)
 
 
-def test_a_model_without_names_keeps_all_columns(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 3))
-    model = vennforest.CalibratedClassifier(GaussianNB(), cv=2).fit(X, X[:, 0] > 0)
-    vennforest.save(model, tmp_path / "m.skops")
-    pd.DataFrame(X, columns=list("abc")).to_csv(tmp_path / "n.csv", index=False)
-    command = ("predict", tmp_path / "m.skops", tmp_path / "n.csv", "-o", tmp_path / "o.csv")
-    assert run(*command, "--keep") == 0
-    out = read_csv(tmp_path / "o.csv")
-    assert list(out)[:4] == ["a", "b", "c", "label"]
-    np.testing.assert_array_equal(out["p(True)"], model.predict_proba(X)[:, 1])
-
-
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_no_rows_give_no_rows(folder, tmp_path, suffix):
     source, output = tmp_path / f"none.{suffix}", tmp_path / f"out.{suffix}"

@@ -265,8 +265,7 @@ def scores_of_another_system(rng, n, start, moved=0.0, form="credit"):
     )
 
 
-@pytest.mark.parametrize("form", ["credit", "percent", "p(bad)"])
-@pytest.mark.parametrize("method", ["venn-abers", "platt"])
+@pytest.mark.parametrize(("form", "method"), [("credit", "venn-abers"), ("p(bad)", "platt")])
 def test_scores_of_another_system_are_watched(watch, tmp_path, capsys, form, method):
     rng = np.random.default_rng(10)
     old, later = tmp_path / "old.csv", tmp_path / "later.csv"

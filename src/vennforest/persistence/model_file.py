@@ -51,8 +51,6 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ------
     TypeError
         If the model contains what such a file cannot, such as a function without a name.
-    ImportError
-        Without skops, which the extra ``save`` installs.
 
     Examples
     --------

@@ -80,8 +80,6 @@ def _rebuilt(value: Any, replace: Callable[[Any], Any], memo: Memo) -> Any:
     return value
 
 
-# --- trusted types -----------------------------------------------------------------------------
-
 TRUSTED = frozenset(
     {
         "collections.OrderedDict",
