@@ -198,6 +198,7 @@ def typed_text(column: Column, cells: pa.ChunkedArray) -> pa.ChunkedArray:
     if kind == "boolean":
         return pc.equal(pc.utf8_lower(trimmed), "true")
     with suppress(pa.ArrowInvalid):  # integers keep all their digits
+        pc.cast(trimmed.slice(0, 100), pa.int64())  # fails for most columns of fractions
         return pc.cast(trimmed, pa.int64())
     floats = column.floats()
     too_large = np.abs(floats[column.is_present]) >= MAX_EXACT_FLOAT
