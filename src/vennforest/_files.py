@@ -240,14 +240,14 @@ def _temporary(target: Path) -> Path:
 
 
 @contextmanager
-def refused_as(what: str = "") -> Iterator[None]:
+def refused_as(prefix: str = "") -> Iterator[None]:
     """Turn a ``ValueError`` into an `InputError`: one line after "the model refuses the table"."""
     try:
         yield
     except InputError:
         raise
     except ValueError as error:
-        raise InputError(f"{what}: {one_line(error)}" if what else one_line(error)) from error
+        raise InputError(f"{prefix}: {one_line(error)}" if prefix else one_line(error)) from error
 
 
 def one_line(error: BaseException) -> str:

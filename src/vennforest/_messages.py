@@ -31,8 +31,8 @@ class CalibrationWarning(UserWarning):
 def listed(names: Iterable[object], n: int, to_text: Callable[[Any], str] = repr) -> str:
     """Return the first n names separated by commas, such as "a, b and 3 more"."""
     texts = [to_text(name) for name in names]
-    rest = f" and {len(texts) - n} more" if len(texts) > n else ""
-    return ", ".join(texts[:n]) + rest
+    remainder = f" and {len(texts) - n} more" if len(texts) > n else ""
+    return ", ".join(texts[:n]) + remainder
 
 
 def nearest(value: object, names: Iterable[object]) -> str:

@@ -71,6 +71,9 @@ MAX_DIFFERENCE_OF_RETRAINED = 0.1
 """Root mean square difference between a model and one trained again, relative to that between
 models of other rows."""
 
+DECLARING_PACKAGES = {"sklearn", "imblearn", "skrub", "vennforest"}
+"""Packages whose steps declare in their tags whether they learn from labels."""
+
 
 @dataclass(frozen=True, eq=False)
 class Finding:
@@ -520,8 +523,8 @@ def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
     Steps of known packages declare it, and ``fit`` reads that.
     """
     steps, last = split_pipeline(estimator)
-    is_declared = all(_is_declared(part) for step in steps for part in parts_of(step))
-    if is_declared or not leaves_rows_out(last):
+    packages = {type(part).__module__.split(".")[0] for step in steps for part in parts_of(step)}
+    if packages <= DECLARING_PACKAGES or not leaves_rows_out(last):
         return
     rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MAX_ROWS])
     reason = sees_labels(estimator[:-1], _safe_indexing(X, rows), y[rows])
@@ -532,12 +535,6 @@ def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
             'own labels. Set target_tags.required in __sklearn_tags__, or use calibrate_on="cv"'
         )
         yield Finding("steps that see labels", "error", message)
-
-
-def _is_declared(step: Any) -> bool:
-    """Tell whether a step comes from a package whose tags can be relied on."""
-    module = type(step).__module__.split(".")[0]
-    return module in ("sklearn", "imblearn", "skrub", "vennforest")
 
 
 def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
@@ -569,12 +566,12 @@ def _features(transformers: Pipeline, X: Any, y: NDArray[Any] | None) -> tuple[A
     return of_training, transform_rows(Pipeline([*transformers.steps, ("model", None)]), X)
 
 
-def _equal(table: Any, other: Any) -> bool:
+def _equal(table: Any, blind_table: Any) -> bool:
     """Tell whether two tables contain the same, numbers to a relative difference of 1e-6."""
-    if type(table) is not type(other) or np.shape(table) != np.shape(other):
+    if type(table) is not type(blind_table) or np.shape(table) != np.shape(blind_table):
         return False
     is_sparse: bool = issparse(table)
-    cells, others = (np.asarray(t.toarray() if is_sparse else t) for t in (table, other))
-    if cells.dtype.kind in "fiub" and others.dtype.kind in "fiub":
-        return bool(np.allclose(cells, others, rtol=1e-6, atol=0, equal_nan=True))
-    return bool(np.all((cells == others) | ((cells != cells) & (others != others))))
+    a, b = (np.asarray(t.toarray() if is_sparse else t) for t in (table, blind_table))
+    if a.dtype.kind in "fiub" and b.dtype.kind in "fiub":
+        return bool(np.allclose(a, b, rtol=1e-6, atol=0, equal_nan=True))
+    return bool(np.all((a == b) | ((a != a) & (b != b))))

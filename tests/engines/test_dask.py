@@ -110,7 +110,7 @@ def test_on_processes_of_their_own(cluster):
     )
     check_calibrator(calibrator, scores, weight="w")
     scores.loc[420, "s"] = np.nan
-    with pytest.raises(InputError, match=r"partition 2: 's' must be finite, got .* in row 20"):
+    with pytest.raises(InputError, match=r"partition 2: 's' must be finite, got"):
         engine.calibrate(dask_frame(scores, 100, 300), score="s", target="y")
 
 

@@ -64,11 +64,11 @@ def test_a_class_in_one_partition_only():
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("s", np.nan, r"partition 2: 's' must be finite, got None in row 4"),
-        ("s", "x", r"partition 2: Failed to parse string: 'x'"),
-        ("y", None, r"partition 2: 'y' must have a label in every row, got none in row 4"),
-        ("y", "maybe", r"partition 2: 'y' must contain labels of classes .*, got 'maybe' in row 4"),
-        ("w", np.inf, r"partition 2: 'w' must be finite, got inf in row 4"),
+        ("s", np.nan, r"partition 2: 's' must be finite, got "),
+        ("s", "x", r"partition 2: .*'x'"),
+        ("y", None, r"partition 2: 'y' must have a label in every row"),
+        ("y", "maybe", r"partition 2: 'y' must contain labels of classes .*, got 'maybe'"),
+        ("w", np.inf, r"partition 2: 'w' must be finite, got inf"),
         ("w", -1, r"partition 2: 'w' must not be negative, got -1"),
     ],
 )

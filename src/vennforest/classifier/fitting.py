@@ -17,7 +17,7 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import has_fit_parameter
 
 from vennforest._messages import not_one_of, warn
-from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest._validation import FloatArray, InputError, IntArray, check_option
 from vennforest.calibrators import (
     METHODS,
     Calibrator,
@@ -80,7 +80,14 @@ def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
 def check_parameters(model: Any) -> None:
     """Refuse values that the parameters of a classifier cannot have."""
     if not isinstance(model.method, Calibrator):
+        if model.method == "sigmoid":  # scikit-learn's name
+            raise InputError('method must be "platt" for a sigmoid, got "sigmoid"')
         check_method(model.method)
+    if isinstance(model.cv, str) and model.cv == "prefit":
+        raise InputError(
+            'cv must be a number of folds or a splitter, got "prefit": use '
+            "CalibratedClassifier(FrozenEstimator(model))"
+        )
     check_source(model.calibrate_on)
     check_option(model.subforest, Subforest, "subforest")
     check_option(model.votes, Votes, "votes")

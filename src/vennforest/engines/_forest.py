@@ -116,10 +116,10 @@ def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Any]:
     order = random_state.permutation(len(numbers))[:n_crews]
     seeds = random_state.randint(2**31 - 1, size=n_crews)
     crews = {}
-    for i, place in enumerate(order):
+    for i, index in enumerate(order):
         size = n_trees // n_crews + (i < n_trees % n_crews)
         options = {"n_estimators": size, "random_state": int(seeds[i])}
-        crews[numbers[place]] = clone(estimator).set_params(
+        crews[numbers[index]] = clone(estimator).set_params(
             **options, oob_score=False, warm_start=False
         )
     return crews
@@ -201,8 +201,8 @@ def _score(
     X, y, _ = _read(columns, batches, checksums[number])
     if not len(y):
         return ScoreCounts.from_scores(np.empty(0), [], classes=classes)
-    others = join_forests(forest for other, forest in forests.items() if other != number)
-    members = Members(others, votes, n_jobs=1)
+    forest = join_forests(forest for home, forest in forests.items() if home != number)
+    members = Members(forest, votes, n_jobs=1)
     scores = members.mean(members.check(X))
     counts = ScoreCounts.from_scores(scores, y.astype(classes.dtype), classes=classes)
     return counts.coarsen(MAX_SCORES)

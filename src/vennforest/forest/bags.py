@@ -202,7 +202,37 @@ def _leaves_have_weights(
         return False
     if not (total > 0).all():
         return False
-    if getattr(bag.owner, "monotonic_cst", None) is not None:
-        return True  # shares of monotone trees are clipped to bounds
     shares = class_weights / total
+    if getattr(bag.owner, "monotonic_cst", None) is not None and k == 2:
+        shares = _clip_to_monotone_bounds(bag, class_weights, leaves)
     return bool((np.abs(shares - tree.value[leaves, 0]) <= WEIGHT_TOLERANCE).all())
+
+
+def _clip_to_monotone_bounds(bag: Bag, class_weights: FloatArray, leaves: IntArray) -> FloatArray:
+    """Return the class shares of leaves as monotone trees have them: clipped to their bounds.
+
+    A split on a constrained feature bounds what lies below it by the mean of the two sides' shares
+    of the first class (scikit-learn's ``middle_value``); the bounds of a split reach every leaf.
+    """
+    tree = bag.tree.tree_
+    n = tree.node_count
+    signs = np.asarray(bag.owner.monotonic_cst)  # of the features that the tree sees
+    node_weights = np.zeros((n, 2))
+    node_weights[leaves] = class_weights
+    left, right = tree.children_left, tree.children_right
+    inner = np.flatnonzero(left >= 0)
+    for node in inner[::-1]:  # children come after their parent
+        node_weights[node] = node_weights[left[node]] + node_weights[right[node]]
+    share = node_weights[:, 0] / node_weights.sum(axis=1)
+    low, high = np.zeros(n), np.ones(n)
+    for node in inner:
+        children = left[node], right[node]
+        low[[*children]], high[[*children]] = low[node], high[node]
+        sign = signs[tree.feature[node]]
+        if sign:
+            middle = (share[children[0]] + share[children[1]]) / 2
+            # Where the second class's share rises with the feature, the first one's falls.
+            smaller, larger = children[::-1] if sign > 0 else children
+            high[smaller] = low[larger] = middle
+    clipped = np.clip(share, low, high)[leaves]
+    return np.column_stack([clipped, 1 - clipped])

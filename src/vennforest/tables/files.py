@@ -192,13 +192,14 @@ def _first_sheet(path: Path) -> pa.Table:
 def typed_text(column: Column, cells: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column of text as booleans or numbers if all its cells are such, else as text."""
     kind = column.infer_text()
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(column.array))
-    if kind == "boolean":
-        return pc.equal(words, "true")
-    if kind != "number":
+    if kind not in ("boolean", "number"):
         return cells
+    trimmed = pc.utf8_trim_whitespace(column.array)
+    if kind == "boolean":
+        return pc.equal(pc.utf8_lower(trimmed), "true")
     with suppress(pa.ArrowInvalid):  # integers keep all their digits
-        return pc.cast(words, pa.int64())
+        pc.cast(trimmed.slice(0, 100), pa.int64())  # fails for most columns of fractions
+        return pc.cast(trimmed, pa.int64())
     floats = column.floats()
     too_large = np.abs(floats[column.is_present]) >= MAX_EXACT_FLOAT
     return cells if too_large.any() else pa.array(floats, from_pandas=True)

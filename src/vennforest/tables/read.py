@@ -30,14 +30,14 @@ def read_table(
     return table
 
 
-def find_column(table: pd.DataFrame, name: str, what: str = "column") -> str:
+def find_column(table: pd.DataFrame, name: str, noun: str = "column") -> str:
     """Return the name of a column; refuse a name that is none, with the closest one."""
-    return find_name(list(table.columns), name, what)
+    return find_name(list(table.columns), name, noun)
 
 
-def find_name(names: Sequence[str], name: str, what: str = "column", where: str = "") -> str:
+def find_name(names: Sequence[str], name: str, noun: str = "column", where: str = "") -> str:
     """Return a name that is among some; refuse another one, with the closest of them."""
     if name in names:
         return name
     hint = nearest(name, names) or f": there are {listed(names, 8)}"
-    raise InputError(f"there is no {what} {name!r}{where}{hint}")
+    raise InputError(f"there is no {noun} {name!r}{where}{hint}")
