@@ -33,8 +33,6 @@ TOP_SHARE = 5
 BLOCK_ROWS = 10_000
 """Rows by which all copies are advanced together."""
 
-MAX_SEED, MAX_COUNT = 2**31 - 1, 2**58
-
 STATE = np.dtype(
     [
         ("seed", np.int64),  # of the uniform numbers that break ties among p-values
@@ -111,7 +109,7 @@ def n_copies(k: int) -> int:
 def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
     """Return the state (R, m) without bets and examples, which `place` adds."""
     state = np.zeros(shape, STATE)
-    state["seed"] = rng.randint(MAX_SEED, size=shape)
+    state["seed"] = rng.randint(2**31 - 1, size=shape)
     state["edges"], state["limits"], state["factors"] = np.finfo(np.float64).max, 1.0, 1.0
     state["weights"][..., 0] = 1.0
     state["times"] = np.nan
@@ -119,11 +117,7 @@ def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
 
 
 def place(
-    copy: NDArray[Any],
-    watched: Channels,
-    bets: Sequence[Bets],
-    scores: FloatArray,
-    codes: IntArray,
+    copy: NDArray[Any], watched: Channels, bets: Sequence[Bets], scores: FloatArray, codes: IntArray
 ) -> None:
     """Set the bets of a copy (m,) of the state, and count its reference, scores (n, c)."""
     for i, (edges, limits, factors) in enumerate(bets):
@@ -212,23 +206,19 @@ def explain(state: NDArray[Any], classes: NDArray[Any], watch: Watch) -> list[Ch
 
 def check_evidence(state: NDArray[Any], k: int, watch: Watch, n_seen: int) -> None:
     """Raise a ValueError for a state that cannot be that of n examples of k classes."""
-    require(
-        type(state) is np.ndarray
-        and state.dtype == STATE
-        and state.shape == (n_copies(k), len(channels(k, watch).columns)),
-        "state must be of every class",
-    )
-    limits = {
+    shape = n_copies(k), len(channels(k, watch).columns)
+    require(state.dtype == STATE and state.shape == shape, "state must be of every class")
+    ranges = {
         "limits": (0, 1),
         "factors": (1e-12, 1e12),
-        "counts": (0, MAX_COUNT),
+        "counts": (0, 2**58),
         "weights": (0, 1),
+        "log_capital": (-np.inf, np.inf),
+        "sums": (-np.inf, np.inf),
         "begins": (0, max(n_seen - 1, 0)),
     }
-    for name in STATE.names or ():
-        values, (low, high) = state[name], limits.get(name, (-np.inf, np.inf))
-        values = np.nan_to_num(values) if name == "times" else values
-        check_array(values, name, values.shape, "if", low, high)
+    for name, (low, high) in ranges.items():
+        check_array(state[name], name, state[name].shape, "if", low, high)
 
 
 def exp_finite(logs: FloatArray) -> FloatArray:

@@ -103,10 +103,8 @@ class Monitor(BaseEstimator):
     against the rest, the largest of 3 k, divided by 3 k (Bonferroni).
 
     The guarantee is exact where reference and stream are scored in the same way: with a held-out
-    part, or a model fitted to other data. It is nearly exact over folds, and out of bag, where new
-    objects are scored by the trees that a calibration example was out of bag for, drawn at random
-    for each (Johansson et al. 2018). See Vovk et al. (2021), Retrain or not retrain: conformal test
-    martingales for change-point detection.
+    part, or a model fitted to other data. It is nearly exact over folds and out of bag. See Vovk et
+    al. (2021), Retrain or not retrain: conformal test martingales for change-point detection.
 
     Examples
     --------
@@ -167,7 +165,7 @@ class Monitor(BaseEstimator):
         Raises
         ------
         ValueError
-            If there are fewer than 40, or calibration examples have weights.
+            If there are fewer than 40 examples, or calibration examples have weights.
         """
         check_option(self.watch, Watch, "watch")
         check_inside(self.alpha, "alpha")
@@ -185,9 +183,7 @@ class Monitor(BaseEstimator):
             scores, hashes = self._scores_and_hashes(X, max(2, len(labels)))
             n, n_equal_pairs = len(scores), count_equal_pairs(hashes)
         if len(scores) != len(codes):
-            raise InputError(
-                f"y must have {len(scores)} labels as there are rows, got {len(codes)}"
-            )
+            raise InputError(f"y must have {len(scores)} labels, got {len(codes)}")
         if len(labels) < 2:
             raise InputError(f"y must contain two classes or more, got {labels.tolist()}")
         if len(codes) < MIN_REFERENCE:
@@ -255,8 +251,6 @@ class Monitor(BaseEstimator):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If a label was never seen, time runs backwards or is missing, the model was fitted to
             most of the rows, or refuses them. No row is taken then.
@@ -291,9 +285,8 @@ class Monitor(BaseEstimator):
         if n_complete < n:
             warn(
                 f"{n - n_complete} of {n} rows, from row {n_complete + 1} on, are not counted yet, "
-                f"since {(~is_labelled[n_complete:]).sum()} of them have no label: labels of one "
-                "class that come later than others would look like a change. Send these rows again "
-                "when their labels are known, or only rows with a label if they are a random sample"
+                f"since {(~is_labelled[n_complete:]).sum()} of them have no label: send these rows "
+                "again when their labels are known"
             )
         if n_repeated and self.n_repeated_ >= max(
             MIN_REPEATED_ROWS, MIN_REPEATED_SHARE * n_labelled
@@ -305,10 +298,9 @@ class Monitor(BaseEstimator):
         return np.asarray(np.append(before, path)[np.cumsum(taken)])
 
     def _count_complete(self, is_labelled: NDArray[np.bool_]) -> tuple[int, float]:
-        """Return how many rows come before those of which too many have no label, and an excess.
+        """Return how many rows come before those that wait, and the excess for later updates.
 
-        Rows wait from where missing labels exceed 2% of the rows since by most, if by 5 or more.
-        The excess of the rows before is for later updates (a cumulative sum, Page 1954).
+        Rows wait from where missing labels exceed 2% of the rows since by most (Page 1954).
         """
         steps = ~is_labelled - MAX_UNLABELLED_SHARE
         walk = self._unlabelled_excess + np.cumsum(np.append(0.0, steps))
@@ -347,7 +339,7 @@ class Monitor(BaseEstimator):
         model_classes = getattr(self.model, "classes_", self.classes_)
         require(np.array_equal(model_classes, self.classes_), "model must be of the same classes")
         for name in ("n_seen_", "n_unlabelled_", "n_repeated_", "_window"):
-            check_number(getattr(self, name), name, 0, evidence.MAX_COUNT, integer=True)
+            check_number(getattr(self, name), name, 0, 2**58, integer=True)
         for name in ("evidence_", "max_evidence_", "threshold_", "_unlabelled_excess"):
             check_number(getattr(self, name), name, 0)
         evidence.check_evidence(self._state, len(self.classes_), self._watch, self.n_seen_)
