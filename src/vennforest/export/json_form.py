@@ -33,17 +33,13 @@ LABEL_TYPES: dict[str, tuple[type, Any]] = {
 }
 """Kinds of labels, with their types in JSON and in arrays."""
 
-NON_FINITE = ("nan", "inf", "-inf")
-"""Numbers that JSON does not have, as ``repr`` writes them."""
-
 ARRAY_TYPES = ("bool", "int8", "int32", "int64", "uint32", "uint64", "float64")
 
 
 def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
     """Return a fitted calibrator as JSON, which any program can read.
 
-    The schema is in ``docs/calibrator-json.md``. Single calibration examples are not written,
-    as after ``fit_counts``.
+    Single calibration examples are not written, as after ``fit_counts``.
 
     Parameters
     ----------
@@ -77,8 +73,7 @@ def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
 def from_json(text: str | bytes) -> Calibrator:
     """Return the calibrator that `to_json` has written.
 
-    It gives the same answers, to the last bit on a machine with the same library. Nothing in the
-    document is executed, and the state of every part is checked.
+    It gives the same answers. Nothing in the document is executed, and every part is checked.
 
     Raises
     ------
@@ -99,8 +94,6 @@ def from_json(text: str | bytes) -> Calibrator:
         )
     try:
         return _read(document)
-    except MemoryError:
-        raise
     except Exception as error:  # a part that is missing, of another type or out of range
         raise InputError(f"the calibrator is damaged: {error}") from error
 
@@ -108,14 +101,12 @@ def from_json(text: str | bytes) -> Calibrator:
 def _read(document: dict[str, Any]) -> Calibrator:
     require(document.keys() - {"about"} == KEYS, f"the document must have {sorted(KEYS)}")
     require(type(document["version"]) is int, "version must be an integer")
-    about = document.get("about", {})
-    columns = about.get("scores", [])
+    columns = document.get("about", {}).get("scores", [])
     require(all(isinstance(name, str) for name in [*columns]), "scores must be names")
     labels, (label_type, dtype) = document["classes"], LABEL_TYPES[document["labels"]]
     require(all(type(label) is label_type for label in labels), "classes must be of their kind")
-    calibrator = _decode(document["calibrator"])
+    calibrator: Calibrator = _decode(document["calibrator"])
     require(isinstance(calibrator, Calibrator), "calibrator must be one")
-    assert isinstance(calibrator, Calibrator)
     require(len(calibrator.classes_) == len(labels), "classes must be those of the calibrator")
     calibrator.classes_ = np.array(labels, dtype)
     calibrator._check_state()
@@ -180,7 +171,7 @@ def _decode(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if value.keys() == {"number"}:
-        require(value["number"] in NON_FINITE, "a number must be one")
+        require(value["number"] in ("nan", "inf", "-inf"), "a number must be one")
         return float(value["number"])
     if value.keys() == {"items"}:
         return {key: _decode(item) for key, item in value["items"].items()}
@@ -208,14 +199,8 @@ def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
     writer = _JsonWriter()
     outputs = write_outputs(formulas, writer)
     low, high, sum_tolerance = accepted_scores(calibrator)
-    return {
-        "low": low,
-        "high": high,
-        "sum_within": sum_tolerance,
-        "tables": writer.tables,
-        "terms": writer.terms,
-        **outputs,
-    }
+    accepted = {"low": low, "high": high, "sum_within": sum_tolerance}
+    return {**accepted, "tables": writer.tables, "terms": writer.terms, **outputs}
 
 
 class _JsonWriter:
@@ -242,7 +227,6 @@ class _JsonWriter:
         return term
 
     def look_up(self, table: Steps, x: int) -> dict[str, int]:
-        """Return the entries of a table's columns for the interval that contains x."""
         columns = {name: column.tolist() for name, column in table.columns.items()}
         self.tables.append({"start": table.start.tolist(), **columns})
         index = len(self.tables) - 1
