@@ -22,13 +22,11 @@ class Recalibration:
     ``log q_j = log p_j + f_j · theta_j + const``: a logistic regression with the probabilities'
     own log-odds as the offset, so 0 is no change. ``theta`` maximises the penalised likelihood and
     is normal around its true value with the covariance ``H⁻¹ (G + Λ) H⁻¹``: G the sum of squared
-    scores (White 1982), over groups where examples depend on each other, and Λ the ``precision`` of
-    the prior, whose pull towards 0 counts as an error of that size. ``root`` is a square root of
-    the covariance.
+    scores (White 1982), over groups of dependent examples, and Λ the ``precision`` of the prior.
+    ``root`` is a square root of the covariance.
 
     The features are log-odds, of two classes also splines of them with ``knots``, and covariates,
-    shifted by ``mean`` and divided by ``spread``. Probabilities are clipped at ``min_probability``,
-    half an example.
+    shifted by ``mean`` and divided by ``spread``. Probabilities are clipped at ``min_probability``.
     """
 
     min_probability: float
