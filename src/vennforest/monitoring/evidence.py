@@ -1,8 +1,8 @@
 """The evidence of a monitor: capital gained by bets, in several copies, and what it says.
 
-Bets depend on which examples design them, and p-values on how ties are broken, both at random:
-evidence is gathered in several copies that differ in both, and combined. Its state is one array of
-records (R, m), for R copies of m channels: every kind of change that is watched, of every class.
+Copies differ in what is drawn at random: which examples design the bets, and how ties are broken.
+The state is one array of records (R, m), for R copies of m channels: every kind of change that is
+watched, of every class.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vennforest.monitoring.bets import BET_NAMES, KINDS, N_BINS, Bets, Kind, Wat
 MAX_BETS = max(map(len, BET_NAMES.values()))
 
 JUMP_RATES = np.array([0.0, 0.001])
-"""Share of the capital that moves to other bets at each step: none, or over a thousand steps."""
+"""Share of the capital that moves to other bets at each step."""
 
 HALF_BET_AFTER = 1000.0
 """Half of the capital is bet after so many steps, two thirds after twice as many."""
@@ -166,8 +166,8 @@ def combine(log_capital: FloatArray) -> FloatArray:
     """Return the logarithm of the evidence, (m, ...), from that of R copies of its capital.
 
     It is the (R / 5)-th largest capital, divided by 5 and by how many are watched: see `Monitor`.
-    The mean of the copies would have no such law: each is a martingale only given its own past.
     """
+    # Their mean would have no such law: each is a martingale only given its own past.
     copies, watched = log_capital.shape[:2]
     rank = copies - copies // TOP_SHARE
     combined: FloatArray = np.partition(log_capital, rank, axis=0)[rank]
@@ -190,17 +190,10 @@ def explain(state: NDArray[Any], classes: NDArray[Any], watch: Watch) -> list[Ch
         channel, kind = state[copy, i], kinds[i % len(kinds)]
         names = BET_NAMES[kind]
         bet = int(channel["sums"][: len(names)].argmax())
-        time = float(channel["times"][bet])
-        changes.append(
-            Change(
-                label=classes[targets[i]],
-                kind=kind,
-                evidence=exp_finite(evidence[i]).item(),
-                what=names[bet],
-                since=int(channel["begins"][bet]),
-                since_time=None if np.isnan(time) else time,
-            )
-        )
+        since, time = int(channel["begins"][bet]), float(channel["times"][bet])
+        since_time = None if np.isnan(time) else time
+        size = exp_finite(evidence[i]).item()
+        changes.append(Change(classes[targets[i]], kind, size, names[bet], since, since_time))
     return changes
 
 

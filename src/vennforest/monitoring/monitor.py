@@ -84,8 +84,7 @@ class Monitor(BaseEstimator):
         Number of rows left out because they had no label (not of those that wait), or because they
         came before, within up to 10,000 rows.
     evidence_, max_evidence_ : float
-        The evidence now, and the largest so far. The inverse bounds the chance of so much if
-        nothing has changed.
+        The evidence now, and the largest so far.
     threshold_ : float
         The evidence at which there is an alarm, ``1 / alpha``.
     alarm_, alarm_time_ : int, float or None
@@ -97,8 +96,7 @@ class Monitor(BaseEstimator):
     -----
     Capital is bet in R = 15 copies (5 with more than two classes) that differ by what is drawn at
     random. The capital of each kind of p-value is what a fifth of the copies have or exceed,
-    divided by five: each copy ever reaches 5 c with probability 1 / (5 c) at most, so by Markov's
-    inequality R / 5 of them do together with probability 1 / c at most (Rüger 1978; Vovk & Wang
+    divided by five: it ever reaches c with probability 1 / c at most (Rüger 1978; Vovk & Wang
     2020). The evidence is the largest of the three, divided by three; with k > 2 classes, each
     against the rest, the largest of 3 k, divided by 3 k (Bonferroni).
 
@@ -170,7 +168,7 @@ class Monitor(BaseEstimator):
         check_option(self.watch, Watch, "watch")
         check_inside(self.alpha, "alpha")
         if (X is None) != (y is None):
-            raise InputError("X and y must be given together, or neither of them")
+            raise InputError("X and y must be given together")
         if X is None and self.model is None:
             raise InputError("X and y must be given without a model: scores and their labels")
         if y is None:
@@ -209,9 +207,7 @@ class Monitor(BaseEstimator):
         state = evidence.start((len(orders), len(watched.columns)), rng)
         for copy, order in zip(state, orders, strict=True):
             rows, compared = order[:n_design], order[n_design:]
-            bets = design_bets(
-                scores[rows], codes[rows], k, self.watch, probabilities=probabilities
-            )
+            bets = design_bets(scores[rows], codes[rows], k, self.watch, probabilities)
             evidence.place(copy, watched, bets, scores[compared], codes[compared])
         return state
 
@@ -234,13 +230,11 @@ class Monitor(BaseEstimator):
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-            Rows as the model takes them, in the order in which their labels became known (with
-            ``watch="objects"``, in which they came).
+            Rows as the model takes them, in the order in which their labels became known.
         y : array-like of shape (n,), optional
-            Labels, missing where None or NaN. A few such rows are left out; where they are more
-            than 2%, all rows from there on wait: they do not count and can be sent again, since
-            labels of one class that come later would look like a change. Not given with
-            ``watch="objects"``.
+            Labels, missing where None or NaN; not given with ``watch="objects"``. A few rows
+            without a label are left out. Where they are more than 2%, all rows from there on do not
+            count and can be sent again: labels of one class that come later look like a change.
         time : array-like of shape (n,), optional
             When: numbers, or dates (taken as seconds since 1970), which must not decrease.
 
@@ -288,12 +282,11 @@ class Monitor(BaseEstimator):
                 f"since {(~is_labelled[n_complete:]).sum()} of them have no label: send these rows "
                 "again when their labels are known"
             )
-        if n_repeated and self.n_repeated_ >= max(
-            MIN_REPEATED_ROWS, MIN_REPEATED_SHARE * n_labelled
-        ):
+        min_repeated = max(MIN_REPEATED_ROWS, MIN_REPEATED_SHARE * n_labelled)
+        if n_repeated and self.n_repeated_ >= min_repeated:
             warn(
-                f"{self.n_repeated_} of {n_labelled} rows came before and are left out, since each "
-                "counts once: send every row once, when its label is known"
+                f"{self.n_repeated_} of {n_labelled} rows came before and are left out: send every "
+                "row once, when its label is known"
             )
         return np.asarray(np.append(before, path)[np.cumsum(taken)])
 

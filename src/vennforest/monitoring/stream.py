@@ -13,7 +13,7 @@ from vennforest.sources.row_hashes import HashArray
 MIN_REMEMBERED_ROWS, MAX_REMEMBERED_ROWS = 30, 10_000
 
 MAX_SHARE_EQUAL_BY_CHANCE = 0.05
-"""Expected share of new rows that equal one of the remembered rows by chance, at most."""
+"""Largest expected share of new rows that equal a remembered row by chance."""
 
 
 def check_times(time: ArrayLike, n: int, last: float | None) -> FloatArray:
