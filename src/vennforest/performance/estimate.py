@@ -79,8 +79,7 @@ class PerformanceEstimate:
     metrics : tuple of str
         "accuracy", "precision", "recall", "brier", "log_loss", "auc", and with costs "cost".
     estimate, lower, upper : ndarray of shape (len(metrics),)
-        NaN where a measure is not defined: the precision where no row is decided to be of the
-        positive class, recall and AUC where probably all rows are of one class.
+        NaN where a measure is not defined, such as the AUC where all rows are of one class.
     level : float
         Probability with which each interval contains the measure.
     n_rows : int
@@ -153,8 +152,8 @@ def estimate_performance(
     X : array-like, sparse matrix or data frame of shape (m, d)
         Rows as the model takes them, 30 or more; scores of shape (m,) or (m, k) for a calibrator.
     threshold : float, optional
-        Minimum probability, in [0, 1], of decisions for the positive one of two classes; by
-        default decisions are for the most probable class.
+        Minimum probability of decisions for the positive one of two classes; by default decisions
+        are for the most probable class.
     positive : label, optional
         The positive class of two; by default the second.
     costs : CostMatrix, array-like, dict, str or path, optional
@@ -367,8 +366,7 @@ def _decide(
         columns = matrix.decide(p) if threshold is None else decisions
         if threshold is not None and matrix.decisions != tuple(map(str, classes)):
             raise InputError(
-                "threshold must be None with costs of decisions that are not named as the classes "
-                f"are, got {list(matrix.decisions)}"
+                "threshold must be None with costs of other decisions than the classes"
             )
         costs_of_rows = matrix.costs[:, columns].T
     return Predictions(p, decisions, [code] if k == 2 else range(k), costs_of_rows)
