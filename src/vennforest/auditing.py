@@ -114,8 +114,8 @@ def audit(
     ----------
     model : classifier
         A `CalibratedClassifier`, fitted or not, or an estimator for one; a model that is already
-        trained goes into ``FrozenEstimator``. With a fitted `CalibratedClassifier` and other rows
-        than those given to its ``fit``, these are compared with its training rows.
+        trained goes into ``FrozenEstimator``. Rows that a fitted
+        `CalibratedClassifier` was not fitted to are compared with its training rows.
     X : array-like, sparse matrix or data frame of shape (n, d)
         The rows given to ``fit``.
     y : array-like of shape (n,)
@@ -536,8 +536,7 @@ def _equal(table: Any, blind_table: Any) -> bool:
     """Tell whether two tables contain the same, numbers to a relative difference of 1e-6."""
     if type(table) is not type(blind_table) or np.shape(table) != np.shape(blind_table):
         return False
-    is_sparse: bool = issparse(table)
-    a, b = (np.asarray(t.toarray() if is_sparse else t) for t in (table, blind_table))
+    a, b = (np.asarray(t.toarray() if issparse(t) else t) for t in (table, blind_table))
     if a.dtype.kind in "fiub" and b.dtype.kind in "fiub":
         return bool(np.allclose(a, b, rtol=1e-6, atol=0, equal_nan=True))
     return bool(np.all((a == b) | ((a != a) & (b != b))))

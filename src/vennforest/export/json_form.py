@@ -89,8 +89,7 @@ def from_json(text: str | bytes) -> Calibrator:
     version = document.get("version")
     if type(version) is int and version > VERSION:
         raise InputError(
-            f"the calibrator is of version {version} of the format, and this vennforest reads "
-            f"up to {VERSION}: install a newer one"
+            f"the calibrator is of version {version} of the format: install a newer vennforest"
         )
     try:
         return _read(document)
@@ -120,10 +119,7 @@ def _labels(classes: NDArray[Any]) -> tuple[str, list[Any]]:
         is_kind = all(type(label) is label_type for label in labels)
         if is_kind and (kind != "integer" or max(map(abs, labels)) < 2**63):
             return kind, labels
-    raise ValueError(
-        "classes must be text, booleans or numbers, integers below 2**63, to be written as JSON, "
-        f"got {labels[0]!r} of {type(labels[0]).__name__}"
-    )
+    raise ValueError(f"classes must be text, booleans or numbers for JSON, got {labels[0]!r}")
 
 
 def _part_types(base: type = BaseEstimator) -> dict[str, type]:
@@ -157,8 +153,7 @@ def _encode(value: Any) -> Any:
     name = type(value).__name__
     if _part_types().get(name) is not type(value):
         raise ValueError(
-            "calibrator must consist of numbers and text to be written as JSON, "
-            f"got {value!r}: use vennforest.save"
+            f"calibrator must be of numbers and text for JSON, got {value!r}: use vennforest.save"
         )
     state: Any = value.__getstate__()
     return {"type": name, **{key: _encode(item) for key, item in state.items() if key[0] != "_"}}

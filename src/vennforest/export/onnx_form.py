@@ -34,7 +34,7 @@ OPSET = 17
 """Of the standard operators: every name below has meant the same since, and before."""
 
 TREES = ("ai.onnx.ml", 5)
-"""The operators among which there are trees of 64 bits, and since which version."""
+"""Operators with trees of 64 bits, and since which version."""
 
 REFUSAL = "model must be a table or a formula"
 
@@ -303,7 +303,6 @@ class _Graph:
         return self.onnx.helper.make_tensor_value_info(name, self.kinds.DOUBLE, shape)
 
     def constant(self, values: Any) -> str:
-        """Return the name of an array of float64 or int64."""
         array = np.asarray(values)
         key = (f"{array.dtype}{array.shape}", array.tobytes())
         if key not in self.constants:
@@ -312,7 +311,6 @@ class _Graph:
         return str(self.constants[key].name)
 
     def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node, and return the name of its output."""
         name = f"vennforest_v{len(self.nodes)}"
         self.nodes.append(
             self.onnx.helper.make_node(kind, list(inputs), [name], f"{name}_node", **attributes)
@@ -337,7 +335,7 @@ class _Graph:
         return term
 
     def look_up(self, table: Steps, x: str) -> dict[str, str]:
-        """Search the interval by halving, a few nodes for each bit of its number."""
+        # The interval is searched by halving, a few nodes for each bit of its number.
         bits = max(len(table.start) - 1, 1).bit_length()
         padding = (0, (1 << bits) - len(table.start))  # infinity is above these too
         starts = self.constant(np.pad(table.start, padding, constant_values=np.inf))

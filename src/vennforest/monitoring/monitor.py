@@ -121,17 +121,6 @@ class Monitor(BaseEstimator):
     (True, 'among equal scores the class is much more frequent')
     """
 
-    classes_: NDArray[Any]
-    n_seen_: int
-    n_unlabelled_: int
-    n_repeated_: int
-    evidence_: float
-    max_evidence_: float
-    threshold_: float
-    alarm_: int | None
-    alarm_time_: float | None
-    taken_: NDArray[np.bool_]
-
     def __init__(
         self,
         model: Any = None,
@@ -193,7 +182,8 @@ class Monitor(BaseEstimator):
         self.threshold_ = 1 / self.alpha
         self.evidence_ = self.max_evidence_ = 1 / (evidence.TOP_SHARE * self._state.shape[1])
         self.n_seen_ = self.n_unlabelled_ = self.n_repeated_ = 0
-        self.alarm_ = self.alarm_time_ = None
+        self.alarm_: int | None = None
+        self.alarm_time_: float | None = None
         self._last_time: float | None = None
         self._unlabelled_excess = 0.0
         return self

@@ -157,8 +157,7 @@ def estimate_performance(
     positive : label, optional
         The positive class of two; by default the second.
     costs : CostMatrix, array-like, dict, str or path, optional
-        Costs of decisions, see ``CostMatrix.read``. Without a threshold decisions are of least
-        expected cost.
+        Costs of decisions, which without a threshold are of least expected cost.
     level : float, default=0.95
         Probability, in (0, 1), with which each interval contains the measure.
     shift : {None, "covariate"}, default=None
@@ -167,17 +166,17 @@ def estimate_performance(
         they are; new rows lie in the range of the examples. For other shares of the classes use
         ``model.with_prior``.
     reference : array-like or (array-like, array-like), optional
-        Rows that were given to the model's ``fit``, in the same order, for
-        ``shift="covariate"``. Or a pair of labelled rows that the model was not trained on and
-        their labels, which take the place of calibration examples.
+        Rows that were given to the model's ``fit``, in the same order, for ``shift="covariate"``.
+        Or a pair of rows that the model was not trained on and their labels, which take the place
+        of calibration examples.
     random_state : int, default=0
         Seed of the drawn labels.
 
     Raises
     ------
     ValueError
-        An argument is out of range, there are fewer than 30 rows or examples, the model keeps no
-        calibration scores, was fitted to most of the rows, or refuses them.
+        There are fewer than 30 rows or examples, or the model keeps no calibration scores or was
+        fitted to most of the rows.
 
     Warns
     -----

@@ -50,9 +50,9 @@ class Recalibration:
     ) -> Self:
         """Fit the map to n calibration examples with probabilities p (n, k) and class indices.
 
-        ``repeats`` (n,) is the number of examples that each row stands for, ``importance`` (n,) the
-        density ratio of the rows that the map is for, over the examples, ``groups`` (n,) numbers
-        dependent examples, and on ``covariates`` (n, e) labels may depend beside p.
+        A row stands for ``repeats`` (n,) examples; ``importance`` (n,) is the density ratio of the
+        rows that the map is for, ``groups`` (n,) numbers dependent examples, and ``covariates``
+        (n, e) are further features.
         """
         repeats = np.ones(len(p)) if repeats is None else repeats
         weight = repeats if importance is None else repeats * importance
