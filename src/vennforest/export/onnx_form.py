@@ -62,10 +62,9 @@ def to_onnx(
     Returns
     -------
     onnx.ModelProto
-        Input ``X`` of shape (n, d), or ``score`` of shape (n,), or ``scores`` of shape (n, k), of
-        float64; or those of the columns. Outputs of float64: ``p``, and with bounds ``p0`` and
-        ``p1`` below and above it; of shape (n,) for two classes, that of the second, else (n, k).
-        NaN for what ``predict_proba`` refuses.
+        Input ``X`` of shape (n, d) or those of the columns, ``score`` (n,) or ``scores`` (n, k) of
+        a calibrator. Outputs ``p``, and with bounds ``p0`` and ``p1``, (n,) of the second of two
+        classes, else (n, k); NaN for what ``predict_proba`` refuses. Numbers are float64.
 
     Raises
     ------
@@ -166,7 +165,6 @@ def _forest_scores(graph: _Graph, forest: Any, rows: str, votes: str) -> str:
         leaf_targetids=leaves["targetids"],
         **{f"nodes_{name}": values for name, values in nodes.items()},
     )
-    graph.trees = True
     shaped = graph.node("Reshape", tree_scores, graph.constant(np.array([0, len(trees), k])))
     sums = graph.node("CumSum", shaped, graph.constant(np.int64(1)))
     total = graph.node("Gather", sums, graph.constant(np.int64(len(trees) - 1)), axis=1)
@@ -297,7 +295,6 @@ class _Graph:
         self.nodes: list[Any] = []
         self.constants: dict[tuple[str, bytes], Any] = {}
         self.scores: list[str] = []
-        self.trees = False
 
     def input(self, name: str, *shape: int | None) -> Any:
         return self.onnx.helper.make_tensor_value_info(name, self.kinds.DOUBLE, shape)
@@ -363,7 +360,7 @@ class _Graph:
             nodes = [*base.graph.node, *nodes]
             constants = [*base.graph.initializer, *constants]
             opsets |= {opset.domain: opset.version for opset in base.opset_import}
-        if self.trees:
+        if any(node.domain == TREES[0] for node in self.nodes):
             opsets |= [TREES]
         values = [self.input(name, *shape) for name in names]
         graph = helper.make_graph(nodes, "vennforest", list(inputs), values, constants)

@@ -15,7 +15,7 @@ from vennforest._validation import is_missing
 MIN_ROWS_A_SIDE = 30
 
 MAX_VALUES = 20
-"""Number of most frequent values of a text column that are compared one by one."""
+"""Most frequent values of a text column, which are compared one by one."""
 
 
 @dataclass(frozen=True)

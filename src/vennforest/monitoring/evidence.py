@@ -51,10 +51,7 @@ STATE = np.dtype(
         ("times", np.float64, MAX_BETS),
     ]
 )
-"""One copy of the evidence of one kind of change of one class.
-
-Unused bets have factors of 1, unused bins have edges and limits above all others.
-"""
+"""One copy of one channel: unused bets have factors of 1, unused bins the largest edges."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +61,13 @@ class Change:
     Attributes
     ----------
     label : object
-        The class that the evidence is about.
+        The class.
     kind : {"scores", "share", "labels given scores"}
         Scores whatever the labels, the share of the class, or labels among equal scores.
     evidence : float
-        Now: capital, divided by how many kinds of it are watched.
+        Its size now.
     what : str
-        The change that explains the stream best, of those that are bet on.
+        The change that explains the stream best.
     since, since_time : int, float or None
         Number, counted from 0, and time of the first example of it.
     """

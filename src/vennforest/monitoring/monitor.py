@@ -37,7 +37,6 @@ from vennforest.monitoring.stream import check_times, label_codes, remember_rows
 from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows
 
 MIN_REFERENCE = 40
-"""Examples that the reference must have."""
 
 DESIGN_SHARE = 0.2
 """Share of the reference that only designs the bets: else p-values would not be exact."""
@@ -236,14 +235,13 @@ class Monitor(BaseEstimator):
         Raises
         ------
         ValueError
-            If a label was never seen, time runs backwards or is missing, the model was fitted to
-            most of the rows, or refuses them. No row is taken then.
+            If a label is unknown, time runs backwards or is missing, or the model was fitted to
+            most of the rows. No row is taken then.
 
         Warns
         -----
         UserWarning
-            If one row in twenty or more came before and is left out, if rows wait for labels, or if
-            the model was fitted to some of the rows.
+            If rows came before, wait for labels, or were used to fit the model.
         """
         check_is_fitted(self, "classes_")
         scores, hashes = self._scores_and_hashes(X, len(self.classes_))
@@ -281,10 +279,8 @@ class Monitor(BaseEstimator):
         return np.asarray(np.append(before, path)[np.cumsum(taken)])
 
     def _count_complete(self, is_labelled: NDArray[np.bool_]) -> tuple[int, float]:
-        """Return how many rows come before those that wait, and the excess for later updates.
-
-        Rows wait from where missing labels exceed 2% of the rows since by most (Page 1954).
-        """
+        """Return how many rows come before those that wait, and the excess for later updates."""
+        # They wait from where missing labels exceed 2% of the rows since by most (Page 1954).
         steps = ~is_labelled - MAX_UNLABELLED_SHARE
         walk = self._unlabelled_excess + np.cumsum(np.append(0.0, steps))
         lowest = min(float(walk.min()), 0.0)
@@ -310,10 +306,7 @@ class Monitor(BaseEstimator):
         return path
 
     def explain(self) -> list[Change]:
-        """Return for every label the evidence, the change it speaks of, and since when.
-
-        The strongest come first. With two classes all are about the second.
-        """
+        """Return what the evidence says of each label (of two, the second), the strongest first."""
         check_is_fitted(self, "classes_")
         return evidence.explain(self._state, self.classes_, self._watch)
 

@@ -138,7 +138,6 @@ def estimate_performance(
 ) -> PerformanceEstimate:
     """Estimate measures of predictions from calibrated probabilities, without labels.
 
-    They are accuracy, precision, recall, Brier score, log loss, AUC, and with costs the mean cost.
     With more than two classes precision, recall and AUC are means over the classes for which they
     are defined, each against the rest.
 
