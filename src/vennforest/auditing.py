@@ -536,7 +536,8 @@ def _equal(table: Any, blind_table: Any) -> bool:
     """Tell whether two tables contain the same, numbers to a relative difference of 1e-6."""
     if type(table) is not type(blind_table) or np.shape(table) != np.shape(blind_table):
         return False
-    a, b = (np.asarray(t.toarray() if issparse(t) else t) for t in (table, blind_table))
+    is_sparse: bool = issparse(table)
+    a, b = (np.asarray(t.toarray() if is_sparse else t) for t in (table, blind_table))
     if a.dtype.kind in "fiub" and b.dtype.kind in "fiub":
         return bool(np.allclose(a, b, rtol=1e-6, atol=0, equal_nan=True))
     return bool(np.all((a == b) | ((a != a) & (b != b))))
