@@ -158,16 +158,6 @@ def test_bounds_are_exact_within_large_groups_by_enumeration(make, min_examples,
     assert n_cases > 250
 
 
-def test_a_group_is_large_with_the_new_object_counted():
-    calibrators = PerGroup.fit(lambda index: index, np.repeat([0, 1, 3], [18, 19, 20]))
-    assert calibrators.overall is None
-    assert calibrators.codes.tolist() == [1, 3]
-    assert_array_equal(calibrators.examples[1], np.arange(37, 57))
-    parts = list(calibrators.parts(np.array([3, 0, -1, 1, 2]), 5))
-    assert [rows.tolist() for rows, *_ in parts] == [[3], [0], [1, 2, 4]]
-    assert parts[2][1] is None
-
-
 # --- models ----------------------------------------------------------------------------------
 
 SETTINGS = [

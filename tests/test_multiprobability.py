@@ -1,7 +1,5 @@
 """Bounds of probabilities, and the four ways from two numbers to one."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -118,16 +116,6 @@ def test_rows_of_nan_stay_nan():
     p = np.array([[np.nan] * 3, [0.2, 0.3, 0.5]])
     found = scale_into_bounds(p, np.zeros((2, 3)), np.ones((2, 3)))
     assert_array_equal(found, p)
-
-
-def test_merging_many_classes_needs_memory_for_the_result_not_for_its_square():
-    m = many(2000, 100, 0)
-    m.merge("log")
-    tracemalloc.start()
-    p = m.merge("log")
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 20 * p.nbytes
 
 
 def test_labels_and_their_intervals():

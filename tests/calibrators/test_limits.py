@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from vennforest import PlattScaling, VennAbers
+from vennforest import VennAbers
 from vennforest.calibrators.regression import _newton_step, group_scores
 from vennforest.counts import ScoreCounts
-from vennforest.export import to_json
 
 
 def test_a_step_that_holds_too_many_coefficients_descends_all_the_same():
@@ -37,13 +36,6 @@ def test_cells_of_scores_that_are_no_probabilities(low, high):
         assert_allclose(grouped.scores[:10], means, atol=0.01)
     else:  # no width to divide
         assert len(grouped) == 1000
-
-
-def test_labels_that_no_array_holds_have_no_document():
-    y = np.array([2**63, 2**63 + 1, 2**63, 2**63 + 1], dtype=np.uint64)
-    calibrator = PlattScaling().fit([0.1, 0.4, 0.6, 0.9], y)
-    with pytest.raises(ValueError, match=r"integers below 2\*\*63"):
-        to_json(calibrator)
 
 
 def test_labels_of_one_class_and_no_scores():

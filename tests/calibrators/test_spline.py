@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
@@ -155,21 +153,6 @@ def test_it_follows_a_curve_that_no_sigmoid_can(monkeypatch):
     straight = SplineCalibration().fit(s, y)
     assert_allclose(straight.slopes_[0], straight.slopes_[0][0], rtol=1e-4)
     assert near < np.abs(straight.predict_proba(s)[:, 1] - truth).mean() / 4
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    pairs=st.lists(
-        st.tuples(st.floats(0, 1), st.booleans(), st.integers(1, 3)), min_size=1, max_size=30
-    )
-)
-def test_it_never_decreases_and_stays_finite(pairs):
-    s, y, weight = map(np.array, zip(*pairs, strict=True))
-    with np.errstate(over="raise", divide="raise", invalid="raise"):
-        model = SplineCalibration().fit(s, y, sample_weight=weight, classes=[False, True])
-        p = model.predict_proba(np.sort(np.append(np.linspace(0, 1, 101), s)))[:, 1]
-    assert np.isfinite(p).all()
-    assert (np.diff(p) >= -1e-14).all()
 
 
 def test_groups_of_many_scores_hardly_move_it(monkeypatch):

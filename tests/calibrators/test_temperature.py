@@ -55,20 +55,6 @@ def test_probabilities_are_the_softmax_of_their_logarithms():
         assert_allclose(model.predict_proba(p), expected.predict_proba(logits), rtol=1e-7)
 
 
-def test_one_column_stands_for_two():
-    rng = np.random.default_rng(1)
-    logits, codes, _ = drawn(rng, 80, 2)
-    difference = logits[:, 1] - logits[:, 0]
-    expected = TemperatureScaling().fit(logits, codes)
-    for scores in (difference, difference[:, None][:, 0], expit(difference)):
-        model = TemperatureScaling().fit(scores, codes)
-        assert_allclose(model.temperature_, expected.temperature_, rtol=1e-9)
-        assert_allclose(model.predict_proba(scores), expected.predict_proba(logits), rtol=1e-8)
-    assert_allclose(
-        expected.predict_proba(logits)[:, 1], expit(difference / expected.temperature_), rtol=1e-9
-    )
-
-
 def test_scores_are_taken_for_what_the_calibration_scores_were():
     p = np.array([0.1, 0.4, 0.6, 0.9, 0.3])
     y = [0, 1, 0, 1, 0]

@@ -173,37 +173,9 @@ def test_extreme_ranges_are_looked_up_like_any_other(scores):
         assert_allclose(bounds[:, i], expected, rtol=0, atol=TOLERANCE)
 
 
-@settings(max_examples=100, deadline=None)
-@given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=40, unique=True),
-    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=90),
-)
-def test_reading_through_the_grid_counts_the_values_below(values, new):
-    values = np.unique(np.array(values, float) + 0.0)
-    new = np.append(np.array(new), values)
-    fits, out = np.arange(len(values) + 1.0), np.empty(len(new))
-    table = (values, fits, *kernels.grid_of(values))
-    kernels.read_steps(new, *table, False, out)
-    assert_array_equal(out, [sum(v < s for v in values) for s in new])
-    kernels.read_steps(new, *table, True, out)
-    assert_array_equal(out, [sum(v <= s for v in values) for s in new])
-
-
 # --- hulls of blocks of points ---------------------------------------------------------------
 
 BLOCK = kernels.BLOCK_SIZE
-
-
-@pytest.mark.parametrize("n", [1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 7 * BLOCK + 5])
-def test_every_point_of_a_convex_curve_is_a_corner_of_every_hull(n):
-    W = np.arange(n, dtype=float)
-    corners, sizes = kernels.hull_tree(W, W**2)
-    assert_array_equal(corners, np.tile(np.arange(n), (len(sizes), 1)))
-    assert sizes[-1, 0] == n
-    for level, of_level in enumerate(sizes):
-        width = BLOCK << level
-        expected = [min(width, n - block) for block in range(0, n, width)]
-        assert of_level[: len(expected)].tolist() == expected
 
 
 @pytest.mark.parametrize("n", [1, 5, BLOCK, 3 * BLOCK, 9 * BLOCK + 7])
@@ -228,20 +200,6 @@ EXAMPLES = st.lists(
 NEW = np.arange(-1100, 1100) / 128
 
 
-@settings(max_examples=100, deadline=None)
-@given(EXAMPLES)
-def test_bounds_are_apart_and_do_not_decrease(examples):
-    scores, y, weight = map(np.array, zip(*examples, strict=True))
-    m = fitted(scores / 8, y, weight).predict_multiprobability(NEW)
-    assert (m.p0 < m.p1).all()
-    assert (m.p0 >= 0).all()
-    assert (m.p1 <= 1).all()
-    assert (np.diff(m.p0) >= 0).all()
-    assert (np.diff(m.p1) >= 0).all()
-    assert_array_equal(m.lower[:, 0], 1 - m.p1)
-    assert_array_equal(m.upper[:, 0], 1 - m.p0)
-
-
 @settings(max_examples=40, deadline=None)
 @given(EXAMPLES, st.sampled_from(["cube", "scale", "shift", "float32", "exp"]))
 def test_bounds_depend_on_the_order_of_the_scores_alone(examples, kind):
@@ -256,21 +214,6 @@ def test_bounds_depend_on_the_order_of_the_scores_alone(examples, kind):
     expected = bounds_of(fitted(scores / 8, y, weight), NEW)
     bounds = bounds_of(fitted(transform(scores / 8), y, weight), transform(NEW))
     assert_array_equal(bounds, expected)
-
-
-@settings(max_examples=40, deadline=None)
-@given(EXAMPLES)
-def test_a_weight_is_so_many_examples(examples):
-    scores, y, weight = map(np.array, zip(*examples, strict=True))
-    repeated = fitted(scores.repeat(weight) / 8, y.repeat(weight))
-    assert_array_equal(bounds_of(fitted(scores / 8, y, weight), NEW), bounds_of(repeated, NEW))
-    # and leaving out one of several equal examples is a lower weight
-    lighter = weight.copy()
-    lighter[0] -= 1
-    if lighter.any():
-        bounds = bounds_of(repeated, NEW, np.zeros(len(NEW), int))
-        expected = bounds_of(fitted(scores / 8, y, lighter), NEW)
-        assert_allclose(bounds, expected, rtol=0, atol=TOLERANCE)
 
 
 def test_a_new_score_above_or_below_all_others_has_bounds_of_its_own():
@@ -389,26 +332,6 @@ def test_a_fit_does_not_change_with_the_arrays_it_was_given():
     model = fitted(scores, y, weight)
     scores[:], weight[:] = 0.5, 9.0
     assert_array_equal(bounds_of(model, new, left_out), expected)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("scores_", [np.array([0.9, 0.1])], "scores_ must"),
-        ("scores_", [np.array([0.1, np.nan])], "scores_ must"),
-        ("scores_", [], "scores_ and weights_ must have 1 arrays"),
-        ("weights_", [np.array([[1.0, 0.0], [0.0, -1.0]])], "weights_ must"),
-        ("weights_", [np.array([[1.0, 0.0], [0.0, 0.0]])], "weights_ must be positive"),
-        ("example_codes_", np.array([0, 2]), "example_codes_ must"),
-        ("example_scores_", np.array([0.1]), "example_"),
-    ],
-)
-def test_state_that_no_fit_has_made_is_refused(name, value, message):
-    model = VennAbers().fit([0.1, 0.9], [0, 1])
-    model._check_state()
-    setattr(model, name, value)
-    with pytest.raises(ValueError, match=message):
-        model._check_state()
 
 
 # --- refusals --------------------------------------------------------------------------------

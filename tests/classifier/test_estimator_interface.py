@@ -1,18 +1,14 @@
 """CalibratedClassifier as an estimator of scikit-learn: copies, seeds, refits, searches."""
 
-import copy
-import pickle
 import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.datasets import make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
-from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -31,26 +27,6 @@ def data(n=120, k=2, seed=0):
 
 def forest(n_estimators=20, **parameters):
     return RandomForestClassifier(n_estimators, random_state=1, **parameters)
-
-
-@pytest.mark.parametrize(
-    "setup",
-    [{}, {"subforest": "exchangeable"}, {"calibrate_on": "cv"}, {"method": "venn"}],
-    ids=str,
-)
-def test_clones_copies_and_pickles_predict_the_same(setup):
-    X, y, new = data()
-    model = CalibratedClassifier(forest(), random_state=0, **setup).fit(X, y)
-    expected = model.predict_proba(new)
-    for other in (
-        clone(model).fit(X, y),
-        copy.deepcopy(model),
-        pickle.loads(pickle.dumps(model)),
-        model.fit(X, y),
-    ):
-        assert_array_equal(other.predict_proba(new), expected)
-        assert repr(other) == repr(model)
-    assert not hasattr(clone(model), "classes_")
 
 
 def test_parameters_are_kept_as_given():
@@ -180,20 +156,6 @@ def test_recalibrating_is_fitting_with_another_method():
         assert hasattr(other, "predict_multiprobability") == (method == "venn")
     with pytest.raises(NotFittedError):
         CalibratedClassifier().recalibrate("venn")
-
-
-def test_every_label_of_several_is_calibrated_by_itself():
-    X, Y = make_multilabel_classification(160, n_classes=3, random_state=0)
-    single = CalibratedClassifier(RandomForestClassifier(15), random_state=0)
-    model = MultiOutputClassifier(single).fit(X[:120], Y[:120])
-    assert model.predict(X[120:]).shape == (40, 3)
-    for j, p in enumerate(model.predict_proba(X[120:])):
-        bounds = model.estimators_[j].predict_multiprobability(X[120:])
-        assert (bounds.lower <= p).all() and (p <= bounds.upper).all()
-        alone = CalibratedClassifier(RandomForestClassifier(15), random_state=0)
-        assert_array_equal(p, alone.fit(X[:120], Y[:120, j]).predict_proba(X[120:]))
-    with pytest.raises(ValueError, match="1d array"):
-        single.fit(X, Y)
 
 
 def test_only_venn_predictors_have_bounds():

@@ -94,11 +94,3 @@ def test_labels_unknown_to_a_fitted_model_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             CalibratedClassifier(FrozenEstimator(base)).fit(X, labels)
-
-
-def test_large_labels_of_nullable_type_stay_apart():
-    pandas = pytest.importorskip("pandas")
-    y = pandas.Series([2**53, 2**53 + 1] * 20, dtype="Int64")
-    X = np.arange(40.0)[:, None]
-    model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
-    assert model.classes_.tolist() == [2**53, 2**53 + 1]

@@ -93,28 +93,6 @@ def test_labels_in_any_container(setup, wrap):
     assert_array_equal(model.predict_proba(new), expected.predict_proba(new))
 
 
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (np.zeros(120), "y must contain at least two classes"),
-        (["a"] * 120, "y must contain at least two classes"),
-        (np.linspace(0, 1, 120), "Unknown label type: continuous"),
-        (np.zeros((120, 2), int), "y should be a 1d array"),
-        (np.r_[np.nan, np.zeros(119)], "y contains NaN"),
-        (np.zeros(119), "inconsistent numbers of samples"),
-    ],
-)
-def test_refused_labels(y, message):
-    with pytest.raises(ValueError, match=message), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # scikit-learn casts the NaN
-        CalibratedClassifier().fit(data()[0], y)
-
-
-def test_no_rows_are_refused():
-    with pytest.raises(ValueError, match="y must contain at least two classes"):
-        CalibratedClassifier().fit(np.empty((0, 3)), [])
-
-
 @each_setup
 def test_data_frames_give_what_arrays_give(setup):
     X, y, new = data()

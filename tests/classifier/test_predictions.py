@@ -144,32 +144,6 @@ def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
 
 
 @pytest.mark.parametrize("k", [2, 3])
-def test_few_trees_that_are_certain_of_different_classes(k):
-    X, y, new = data(k)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # out of bag for no tree
-        model = CalibratedClassifier(RandomForestClassifier(5, random_state=0)).fit(X, y)
-
-    class Certain:
-        """Says of every row that it is of the class with the largest score."""
-
-        classes_ = np.arange(k)
-
-        def predict_proba(self, scores):
-            return np.eye(k)[np.argmax(scores, axis=1) if k > 2 else np.round(scores).astype(int)]
-
-    object.__setattr__(model._state.point_calibrators, "overall", Certain())
-    (part,) = model._state.folds
-    certain = [Certain().predict_proba(s) for s in part.score_subforests(new)]
-    both = np.array(certain).max(axis=0) > 0
-    assert (both.sum(axis=1) > 1).any() and (both.sum(axis=1) == 1).any()
-    p = model.predict_proba(new)
-    assert_allclose(p.sum(axis=1), 1)
-    never = np.where(both, 0, p).max(axis=1)
-    assert (never < np.where(both, p, 1).min(axis=1)).all() and (never < 1e-10).all()
-
-
-@pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("subforest", ["all", "exchangeable"])
 @pytest.mark.parametrize(
     "ensemble",

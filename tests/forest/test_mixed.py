@@ -15,7 +15,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import vennforest
 from vennforest import CalibratedClassifier, MixedForestClassifier
-from vennforest.export import to_onnx
 from vennforest.forest import Membership, PackedForest
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -151,19 +150,6 @@ def test_missing_values_and_monotone_features_are_calibrated_out_of_bag():
     grid = np.tile(np.nanmedian(rows, axis=0), (50, 1))
     grid[:, 0] = np.linspace(rows[:, 0].min(), rows[:, 0].max(), 50)
     assert (np.diff(model.estimator_.predict_proba(grid)[:, 1]) <= 1e-12).all()
-
-
-@pytest.mark.parametrize("load", [load_breast_cancer, load_iris])
-def test_onnx_and_partitions_take_it(load):
-    runtime = pytest.importorskip("onnxruntime")
-    rows, y = load(return_X_y=True)
-    forest = MixedForestClassifier(20, min_samples_leaf=[1, 3], random_state=0)
-    model = CalibratedClassifier(forest, random_state=0).fit(rows, y)
-    session = runtime.InferenceSession(to_onnx(model, rows[:5]).SerializeToString())
-    (found,) = session.run(["p"], {session.get_inputs()[0].name: rows})
-    expected = model.predict_proba(rows)
-    expected = expected[:, 1] if len(model.classes_) == 2 else expected
-    np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-9)
 
 
 def test_bags_that_it_did_not_use_are_found_out():

@@ -58,23 +58,6 @@ def test_values_are_what_they_were(name):
         np.testing.assert_allclose(array, expected[key], rtol=far, atol=far, err_msg=key)
 
 
-CHANGES = {
-    "float32": lambda X: X.astype(np.float32),
-    "columns first": np.asfortranarray,
-    "big-endian": lambda X: X.astype(">f8"),
-    "every second": lambda X: np.repeat(X, 2, axis=0)[::2],
-    "lists": lambda X: X.tolist(),
-    "read-only": lambda X: np.frombuffer(X.tobytes()).reshape(X.shape),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("name", TREES)
-def test_the_same_bits_from_every_type(name, change):
-    expected = make.answers(*make.fitted(name))
-    assert_same_bits(make.answers(*make.fitted(name, change=CHANGES[change])), expected)
-
-
 @pytest.mark.parametrize("name", FEW)
 def test_the_same_bits_in_every_batch_and_after_loading(name, tmp_path):
     model, new = make.fitted(name)
@@ -87,13 +70,6 @@ def test_the_same_bits_in_every_batch_and_after_loading(name, tmp_path):
             parts = [make.answers(one, new[i : i + size]) for i in range(0, len(new), size)]
             together = {key: np.concatenate([part[key] for part in parts]) for key in expected}
             assert_same_bits(together, expected)
-
-
-@pytest.mark.parametrize("name", [*TREES, "folds-3"])
-def test_the_same_bits_of_any_number_of_jobs(name):
-    expected = make.answers(*make.fitted(name))
-    for n_jobs in (1, 2):
-        assert_same_bits(make.answers(*make.fitted(name, n_jobs=n_jobs)), expected)
 
 
 @pytest.mark.parametrize("threads", ["1", "4"])

@@ -111,10 +111,3 @@ def test_reliability_curve_takes_weights_as_repeated_observations():
     b = metrics.reliability_curve(y[rows], p[rows])
     for name in ("bin_weight", "bin_share", "corp_share", "band_low", "band_high", "histogram"):
         close(getattr(a, name), getattr(b, name))
-
-
-def test_reliability_curve_refuses_what_is_out_of_range():
-    with pytest.raises(ValueError, match=r"level must lie between 0 and 1, both excluded, got 90"):
-        metrics.reliability_curve([0, 1], [0.1, 0.2], level=90)
-    with pytest.raises(ValueError, match="n_resamples must not be negative, got -1"):
-        metrics.reliability_curve([0, 1], [0.1, 0.2], n_resamples=-1)

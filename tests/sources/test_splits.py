@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     KFold,
@@ -248,25 +247,3 @@ def test_a_class_that_a_model_does_not_know_has_the_least_score(known, method):
             assert_array_equal(scores[:, j], own[:, known.index(label)])
         else:
             assert_array_equal(scores[:, j], 0 if method == "predict_proba" else own.min(axis=1))
-
-
-class CountsItems(ClassifierMixin, BaseEstimator):
-    """Predict from the number of items in a row."""
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        return self
-
-    def predict_proba(self, X):
-        p = np.array([len(row) for row in X]) / 10
-        return np.column_stack([1 - p, p])
-
-
-@pytest.mark.parametrize("frozen", [False, True])
-def test_rows_may_be_lists_of_different_lengths(frozen):
-    rng = np.random.default_rng(0)
-    X = [list(range(int(n))) for n in rng.integers(1, 9, 120)]
-    y = rng.integers(0, 2, 120)
-    estimator = FrozenEstimator(CountsItems().fit(X, y)) if frozen else CountsItems()
-    p = CalibratedClassifier(estimator).fit(X, y).predict_proba(X[:5])
-    assert p.shape == (5, 2) and np.isfinite(p).all()

@@ -127,16 +127,6 @@ def test_weights_reach_out_of_bag_forests_and_their_calibrator():
     assert_allclose(totals, [weight[y == 0].sum(), weight[y == 1].sum()])
 
 
-def test_a_model_that_takes_no_weights_is_said_to_ignore_them():
-    X, y, weight, new = data()
-    model = CalibratedClassifier(KNeighborsClassifier(), calibrate_on="training")
-    with pytest.warns(UserWarning, match="KNeighborsClassifier takes no sample_weight") as seen:
-        model.fit(X, y, sample_weight=weight + 1)
-    assert seen[0].filename == __file__
-    plain = CalibratedClassifier(KNeighborsClassifier(), calibrate_on="training").fit(X, y)
-    assert (model.predict_proba(new) != plain.predict_proba(new)).any()
-
-
 def test_class_weights_are_the_models_own_affair():
     X, y, _, new = data()
     names = np.array(["no", "yes"])
@@ -205,17 +195,3 @@ def test_routed_weights_reach_those_who_ask(calibrate_on, piped):
         with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="sample_weight"):
             CalibratedClassifier(unclear).fit(X, y, sample_weight=weight)
         model.fit(X, y)
-
-
-def test_routed_groups_reach_the_splitter():
-    X, y, _, _ = data()
-    group = np.arange(len(y)) % 4
-    with sklearn.config_context(enable_metadata_routing=True):
-        splitter = GroupKFold(4).set_split_request(groups=True)
-        model = CalibratedClassifier(Recorder(), cv=splitter).fit(X, y, groups=group)
-        assert len(model.estimators_) == 4
-        flagged = Recorder().set_fit_request(flag=True)
-        CalibratedClassifier(flagged, cv=splitter).fit(X, y, groups=group, flag=group)
-        assert [len(np.unique(got)) for _, _, got in Recorder.calls[4:]] == [3] * 4
-        with pytest.raises(TypeError, match="flag"):
-            CalibratedClassifier(GaussianNB(), cv=splitter).fit(X, y, flag=group)
