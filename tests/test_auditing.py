@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -173,16 +172,13 @@ def test_honest_data_have_no_findings():
 
 FLEXIBLE = {
     "forest": forest(),
-    "boosting": GradientBoostingClassifier(n_estimators=40, random_state=0),
     "histograms": HistGradientBoostingClassifier(max_iter=30, random_state=0),
     "tree": DecisionTreeClassifier(min_samples_leaf=3, random_state=0),
     "neighbours": KNeighborsClassifier(1),
 }
 SMOOTH = {
     "logistic": LogisticRegression(),
-    "scaled": make_pipeline(StandardScaler(), LogisticRegression(C=0.1)),
     "bayes": GaussianNB(),
-    "discriminant": LinearDiscriminantAnalysis(),
     "margins": LinearSVC(random_state=0),
     "descent": SGDClassifier(loss="log_loss", random_state=0),
 }

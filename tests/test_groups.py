@@ -303,18 +303,10 @@ def test_files_keep_groups_of_columns_and_refuse_functions(tmp_path):
     assert not (tmp_path / "other.skops").exists()
 
 
-def test_a_source_must_tell_its_rows():
-    X, y = problem()
-
-    class Silent:
-        def folds(self, estimator, data, **settings):
-            fold = data.fold(data.fit(estimator))
-            return [Fold(fold.model, fold.scores, fold.codes)]
-
-    with pytest.raises(TypeError, match=r"which rows .* \(Fold\.rows\)"):
-        CalibratedClassifier(GaussianNB(), calibrate_on=Silent(), by=2).fit(X, y)
+def test_groups_are_those_of_the_rows_of_each_fold():
+    X, _ = problem()
     forest = RandomForestClassifier(20, random_state=0)
-    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    weight = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
     for source in ("oob", "holdout", "cv"):
         model = CalibratedClassifier(forest, calibrate_on=source, method="none", by=2)
         if source == "oob":

@@ -40,6 +40,16 @@ CALIBRATORS = [
     PooledCalibration(),
 ]
 
+REGRESSIONS = [
+    BetaCalibration(),
+    BetaCalibration(targets="hard"),
+    SoftmaxMap("shared"),
+    SoftmaxMap("diagonal"),
+    SoftmaxMap("full"),
+    SplineCalibration(),
+    PooledCalibration(),
+]
+
 every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
 
 
@@ -145,6 +155,26 @@ def test_scores_that_are_no_numbers_are_refused(calibrator, wrong):
         clone(calibrator).fit(broken, y)
     with pytest.raises(ValueError, match=r"scores must be finite"):
         clone(calibrator).fit(scores, y).predict_proba(broken)
+
+
+@pytest.mark.parametrize("calibrator", REGRESSIONS, ids=repr)
+@pytest.mark.parametrize(
+    ("scores", "weight"),
+    [
+        ([0.0, 0.0, 1.0, 1.0], [1e4, 1.0, 1e-4, 3.0]),
+        ([0.0, 0.25, 0.5, 1.0], None),
+        ([5e-324, 1e-300, 0.5, 1 - 1e-16], None),
+        ([0.5, 0.5 + 1e-16, 0.5 + 2e-16, 0.5], None),
+        ([0.5, 0.5, 0.5, 0.5], [1e-300] * 4),
+    ],
+    ids=str,
+)
+def test_a_regression_stops_at_finite_values_without_warnings(calibrator, scores, weight):
+    for code in range(16):
+        y = [(code >> i) & 1 for i in range(4)]
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            model = clone(calibrator).fit(scores, y, sample_weight=weight, classes=[0, 1])
+            assert_probabilities(model.predict_proba(np.linspace(0, 1, 21)), 21, 2)
 
 
 @every_calibrator

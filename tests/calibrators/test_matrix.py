@@ -50,21 +50,3 @@ def test_the_derivative_of_the_formula_is_zero(structure, k, ridge):
         assert_allclose(gradient, 0, atol=2e-8 * (sum(w) + ridge))
         expected = [maps.softmax([np.dot(W[j], row) + b[j] for j in range(k)]) for row in logs]
         assert_allclose(model.predict_proba(given), expected, rtol=1e-9, atol=1e-14)
-
-
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_a_heavy_ridge_leaves_the_scores_alone_and_none_leaves_the_truth(structure):
-    rng = np.random.default_rng(3)
-    scores = rng.dirichlet(np.ones(3), 20_000)
-    codes = (scores.cumsum(axis=1) < rng.random((20_000, 1))).sum(axis=1)
-    calibrated = SoftmaxMap(structure, shrinkage=1e-12).fit(scores, codes)
-    p = calibrated.predict_proba(scores)
-    assert_allclose(p.mean(axis=0), np.bincount(codes) / 20_000, atol=1e-4)
-    assert np.abs(p - scores).mean() < 0.01
-    # Twice the gain in log-likelihood is chi-squared with at most 12 degrees of freedom.
-    rows = np.arange(20_000)
-    assert 0 < 2 * np.log(p[rows, codes] / scores[rows, codes]).sum() < 32.9
-    assert_allclose(calibrated.coef_, np.eye(3), atol=0.1)
-    wrong = rng.integers(0, 3, 20_000)
-    alone = SoftmaxMap(structure, ridge=1e12, shrinkage=1e-12).fit(scores, wrong)
-    assert_allclose(alone.predict_proba(scores), scores, atol=1e-6)

@@ -14,15 +14,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from support.cases import draw_rows
 from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling, Venn, VennAbers
 from vennforest.calibrators.pooled import PooledCalibration
-
-
-def data(n=120, k=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n + 40, 3))
-    y = np.digitize(X[:, 0] + rng.normal(size=n + 40), [0.2] if k == 2 else [-0.6, 0.6])
-    return X[:n], y[:n], X[n:]
 
 
 def forest(n_estimators=20, **parameters):
@@ -35,7 +29,7 @@ def test_parameters_are_kept_as_given():
     assert model.method is calibrator
     assert model.get_params()["estimator__n_estimators"] == 20
     model.set_params(estimator__n_estimators=7, method__targets="hard")
-    X, y, _ = data()
+    X, y, _ = draw_rows()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model.fit(X, y)
@@ -48,7 +42,7 @@ def test_parameters_are_kept_as_given():
 
 
 def test_the_merge_of_an_instance_holds_unless_another_is_asked_for():
-    X, y, _ = data()
+    X, y, _ = draw_rows()
     for method, merge, expected in (
         (VennAbers("log"), "auto", "log"),
         (VennAbers("log"), "brier", "brier"),
@@ -67,7 +61,7 @@ def test_the_merge_of_an_instance_holds_unless_another_is_asked_for():
 
 
 def test_fits_with_one_seed_are_the_same_and_unset_seeds_follow_it():
-    X, y, new = data()
+    X, y, new = draw_rows()
     for estimator in (
         None,
         RandomForestClassifier(20),
@@ -91,7 +85,7 @@ def test_fits_with_one_seed_are_the_same_and_unset_seeds_follow_it():
 
 
 def test_a_second_fit_forgets_the_first():
-    X, y, new = data(k=3)
+    X, y, new = draw_rows(k=3)
     model = CalibratedClassifier(GaussianNB(), cv=3).fit(X, y)
     model.set_params(calibrate_on="holdout", random_state=0).fit(X[:, :2], y > 0)
     assert model.n_features_in_ == 2
@@ -102,7 +96,7 @@ def test_a_second_fit_forgets_the_first():
 
 
 def test_settings_that_change_after_fit_wait_for_the_next():
-    X, y, _ = data()
+    X, y, _ = draw_rows()
     model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
     p, bounds = model.predict_proba(X), model.predict_multiprobability(X)
     model.set_params(method="platt", merge="auto")
@@ -115,7 +109,7 @@ def test_settings_that_change_after_fit_wait_for_the_next():
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was():
-    X, y, _ = data()
+    X, y, _ = draw_rows()
     model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
     p = model.predict_proba(X)
     with pytest.raises(ValueError, match="two classes"):
@@ -124,7 +118,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
 
 
 def test_it_works_inside_searches_ensembles_and_pipelines():
-    X, y, new = data()
+    X, y, new = draw_rows()
     model = CalibratedClassifier(forest(), random_state=0)
     grid = {"method": ["venn-abers", "venn", "platt"], "estimator__max_depth": [1, 4]}
     search = GridSearchCV(model, grid, cv=2, scoring="neg_log_loss").fit(X, y)
@@ -144,7 +138,7 @@ def test_it_works_inside_searches_ensembles_and_pipelines():
 
 
 def test_recalibrating_is_fitting_with_another_method():
-    X, y, new = data()
+    X, y, new = draw_rows()
     model = CalibratedClassifier(forest(), random_state=0).fit(X, y)
     for method in ("venn", "platt", IsotonicCalibration(), "none"):
         other = model.recalibrate(method)
@@ -159,7 +153,7 @@ def test_recalibrating_is_fitting_with_another_method():
 
 
 def test_only_venn_predictors_have_bounds():
-    X, y, _ = data()
+    X, y, _ = draw_rows()
     for method in ("venn-abers", "venn", VennAbers(), Venn("bins")):
         model = CalibratedClassifier(GaussianNB(), method=method)
         assert hasattr(model, "predict_multiprobability")
@@ -176,16 +170,16 @@ def test_nothing_is_there_before_fit():
     model = CalibratedClassifier()
     for call in (model.predict, model.predict_proba, model.predict_multiprobability):
         with pytest.raises(NotFittedError):
-            call(data()[0])
+            call(draw_rows()[0])
     for name in ("estimator_", "estimators_", "calibrator_", "calibrators_", "calibration_y_"):
         assert not hasattr(model, name)
-    model = CalibratedClassifier(GaussianNB()).fit(*data()[:2])
+    model = CalibratedClassifier(GaussianNB()).fit(*draw_rows()[:2])
     with pytest.raises(AttributeError, match="with one estimator a fold there is estimators_"):
         _ = model.estimator_
 
 
 def test_fitting_and_predicting_leave_the_process_alone():
-    X, y, new = data()
+    X, y, new = draw_rows()
     np.random.seed(3)  # noqa: NPY002
     before = np.geterr(), list(warnings.filters), np.random.get_state()[1].tolist()  # noqa: NPY002
     for method in ("venn-abers", "platt", "temperature"):
@@ -198,7 +192,7 @@ def test_fitting_and_predicting_leave_the_process_alone():
 
 
 def test_importances_are_the_mean_over_models():
-    X, y, _ = data(90)
+    X, y, _ = draw_rows(n=90)
     model = CalibratedClassifier(forest(), calibrate_on="cv", cv=2, random_state=0).fit(X, y)
     means = np.mean([fitted.feature_importances_ for fitted in model.estimators_], axis=0)
     assert_allclose(model.feature_importances_, means)

@@ -76,19 +76,6 @@ def expected(forest, X, trees_of_row, votes):
     return means[:, 1] if means.shape[1] == 2 else means
 
 
-def test_neighbours_of_a_threshold_go_their_own_ways_where_missing_values_go_right():
-    rng = np.random.default_rng(3)
-    grid = (np.float32(4) + np.spacing(np.float32(4)) * np.arange(24)).astype(np.float32)
-    X = rng.choice(np.append(grid, np.float32(np.nan)), (300, 2))
-    y = (np.searchsorted(grid, X[:, 0]) % 5 > 1).astype(int)  # a missing value counts as largest
-    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
-    trees = [tree.tree_ for tree in forest.estimators_]
-    assert any((tree.missing_go_to_left[tree.children_left >= 0] == 0).any() for tree in trees)
-    new = np.stack(np.meshgrid(np.append(grid, np.nan), np.append(grid, np.nan)), -1).reshape(-1, 2)
-    ours = PackedForest.from_forest(forest).scores(new)
-    np.testing.assert_array_equal(ours, forest.predict_proba(new)[:, 1])
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_scores_equal_the_trees_own_to_the_last_bit(seed):
     forest, X, new, rng = draw_case(seed)
@@ -147,21 +134,7 @@ def forest_with_threshold(threshold, missing_left, value=None):
     return forest
 
 
-EDGES = [
-    0.0,
-    -0.0,
-    1e-320,
-    -1e-320,
-    1e-45,
-    -1e-45,
-    1e-40,
-    0.1,
-    -0.1,
-    1.0,
-    3.4028235e38,
-    1e39,
-    -1e39,
-]
+EDGES = [0.0, -0.0, 1e-320, -1e-320, 1e-45, -1e-45, 1e-40, 0.1, -0.1, 1.0, 3.4028235e38]
 EDGES += [1e39, -1e39, np.inf, -np.inf, 1e300, -1e300, 16777217.0, -16777217.0]
 EDGES += [0.5 + 2.0**-26, 0.5 - 2.0**-27]
 
@@ -246,13 +219,6 @@ def test_larger_forest_with_many_classes(kind, min_samples_leaf):
     assert (len(distinct) > 2000) == (min_samples_leaf > 1)  # one table that has to grow
 
 
-def test_one_class_gives_one_column():
-    forest = RandomForestClassifier(3).fit([[0.0], [1.0]], ["only", "only"])
-    ours = PackedForest.from_forest(forest)
-    np.testing.assert_array_equal(checked(ours, [[0.5], [2.0]]), [[1.0], [1.0]])
-    np.testing.assert_array_equal(ours.scores(np.array([[0.5]]), votes="hard"), [[1.0]])
-
-
 # --- what goes in ----------------------------------------------------------------------------
 
 
@@ -286,10 +252,8 @@ def test_rows_of_any_container(fitted):
         values.tolist(),
         np.asfortranarray(values),
         readonly,
-        values.astype(np.float32)[:, ::1],
         scipy.sparse.csr_matrix(values),
         scipy.sparse.csc_array(values),
-        scipy.sparse.coo_array(values),
     ):
         np.testing.assert_array_equal(checked(ours, same), by_values)
     by_tree = checked(ours, scipy.sparse.csr_array(values), "tree_scores")
@@ -305,6 +269,9 @@ BAD_ROWS = {
     "no rows": lambda X: X.iloc[:0],
     "infinite": lambda X: X * np.inf,
     "beyond float32": lambda X: X * 1e300,
+    "infinite array": lambda X: np.where(X > 0, np.inf, -np.inf),
+    "array beyond float32": lambda X: X.to_numpy() * 1e300,
+    "too many columns of an array": lambda X: np.ones((2, 4)),
     "text": lambda X: X.astype(str) + "x",
     "NaN in sparse": lambda X: scipy.sparse.csr_array(X.where(X != 0, np.nan)),
 }
@@ -323,18 +290,14 @@ def test_rows_are_refused_in_the_forests_words(fitted, name):
     assert str(error.value) == str(theirs.value)
 
 
-def test_plain_arrays_of_any_numbers():
+def test_numbers_whose_sum_overflows_are_finite():
     rng = np.random.default_rng(0)
     forest = RandomForestClassifier(9, random_state=0)
     forest.fit(rng.integers(-5, 5, (60, 3)), rng.integers(0, 2, 60))
-    ours = PackedForest.from_forest(forest)
     largest = float(np.finfo(np.float32).max)
-    for dtype in ("f2", "f4", "f8", ">f4", ">f8", "i4", "u1", "?", "longdouble", object):
-        X = rng.integers(0, 2, (20, 3)).astype(dtype)
-        np.testing.assert_array_equal(checked(ours, X), forest.predict_proba(X)[:, 1])
-    for row in ([largest, largest, -largest], [np.nan, largest, -largest], [largest] * 3):
-        X = np.array([row, [0.0, 1.0, 2.0]])
-        np.testing.assert_array_equal(checked(ours, X), forest.predict_proba(X)[:, 1])
+    X = np.array([[largest, largest, -largest], [np.nan, largest, -largest], [largest] * 3])
+    ours = PackedForest.from_forest(forest)
+    np.testing.assert_array_equal(checked(ours, X), forest.predict_proba(X)[:, 1])
 
 
 def test_packing_leaves_the_forest_alone_and_pickles(fitted):

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse, stats
-from scipy.sparse import csr_array
 
 from oracles.hashes import draw_by_hand, hash_by_hand, mixed
 from vennforest.sources.row_hashes import draw_examples, hash_rows
@@ -73,11 +72,3 @@ def test_draws_are_uniform_and_differ_with_the_seed():
     for a, b in ((first, other), (first[1:], first[:-1])):
         table = np.bincount(10 * a + b, minlength=100)
         assert stats.chisquare(table).pvalue > 1e-3
-
-
-def test_a_sparse_table_with_a_cell_in_two_parts_has_the_hashes_of_the_sum():
-    parts = csr_array((np.array([1.0, 2.0, 5.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), (2, 2))
-    assert not parts.has_canonical_format
-    whole = csr_array(np.array([[0.0, 3.0], [5.0, 0.0]]))
-    assert (hash_rows(parts) == hash_rows(whole)).all()
-    assert parts.nnz == 3  # the user's table stays as it was

@@ -156,15 +156,8 @@ def test_other_arguments_of_fit_reach_the_model_and_groups_the_splitter():
 
 
 def test_arguments_of_pipelines_go_by_the_names_of_their_steps():
-    X, y, weight, new = data()
-    forest = RandomForestClassifier(20, random_state=0)
-    pipeline = make_pipeline(StandardScaler(), forest)
-    model = CalibratedClassifier(pipeline, random_state=0).fit(X, y, sample_weight=weight + 1)
-    scaler = StandardScaler().fit(X)
-    direct = CalibratedClassifier(forest, random_state=0)
-    direct.fit(scaler.transform(X), y, sample_weight=weight + 1)
-    expected = direct.predict_proba(scaler.transform(new))
-    assert_array_equal(model.predict_proba(new), expected)
+    X, y, weight, _ = data()
+    pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(20, random_state=0))
     heavy = CalibratedClassifier(pipeline, random_state=0)
     heavy.fit(X, y, standardscaler__sample_weight=weight + 1.0)
     scaler = StandardScaler().fit(X, sample_weight=weight + 1.0)

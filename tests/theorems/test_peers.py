@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, softmax
 from sklearn.calibration import CalibratedClassifierCV, _SigmoidCalibration, _TemperatureScaling
 from sklearn.datasets import make_classification
-from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
@@ -84,38 +83,6 @@ def test_temperature_of_one_column_agrees_with_scikit_learn():
     model = TemperatureScaling().fit(x, y)
     assert_allclose(model.temperature_, 0.5 / peer.beta_, rtol=1e-6)
     assert_allclose(model.predict_proba(x), peer.predict(x), atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("method", "calibrator"),
-    [
-        ("sigmoid", PlattScaling(on="score")),
-        ("isotonic", IsotonicCalibration(between="linear")),
-        ("temperature", TemperatureScaling()),
-    ],
-)
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("estimator", [GaussianNB(), LogisticRegression()], ids=repr)
-def test_a_calibrated_classifier_of_scikit_learn_gives_the_same(
-    method, calibrator, n_classes, estimator
-):
-    X, y = make_classification(
-        900, 8, n_informative=5, n_classes=n_classes, flip_y=0.2, random_state=0
-    )
-    y = np.array(["x", "y", "z"])[y]
-    fitted = estimator.fit(X[:300], y[:300])
-    response = getattr(fitted, "decision_function", fitted.predict_proba)
-    peer = CalibratedClassifierCV(FrozenEstimator(fitted), method=method, ensemble=False, cv=2)
-    peer.fit(X[300:600], y[300:600])
-    model = calibrator.fit(response(X[300:600]), y[300:600])
-    new = X[600:]
-    if method == "temperature" and isinstance(estimator, GaussianNB):
-        # Beyond the calibration set's smallest probabilities log-odds are not extrapolated here.
-        seen = response(X[300:600])
-        new = new[(response(new) >= seen.min()).all(axis=1)]
-        assert len(new) > 250
-    mine, peers = model.predict_proba(response(new)), peer.predict_proba(new)
-    assert_allclose(mine, peers, atol=3e-4 if method == "sigmoid" else 1e-6)
 
 
 # --- betacal ---------------------------------------------------------------------------------
