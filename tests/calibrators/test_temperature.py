@@ -74,18 +74,6 @@ def test_scores_are_taken_for_what_the_calibration_scores_were():
     assert_allclose(forced.predict_proba(p)[:, 1], expit(p / forced.temperature_), rtol=1e-12)
 
 
-@pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_logits_of_any_scale(scale):
-    rng = np.random.default_rng(4)
-    logits, codes, _ = drawn(rng, 50, 3)
-    expected = of_logits().fit(logits, codes)
-    with np.errstate(over="raise", divide="raise", invalid="raise"):
-        model = of_logits().fit(logits * scale, codes)
-        p = model.predict_proba(logits * scale)
-    assert_allclose(p, expected.predict_proba(logits), rtol=1e-8)
-    assert_allclose(model.temperature_, expected.temperature_ * scale, rtol=1e-8)
-
-
 @pytest.mark.parametrize(
     ("scores", "y"),
     [

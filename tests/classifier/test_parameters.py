@@ -17,6 +17,12 @@ import vennforest
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.tables import table_pipeline
 
+RNG = np.random.default_rng(0)
+X_ALL = RNG.normal(size=(80, 3))
+Y = (X_ALL[:, 0] + RNG.normal(size=80) > 0).astype(int)
+FOREST = RandomForestClassifier(10, random_state=0)
+FROZEN = FrozenEstimator(RandomForestClassifier(10, random_state=0).fit(X_ALL[::-1], Y[::-1]))
+
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
@@ -80,21 +86,6 @@ def test_a_table_with_text_is_answered_with_the_recipe():
         CalibratedClassifier(table_pipeline(FOREST), calibrate_on="holdout", holdout_size=60).fit(
             table, y
         )
-
-
-RNG = np.random.default_rng(0)
-
-
-X_ALL = RNG.normal(size=(80, 3))
-
-
-Y = (X_ALL[:, 0] + RNG.normal(size=80) > 0).astype(int)
-
-
-FOREST = RandomForestClassifier(10, random_state=0)
-
-
-FROZEN = FrozenEstimator(RandomForestClassifier(10, random_state=0).fit(X_ALL[::-1], Y[::-1]))
 
 
 def warned(model, **fit_params):

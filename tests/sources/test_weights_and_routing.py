@@ -106,16 +106,6 @@ def test_a_weight_of_zero_is_absence_everywhere(setup):
     assert_array_equal(weighted.predict_proba(new), absent.predict_proba(new))
 
 
-def test_a_fold_without_any_weight_calibrates_nothing():
-    X, y, _, new = data()
-    group = np.arange(len(y)) % 3
-    model = CalibratedClassifier(GaussianNB(), cv=GroupKFold(3))
-    model.fit(X, y, sample_weight=(group != 1) * 1.0, groups=group)
-    assert len(model.estimators_) == 2
-    assert len(model.calibration_y_) == 80
-    assert np.isfinite(model.predict_proba(new)).all()
-
-
 def test_weights_reach_out_of_bag_forests_and_their_calibrator():
     X, y, weight, _ = data()
     weight = weight + 1
