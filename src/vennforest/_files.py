@@ -58,11 +58,11 @@ def check_files(options: Any) -> None:
     paths = [(mark.name, str(getattr(options, field))) for field, mark in marked(options, Input)]
     for field, output in marked(options, Output):
         path = str(getattr(options, field))
-        for name, other in paths:
-            if is_same_file(path, other) or _is_part(path, other):
+        for name, other_path in paths:
+            if is_same_file(path, other_path) or _is_part(path, other_path):
                 raise InputError(
                     f"the {output.name} must not be written to the {name} itself, "
-                    f"{shown_path(other)}, got {shown_path(path)}: name another file"
+                    f"{shown_path(other_path)}, got {shown_path(path)}: name another file"
                 )
         if url_of(path) is None:
             check_output(path)
@@ -105,15 +105,15 @@ def shown_path(path: str | os.PathLike[str]) -> str:
     return re.sub(r"[?#].*", "?…", url, flags=re.DOTALL)
 
 
-def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+def is_same_file(path: str | os.PathLike[str], other_path: str | os.PathLike[str]) -> bool:
     """Return whether two paths or addresses lead to one file or folder, also by links."""
-    url, other_url = url_of(path), url_of(other)
+    url, other_url = url_of(path), url_of(other_path)
     if url is not None or other_url is not None:
         return url == other_url
     try:
-        if Path(path).exists() and Path(other).exists():
-            return Path(path).samefile(other)
-        return os.path.realpath(path) == os.path.realpath(other)
+        if Path(path).exists() and Path(other_path).exists():
+            return Path(path).samefile(other_path)
+        return os.path.realpath(path) == os.path.realpath(other_path)
     except (OSError, ValueError):  # an error about the path itself comes when it is opened
         return False
 

@@ -28,7 +28,7 @@ from vennforest.monitoring.evidence import (
     channels,
     combine,
     log_copies,
-    place,
+    set_bets,
     start,
 )
 
@@ -65,7 +65,7 @@ def test_channel_is_the_mixture(of_labels):
         state = start((5, 3), np.random.RandomState(0))
         state["seed"] = seed
         for copy in state:
-            place(copy, watched, [bets] * 3, before, known.astype(int))
+            set_bets(copy, watched, [bets] * 3, before, known.astype(int))
         logs = []
         for t in range(14):
             rows = slice(t, t + 1)

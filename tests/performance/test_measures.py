@@ -50,7 +50,7 @@ def test_with_drawn_labels_they_are_those_of_scikit_learn(k, seed):
     decided = p.argmax(axis=1)
     counted = [1] if k == 2 else list(range(k))
     given = Predictions(p, decided, counted, None)
-    found = given.drawn(codes)
+    found = given.of_labels(codes)
     average = {"average": "macro"} if k > 2 else {}
     brier = (
         brier_score_loss(codes, p[:, 1]) if k == 2 else ((p - np.eye(k)[codes]) ** 2).sum(1).mean()

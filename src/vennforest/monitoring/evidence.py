@@ -104,7 +104,7 @@ def n_copies(k: int) -> int:
 
 
 def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
-    """Return the state (R, m) without bets and examples, which `place` adds."""
+    """Return the state (R, m) without bets and examples, which `set_bets` adds."""
     state = np.zeros(shape, STATE)
     state["seed"] = rng.randint(2**31 - 1, size=shape)
     state["edges"], state["limits"], state["factors"] = np.finfo(np.float64).max, 1.0, 1.0
@@ -113,7 +113,7 @@ def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
     return state
 
 
-def place(
+def set_bets(
     copy: NDArray[Any], watched: Channels, bets: Sequence[Bets], scores: FloatArray, codes: IntArray
 ) -> None:
     """Set the bets of a copy (m,) of the state, and count its reference, scores (n, c)."""
@@ -134,7 +134,7 @@ def advance(
     times: FloatArray | None,
     n_before: int,
 ) -> FloatArray:
-    """Take n more examples and return the logarithm of the evidence after each, (n,)."""
+    """Take n more examples and return the evidence after each, (n,)."""
     evidence = np.empty(len(scores))
     channels_of_copies = [np.tile(values, len(state)) for values in watched]
     log_factors = np.log(state["factors"]).reshape(state.size, MAX_BETS, 2 * N_BINS)
@@ -152,7 +152,7 @@ def advance(
             state.reshape(-1),
             log_path.reshape(state.size, -1),
         )
-        evidence[block] = combine(log_path).max(axis=0)
+        evidence[block] = exp_finite(combine(log_path).max(axis=0))
     if times is not None and len(times):
         is_new = state["begins"] >= n_before
         state["times"][is_new] = times[state["begins"][is_new] - n_before]

@@ -25,7 +25,7 @@ from vennforest._validation import (
 )
 from vennforest.monitoring import evidence
 from vennforest.monitoring.bets import Watch, design_bets
-from vennforest.monitoring.evidence import Change, exp_finite
+from vennforest.monitoring.evidence import Change
 from vennforest.monitoring.scoring import (
     are_probabilities,
     calibration_examples,
@@ -197,7 +197,7 @@ class Monitor(BaseEstimator):
         for copy, order in zip(state, orders, strict=True):
             rows, compared = order[:n_design], order[n_design:]
             bets = design_bets(scores[rows], codes[rows], k, self.watch, probabilities)
-            evidence.place(copy, watched, bets, scores[compared], codes[compared])
+            evidence.set_bets(copy, watched, bets, scores[compared], codes[compared])
         return state
 
     def _scores_and_hashes(self, X: Any, k: int) -> tuple[FloatArray, HashArray]:
@@ -255,13 +255,15 @@ class Monitor(BaseEstimator):
         n_complete, self._unlabelled_excess = self._count_complete(is_labelled)
         is_counted = is_labelled & (np.arange(n) < n_complete)
         self._remembered, is_new = remember_rows(self._remembered, self._window, hashes, is_counted)
-        self.taken_ = taken = is_counted & is_new
+        self.taken_ = is_taken = is_counted & is_new
         before = self.evidence_
-        path = self._advance(scores[taken], codes[taken], None if times is None else times[taken])
+        path = self._advance(
+            scores[is_taken], codes[is_taken], None if times is None else times[is_taken]
+        )
         if times is not None and n_complete:
             self._last_time = float(times[n_complete - 1])
         self.n_unlabelled_ += int(n_complete - is_counted.sum())
-        n_repeated = int(is_counted.sum() - taken.sum())
+        n_repeated = int(is_counted.sum() - is_taken.sum())
         self.n_repeated_ += n_repeated
         n_labelled = self.n_seen_ + self.n_repeated_
         if n_complete < n:
@@ -276,7 +278,7 @@ class Monitor(BaseEstimator):
                 f"{self.n_repeated_} of {n_labelled} rows came before and are left out: send every "
                 "row once, when its label is known"
             )
-        return np.asarray(np.append(before, path)[np.cumsum(taken)])
+        return np.asarray(np.append(before, path)[np.cumsum(is_taken)])
 
     def _count_complete(self, is_labelled: NDArray[np.bool_]) -> tuple[int, float]:
         """Return how many rows come before those that wait, and the excess for later updates."""
@@ -292,9 +294,7 @@ class Monitor(BaseEstimator):
     def _advance(self, scores: FloatArray, codes: IntArray, times: FloatArray | None) -> FloatArray:
         """Return the evidence after each of these examples, (n,)."""
         watched = evidence.channels(len(self.classes_), self._watch)
-        path = exp_finite(
-            evidence.advance(self._state, watched, scores, codes, times, self.n_seen_)
-        )
+        path = evidence.advance(self._state, watched, scores, codes, times, self.n_seen_)
         if len(path):
             self.evidence_ = float(path[-1])
             self.max_evidence_ = max(self.max_evidence_, float(path.max()))

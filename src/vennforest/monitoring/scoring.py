@@ -49,8 +49,7 @@ def are_probabilities(model: Any, scores: FloatArray) -> bool:
 def stream_scores(model: Any, X: Any) -> FloatArray:
     """Return scores (n, c) like those of the calibration examples.
 
-    Out of bag, a row is scored by the trees that a calibration example drawn for it was out of bag
-    for; over folds it is scored by the model of one fold, drawn for it.
+    A row is scored by the model of a fold, or the trees of a calibration example, drawn for it.
     """
     if not isinstance(model, CalibratedClassifier):
         if not hasattr(model, "predict_proba"):

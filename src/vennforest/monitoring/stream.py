@@ -28,7 +28,7 @@ def check_times(time: ArrayLike, n: int, last: float | None) -> FloatArray:
         row = int(is_wrong.argmax())
         raise InputError(
             f"time must not run backwards or be missing, got {values[row]} in row {row}: sort the "
-            "rows by the time at which their labels became known"
+            "rows by time"
         )
     return times
 
@@ -53,7 +53,7 @@ def label_codes(
     """Return each label's class number (n,), 0 where it is missing, and which are not missing."""
     labels: NDArray[Any] = np.atleast_1d(np.asarray(y))
     if labels.shape != (n,):
-        raise InputError(f"y must have {n} labels as there are rows, got shape {labels.shape}")
+        raise InputError(f"y must have {n} labels, got shape {labels.shape}")
     is_labelled = ~is_missing(labels)
     codes = np.zeros(n, np.intp)
     if is_labelled.any():

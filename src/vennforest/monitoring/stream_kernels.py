@@ -30,9 +30,7 @@ def column_of(cell, hit, counts, u, of_labels, limits):
     """Return the column of the factors by which an example's bets are paid.
 
     ``counts`` (n_bins, 2) counts every example so far, this one among them, without and with the
-    label; ``u`` is uniform. Of labels: the smoothed p-value of the label among the examples of the
-    same bin; the column is twice the bin, plus one where the p-value is at least the bin's limit.
-    Of scores: the p-value of the bin among all bins; the column is the number of limits up to it.
+    label; ``u`` is uniform. The p-value is that of the label in its bin, or of the bin among all.
     """
     if of_labels:
         n_bin = counts[cell, 0] + counts[cell, 1]

@@ -252,7 +252,7 @@ def estimate_performance(
     n_draws = int(np.clip(MAX_DRAWN_LABELS // p.size, MIN_DRAWS, MAX_DRAWS))
     draws = np.empty((n_draws, len(names)))
     for b, theta in enumerate(recalibration.draws(n_draws, rng)):
-        measures = predictions.drawn(_draw_labels(for_prior(recalibrate(theta)), rng))
+        measures = predictions.of_labels(_draw_labels(for_prior(recalibrate(theta)), rng))
         draws[b] = [measures[name] for name in names]
     is_defined = ~np.isnan(estimate) & ((~np.isnan(draws)).mean(axis=0) >= level)
     tails = (1 - level) / 2, (1 + level) / 2
@@ -390,16 +390,16 @@ def _shift_of_rows(
     estimator = model.estimators_[0] if isinstance(model, CalibratedClassifier) else model
     old_ratios, new_ratios = density_ratios(estimator, old, new, seed)
     n_examples = float(old_ratios.sum() ** 2 / (old_ratios**2).sum())
-    outside = float((new_ratios > np.quantile(old_ratios, 0.99)).mean())
-    if n_examples < MIN_ROWS_TO_ESTIMATE or outside > MAX_SHARE_OUTSIDE:
+    share_outside = float((new_ratios > np.quantile(old_ratios, 0.99)).mean())
+    if n_examples < MIN_ROWS_TO_ESTIMATE or share_outside > MAX_SHARE_OUTSIDE:
         raise InputError(
             "X must lie in the range of the examples for shift='covariate', got "
-            f"{outside:.0%} of the rows outside that of {len(old_ratios)} examples: label some of "
-            "the new rows"
+            f"{share_outside:.0%} of the rows outside that of {len(old_ratios)} examples: label "
+            "some of the new rows"
         )
-    if outside > MAX_SHARE_OUTSIDE_SILENT:
+    if share_outside > MAX_SHARE_OUTSIDE_SILENT:
         warn(
-            f"{outside:.0%} of the new rows are like the outermost 1% of the examples: the "
+            f"{share_outside:.0%} of the new rows are like the outermost 1% of the examples: the "
             "estimated performance says little about them"
         )
     return old_ratios, new_ratios, n_examples

@@ -54,7 +54,7 @@ class Predictions:
         sums = [float((q * loss).sum()) for loss in self.losses]
         return self._measures(q_positive, (q_positive * (1 - q_positive)).sum(axis=0), sums)
 
-    def drawn(self, codes: IntArray) -> dict[Metric, float]:
+    def of_labels(self, codes: IntArray) -> dict[Metric, float]:
         """Return the measures for class indices (m,)."""
         is_positive = (codes[:, None] == self.positive).astype(np.float64)
         rows = np.arange(self.n)

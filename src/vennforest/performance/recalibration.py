@@ -85,10 +85,7 @@ class Recalibration:
     def features(
         self, p: FloatArray, covariates: FloatArray | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return log-probabilities (m, k) up to a constant a row, and features (m, c, r).
-
-        c is the number of classes whose log-probability is corrected: the second of two, else all.
-        """
+        """Return log-probabilities (m, k), and features (m, c, r) of the second class or of all."""
         logits, features = _features(p, covariates, self.min_probability, self.knots)
         return logits, (features - self.mean) / self.spread
 
