@@ -368,7 +368,7 @@ def test_exact_intervals_are_wider_and_few_examples_bound_nothing():
 def test_wrong_arguments_are_refused():
     scores, y = np.array([0.1, 0.9, 0.3]), np.array([0, 1, 1])
     for level in (0, 1, 1.5, -0.1, "x", True, np.nan):
-        with pytest.raises(ValueError, match="level must lie between 0 and 1, got"):
+        with pytest.raises(ValueError, match="level must lie between 0 and 1, both excluded, got"):
             interval_curves(scores, y, 2, level)
     with pytest.raises(ValueError, match="method must be one of"):
         interval_curves(scores, y, 2, method="wald")

@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
 from oracles import formulas as oracle
-from vennforest._messages import CalibrationWarning
 from vennforest.calibrators import PlattScaling, make_calibrator
 from vennforest.calibrators.regression import fit_logistic
 from vennforest.counts import ScoreCounts
@@ -167,21 +166,6 @@ def test_log_odds_of_what_is_no_probability_are_refused_with_the_way_out(wrong):
     with pytest.raises(ValueError, match=message):
         model.predict_proba([0.5, wrong])
     PlattScaling(on="score").fit([0.2, wrong, 0.3], [0, 1, 1])
-
-
-def test_percentages_are_pointed_out():
-    s, y = np.array([3.5, 12.0, 40.2, 77.0]), [0, 0, 1, 1]
-    with pytest.warns(CalibrationWarning, match="look like percentages: divide percentages by"):
-        PlattScaling().fit(s, y)
-    for model, scores in (
-        (PlattScaling(on="score"), s),
-        (PlattScaling(), s / 100),
-        (PlattScaling(), np.rint(s)),
-        (PlattScaling(), 10 * s),
-    ):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            model.fit(scores, y)
 
 
 def test_rare_labels_among_many_examples():

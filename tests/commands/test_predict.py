@@ -138,7 +138,7 @@ def test_what_is_written_of_each_class_can_be_chosen(folder, tmp_path, capsys):
     assert (out["low90"] >= wide["low95"] - 1e-12).all()
     assert (out["high90"] <= wide["high95"] + 1e-12).all()
     message = refused(capsys, *command, "--level", "95")
-    assert message.startswith("level must lie between 0 and 1, got 95")
+    assert message.startswith("level must lie between 0 and 1, both excluded, got 95")
     message = refused(capsys, *command, "--columns", "p,width")
     assert message.startswith("--columns must be some of p,bounds,confidence, got 'width'")
 

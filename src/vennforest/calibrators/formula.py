@@ -158,10 +158,8 @@ def summed(terms: Iterable[Term]) -> Term:
 
 
 def divided_by_sum(scores: Terms) -> Terms:
-    """Return scores whose sum is 1 to rounding as they are, others divided by their sum.
-
-    Division by sums that differ in the last digit would break ties between rows.
-    """
+    """Return scores whose sum is 1 to rounding as they are, others divided by their sum."""
+    # Division by sums that differ in the last digit would break ties between rows.
     total = summed(scores)
     is_near = (total - 1.0).max(1.0 - total)
     divisor = is_near.unless_above(ROUNDING_OF_SUM, 1.0, total)
@@ -297,8 +295,8 @@ class Evaluation:
         self.values.append(None)
         # Arguments are taken in one call: for a single row that is a quarter of the time.
         first = arguments[0]
-        places = arguments if len(arguments) > 1 else (slice(first, first + 1),)
-        self.steps.append((function, itemgetter(*places), len(self.values) - 1))
+        positions = arguments if len(arguments) > 1 else (slice(first, first + 1),)
+        self.steps.append((function, itemgetter(*positions), len(self.values) - 1))
         return len(self.values) - 1
 
     def __call__(self, scores: FloatArray) -> FloatArray:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -32,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import betainccinv, betaincinv
 
-from vennforest._validation import FloatArray, InputError, IntArray, check_option
+from vennforest._validation import FloatArray, InputError, IntArray, check_inside, check_option
 from vennforest.calibrators import interval_kernels as kernels
 from vennforest.counts import count_examples
 
@@ -45,33 +44,26 @@ MIN_STRETCH = 4
 COUNT_ROUNDING = 0.02
 """Exact bounds: counts are rounded outwards by this times the root of the stretch's length."""
 
+# Simulated, with standard errors of .002 to .09; Banerjee & Wellner (2005) have 1.604 and 2.267 for
+# the levels .9 and .95.
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995, 0.999)
 LIMIT_QUANTILES = (
     0.280, 0.430, 0.651, 0.984, 1.236, 1.602, 1.871, 2.269, 2.960, 3.894, 4.631, 6.380,
 )  # fmt: skip
-"""Levels, and the quantiles of the limit of 2 log lambda where f rises smoothly.
-
-Simulated, with standard errors of .002 to .09; Banerjee & Wellner (2005) have 1.604 and 2.267 for
-the levels .9 and .95.
-"""
+"""Levels, and the quantiles of the limit of 2 log lambda where f rises smoothly."""
 
 MAX_CURVE_SCORES = 2000
 """Scores at which ends are computed; if there are more, these are spread over all ranks."""
 
-MAX_SIMULATED_SCORES = 80
-"""Scores at which the quantile is simulated; it changes slowly between them."""
+MAX_SIMULATED_SCORES, N_SIMULATIONS = 80, 200
+"""Scores at which the quantile is simulated, and sets of labels for it."""
 
-MAX_SIMULATION_GROUPS = 2048
-"""Groups of neighbouring scores for which labels are simulated."""
+MAX_SIMULATION_GROUPS, N_SINGLE_SCORES = 2048, 64
+"""Groups of neighbouring scores for which labels are simulated, and scores at either end that are
+never grouped, since single labels decide there."""
 
-N_SINGLE_SCORES = 64
-"""Scores at either end that are never grouped: single labels decide there."""
-
-N_SIMULATIONS = 200
-"""Simulated label sets of a quantile."""
-
-MAX_SIMULATED_LABELS = 1 << 20
-"""Labels that are simulated at once."""
+MAX_SIMULATED_LABELS, MAX_KERNEL_SCORES = 1 << 20, 1 << 14
+"""Labels that are simulated, and scores whose kernel density is computed, at once."""
 
 RANK_BANDWIDTH = 2.5
 """Bandwidth, times n^(1/5) and in ranks, of the smooth curve from which labels are simulated.
@@ -80,27 +72,31 @@ With less, flat curves are covered in .90 of cases at level .95, because the cur
 noise; with more, intervals widen everywhere.
 """
 
-MAX_KERNEL_SCORES = 1 << 14
-"""Scores whose kernel density is computed at once."""
-
 MIN_EXPECTED_SLOPE = 0.1
 """Smallest slope of expected scores over the scores they are expected from."""
 
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceIntervals:
-    """Confidence intervals for the frequency of every class among objects with given scores."""
+    """Confidence intervals for the frequency of every class among objects with given scores.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n, k)
+        Ends of the intervals, in [0, 1].
+    classes : ndarray of shape (k,)
+        The label of each column.
+    level : float
+        The probability, in (0, 1), with which each interval contains the frequency.
+    widened : ndarray of bool of shape (n,), or None
+        Rows that were widened to contain the probability; None: not compared.
+    """
 
     lower: FloatArray
-    """Lower ends of shape (n, k), in [0, 1]."""
     upper: FloatArray
-    """Upper ends of shape (n, k), in [0, 1]."""
     classes: NDArray[Any]
-    """The label of each column, of shape (k,)."""
     level: float
-    """The probability, in (0, 1), with which each interval contains the frequency."""
     widened: NDArray[np.bool_] | None = None
-    """Rows that were widened to contain the probability, shape (n,); None: not compared."""
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -120,14 +116,11 @@ class ConfidenceIntervals:
 
 
 class IntervalCurve(NamedTuple):
-    """The ends of the intervals as functions of the score."""
+    """Lower and upper ends (m,) of the intervals at increasing scores x (m,)."""
 
     x: FloatArray
-    """(m,) scores, increasing."""
     lower: FloatArray
-    """(m,) lower ends at these scores, in [0, 1]."""
     upper: FloatArray
-    """(m,) upper ends."""
 
     def read(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper ends (n,) at scores (n,).
@@ -145,12 +138,6 @@ class IntervalCurve(NamedTuple):
         return edges, *self.read(np.append(-np.inf, edges))
 
 
-def check_level(level: float) -> None:
-    """Refuse a level outside of (0, 1)."""
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
-        raise InputError(f"level must lie between 0 and 1, got {level!r}")
-
-
 def interval_curves(
     scores: FloatArray,
     codes: IntArray,
@@ -164,23 +151,9 @@ def interval_curves(
 ) -> list[IntervalCurve]:
     """Return the curve of the second of two classes, or one a class, from calibration examples.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n,) or (n, n_classes)
-        Scores of examples that the model was not trained on.
-    codes : ndarray of shape (n,)
-        Their classes, from 0.
-    n_classes : int
-        With more than two classes each has intervals against the rest.
-    level, method
-        As of `VennAbers.predict_confidence`; the exact method ignores groups and noise.
-    weight : ndarray of shape (n,), optional
-        A weight of 2 is the observation twice.
-    groups : ndarray of shape (n,), optional
-        Numbers of groups, from 0, whose examples are not independent: see `design_effect`.
-    noise : ndarray of shape (n,), optional
-        Scores s of new objects vary less than these, by the variance ``noise * s * (1 - s)``: see
-        `expected_scores`.
+    Examples of one of the ``groups`` (n,), numbered from 0, are not independent: see
+    `design_effect`. Scores s of new objects vary less than those of examples by the variance
+    ``noise * s * (1 - s)``: see `expected_scores`. The exact method ignores both.
     """
     columns = scores.reshape(len(scores), -1)
     weight = np.ones(len(scores)) if weight is None else weight
@@ -206,12 +179,13 @@ def interval_curve(
     method: Method = "likelihood-ratio",
 ) -> IntervalCurve:
     """Return the curve for the weight of all, and of positive, examples (m,) at scores x (m,)."""
-    check_level(level)
+    check_inside(level, "level")
     check_option(method, Method, "method")
     if not len(x):
         return IntervalCurve(*np.empty((3, 0)))
-    curve = _exact_curve if method == "exact" else _likelihood_ratio_curve
-    return curve(x, total, positive, level)
+    if method == "exact":
+        return _exact_curve(x, total, positive, level)
+    return _likelihood_ratio_curve(x, total, positive, level)
 
 
 def read_intervals(
@@ -237,12 +211,11 @@ def mean_intervals(parts: Sequence[ConfidenceIntervals]) -> ConfidenceIntervals:
 
 
 def expected_scores(scores: FloatArray, variance: FloatArray) -> FloatArray:
-    """Return the scores (n,) that a less noisy scorer is expected to give, in the same order.
+    """Return the scores (n,) expected without so much of their variance (n,), in the same order.
 
-    An out-of-bag score is the mean over a third of the trees, the score of a new object that over
-    all of them. The excess ``variance`` (n,) of the former is removed on average, by Tweedie's
-    formula (Efron 2011): E[S | s] = s + (v g)'(s) / g(s), with the density g of the scores
-    estimated by a Gaussian kernel.
+    Out-of-bag scores are means over a third of the trees, those of new objects over all of them.
+    Tweedie's formula (Efron 2011) removes the excess v: E[S | s] = s + (v g)'(s) / g(s), with the
+    density g of the scores estimated by a Gaussian kernel.
     """
     n = len(scores)
     if n < 2 or not np.ptp(scores) > 0 or not variance.any():
@@ -271,9 +244,7 @@ def design_effect(
     """Return how many dependent examples count as one independent one, at least 1.
 
     The sum over groups (n,) of squared sums of residuals, divided by the sum of squared residuals
-    (Rao & Scott 1981): 1 on average if labels of one group are independent given their scores, c
-    for groups of c copies. Residuals are those of a smooth curve, which does not follow single
-    groups.
+    (Rao & Scott 1981). Residuals are those of a smooth curve, which does not follow single groups.
     """
     x, total, positives = _count(scores, weight, positive)
     fit = isotonic_regression(positives / total, weights=total).x
@@ -291,12 +262,11 @@ def seed_deviation(
 ) -> float:
     """Return how far another seed of a forest would move a probability: a standard deviation.
 
-    Given the data, trees are independent draws, so scores s (n,) or (n, k), means over the trees,
-    have the covariance ``noise * (diag(s) - s s')`` between seeds. The map ``predict_proba`` from
-    scores to probabilities carries it on (the delta method): with the score of class i moved by
-    its standard deviation, at the expense of the others, to s + h_i (e_i - s), the variance of a
-    probability is the sum over i of (1 - s_i) times the squared change. The result is the root mean
-    square over rows of the deviation of the most probable class.
+    Trees are independent draws given the data, so scores s, means over the trees, have the
+    covariance ``noise * (diag(s) - s s')`` between seeds. By the delta method, with the score of
+    class i moved by its standard deviation, at the expense of the others, to s + h_i (e_i - s), the
+    variance of a probability is the sum over i of (1 - s_i) times the squared change. The root mean
+    square over rows of the most probable class's deviation is returned.
     """
     p = predict_proba(scores)
     variance = np.zeros_like(p)
@@ -417,10 +387,8 @@ def _likelihood_ratio_curve(
 
 
 def limit_quantile(level: float) -> float:
-    """Return the quantile of 2 log lambda at smooth, rising f, in the limit of many examples.
-
-    Between tabulated levels, and beyond the last one, it is linear in -log(1 - level).
-    """
+    """Return the quantile of 2 log lambda at smooth, rising f, in the limit of many examples."""
+    # Between tabulated levels, and beyond the last one, it is linear in -log(1 - level).
     tail = -np.log1p(-np.array((0.0, *LEVELS)))
     values = np.array((0.0, *LIMIT_QUANTILES))
     position = -np.log1p(-level)
@@ -436,10 +404,7 @@ def likelihood_ratio_ends(
     lower_quantiles: FloatArray,
     upper_quantiles: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper ends (n,) at scores number ``indices`` (n,), for a quantile each.
-
-    ``fit`` is the isotonic regression of the counts at m scores.
-    """
+    """Return lower and upper ends (n,) at scores number ``indices`` (n,), for a quantile each."""
     W, Y = np.append(0.0, np.cumsum(total)), np.append(0.0, np.cumsum(positive))
     upper = kernels.upper_ends(W, Y, fit, indices, upper_quantiles)
     # The lower end is the upper one of reversed scores with exchanged labels.
@@ -450,10 +415,7 @@ def likelihood_ratio_ends(
 def _smooth_curve(
     fit: FloatArray, weight: FloatArray, ranks: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return an isotonic regression (m,) smoothed over ranks, inside (0, 1).
-
-    It is given at groups of neighbouring scores: their ranks, the curve, and their weights.
-    """
+    """Return ranks of groups of scores, the isotonic fit smoothed over ranks, and their weights."""
     starts = _spread(ranks, MAX_SIMULATION_GROUPS, N_SINGLE_SCORES)
     grouped = np.add.reduceat(weight, starts)
     fit = np.add.reduceat(weight * fit, starts) / grouped
@@ -469,12 +431,8 @@ def _smooth_curve(
 def _simulated_quantile(
     weight: FloatArray, curve: FloatArray, indices: IntArray, level: float
 ) -> FloatArray:
-    """Return the quantile of 2 log lambda at some scores for labels simulated from a curve.
-
-    ``weight`` (m,) at each score is that of as many examples, to the next whole number. Equal
-    examples give equal intervals, since the seed is always the same.
-    """
-    rng = np.random.default_rng(0)
+    """Return the quantile of 2 log lambda at some scores for labels simulated from a curve."""
+    rng = np.random.default_rng(0)  # equal examples give equal intervals
     number = np.maximum(1, np.rint(weight)).astype(np.int64)
     size = max(1, MAX_SIMULATED_LABELS // len(weight))
     ratios = []

@@ -21,8 +21,6 @@ MAX_COEFFICIENT = 1e100
 Targets = Literal["smoothed", "hard"]
 """The targets of a sigmoid's fit."""
 
-# --- log-odds ------------------------------------------------------------------------------------
-
 
 def clip_limits(scores: FloatArray) -> tuple[float, float]:
     """Return where probabilities (n,) are clipped before logarithms are taken.
@@ -55,8 +53,6 @@ def standardise(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
     return first + mean * size, spread * size or 1.0
 
 
-# --- near-equal scores together ------------------------------------------------------------------
-
 MAX_FITTED_SCORES = 16_384
 """Distinct scores from which on near-equal ones are put together for smooth maps."""
 
@@ -88,22 +84,15 @@ def group_scores(counts: ScoreCounts, n_cells: int = MAX_FITTED_SCORES) -> Score
     return ScoreCounts(counts.classes, np.clip(mean, x[0], x[-1]), sums, counts.error)
 
 
-# --- logistic regression ----------------------------------------------------------------------
-
 N_BLOCKS = 4_096
 """Blocks of neighbouring scores whose means tell where to begin."""
 
 MAX_NEWTON_STEPS = 200
 """Newton steps of a logistic regression; fewer than ten are usual."""
 
-LAST_GAIN = 1e-14
-"""Expected gain of a Newton step, relative to the loss at the start, that makes it the last.
-
-The method converges quadratically, so the step that gains this little leaves an error of rounding.
-"""
-
-ROUNDING_GAIN = 1e-9
-"""Expected gain, relative likewise, below which steps that no longer gain less are rounding."""
+LAST_GAIN, ROUNDING_GAIN = 1e-14, 1e-9
+"""Expected gain of a Newton step, relative to the loss at the start, that makes it the last, since
+the method converges quadratically; and that below which steps that gain no less are rounding."""
 
 
 @np.errstate(under="ignore")
@@ -121,10 +110,8 @@ def fit_logistic(
     The loss is ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` with
     ``f = theta @ features``, features (d, n) in the order of the scores and weights (n, 2), plus
     ``(theta - mean) @ penalty @ (theta - mean) / 2``. Coefficients that are ``bounded`` (d,) are
-    not below zero. Where the minimum lies at infinity (separable labels without a penalty) the
-    search ends at finite values on the way to it.
-
-    The sum is convex: Newton steps from ``start``, halved until it decreases enough.
+    not below zero. Newton steps from ``start`` are halved until the loss, which is convex,
+    decreases enough; where its minimum lies at infinity they end at finite values.
     """
     d, n = features.shape
     total = weights.sum(axis=1)
@@ -172,11 +159,9 @@ def fit_logistic(
 def _newton_step(
     hessian: FloatArray, gradient: FloatArray, theta: FloatArray, bounded: NDArray[np.bool_]
 ) -> FloatArray:
-    """Return a step in which the loss decreases, and after which no bounded one is below zero.
-
-    It is the minimum of the quadratic model with some coefficients held at zero: those that are
-    zero and would become negative, and those that a step without them held takes below zero.
-    """
+    """Return a step in which the loss decreases, and after which no bounded one is below zero."""
+    # The minimum of the quadratic model with some coefficients held at zero: those that are zero
+    # and would become negative, and those that a step without them held takes below zero.
     curvature = np.maximum(np.diag(hessian), float(np.finfo(np.float64).tiny))
     unit = 1 / np.sqrt(curvature)  # with a unit diagonal the solution keeps its digits
     is_free = ~bounded | (theta > 0) | (gradient < 0)
@@ -200,12 +185,10 @@ def fit_sigmoid(
 ) -> tuple[FloatArray, float]:
     """Return the coefficients (d,) and the intercept of a sigmoid of standardised features (d, n).
 
-    The first ``n_bounded`` coefficients are not below zero. Smoothed targets are (N+ + 1) / (N+ +
-    2) for the N+ examples of the class and 1 / (N- + 2) for the N- others (Niculescu-Mizil &
-    Caruana 2005, eq. 4).
+    The first ``n_bounded`` coefficients are not below zero.
     """
     negative, positive = weights.T
-    if targets == "smoothed":
+    if targets == "smoothed":  # Niculescu-Mizil & Caruana (2005), eq. 4
         low, high = 1 / (negative.sum() + 2), 1 / (positive.sum() + 2)
         negative, positive = (
             negative * (1 - low) + positive * high,
@@ -214,10 +197,6 @@ def fit_sigmoid(
     d, n = features.shape
     share = float(positive.sum() / (negative.sum() + positive.sum()))
     start = np.append(np.zeros(d), np.log((share + 1e-9) / (1 - share + 1e-9)))
-    theta, _ = fit_logistic(
-        np.vstack([features, np.ones(n)]),
-        np.column_stack([negative, positive]),
-        start,
-        np.arange(d + 1) < n_bounded,
-    )
+    features, weights = np.vstack([features, np.ones(n)]), np.column_stack([negative, positive])
+    theta, _ = fit_logistic(features, weights, start, np.arange(d + 1) < n_bounded)
     return theta[:-1], float(theta[-1])

@@ -11,13 +11,10 @@ class Uncalibrated(Calibrator):
     """The raw scores as probabilities, for comparison with calibrated ones."""
 
     title = "Uncalibrated"
+    _takes_probabilities = True
 
     def _fit(self, counts: ScoreCounts) -> None:
         self._check_probabilities(counts.scores)
-
-    @property
-    def _takes_probabilities(self) -> bool:
-        return True
 
     def _formula(self, scores: Terms) -> Terms:
         return scores if len(scores) == 1 else divided_by_sum(scores)
