@@ -25,17 +25,11 @@ from vennforest._validation import (
 
 __all__ = ["ScoreCounts"]
 
+# Largest weight divided by the smallest one above zero: sums keep 7 digits of the smallest.
 MAX_WEIGHT_RATIO = 1e9
-"""Largest weight divided by the smallest one above zero: sums keep 7 digits of the smallest."""
-
-MAX_SCORES = 1 << 20
-"""Distinct scores from which on `ScoreCounts.from_batches` coarsens."""
-
-MIN_ROWS_TO_MERGE = 1 << 16
-"""Rows that batches must have together before their counts are added up."""
-
-LATTICE_BITS = 30
-"""Binary digits of the finest lattice on which score vectors are put together."""
+MAX_SCORES = 1 << 20  # distinct scores from which on `ScoreCounts.from_batches` coarsens
+MIN_ROWS_TO_MERGE = 1 << 16  # rows that batches must have together before their counts are added up
+LATTICE_BITS = 30  # binary digits of the finest lattice on which score vectors are put together
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,10 +291,7 @@ def count_examples(
     *,
     sort: bool = True,
 ) -> ScoreCounts:
-    """Return the counts of examples with scores (n,) or (n, k), classes (n,) and weights (n,).
-
-    Without ``sort`` each example keeps a row of its own, which takes a fraction of the time.
-    """
+    """Return the counts of examples; without ``sort``, which takes time, a row for each."""
     if weight is not None:
         positive = weight > 0
         scores, codes, weight = scores[positive], codes[positive], weight[positive]
@@ -380,8 +371,9 @@ def _sum(parts: Sequence[ScoreCounts], max_scores: int | None = None) -> ScoreCo
     total = float(weights.sum())
     error = sum(part.error * part.total for part in parts) / total if total else 0.0
     counts = ScoreCounts(parts[0].classes, scores, weights, error)
-    is_small = max_scores is None or len(counts) <= max_scores
-    return counts if is_small else counts.coarsen(max_scores // 2)
+    if max_scores is None or len(counts) <= max_scores:
+        return counts
+    return counts.coarsen(max_scores // 2)
 
 
 def _padded(weights: FloatArray, k: int) -> FloatArray:
@@ -405,4 +397,5 @@ def _codes(batch: Any, name: str, codes_of: dict[Any, int]) -> IntArray:
     encoded = batch[name].dictionary_encode()
     labels = encoded.dictionary.to_pylist()
     codes = np.array([codes_of.setdefault(label, len(codes_of)) for label in labels], np.intp)
-    return codes[encoded.indices.to_numpy(zero_copy_only=False)]
+    by_row: IntArray = codes[encoded.indices.to_numpy(zero_copy_only=False)]
+    return by_row

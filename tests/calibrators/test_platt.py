@@ -1,7 +1,5 @@
 """Platt scaling against Newton steps with 60 digits, and where its maximum is hard to reach."""
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal

@@ -34,6 +34,7 @@ from vennforest.calibrators.formula import (
     Score,
     Term,
     Terms,
+    divided_by_sum,
     no_formula,
     summed,
 )
@@ -50,17 +51,14 @@ from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 Increasing = bool | Literal["auto"]
 """Whether the second class becomes more likely as the score rises."""
 
+# Distance of the area under the ROC curve from 1/2 that leaves no doubt of the direction.
 MIN_STANDARD_ERRORS = 4.0
-"""Distance of the area under the ROC curve from 1/2 that leaves no doubt of the direction."""
-
-SUM_TOLERANCE = 1e-5
-"""How far from 1 a row may sum: single-precision probabilities of many classes."""
-
+SUM_TOLERANCE = 1e-5  # how far from 1 a row may sum: single-precision probabilities of many classes
 MAPS_OF_ANY_SCORES = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take any scores'
 
+# Calibration examples from which on new scores are compared with their range; the part of it by
+# which new scores may lie beyond it; and the share of scores outside that is refused.
 MIN_EXAMPLES_FOR_RANGE, RANGE_MARGIN, MAX_SHARE_OUTSIDE = 10, 0.5, 0.5
-"""Calibration examples from which on new scores are compared with their range; the part of it by
-which new scores may lie beyond it; and the share of scores outside that is refused."""
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -139,10 +137,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def fit_counts(self, counts: ScoreCounts, *, increasing: Increasing = True) -> Self:
-        """Learn the map from weights of the classes at scores, as from the examples themselves.
-
-        ``increasing`` is that of ``fit``.
-        """
+        """Learn the map from weights of the classes at scores; ``increasing`` is as of ``fit``."""
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
         if increasing is True and not self._is_monotone:
@@ -379,7 +374,20 @@ def _check_range(scores: FloatArray, low: float, high: float) -> None:
     )
 
 
-# --- more than two classes: one against the rest
+# --- no calibration, and one class against the rest
+
+
+class Uncalibrated(Calibrator):
+    """The raw scores as probabilities, for comparison with calibrated ones."""
+
+    title = "Uncalibrated"
+    _takes_probabilities = True
+
+    def _fit(self, counts: ScoreCounts) -> None:
+        self._check_probabilities(counts.scores)
+
+    def _formula(self, scores: Terms) -> Terms:
+        return scores if len(scores) == 1 else divided_by_sum(scores)
 
 
 class OneVsRestCalibrator(Calibrator):
@@ -429,12 +437,9 @@ class BoundedCalibrator(Calibrator):
 
     Attributes
     ----------
-    example_scores_ : ndarray of shape (n,) or (n, k), or None
-        Scores of the examples given to ``fit``; None after ``fit_counts``.
-    example_codes_ : ndarray of shape (n,), or None
-        Their classes.
-    example_weights_ : ndarray of shape (n,), or None
-        Their weights; None: 1 each.
+    example_scores_, example_codes_, example_weights_ : ndarray, or None
+        Scores, classes and weights of the examples given to ``fit``; None after ``fit_counts``, and
+        where every weight is 1.
     """
 
     merge: Merge
@@ -446,10 +451,7 @@ class BoundedCalibrator(Calibrator):
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None
     ) -> Multiprobability:
-        """Return the bounds for checked scores (m,) or (m, k).
-
-        ``left_out`` (m,): the calibration example that is left out for each; -1: none.
-        """
+        """Return the bounds for checked scores (m,) or (m, k), with one left out, or none at -1."""
 
     def _fit_checked(self, counts: ScoreCounts, center: float | None = None) -> Self:
         self.example_scores_ = self.example_codes_ = self.example_weights_ = None

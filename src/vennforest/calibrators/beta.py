@@ -35,10 +35,6 @@ class BetaCalibration(OneVsRestCalibrator):
     coef_ : ndarray of shape (1, 3) or (k, 3)
         a, b and c of the second class or of each.
 
-    References
-    ----------
-    Kull, Silva Filho & Flach (2017), Beta calibration, AISTATS.
-
     Examples
     --------
     >>> model = BetaCalibration().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])

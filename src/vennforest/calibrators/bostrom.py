@@ -11,14 +11,9 @@ from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Term, Terms, divided_by_sum
 from vennforest.counts import ScoreCounts
 
-N_VALUES = 51
-"""A and B are integers from 0 to 50."""
-
-N_CELLS = 4096
-"""More distinct probabilities than this are replaced by as many evenly spaced ones."""
-
-EQUAL_BRIER_SCORE = 1e-12
-"""Mean Brier scores closer than this are equal."""
+N_VALUES = 51  # A and B are integers from 0 to 50
+N_CELLS = 4096  # more distinct probabilities than this are replaced by as many evenly spaced ones
+EQUAL_BRIER_SCORE = 1e-12  # mean Brier scores closer than this are equal
 
 
 class BostromScaling(Calibrator):
@@ -103,10 +98,7 @@ class BostromScaling(Calibrator):
 
 
 def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> FloatArray:
-    """Return ``sum square * q**2 + linear * q`` for A (rows) and B (columns) from 0 to 50.
-
-    ``q = 1 / (1 + exp(A p - B))`` of the values p (m,), with coefficients (m,) at each.
-    """
+    """Return the sum of ``square q^2 + linear q``, q = 1 / (1 + exp(A p - B)), for all A and B."""
     if len(values) > N_CELLS:
         values, square, linear = onto_grid(values, square, linear)
     steps = np.arange(N_VALUES)

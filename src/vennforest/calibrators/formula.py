@@ -21,17 +21,12 @@ Operation = Literal[
 ]
 """The operations; ``"if <="`` has four terms: the third where the first is <= the second."""
 
+# Log-odds beyond which a probability is as good as 0 or 1, and some systems' exp overflows.
 MAX_LOG_ODDS = 700.0
-"""Log-odds beyond which a probability is as good as 0 or 1, and some systems' exp overflows."""
-
-LOWEST = -float(np.finfo(np.float64).max)
-"""The smallest score."""
-
+LOWEST = -float(np.finfo(np.float64).max)  # the smallest score
+# Rows that are evaluated together: a few columns of so many fit into the cache of one core.
 BLOCK_ROWS = 1 << 13
-"""Rows that are evaluated together: a few columns of so many fit into the cache of one core."""
-
-ROUNDING_OF_SUM = 1e-12
-"""Distance from 1 up to which a sum of probabilities is 1 but for rounding."""
+ROUNDING_OF_SUM = 1e-12  # distance from 1 up to which a sum of probabilities is 1 but for rounding
 
 
 class Term:

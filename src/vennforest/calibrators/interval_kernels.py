@@ -22,8 +22,7 @@ import numpy as np
 
 from vennforest._jit import kernel
 
-END_PRECISION = 1e-12
-"""Relative precision of the ends, which err outwards."""
+END_PRECISION = 1e-12  # relative precision of the ends, which err outwards
 
 
 @kernel

@@ -38,12 +38,9 @@ from vennforest.counts import count_examples
 Method = Literal["likelihood-ratio", "exact"]
 """How an interval is computed."""
 
-MIN_STRETCH = 4
-"""Examples of the shortest stretch: fewer bound nothing at the usual levels."""
-
+MIN_STRETCH = 4  # examples of the shortest stretch: fewer bound nothing at the usual levels
+# Exact bounds: counts are rounded outwards by this times the root of the stretch's length.
 COUNT_ROUNDING = 0.02
-"""Exact bounds: counts are rounded outwards by this times the root of the stretch's length."""
-
 # Simulated, with standard errors of .002 to .09; Banerjee & Wellner (2005) have 1.604 and 2.267 for
 # the levels .9 and .95.
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995, 0.999)
@@ -52,28 +49,20 @@ LIMIT_QUANTILES = (
 )  # fmt: skip
 """Levels, and the quantiles of the limit of 2 log lambda where f rises smoothly."""
 
+# Scores at which ends are computed; if there are more, these are spread over all ranks.
 MAX_CURVE_SCORES = 2000
-"""Scores at which ends are computed; if there are more, these are spread over all ranks."""
-
+# Scores at which the quantile is simulated, and sets of labels for it.
 MAX_SIMULATED_SCORES, N_SIMULATIONS = 80, 200
-"""Scores at which the quantile is simulated, and sets of labels for it."""
-
+# Groups of neighbouring scores for which labels are simulated, and scores at either end that are
+# never grouped, since single labels decide there.
 MAX_SIMULATION_GROUPS, N_SINGLE_SCORES = 2048, 64
-"""Groups of neighbouring scores for which labels are simulated, and scores at either end that are
-never grouped, since single labels decide there."""
-
+# Labels that are simulated, and scores whose kernel density is computed, at once.
 MAX_SIMULATED_LABELS, MAX_KERNEL_SCORES = 1 << 20, 1 << 14
-"""Labels that are simulated, and scores whose kernel density is computed, at once."""
-
+# Bandwidth, times n^(1/5) and in ranks, of the smooth curve from which labels are simulated. With
+# less, flat curves are covered in .90 of cases at level .95, because the curve follows the noise;
+# with more, intervals widen everywhere.
 RANK_BANDWIDTH = 2.5
-"""Bandwidth, times n^(1/5) and in ranks, of the smooth curve from which labels are simulated.
-
-With less, flat curves are covered in .90 of cases at level .95, because the curve follows the
-noise; with more, intervals widen everywhere.
-"""
-
-MIN_EXPECTED_SLOPE = 0.1
-"""Smallest slope of expected scores over the scores they are expected from."""
+MIN_EXPECTED_SLOPE = 0.1  # smallest slope of expected scores over the scores they are expected from
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,20 +111,17 @@ class IntervalCurve(NamedTuple):
     lower: FloatArray
     upper: FloatArray
 
-    def read(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper ends (n,) at scores (n,).
-
-        Crossing ends of the exact method refute at the level that f does not decrease; there the
-        interval reaches from one to the other.
-        """
+    def at(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper ends (n,) at scores (n,)."""
         lower = np.append(0.0, self.lower)[np.searchsorted(self.x, scores, "right")]
         upper = np.append(self.upper, 1.0)[np.searchsorted(self.x, scores, "left")]
+        # Ends of the exact method that cross refute at the level that f does not decrease.
         return np.minimum(lower, upper), np.maximum(lower, upper)
 
     def steps(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return where the ends change, (m,), and the ends below, between and above, (m + 1,)."""
         edges = np.unique(np.concatenate([self.x, np.nextafter(self.x, np.inf)]))
-        return edges, *self.read(np.append(-np.inf, edges))
+        return edges, *self.at(np.append(-np.inf, edges))
 
 
 def interval_curves(
@@ -183,9 +169,8 @@ def interval_curve(
     check_option(method, Method, "method")
     if not len(x):
         return IntervalCurve(*np.empty((3, 0)))
-    if method == "exact":
-        return _exact_curve(x, total, positive, level)
-    return _likelihood_ratio_curve(x, total, positive, level)
+    curve_of = _exact_curve if method == "exact" else _likelihood_ratio_curve
+    return curve_of(x, total, positive, level)
 
 
 def read_intervals(
@@ -193,10 +178,10 @@ def read_intervals(
 ) -> ConfidenceIntervals:
     """Return the intervals at new scores (n,) of the second of two classes, or (n, k)."""
     if len(classes) == 2:
-        low, up = curves[0].read(scores)
+        low, up = curves[0].at(scores)
         ends = [(1 - up, 1 - low), (low, up)]
     else:
-        ends = [curve.read(column) for curve, column in zip(curves, scores.T, strict=True)]
+        ends = [curve.at(column) for curve, column in zip(curves, scores.T, strict=True)]
     lower, upper = map(np.column_stack, zip(*ends, strict=True))
     return ConfidenceIntervals(lower, upper, classes, float(level))
 

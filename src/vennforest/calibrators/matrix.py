@@ -16,12 +16,11 @@ from vennforest.counts import ScoreCounts
 Structure = Literal["shared", "diagonal", "full"]
 """Which slopes are free: one for all classes, one a class, or one for each pair of classes."""
 
+# Weight of the shared slope's distance from 1, beside 1 of the slopes' distances from it.
 SHARED = 0.1
-"""Weight of the shared slope's distance from 1, beside 1 of the slopes' distances from it."""
-
+# Length of the mean loss's gradient, in units of the curvature, at which the search ends, and its
+# largest step: the sum is convex, so long ones are safe.
 GRADIENT_TOLERANCE, MAX_TRUST_RADIUS = 1e-9, 1e6
-"""Length of the mean loss's gradient, in units of the curvature, at which the search ends, and its
-largest step: the sum is convex, so long ones are safe."""
 
 
 def smoothed_shares(counts: ScoreCounts) -> FloatArray:
@@ -117,11 +116,6 @@ class MatrixScaling(SoftmaxMap):
     ``(s + c pi) / (1 + c)`` with c = 0.01, so zeros, which forests give, have logarithms. Of two
     classes a higher score never gets a lower probability.
 
-    References
-    ----------
-    Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks, ICML. Kull et
-    al. (2019), Beyond temperature scaling, NeurIPS.
-
     Examples
     --------
     >>> scores = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.4, 0.1]]
@@ -208,10 +202,7 @@ class MultinomialLoss:
 def fit_multinomial(
     logs: FloatArray, weights: FloatArray, structure: Structure, ridge: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the W (k, k) and b (k,) of `MatrixScaling` for logarithms (n, k) and weights (n, k).
-
-    Newton steps by conjugate gradients, within a trust region; a full matrix begins as diagonal.
-    """
+    """Return the W (k, k) and b (k,) of `MatrixScaling`, for logarithms (n, k)."""
     problem = MultinomialLoss(logs, weights, ridge, structure)
     start = problem.mean
     if problem.is_full:

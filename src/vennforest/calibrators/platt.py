@@ -22,14 +22,14 @@ from vennforest.counts import ScoreCounts
 
 SigmoidOf = Literal["auto", "score", "logit"]
 
+# Between these absolute values standard scores are computed with in formulas.
 SMALLEST_STANDARD_SCORE, MAX_STANDARD_SCORE = 1e-290, 1e100
-"""Between these absolute values standard scores are computed with in formulas."""
 
 
 class PlattScaling(OneVsRestCalibrator):
     """Platt scaling: a sigmoid of the score, fitted by maximum likelihood.
 
-    ``p = 1 / (1 + exp(A s + B))``. Many classes: one sigmoid per class, normalised.
+    ``p = 1 / (1 + exp(A s + B))`` (Platt 2000). Many classes: one sigmoid per class, normalised.
 
     Parameters
     ----------
@@ -51,10 +51,6 @@ class PlattScaling(OneVsRestCalibrator):
     slope_, intercept_ : ndarray of shape (1,) or (k,)
         Of the second class or of each: ``p = 1 / (1 + exp(-(slope_ z + intercept_)))`` of the
         standard score ``z = (s - center_) / scale_``.
-
-    References
-    ----------
-    Platt (2000), Probabilities for SV machines.
 
     Examples
     --------

@@ -18,26 +18,17 @@ from vennforest.calibrators.spline import SplineCalibration
 from vennforest.calibrators.temperature import ProbabilityCalibrator
 from vennforest.counts import ScoreCounts
 
+# Examples of which each member counts as the one that predicted them, before any is seen.
 PRIOR_EXAMPLES = 0.5
-"""Examples of which each member counts as the one that predicted them, before any is seen."""
-
+# Steps of expectation and maximisation, and the change of a weight after which they are over.
 MAX_EM_STEPS, EM_TOLERANCE = 1_000, 1e-8
-"""Steps of expectation and maximisation, and the change of a weight after which they are over."""
-
-SHRINKAGES = (0.001, 0.003, 0.01, 0.03, 0.1)
-"""Shrinkages to choose among."""
-
+SHRINKAGES = (0.001, 0.003, 0.01, 0.03, 0.1)  # shrinkages to choose among
+# Folds that are held out, and the examples from which on only the first one is.
 N_FOLDS, MIN_EXAMPLES_FOR_ONE_FOLD = 4, 10_000
-"""Folds that are held out, and the examples from which on only the first one is."""
-
+# Examples for each slope of a full matrix from which on one ridge is as good as another.
 EXAMPLES_PER_SLOPE = 4
-"""Examples for each slope of a full matrix from which on one ridge is as good as another."""
-
-MAX_POOLED_SCORES = 4_096
-"""Scores of two classes from which on near-equal ones are put together."""
-
-MAX_SHUFFLED_UNITS = 1 << 20
-"""Units of a line that are shuffled; a longer line repeats them."""
+MAX_POOLED_SCORES = 4_096  # scores of two classes from which on near-equal ones are put together
+MAX_SHUFFLED_UNITS = 1 << 20  # units of a line that are shuffled; a longer line repeats them
 
 
 class PooledCalibration(ProbabilityCalibrator):
@@ -65,10 +56,6 @@ class PooledCalibration(ProbabilityCalibrator):
     examples i: with few examples the members weigh nearly the same, and none is ever left out.
     There are four folds, which do not depend on the order of the examples; from 10,000 examples on
     the first alone is held out.
-
-    References
-    ----------
-    Wolpert (1992), Stacked generalization, Neural Networks 5.
 
     Examples
     --------

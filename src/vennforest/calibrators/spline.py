@@ -15,20 +15,13 @@ from vennforest.calibrators.regression import MAX_COEFFICIENT, fit_logistic, gro
 from vennforest.calibrators.temperature import ProbabilityCalibrator
 from vennforest.counts import ScoreCounts
 
-N_KNOTS = 8
-"""Knots of the slope."""
-
+N_KNOTS = 8  # knots of the slope
+# Penalties of the bend to choose among, from the straightest map to the most pliable.
 ROUGHNESS = (1000.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
-"""Penalties of the bend to choose among, from the straightest map to the most pliable."""
-
-RIDGE = 0.3
-"""Penalty of the distance of the mean slope from 1 and of the intercept from 0."""
-
-NARROW_RANGE = 1e-9
-"""Relative range of the log-odds up to which all of them count as one."""
-
+RIDGE = 0.3  # penalty of the distance of the mean slope from 1 and of the intercept from 0
+NARROW_RANGE = 1e-9  # relative range of the log-odds up to which all of them count as one
+# Largest log-odds of a knot, and smallest distance of two knots, that a file may contain.
 MAX_KNOT, MIN_KNOT_DISTANCE = 1e6, 1e-30
-"""Largest log-odds of a knot, and smallest distance of two knots, that a file may contain."""
 
 
 class SplineCalibration(ProbabilityCalibrator):
@@ -49,11 +42,6 @@ class SplineCalibration(ProbabilityCalibrator):
         f(0).
     roughness_ : ndarray of shape (1,) or (k,)
         The penalty of the bend, of nine that with the smallest approximate leave-one-out loss.
-
-    References
-    ----------
-    Eilers & Marx (1996), Flexible smoothing with B-splines and penalties, Statistical Science 11.
-    Lucena (2018), Spline-based probability calibration, arXiv:1809.07751.
 
     Examples
     --------

@@ -14,9 +14,8 @@ from vennforest.calibrators.formula import Terms, divided_by_sum, softmax
 from vennforest.calibrators.regression import clip_limits, log_odds, log_odds_of
 from vennforest.counts import ScoreCounts
 
+# The logarithm of the temperature stays this close to that of the logits' deviation.
 MAX_LOG_RATIO = 10.0
-"""The logarithm of the temperature stays this close to that of the logits' deviation."""
-
 ScoreKind = Literal["probabilities", "logits"]
 
 
@@ -80,10 +79,6 @@ class TemperatureScaling(LogitCalibrator):
     Where the loss has no minimum, T is cut off at exp(-10) or exp(10) times the logits' deviation.
     Before logarithms are taken, probabilities are raised to half the smallest calibration score
     above 0.
-
-    References
-    ----------
-    Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks, ICML.
 
     Examples
     --------

@@ -39,8 +39,8 @@ class Venn(BoundedCalibrator):
         Which category an example is in. ``"label"``: the class with the largest score; of two
         classes the second where its score exceeds .5, or 0 if some calibration score is outside of
         [0, 1]. ``"bins"``: the class with the largest probability, split by that probability into
-        ten equal parts of [1/k, 1]. A function from scores (n,) (two classes) or (n, k) to n
-        categories, numbers or text, which treats every score alone.
+        ten equal parts of [1/k, 1] (Lambrou et al. 2015). A function from scores (n,) (two classes)
+        or (n, k) to n categories, numbers or text, which treats every score alone.
     merge : {"midpoint", "log", "brier"}, default="midpoint"
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
 
@@ -57,12 +57,6 @@ class Venn(BoundedCalibrator):
     -----
     The bounds are valid where calibration examples and new ones are exchangeable (Vovk & Petej
     2014, Theorem 1). A weight counts as so many observations, and the new object as one.
-
-    References
-    ----------
-    Johansson, Linusson, Löfström & Boström (2018), Efficient Venn predictors using random forests.
-    Lambrou, Nouretdinov & Papadopoulos (2015), Inductive Venn prediction, Annals of Mathematics and
-    Artificial Intelligence 74.
 
     Examples
     --------
@@ -188,17 +182,14 @@ def label_of(scores: FloatArray, boundary: float = 0.5) -> IntArray:
 
 
 def bins_of(scores: FloatArray) -> IntArray:
-    """Return the bin of the largest score within its label, shape (n,), N_BINS a label.
-
-    Of two classes bins are numbered as the second class's score increases.
-    """
+    """Return the bin of the largest score within its label, shape (n,), N_BINS a label."""
     label = label_of(scores)
     largest = np.maximum(scores, 1 - scores) if scores.ndim == 1 else scores.max(axis=1)
     lowest = 1 / (2 if scores.ndim == 1 else scores.shape[1])
     share = (np.clip(largest, lowest, 1) - lowest) / (1 - lowest)
     part = np.minimum((share * N_BINS).astype(np.intp), N_BINS - 1)
     if scores.ndim == 1:
-        part = np.where(label == 0, N_BINS - 1 - part, part)
+        part = np.where(label == 0, N_BINS - 1 - part, part)  # as the second's score increases
     return label * N_BINS + part
 
 

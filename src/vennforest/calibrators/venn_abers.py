@@ -35,9 +35,7 @@ from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.prior import shift_intervals, shift_probabilities
 
-MAX_WEIGHT = 1e15
-"""Sum of weights up to which the new object's weight of 1 is not lost beside it."""
-
+MAX_WEIGHT = 1e15  # sum of weights up to which the new object's weight of 1 is not lost beside it
 Int32Array = NDArray[np.int32]
 
 

@@ -23,11 +23,9 @@ import numpy as np
 
 from vennforest._jit import kernel
 
+# Cells of the grid that shortens a search: so many a step, and up to that number in all.
 CELLS_PER_STEP, MAX_CELLS = 8, 1 << 20
-"""Cells of the grid that shortens a search: so many a step, and up to that number in all."""
-
-BLOCK_SIZE = 32
-"""Points in the smallest block of the hull tree, which is searched one by one."""
+BLOCK_SIZE = 32  # points in the smallest block of the hull tree, which is searched one by one
 
 
 @kernel
