@@ -157,7 +157,7 @@ def test_auto_takes_log_odds_where_every_score_is_a_probability(seed):
 
 @pytest.mark.parametrize("wrong", [1.0000001, -1e-300, 7])
 def test_log_odds_of_what_is_no_probability_are_refused_with_the_way_out(wrong):
-    message = r"scores must be in \[0, 1\] for PlattScaling\(on='logit'\) .*take any scores\), got"
+    message = r"scores must be in \[0, 1\] for PlattScaling\(on='logit'\), got .*take any scores"
     with pytest.raises(ValueError, match=message):
         PlattScaling(on="logit").fit([0.2, wrong, 0.3], [0, 1, 1])
     model = PlattScaling(on="logit").fit([0.2, 0.4, 0.3], [0, 1, 1])

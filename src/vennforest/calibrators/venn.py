@@ -126,7 +126,7 @@ class Venn(BoundedCalibrator):
         super()._check_state()
         self._check_taxonomy()
         has_values = self.categories_ is not None
-        require(callable(self.taxonomy) == has_values, "categories_ must be those of a function")
+        require(callable(self.taxonomy) == has_values, "categories_ must be of a function")
         k = len(self.classes_)
         check_number(self.boundary_, "boundary_")
         check_array(self.counts_, "counts_", (self._n_categories(k), k), low=0)

@@ -169,8 +169,8 @@ class VennAbers(BoundedCalibrator):
 
     def _check_state(self) -> None:
         super()._check_state()
-        n = self._n_columns()
-        require(len(self.scores_) == len(self.weights_) == n, f"scores_ and weights_ must be {n}")
+        n, sizes = self._n_columns(), {len(self.scores_), len(self.weights_)}
+        require(sizes == {n}, f"scores_ and weights_ must have {n} arrays")
         for x, weights in zip(self.scores_, self.weights_, strict=True):
             check_array(x, "scores_", (None,))
             check_increasing(x, "scores_")
