@@ -198,15 +198,15 @@ class VennAbers(BoundedCalibrator):
     ) -> Multiprobability:
         sides = np.empty((2, len(self.classes_), len(scores)))
         if scores.ndim == 1:
-            self._read(0, scores, left_out, sides[:, 1])
+            self._fits(0, scores, left_out, sides[:, 1])
             np.subtract(1, sides[::-1, 1], out=sides[:, 0])
             return Multiprobability(sides[0].T, sides[1].T, self.classes_)
         for j, column in enumerate(scores.T):
-            self._read(j, np.ascontiguousarray(column), left_out, sides[:, j])
+            self._fits(j, np.ascontiguousarray(column), left_out, sides[:, j])
         lower, upper = normalised_bounds(*sides.transpose(0, 2, 1))
         return Multiprobability(lower, upper, self.classes_)
 
-    def _read(self, j: int, scores: FloatArray, left_out: IntArray | None, out: FloatArray) -> None:
+    def _fits(self, j: int, scores: FloatArray, left_out: IntArray | None, out: FloatArray) -> None:
         """Write p0 and p1 of scores (n,) in column j to ``out`` (2, n)."""
         if left_out is None:
             self._tables[j].look_up(scores, out)
