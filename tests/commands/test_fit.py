@@ -80,15 +80,12 @@ def test_fitting_twice_gives_the_same_model(data, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("-t", "yy"), "did you mean 'y'?"),
         (("-t", "y", "--method", "magic"), "method must be one of"),
         (("-t", "y", "--estimator", "forest"), "estimator must be one of"),
         (("-t", "y", "--calibrate-on", "no"), "calibrate_on must be"),
         (("-t", "y", "--groups", "patients"), "patient_id"),
         (("-t", "y", "--by", "city"), "there is no column 'city'"),
         (("-t", "y", "--by", "x"), "into few groups"),
-        (("-t", "y", "--jobs", "0"), "n_jobs"),
-        (("-t", "y", "-o", "no/x.skops"), "there is no folder"),
     ],
 )
 def test_what_cannot_be_fitted(data, capsys, monkeypatch, options, message):
@@ -126,23 +123,6 @@ def test_a_repeated_id_is_no_feature_unless_kept_and_the_report_says_so_first(
     assert "Check the column “patient_id” first" in first
     assert run("report", data, "-t", "y", "--groups", "patient_id", *options) == 0
     assert json.loads(capsys.readouterr().out)["verdict"]["action"] != "check"
-
-
-def test_workbooks_give_what_the_same_text_gives(tmp_path):
-    pytest.importorskip("openpyxl")
-    frame = table(seed=3)
-    frame.loc[4, "ward"] = None
-    book, text, model, out = (tmp_path / n for n in ("t.xlsx", "t.csv", "m.skops", "p.csv"))
-    frame.to_csv(text, index=False)
-    with pd.ExcelWriter(book) as writer:  # the first of two sheets is read
-        frame.to_excel(writer, sheet_name="2024", index=False)
-        frame.head(30).to_excel(writer, sheet_name="2025", index=False)
-    predictions = []
-    for path in (book, text):
-        assert run("fit", path, "-t", "y", "-o", model, *FAST) == 0
-        assert run("predict", model, path, "-o", out) == 0
-        predictions.append(pd.read_csv(out))
-    pd.testing.assert_frame_equal(*predictions)
 
 
 @pytest.mark.parametrize("column", ["town", "vip", "level"])

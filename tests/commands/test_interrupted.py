@@ -3,10 +3,8 @@
 import os
 import random
 import signal
-import stat
 import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,8 +22,6 @@ from support.children import (  # noqa: E402
 )
 from support.commands import refused, run  # noqa: E402
 from support.faults import KINDS, Faults  # noqa: E402
-from vennforest._files import OutputError, check_output, written_whole  # noqa: E402
-from vennforest._validation import InputError  # noqa: E402
 from vennforest.tables.read import read_table  # noqa: E402
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -132,36 +128,6 @@ def predict(folder, output):
     return commands(folder, output)["predict"]
 
 
-def test_links_that_lead_nowhere(folder, tmp_path, capsys):
-    a, b, new = (tmp_path / f"{stem}.csv" for stem in ("a", "b", "new"))
-    outside = tmp_path / "none" / new.name
-    for link, target in ((a, new), (b, outside)):
-        link.symlink_to(target)
-    assert run(*predict(folder, a)) == 0  # made where the link leads
-    assert new.stat().st_size and a.is_symlink()
-    message = f"there is no folder {outside.parent}: make it first"
-    assert refused(capsys, *predict(folder, b)) == message
-
-
-def test_names_that_are_too_long(folder, tmp_path, capsys):
-    name = "é" * 125  # 254 bytes with the suffix
-    message = "cannot be written: File name too long"
-    assert message in refused(capsys, *predict(folder, tmp_path / f"{name}é.csv"))
-    assert run(*predict(folder, tmp_path / f"{name}.csv")) == 0
-    message = refused(capsys, "predict", tmp_path / ("n" * 300), folder / "data.csv")
-    assert message.endswith(": File name too long")
-
-
-def test_pipes_and_devices_are_no_outputs(folder, tmp_path, capsys):
-    pipe, null = tmp_path / "pipe.csv", tmp_path / "null.csv"
-    os.mkfifo(pipe)
-    null.symlink_to(os.devnull)
-    for output in (pipe, null):
-        message = refused(capsys, *predict(folder, output))
-        assert "is not a file that can be written to" in message
-    assert stat.S_ISFIFO(pipe.stat().st_mode) and stat.S_ISCHR(Path(os.devnull).stat().st_mode)
-
-
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write")
 def test_a_protected_output_stays(folder, tmp_path, capsys):
     output = tmp_path / "o.csv"
@@ -169,14 +135,6 @@ def test_a_protected_output_stays(folder, tmp_path, capsys):
     output.chmod(0o400)
     message = refused(capsys, *predict(folder, output))
     assert "is not a file that can be written to" in message and output.read_text() == "old"
-
-
-def test_python_is_told_as_well(tmp_path):
-    missing = written_whole(tmp_path / "none" / "o")
-    with pytest.raises(OutputError, match="cannot be written: No such file"), missing:
-        pass
-    with pytest.raises(InputError, match="File name too long"):
-        check_output(tmp_path / ("n" * 256))
 
 
 # --- inputs ----------------------------------------------------------------------------------
@@ -194,16 +152,6 @@ def test_a_pipe_as_input_does_not_hang(folder, tmp_path, role):
     }[role]
     code, _, err = Child(*command).wait()
     assert code == 2 and "pipe or a device" in err and err.count("\n") == 1
-
-
-def test_a_file_whose_name_is_not_utf_8_is_refused(folder, tmp_path, capsys):
-    source = tmp_path / os.fsdecode(b"caf\xe9.csv")
-    try:
-        source.write_bytes((folder / "data.csv").read_bytes())
-    except OSError:
-        pytest.skip("names are text in this file system")
-    message = refused(capsys, "predict", folder / "m.skops", source, "-o", tmp_path / "o.csv")
-    assert "caf\\udce9.csv cannot be read: " in message
 
 
 def test_no_memory_is_said(folder, tmp_path, capsys, monkeypatch):

@@ -255,7 +255,6 @@ def test_columns_missing_or_retyped_are_named(folder, tmp_path, capsys):
         output = tmp_path / "o.csv"
         return refused(capsys, "predict", folder / "m.skops", source, "-o", output)
 
-    assert message(frame.drop(columns="âge")) == "the table lacks the column 'âge' of training"
     assert message(frame.drop(columns=["âge", "vip"])).startswith(
         "the table lacks the columns 'âge', 'vip'"
     )
@@ -279,34 +278,20 @@ def test_columns_missing_or_retyped_are_named(folder, tmp_path, capsys):
 
 def test_bad_files_and_outputs(folder, tmp_path, capsys):
     model, new, out = folder / "m.skops", folder / "new.csv", tmp_path / "o.csv"
-    cut, text = tmp_path / "cut.skops", tmp_path / "text.skops"
+    cut = tmp_path / "cut.skops"
     cut.write_bytes(model.read_bytes()[:-2000])
-    text.write_text("no model\n")
-    empty, broken = tmp_path / "empty.csv", tmp_path / "broken.parquet"
-    empty.write_text("")
-    broken.write_bytes(b"PAR1" + bytes(100))
-    (tmp_path / "nothing").mkdir()
     for arguments, said in [
         ((tmp_path / "none.skops", new, "-o", out), "none.skops: No such file or directory"),
         ((cut, new, "-o", out), "is damaged or was cut short"),
-        ((text, new, "-o", out), "is not a model file"),
         ((new, new, "-o", out), "is not a model file"),
         ((model, tmp_path / "none.csv", "-o", out), "there is no file"),
-        ((model, tmp_path / "nothing", "-o", out), "there is no Parquet file in"),
-        ((model, tmp_path, "-o", out), "cannot be read"),
-        ((model, empty, "-o", out), "is empty"),
-        ((model, broken, "-o", out), "cannot be read"),
-        (
-            (model, new, "-o", tmp_path / "o.xlsx"),
-            "must end in .csv or .parquet",
-        ),
+        ((model, new, "-o", tmp_path / "o.xlsx"), "must end in .csv or .parquet"),
         ((model, new, "-o", tmp_path / "no" / "o.csv"), "there is no folder"),
         ((model, new, "-o", new), "must not be written to the table itself"),
         ((model, new, "-o", out, "--id", "idd"), "did you mean 'id'?"),
     ]:
         assert said in refused(capsys, "predict", *arguments), arguments
-    kept = {"broken.parquet", "cut.skops", "empty.csv", "nothing", "text.skops"}
-    assert {path.name for path in tmp_path.iterdir()} == kept
+    assert list(tmp_path.iterdir()) == [cut]
 
 
 def test_a_late_error_leaves_the_old_output(folder, tmp_path, capsys, monkeypatch):

@@ -34,7 +34,8 @@ def predictions(tmp_path):
         {
             "p(no)": 1 - p, "p(yes)": p, "lower(yes)": p * 0.9, "upper(yes)": p * 0.9 + 0.1,
             "lower(no)": 0.9 - p * 0.9, "upper(no)": 1 - p * 0.9,
-            "score": 100 * p, "word": "w", "site": rng.choice(["x", "y"], 150), "y": y,
+            "score": 100 * p, "points": 500 + 300 * p, "word": "w",
+            "site": rng.choice(["x", "y"], 150), "y": y,
         }
     )  # fmt: skip
     frame.loc[3, "p(yes)"] = np.nan
@@ -60,6 +61,7 @@ def test_columns_of_probabilities_are_judged_with_their_bounds(predictions, caps
         (["--probability", "word"], "must contain numbers"),
         (["--probability", "sc"], "there is no column 'sc'"),
         (["--probability", "score"], "divide percentages by 100"),
+        (["--probability", "points"], "vennforest calibrate"),
         (["--probability", "p(yes)", "{table}"], "not both"),
         ([], "a table with --probability COLUMN, or a model and a table"),
         (["--probability", "p(yes)", "--groups", "no one"], "there is no column 'no one'"),
@@ -69,19 +71,6 @@ def test_columns_of_probabilities_are_judged_with_their_bounds(predictions, caps
 def test_what_cannot_be_checked(predictions, capsys, options, message):
     options = [str(option).format(table=predictions[1]) for option in options]
     assert run(*predictions, *options) == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--groups", "no one"], "there is no column 'no one'"),
-        (["--probability", "p(yes)"], "--probability"),
-        (["--model", "m.skops"], "--model"),
-    ],
-)
-def test_options_that_report_does_not_take(predictions, capsys, options, message):
-    assert run("report", *predictions[1:], *options) == 2
     assert message in capsys.readouterr().err
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,6 @@ import pytest
 
 import vennforest
 from vennforest.cli import main
-from vennforest.commands.models import CalibratorFile
 from vennforest.export import from_json, to_json
 from vennforest.monitoring import Monitor
 
@@ -162,14 +160,6 @@ def test_what_is_refused_is_said_in_one_sentence(folder, watch, tmp_path):
         assert message in err and err.count("\n") == 1, err
 
 
-def test_rows_of_training_look_too_good(folder, watch, tmp_path):
-    plain, model = tmp_path / "plain.skops", vennforest.load(folder / "model.skops")
-    model._fitted = replace(model._state, row_sketch=None)  # so they are not recognised
-    vennforest.save(model, plain)
-    code, out, _ = watch(plain, folder / "train.csv", "-t", "sold")
-    assert code == 0 and "The data has changed" in out and "check that these are new rows" in out
-
-
 def test_without_labels_the_performance_is_estimated_by_month(folder, watch, tmp_path):
     rng = np.random.default_rng(8)
     same = table(rng, 900)
@@ -310,37 +300,9 @@ def test_a_calibrator_without_scores_to_compare_with_is_refused(watch, tmp_path)
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [
-        (1.0, "1"),
-        (19.999999999, "20"),
-        (20, "20"),
-        (49, "20"),
-        (1234, "1,000"),
-        (1e300, "1,000,000"),
-    ],
+    [(1.0, "1"), (19.999999999, "20"), (49, "20"), (1234, "1,000"), (1e300, "1,000,000")],
 )
 def test_chances_are_rounded_to_the_cautious_side(value, words):
     from vennforest.report.watched import rounded_down
 
     assert rounded_down(value) == words
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_forged_examples_of_a_calibrator_are_none(k):
-    scores = np.eye(k)[[0, 1, k - 1] * 20]
-    calibrator = vennforest.PlattScaling().fit(scores, [0, 1, k - 1] * 20)
-    good = {"scores": [0.1, 0.2] if k == 2 else [[0.1] * k] * 2, "counts": [[1] * k, [3] * k]}
-    scores, labels = CalibratorFile(calibrator, ["s"], {"examples": good}).examples()
-    assert len(scores) == len(labels) == 4 * k
-    for change in (
-        None,
-        {},
-        {**good, "counts": None},
-        {**good, "counts": [[-1] * k] * 2},
-        {**good, "counts": good["counts"][:1]},
-        {**good, "counts": "counts"},
-        {**good, "scores": 0.5},
-        {**good, "scores": [np.inf] * 2},
-        {**good, "scores": [["a"]]},
-    ):
-        assert CalibratorFile(calibrator, ["s"], {"examples": change}).examples() is None

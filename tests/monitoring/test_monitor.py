@@ -267,10 +267,3 @@ def test_scores_of_any_size(scale):
     monitor = Monitor(random_state=0).fit(scores[:150], y[:150])
     assert np.isfinite(monitor.update(scores[150:], y[150:])).all() and monitor.alarm_ is None
     assert monitor.update(np.empty(0), []).shape == (0,)
-
-
-def test_parameters_set_after_fit_change_nothing_before_the_next_fit():
-    X, y = draw(np.random.default_rng(21), 400)
-    same, changed = (Monitor(random_state=0).fit(X[:300, 0], y[:300]) for _ in range(2))
-    changed.set_params(watch="objects")
-    assert_array_equal(changed.update(X[300:, 0], y[300:]), same.update(X[300:, 0], y[300:]))

@@ -207,21 +207,6 @@ def test_examples_that_trained_the_models_leave_more_open(model, monkeypatch):
     assert np.array_equal(estimate_performance(apart, X).lower, before.lower)
 
 
-def test_a_calibrator_with_prior_is_judged_for_its_population():
-    rng = np.random.default_rng(14)
-
-    def draw(n, share):
-        y = (rng.random(n) < share).astype(int)
-        return rng.normal(1.5 * y, size=n), y
-
-    moved = VennAbers().fit(*draw(2000, 0.5)).with_prior({1: 0.1})
-    scores, y = draw(5000, 0.1)
-    found = estimate_performance(moved, scores, reference=draw(2000, 0.5), level=0.999)
-    p = moved.predict_proba(scores)[:, 1]
-    assert found["accuracy"][1] <= ((p > 0.5) == y).mean() <= found["accuracy"][2]
-    assert found["brier"][1] <= ((p - y) ** 2).mean() <= found["brier"][2]
-
-
 def test_any_classifier_is_judged_by_labelled_rows():
     X, y = problem(2000, 6)
     plain = LogisticRegression().fit(X[:500], y[:500])
@@ -231,16 +216,6 @@ def test_any_classifier_is_judged_by_labelled_rows():
     table = found.table()
     assert list(table.columns) == ["estimate", "lower", "upper"]
     assert list(table.index) == ["accuracy", "precision", "recall", "brier", "log_loss", "auc"]
-
-
-@pytest.mark.parametrize("shift", [None, "covariate"])
-def test_rows_may_be_lists(model, shift):
-    old, new = problem(800, 0)[0], problem(100, 11)[0]
-    options = {"shift": shift, "reference": old}
-    arrays = estimate_performance(model, new, **options)
-    options["reference"] = old.tolist()
-    lists = estimate_performance(model, new.tolist(), **options)
-    assert lists["accuracy"] == arrays["accuracy"]
 
 
 def test_models_without_examples_of_their_own_are_refused():

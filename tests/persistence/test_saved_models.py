@@ -34,7 +34,6 @@ import vennforest
 from vennforest import (
     CalibratedClassifier,
     MixedForestClassifier,
-    Monitor,
     PlattScaling,
     Venn,
     VennAbers,
@@ -172,19 +171,6 @@ def test_data_frames_with_text_and_dates(tmp_path):
     assert {"skrub", "scikit-learn", "numpy", "scipy", "skops"} <= set(header["libraries"])
 
 
-def test_a_monitor_goes_on_where_it_was(tmp_path):
-    rng = np.random.default_rng(2)
-    scores = rng.random(300)
-    y = rng.random(300) < scores
-    monitor = Monitor(random_state=0).fit(scores[:200], y[:200])
-    monitor.update(scores[200:250], y[200:250])
-    vennforest.save(monitor, tmp_path / "m.skops")
-    loaded = vennforest.load(tmp_path / "m.skops")
-    for either in (monitor, loaded):
-        either.update(scores[250:], y[250:])
-    assert loaded.evidence_ == monitor.evidence_ and loaded.n_seen_ == 100
-
-
 @pytest.mark.parametrize(
     "kind", [RandomForestClassifier, ExtraTreesClassifier, MixedForestClassifier]
 )
@@ -200,14 +186,6 @@ def test_packed_trees_are_the_same(kind):
             np.testing.assert_array_equal(state["nodes"][name], other_state["nodes"][name])
         np.testing.assert_array_equal(state["values"], other_state["values"])
         assert state["max_depth"] == other_state["max_depth"]
-
-
-def test_a_changed_tree_stays_changed(tmp_path):
-    X, y = CANCER
-    model = CalibratedClassifier(forest(), random_state=0).fit(X, y)
-    model.estimators_[0].estimators_[2].note = "changed"
-    loaded = same_after_loading(model, X, tmp_path)
-    assert loaded.estimators_[0].estimators_[2].note == "changed"
 
 
 def test_saving_leaves_the_model_and_its_clone_alone(tmp_path):

@@ -199,23 +199,3 @@ def test_print_is_short(cancer_html, tmp_path):
     row = next(line for line in lines if line.split()[:1] == ["Temperature"])
     assert len(row.split()) == 8  # the name and every measure, down to the last
     assert len(sheets) <= 4
-
-
-@pytest.mark.browser
-@PRINTS
-def test_tables_in_print(tmp_path):
-    """On the next sheet of a long table its head is seen, and no label is broken."""
-    rng = np.random.default_rng(0)
-    k, n = 90, 900
-    labels = np.array([f"productgroup{j:02d}" for j in range(k)])
-    p = rng.dirichlet(np.ones(k), n)
-    page = tmp_path / "page.html"
-    check(labels[rng.integers(0, k, n)], p, classes=labels).to_html(page)
-    sheets = printed(tmp_path, page)
-    lines = "\n".join(sheets).splitlines()
-    for label in labels:
-        assert sum(bool(re.match(rf" *{label} +\d", line)) for line in lines) == 1
-    assert sum("Recall" in sheet for sheet in sheets) >= 2
-    for sheet in sheets:
-        has_rows = any(re.match(r" *productgroup\d\d +\d", line) for line in sheet.splitlines())
-        assert not has_rows or "Recall" in sheet

@@ -141,13 +141,6 @@ def test_a_table_must_have_values(frame):
         TableColumns().fit(frame)
 
 
-def test_bytes_are_text():
-    frame = pd.DataFrame({"t": [b"red", b"bl\xc3\xbce", None], "n": [b"1", b"2", b"3"]})
-    columns = TableColumns().fit(frame)
-    assert columns.kinds_ == ["text", "number"]
-    assert columns.transform(frame)["t"].tolist() == ["red", "blüe", None]
-
-
 def mixed_table(seed, n=300):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(

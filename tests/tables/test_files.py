@@ -121,24 +121,11 @@ def test_missing_cells_are_no_missing_rows(tmp_path, text, n_rows):
     assert len(table) == n_rows and table.columns[0] == "a"
 
 
-def test_thousands_of_columns(tmp_path):
-    names = [f"{'column ' * 14}{i}" for i in range(3000)]
-    (tmp_path / "t.csv").write_text(f"{','.join(names)}\n{','.join(['1.5'] * 3000)}\n")
-    table = read_table(tmp_path / "t.csv")
-    assert table.columns.tolist() == names and (table.to_numpy() == 1.5).all()
-
-
 def test_missing_files_and_folders(tmp_path):
     with pytest.raises(InputError, match=r"there is no file .*data.csv"):
         read_table(tmp_path / "data.csv")
     with pytest.raises(InputError, match="there is no Parquet file in"):
         read_table(tmp_path)
-
-
-def test_duplicate_names_in_parquet(tmp_path):
-    parquet.write_table(pyarrow.table([[1], [2]], names=["a", "a"]), tmp_path / "t")
-    with pytest.raises(InputError, match="several columns called 'a'"):
-        read_table(tmp_path / "t")
 
 
 def test_columns_that_are_not_in_the_table_are_refused():
@@ -225,10 +212,3 @@ def test_names_of_folders_are_no_columns(tmp_path):
     parquet.write_table(pyarrow.table({"s": [1.0], "y": ["a"]}), folder / "x.parquet")
     assert read_table(folder / "x.parquet")["y"].tolist() == ["a"]
     assert read_table(folder).columns.tolist() == ["s", "y"]
-
-
-def test_categories_and_row_groups_of_parquet(tmp_path):
-    table = pd.DataFrame({"s": np.arange(120) / 7, "y": ["yes", "no", "no"] * 40})
-    table.astype({"y": "category"}).to_parquet(tmp_path / "t.parquet", row_group_size=40)
-    rows = read_table(tmp_path / "t.parquet")
-    assert rows["s"].tolist() == table["s"].tolist() and rows["y"].tolist() == table["y"].tolist()

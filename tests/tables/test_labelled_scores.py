@@ -76,12 +76,6 @@ def test_a_wrong_number_is_refused_where_the_row_has_a_label(tmp_path, name, val
     read(tmp_path / "t.csv", weight="w")
 
 
-def test_refused_targets(tmp_path):
-    pd.DataFrame({"s": 0.5, "y": np.arange(1100).astype(str)}).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(InputError, match="distinct values, a quantity or names"):
-        read(tmp_path / "t.parquet")
-
-
 def test_columns_are_found_and_named_once(tmp_path):
     table().to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(InputError, match=r"there is no column 'w2' in .*: did you mean 'w'"):
