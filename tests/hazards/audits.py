@@ -16,7 +16,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from hazards.table import Hazard, Rng, Run, Table, coin, doubled, edited, forest
@@ -90,11 +89,6 @@ def audited(make: Callable[[Rng], Table]) -> dict[str, Run]:
     return {"array": lambda rng: audit(forest(), *make(rng)), "data frame": as_frame}
 
 
-def whole_numbers(rng: Rng) -> Table:
-    """Return large whole numbers."""
-    return rng.integers(0, 10**6, (200, 5)), rng.integers(0, 2, 200)
-
-
 def counts(rng: Rng) -> Table:
     """Return small whole numbers."""
     return rng.poisson(4, (200, 8)), rng.integers(0, 2, 200)
@@ -103,12 +97,6 @@ def counts(rng: Rng) -> Table:
 def categories(rng: Rng) -> Table:
     """Return categories as text."""
     return rng.integers(0, 6, (200, 8)).astype(str), rng.integers(0, 2, 200)
-
-
-def with_gaps(rng: Rng) -> Table:
-    """Return numbers of which some are missing."""
-    X, y = coin(rng)
-    return np.where(rng.random(X.shape) < 0.1, np.nan, X), y
 
 
 def as_sparse(rng: Rng) -> Table:
@@ -202,8 +190,6 @@ FOUND = [
         {
             "boosting": own_rows(BOOSTING),
             "pipeline": own_rows(make_pipeline(StandardScaler(), DecisionTreeClassifier())),
-            "support vectors": own_rows(SVC(C=100)),
-            "whole numbers": own_rows(BOOSTING.set_params(n_estimators=60), whole_numbers),
             "counts": own_rows(BOOSTING, counts),
             "categories": own_rows(
                 make_pipeline(
@@ -211,7 +197,6 @@ FOUND = [
                 ),
                 categories,
             ),
-            "gaps": own_rows(DecisionTreeClassifier(min_samples_leaf=2, random_state=0), with_gaps),
         },
         own_rows(BOOSTING, counts, honest=True),
     ),
@@ -221,10 +206,8 @@ FOUND = [
         TRAINED,
         {
             "logistic": own_rows(LogisticRegression()),
-            "pipeline": own_rows(make_pipeline(StandardScaler(), LogisticRegression(C=0.1))),
             "naive Bayes": own_rows(GaussianNB()),
             "sparse": own_rows(LogisticRegression(), as_sparse),
-            "sparse tree": own_rows(DecisionTreeClassifier(max_depth=6, random_state=0), as_sparse),
         },
         own_rows(LogisticRegression(), honest=True),
     ),

@@ -156,12 +156,9 @@ def test_calibrators_take_scores():
     [
         ({"X": 29}, "X must have 30 rows"),
         ({"level": 1.0}, "level"),
-        ({"threshold": 1.5}, "threshold"),
-        ({"positive": "yes"}, "positive"),
         ({"shift": "concept"}, "shift"),
         ({"shift": "covariate"}, "reference"),
         ({"reference": np.zeros((5, 3))}, "800 rows"),
-        ({"reference": (np.zeros((5, 3)), [0, 1, 0, 1, 0])}, "examples must have 30 rows"),
         ({"reference": (np.zeros((40, 3)), [7] * 40)}, "y must contain labels of classes"),
     ],
 )
