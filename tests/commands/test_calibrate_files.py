@@ -85,25 +85,6 @@ def test_parts_are_calibrated_as_the_rows_in_memory(tmp_path, kind, weight):
         assert np.abs(difference).max() <= 1e-12
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float32", "int8", "uint64", "bool", "Float64", "boolean", "str", "category"]
-)
-def test_types_of_scores(tmp_path, dtype):
-    """The calibrator of the same numbers as float64, whatever they are stored as."""
-    frame, _ = draw()
-    if dtype in ("int8", "uint64", "bool", "boolean"):
-        frame["s"] = (frame["s"] > 0.4).astype(float)
-    if dtype == "float32":
-        frame["s"] = frame["s"].astype(dtype).astype(float)
-    typed = frame.assign(s=frame["s"].astype(bool if "bool" in dtype else float).astype(dtype))
-    options = ("-s", "s", "--increasing", "yes")
-    documents = [
-        calibrate(write(tmp_path / name, table), tmp_path, *options)
-        for name, table in (("plain", frame), ("typed", typed.astype({"y": "category"})))
-    ]
-    assert documents[0] == documents[1]
-
-
 def test_a_folder_is_calibrated_and_applied(tmp_path):
     frame, y = draw()
     frame["i"] = np.arange(300)

@@ -179,11 +179,12 @@ def packages(monkeypatch):
         monkeypatch.setitem(sys.modules, name, module)
 
 
-def test_xgboost_takes_labels_of_text(packages, data, tmp_path):
+def test_xgboost_takes_labels_of_text_and_needs_trust(packages, data, tmp_path, capsys):
     model, out = tmp_path / "m.skops", tmp_path / "p.csv"
     assert run("fit", data, "-t", "y", "-o", model, "--estimator", "xgboost", "--jobs", 1) == 0
-    trust = ("--trust", "xgboost.sklearn.XGBClassifier")
-    assert run("predict", model, data, "-o", out, *trust) == 0
+    command = ("predict", model, data, "-o", out)
+    assert "vennforest predict with --trust" in refused(capsys, *command)
+    assert run(*command, "--trust", "xgboost.sklearn.XGBClassifier") == 0
     predictions, labels = pd.read_csv(out), pd.read_csv(data)["y"]
     assert set(predictions["label"]) == {"no", "yes"}
     assert (predictions["label"] == labels).mean() > 0.6

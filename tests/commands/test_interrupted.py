@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import tempfile
-import time
 
 import numpy as np
 import pytest
@@ -17,10 +16,9 @@ import vennforest  # noqa: E402
 from support.children import (  # noqa: E402
     Child,
     few_rows_at_once,
-    ignore_hangups,
     small_files_only,
 )
-from support.commands import refused, run  # noqa: E402
+from support.commands import run  # noqa: E402
 from support.faults import KINDS, Faults  # noqa: E402
 from vennforest.tables.read import read_table  # noqa: E402
 
@@ -128,15 +126,6 @@ def predict(folder, output):
     return commands(folder, output)["predict"]
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write")
-def test_a_protected_output_stays(folder, tmp_path, capsys):
-    output = tmp_path / "o.csv"
-    output.write_text("old")
-    output.chmod(0o400)
-    message = refused(capsys, *predict(folder, output))
-    assert "is not a file that can be written to" in message and output.read_text() == "old"
-
-
 # --- inputs ----------------------------------------------------------------------------------
 
 
@@ -152,16 +141,6 @@ def test_a_pipe_as_input_does_not_hang(folder, tmp_path, role):
     }[role]
     code, _, err = Child(*command).wait()
     assert code == 2 and "pipe or a device" in err and err.count("\n") == 1
-
-
-def test_no_memory_is_said(folder, tmp_path, capsys, monkeypatch):
-    def greedy(*_, **__):
-        raise np._core._exceptions._ArrayMemoryError((10**9, 10**9), np.dtype(float))
-
-    monkeypatch.setattr("vennforest.batch.BatchPredictor._predict", greedy)
-    message = refused(capsys, *predict(folder, tmp_path / "o.csv"))
-    assert message.startswith("there is not enough memory: ")
-    assert not list(tmp_path.iterdir())
 
 
 # --- being stopped ---------------------------------------------------------------------------
@@ -190,32 +169,6 @@ def test_being_stopped_leaves_nothing_half_written(folder, tmp_path, stop):
     assert work.wait() == (130, "", STOPPED)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["n.csv", "o.csv"]
     assert output.read_text() == "old"
-
-
-@FORKS
-def test_a_hangup_is_ignored_under_nohup(folder, tmp_path):
-    work = long_work(folder, tmp_path, ignore_hangups)
-    work.signal(signal.SIGHUP)
-    assert work.wait()[0] == 0
-    assert len(read_table(tmp_path / "o.csv")) == 8000
-
-
-@FORKS
-@pytest.mark.parametrize("name", ["fit", "predict"])
-def test_being_killed_leaves_the_old_file_or_the_new(folder, tmp_path, name):
-    """At moments drawn between its start and its end: SIGKILL cannot be answered."""
-    output = tmp_path / OUTPUTS[name]
-    command = commands(folder, output)[name]
-    start = time.monotonic()
-    assert Child(*command).wait()[0] == 0
-    longest, rng = time.monotonic() - start, random.Random(name)
-    for _ in range(2):
-        output.write_text("old")
-        work = Child(*command)
-        time.sleep(rng.uniform(0, 1.2) * longest)
-        work.signal(signal.SIGKILL)
-        work.wait()
-        assert output.read_bytes() == b"old" or whole(output)
 
 
 def test_no_folder_of_data_sets_appears_in_the_home(monkeypatch):

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
-from sklearn.naive_bayes import GaussianNB
 
 import vennforest
 from support.commands import refused, run
@@ -236,16 +235,6 @@ def test_a_summary_for_machines(folder, tmp_path, capsys):
     assert err == "" and summary["n_rows"] == 130 and summary["columns"] == COLUMNS
 
 
-def test_methods_without_bounds_have_fewer_columns(folder, tmp_path):
-    model, output = tmp_path / "m.skops", tmp_path / "o.csv"
-    command = ("fit", folder / "train.csv", "-t", TARGET, "-o", model, "--drop", "id")
-    assert run(*command, "--trees", 15, "--jobs", 1, "--method", "platt") == 0
-    assert run("predict", model, folder / "new.csv", "-o", output) == 0
-    ends = ("low95", "high95")
-    of_classes = [f"{kind}({c})" for c in CLASSES for kind in ("p", *ends)]
-    assert list(read_csv(output).columns) == ["label", "probability", *ends, *of_classes]
-
-
 def test_columns_missing_or_retyped_are_named(folder, tmp_path, capsys):
     frame = read_csv(folder / "new.csv", dtype=str)
 
@@ -327,28 +316,6 @@ def test_models_saved_in_python(tmp_path, capsys):
     vennforest.save(vennforest.VennAbers().fit([0.1, 0.9], [0, 1]), model)
     message = "must contain a CalibratedClassifier, got a VennAbers"
     assert message in refused(capsys, *command)
-
-
-class Foreign(GaussianNB):
-    """A type that vennforest does not know."""
-
-
-def test_a_model_with_a_foreign_type_needs_trust(tmp_path, capsys):
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    y = X[:, 0] > 0
-    fitted = vennforest.CalibratedClassifier(Foreign(), cv=2).fit(X, y)
-    model, table, output = tmp_path / "m.skops", tmp_path / "t.csv", tmp_path / "o.parquet"
-    vennforest.save(fitted, model)
-    pd.DataFrame(X, columns=["a", "b"]).to_csv(table, index=False)
-    command = ("predict", model, table, "-o", output)
-    name = f"{Foreign.__module__}.Foreign"
-    message = refused(capsys, *command)
-    assert f"contains {name}, which" in message
-    assert "vennforest predict with --trust" in message
-    assert name in refused(capsys, *command, "--trust", "somebody.Else")
-    assert run(*command, "--trust", name) == 0
-    second = pd.read_parquet(output)[f"p({fitted.classes_[1]})"]
-    np.testing.assert_allclose(second, fitted.predict_proba(X)[:, 1])
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):

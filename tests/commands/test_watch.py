@@ -185,20 +185,6 @@ def test_without_labels_the_performance_is_estimated_by_month(folder, watch, tmp
     assert "Expected accuracy of these rows" in out
 
 
-def test_rows_wait_for_labels_that_come_late(folder, watch, tmp_path):
-    later = pd.read_csv(folder / "later.csv").dropna(subset="sold", ignore_index=True)
-    rows = np.arange(len(later))
-    missing = (later["sold"] == "yes") & (rows % 3 == 0)
-    for first, counted in ((0, "Nothing was watched"), (200, "No alarm in 200 labelled rows")):
-        path = tmp_path / "late.csv"
-        late = later.assign(sold=later["sold"].mask(missing & (rows >= first)))
-        late.loc[first, "sold"] = None
-        late[:300].to_csv(path, index=False)
-        code, out, err = watch(folder / "model.skops", path, "-t", "sold", "--time", "day")
-        assert code == 0 and out.startswith(counted)
-        assert "are not counted yet, since" in err
-
-
 def test_a_covariate_shift_is_named_and_corrected_for(folder, watch, tmp_path):
     rng = np.random.default_rng(10)
     pool = table(rng, 6000)

@@ -7,7 +7,6 @@ warning; ``docs/hazards.md`` lists them.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -278,15 +277,6 @@ def balanced_forest(rng: Rng) -> bool:
     from imblearn.ensemble import BalancedRandomForestClassifier
 
     return rare_mean(BalancedRandomForestClassifier(60, random_state=0))(rng)
-
-
-def cached(rng: Rng) -> bool:
-    """Return whether a pipeline's cache changes nothing."""
-    X, y = coin(rng)
-    with tempfile.TemporaryDirectory() as folder:
-        model = fit(make_pipeline(StandardScaler(), forest(), memory=folder), X, y)
-        plain = fit(make_pipeline(StandardScaler(), forest()), X, y)
-        return bool(np.array_equal(model.predict_proba(X + 1), plain.predict_proba(X + 1)))
 
 
 def twice(make_estimator: Callable[[], Any]) -> Run:
@@ -649,11 +639,10 @@ RIGHT = [
         },
     ),
     Hazard(
-        "a pipeline's cache, warm starts and shared random states",
+        "warm starts and shared random states",
         "right",
         "",
         {
-            "memory": cached,
             "warm start": twice(lambda: forest(warm_start=True)),
             "random state": twice(
                 lambda: RandomForestClassifier(20, random_state=np.random.RandomState(0))

@@ -190,20 +190,6 @@ def test_rows_of_kinds_that_were_never_seen_are_refused_or_warned_of(model):
         estimate_performance(model, some, shift="covariate", reference=X)
 
 
-def test_examples_that_trained_the_models_leave_more_open(model, monkeypatch):
-    X, _ = problem(3000, 13)
-    wide = estimate_performance(model, X)
-    monkeypatch.setattr(estimate, "REUSE_VARIANCE", 1.0)
-    narrow = estimate_performance(model, X)
-    assert np.array_equal(wide.estimate, narrow.estimate)
-    assert ((wide.upper - wide.lower) > 1.05 * (narrow.upper - narrow.lower)).all()
-    apart = CalibratedClassifier(LogisticRegression(), calibrate_on="holdout", random_state=0)
-    apart.fit(*problem(800, 0))
-    before = estimate_performance(apart, X)
-    monkeypatch.undo()
-    assert np.array_equal(estimate_performance(apart, X).lower, before.lower)
-
-
 def test_any_classifier_is_judged_by_labelled_rows():
     X, y = problem(2000, 6)
     plain = LogisticRegression().fit(X[:500], y[:500])

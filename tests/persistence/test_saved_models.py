@@ -6,7 +6,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import (
@@ -186,15 +185,6 @@ def test_packed_trees_are_the_same(kind):
             np.testing.assert_array_equal(state["nodes"][name], other_state["nodes"][name])
         np.testing.assert_array_equal(state["values"], other_state["values"])
         assert state["max_depth"] == other_state["max_depth"]
-
-
-def test_saving_leaves_the_model_and_its_clone_alone(tmp_path):
-    X, y = CANCER
-    model = CalibratedClassifier(make_pipeline(StandardScaler(), forest())).fit(X, y)
-    trees = model.estimators_[0][-1].estimators_
-    vennforest.save(model, tmp_path / "m.skops")
-    assert model.estimators_[0][-1].estimators_ is trees
-    clone(model).fit(X, y)
 
 
 def test_what_cannot_be_saved_leaves_the_old_file(tmp_path):
