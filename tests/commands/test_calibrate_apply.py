@@ -5,17 +5,14 @@ import shlex
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
-pd = pytest.importorskip("pandas")
-for extra in ("typer", "rich", "pyarrow"):
-    pytest.importorskip(extra)
-
-from support.commands import refused, run  # noqa: E402
-from vennforest import IsotonicCalibration, VennAbers  # noqa: E402
-from vennforest.calibrators import METHODS  # noqa: E402
-from vennforest.calibrators.base import has_bounds  # noqa: E402
-from vennforest.export import from_json  # noqa: E402
+from support.commands import refused, run
+from vennforest import IsotonicCalibration, VennAbers
+from vennforest.calibrators import METHODS
+from vennforest.calibrators.base import has_bounds
+from vennforest.export import from_json
 
 # By default pandas 2 reads numbers to within a unit in the last place.
 read_csv = partial(pd.read_csv, float_precision="round_trip")

@@ -3,16 +3,13 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
-pd = pytest.importorskip("pandas")
-for extra in ("typer", "rich", "pyarrow"):
-    pytest.importorskip(extra)
-
-from vennforest import VennAbers  # noqa: E402
-from vennforest.calibrators import make_calibrator  # noqa: E402
-from vennforest.cli import main  # noqa: E402
-from vennforest.export import from_json  # noqa: E402
+from vennforest import VennAbers
+from vennforest.calibrators import make_calibrator
+from vennforest.cli import main
+from vennforest.export import from_json
 
 LABELS = {
     "text": (["no", "yes"], ["no", "yes"]),

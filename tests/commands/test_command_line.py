@@ -8,18 +8,15 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
-pd = pytest.importorskip("pandas")
-for extra in ("typer", "rich", "skrub", "matplotlib", "jinja2", "pyarrow"):
-    pytest.importorskip(extra)
-
-from support.commands import refused, run  # noqa: E402
-from vennforest._validation import InputError  # noqa: E402
-from vennforest.calibrators import METHODS  # noqa: E402
-from vennforest.classifier.fitting import SOURCE_NAMES  # noqa: E402
-from vennforest.commands import options  # noqa: E402
-from vennforest.report.estimators import ESTIMATORS  # noqa: E402
+from support.commands import refused, run
+from vennforest._validation import InputError
+from vennforest.calibrators import METHODS
+from vennforest.classifier.fitting import SOURCE_NAMES
+from vennforest.commands import options
+from vennforest.report.estimators import ESTIMATORS
 
 COMMANDS = ("fit", "predict", "report", "check", "calibrate", "apply", "watch", "show")
 FAST = ("--folds", "2", "--trees", "10", "--methods", "venn-abers", "--jobs", "1")

@@ -6,17 +6,13 @@ import sys
 from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
-pd = pytest.importorskip("pandas")
-for extra in ("typer", "skops", "pyarrow", "skrub"):
-    pytest.importorskip(extra)
-
-from sklearn.tree import DecisionTreeClassifier  # noqa: E402
-
-from support.commands import refused, run  # noqa: E402
-from vennforest import load  # noqa: E402
-from vennforest.tables import TableColumns  # noqa: E402
+from support.commands import refused, run
+from vennforest import load
+from vennforest.tables import TableColumns
 
 FAST = ("--trees", 15, "--jobs", 1)
 

@@ -6,21 +6,18 @@ import signal
 import tempfile
 
 import numpy as np
+import pandas as pd
 import pytest
 
-pd = pytest.importorskip("pandas")
-for extra in ("typer", "rich", "matplotlib", "jinja2", "pyarrow", "skops"):
-    pytest.importorskip(extra)
-
-import vennforest  # noqa: E402
-from support.children import (  # noqa: E402
+import vennforest
+from support.children import (
     Child,
     few_rows_at_once,
     small_files_only,
 )
-from support.commands import run  # noqa: E402
-from support.faults import KINDS, Faults  # noqa: E402
-from vennforest.tables.read import read_table  # noqa: E402
+from support.commands import run
+from support.faults import KINDS, Faults
+from vennforest.tables.read import read_table
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 FIT = ("--trees", "5", "--jobs", "1")

@@ -4,14 +4,11 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
-pd = pytest.importorskip("pandas")
-for extra in ("skrub", "matplotlib", "jinja2", "typer", "skops", "pyarrow"):
-    pytest.importorskip(extra)
-
-from support.commands import run  # noqa: E402
-from support.report_data import calibrated, table_of  # noqa: E402
+from support.commands import run
+from support.report_data import calibrated, table_of
 
 
 def test_a_number_of_a_model_is_no_class(tmp_path, capsys):

@@ -40,3 +40,16 @@ def of_logits():
             calibrator = method().fit(scores, y)
             calibrator.score_range_ = None  # it is asked far outside
             yield calibrator
+
+
+def tables():
+    """Yield calibrators that are constant on intervals."""
+    scores, y = draw()
+    for merge in ("log", "brier", "midpoint"):
+        yield VennAbers(merge).fit(scores, y, classes=[0, 1])
+    yield VennAbers("log").fit(scores, y, sample_weight=scores + 0.3)
+    yield VennAbers("log").fit([0.5], [1], classes=[0, 1])
+    yield IsotonicCalibration().fit(scores, y)
+    yield IsotonicCalibration("nearest").fit(scores, y)
+    for taxonomy in ("label", "bins"):
+        yield Venn(taxonomy).fit(scores, y)

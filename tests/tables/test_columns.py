@@ -4,21 +4,20 @@ import string
 import sys
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow
 import pytest
+import skrub
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 from sklearn.base import clone
 
-pd = pytest.importorskip("pandas")
-pl = pytest.importorskip("polars")
-skrub = pytest.importorskip("skrub")
-pyarrow = pytest.importorskip("pyarrow")
-from pyarrow import parquet  # noqa: E402
-
-from vennforest._validation import InputError  # noqa: E402
-from vennforest.tables import TableColumns, TableEncoder  # noqa: E402
-from vennforest.tables.cells import MISSING, Column, number, text_as_floats  # noqa: E402
-from vennforest.tables.read import read_table  # noqa: E402
+from vennforest._validation import InputError
+from vennforest.tables import TableColumns, TableEncoder
+from vennforest.tables.cells import MISSING, Column, number, text_as_floats
+from vennforest.tables.read import read_table
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,11 @@
 import datetime
 
 import numpy as np
+import pandas as pd
 import pytest
 
-pd = pytest.importorskip("pandas")
-
-from vennforest._validation import InputError  # noqa: E402
-from vennforest.tables.columns import TableColumns  # noqa: E402
+from vennforest._validation import InputError
+from vennforest.tables.columns import TableColumns
 
 FORMATS = [
     "%Y-%m-%d",

@@ -2,16 +2,14 @@
 
 import json
 
+import pandas as pd
 import pytest
 
-pd = pytest.importorskip("pandas")
-pytest.importorskip("pyarrow")
-
-from vennforest._validation import InputError  # noqa: E402
-from vennforest.tables import TableColumns  # noqa: E402
-from vennforest.tables.read import read_table  # noqa: E402
-from vennforest.tables.target import split_target  # noqa: E402
-from vennforest.tables.types import read_types  # noqa: E402
+from vennforest._validation import InputError
+from vennforest.tables import TableColumns
+from vennforest.tables.read import read_table
+from vennforest.tables.target import split_target
+from vennforest.tables.types import read_types
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,16 @@
 import gzip
 
 import numpy as np
+import pandas as pd
+import pyarrow
 import pytest
+from pyarrow import feather, parquet
 
-pd = pytest.importorskip("pandas")
-pyarrow = pytest.importorskip("pyarrow")
-from pyarrow import feather, parquet  # noqa: E402
-
-from vennforest._validation import InputError  # noqa: E402
-from vennforest.tables import TableColumns  # noqa: E402
-from vennforest.tables.files import TableFile  # noqa: E402
-from vennforest.tables.read import find_column, read_table  # noqa: E402
-from vennforest.tables.target import split_target  # noqa: E402
+from vennforest._validation import InputError
+from vennforest.tables import TableColumns
+from vennforest.tables.files import TableFile
+from vennforest.tables.read import find_column, read_table
+from vennforest.tables.target import split_target
 
 TABLE = pd.DataFrame(
     {

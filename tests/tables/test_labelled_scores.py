@@ -1,14 +1,13 @@
 """Scores and labels of a table in any file: the same labels and numbers, or the same refusal."""
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
-pd = pytest.importorskip("pandas")
-pa = pytest.importorskip("pyarrow")
-
-from vennforest._validation import InputError  # noqa: E402
-from vennforest.tables.files import TableFile  # noqa: E402
-from vennforest.tables.labelled_scores import LabelledScores  # noqa: E402
+from vennforest._validation import InputError
+from vennforest.tables.files import TableFile
+from vennforest.tables.labelled_scores import LabelledScores
 
 LABELS = {
     "text": (["no", "yes"], ["no", "yes"]),

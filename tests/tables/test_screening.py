@@ -3,15 +3,12 @@
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
 
-pd = pytest.importorskip("pandas")
-pytest.importorskip("pyarrow")
-
-from sklearn.datasets import load_breast_cancer, load_wine  # noqa: E402
-
-from vennforest.tables import screening  # noqa: E402
-from vennforest.tables.target import split_target  # noqa: E402
+from vennforest.tables import screening
+from vennforest.tables.target import split_target
 
 
 def frame(n=120):
