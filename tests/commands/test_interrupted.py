@@ -13,7 +13,6 @@ import vennforest
 from support.children import (
     Child,
     few_rows_at_once,
-    small_files_only,
 )
 from support.commands import run
 from support.faults import KINDS, Faults
@@ -48,21 +47,7 @@ def commands(folder, output):
 
 
 COMMANDS = ("fit", "predict", "report")
-SUFFIXES = {"fit": ".skops", "predict": ".csv", "report": ".html"}
-
 # --- outputs ---------------------------------------------------------------------------------
-
-
-@FORKS
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_full_disk_is_said_and_leaves_the_old_file(folder, tmp_path, name):
-    """No file may grow beyond 1,000 bytes: what every library says of that is one sentence."""
-    output = tmp_path / f"out{SUFFIXES[name]}"
-    output.write_text("old")
-    code, out, err = Child(*commands(folder, output)[name], before=(small_files_only,)).wait()
-    assert code == 2 and out == "" and "Traceback" not in err, err
-    assert err.splitlines()[-1] == f"Error: {output} cannot be written: File too large"
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(output.name, "old")]
 
 
 def whole(path):

@@ -10,11 +10,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
 from vennforest import (
-    BetaCalibration,
     CalibratedClassifier,
     IsotonicCalibration,
     PlattScaling,
-    VennAbers,
 )
 
 X, Y = make_classification(900, 8, n_informative=4, flip_y=0.2, random_state=3)
@@ -50,43 +48,9 @@ def test_scikit_learn_frozen(model, theirs, ours):
     np.testing.assert_allclose(there.predict_proba(X_NEW), here.predict_proba(X_NEW), atol=1e-4)
 
 
-def test_venn_abers_scores():
-    peer = pytest.importorskip("venn_abers")
-    model = GaussianNB().fit(X, Y)
-    p_cal, p_new = model.predict_proba(X_CAL), model.predict_proba(X_NEW)
-    there = peer.VennAbers()
-    there.fit(p_cal, Y_CAL)
-    p, bounds = there.predict_proba(p_new)
-    here = VennAbers(merge="log").fit(p_cal[:, 1], Y_CAL)
-    m = here.predict_multiprobability(p_new[:, 1])
-    np.testing.assert_allclose(here.predict_proba(p_new[:, 1]), p, atol=1e-12)
-    np.testing.assert_allclose(np.column_stack([m.p0, m.p1]), bounds, atol=1e-12)
-
-
-def test_venn_abers_folds():
-    peer = pytest.importorskip("venn_abers")
-    there = peer.VennAbersCalibrator(
-        estimator=GaussianNB(), inductive=False, n_splits=5, random_state=0
-    )
-    there.fit(X, Y)
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
-    here = CalibratedClassifier(GaussianNB(), calibrate_on="cv", cv=folds, merge="log")
-    p = here.fit(X, Y).predict_proba(X_NEW)
-    np.testing.assert_allclose(there.predict_proba(X_NEW), p, atol=1e-12)
-
-
 def test_mapie():
     peer = pytest.importorskip("mapie.calibration")
     model = GaussianNB().fit(X, Y)
     there = peer.VennAbersCalibrator(model, cv="prefit").fit(X_CAL, Y_CAL)
     here = CalibratedClassifier(FrozenEstimator(model), merge="log").fit(X_CAL, Y_CAL)
     np.testing.assert_allclose(there.predict_proba(X_NEW), here.predict_proba(X_NEW), atol=1e-12)
-
-
-def test_betacal():
-    peer = pytest.importorskip("betacal")
-    model = GaussianNB().fit(X, Y)
-    p_cal, p_new = model.predict_proba(X_CAL)[:, 1], model.predict_proba(X_NEW)[:, 1]
-    there = peer.BetaCalibration(parameters="abm").fit(p_cal.reshape(-1, 1), Y_CAL)
-    here = BetaCalibration(targets="hard").fit(p_cal, Y_CAL)
-    np.testing.assert_allclose(there.predict(p_new), here.predict_proba(p_new)[:, 1], atol=1e-3)

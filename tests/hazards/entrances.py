@@ -54,8 +54,6 @@ def command(*words: object) -> None:
 
 
 def through(make: Callable[[Rng], Table], *options: str, **columns: Any) -> dict[str, Run]:
-    """Return the ways of a table through ``vennforest fit`` and ``vennforest report``."""
-
     def run(rng: Rng, name: str) -> None:
         X, y = make(rng)
         with tempfile.TemporaryDirectory() as place:
@@ -74,7 +72,6 @@ def through(make: Callable[[Rng], Table], *options: str, **columns: Any) -> dict
 
 
 def nested(make: Callable[[Rng], Table]) -> dict[str, Run]:
-    """Return the ways of a table through a search and a pipeline."""
     model = CalibratedClassifier(forest(), random_state=0)
     return {
         "search": lambda rng: GridSearchCV(model, {"method": ["platt"]}, cv=3).fit(*make(rng)),
