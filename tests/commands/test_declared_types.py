@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from support.commands import refused, run
+from support.commands import run
 from vennforest.persistence import read_header
 
 TYPES = {
@@ -84,19 +84,6 @@ def test_the_model_is_that_of_the_plain_table(folder, tmp_path):
     new.assign(ward=new["ward"].astype(int)).to_parquet(tmp_path / "new.parquet")
     answers = predicted(folder / "m.skops", tmp_path / "new.parquet", tmp_path)
     pd.testing.assert_frame_equal(answers, expected, check_exact=True)
-
-
-@pytest.mark.parametrize("command", ["fit", "report"])
-@pytest.mark.parametrize(
-    ("types", "message"),
-    [
-        ({"name": "number"}, "column 'name' must contain numbers, got 'Smith 0' in row 1"),
-    ],
-)
-def test_types_that_are_wrong_are_refused(folder, tmp_path, capsys, command, types, message):
-    output = tmp_path / ("o.skops" if command == "fit" else "o.html")
-    words = (command, folder / "train.csv", "-t", "y", "-o", output)
-    assert message in refused(capsys, *words, "--types", json.dumps(types))
 
 
 def test_the_file_says_how_cells_are_written(folder):

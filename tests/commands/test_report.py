@@ -1,7 +1,6 @@
 """The commands ``report`` and ``check``."""
 
 import json
-import re
 
 import numpy as np
 import pandas as pd
@@ -109,20 +108,3 @@ def test_the_advised_command_keeps_groups_and_estimator(tmp_path, capsys):
     assert run(*command, "--drop", "leak", "--tolerance", 20) == 0
     err = capsys.readouterr().err
     assert "  vennforest fit" not in err or "--groups person --drop leak" in err
-
-
-def test_costs_have_as_many_decimals_and_no_exponents(tmp_path):
-    rng = np.random.default_rng(0)
-    y = np.where(rng.random(300) < 0.3, "yes", "no")
-    frame = pd.DataFrame({"p": np.where(y == "yes", 0.5, 0.2) + 0.3 * rng.random(300), "y": y})
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    page = tmp_path / "p.html"
-    base = ("check", tmp_path / "t.csv", "-t", "y", "--probability", "p", "-o", page)
-    for scale, decimals in ((1, 3), (1_000_000, 0)):
-        costs = {"yes": {"act": 0, "wait": 5 * scale}, "no": {"act": scale, "wait": 0}}
-        assert run(*base, "--costs", json.dumps(costs)) == 0
-        section = page.read_text("utf-8").split('id="costs"')[1].split("</section>")[0]
-        cells = re.findall(r"<td>([\d,.]+)</td>", section)
-        assert len(cells) == 3
-        for text in cells:
-            assert len(text.partition(".")[2]) == decimals

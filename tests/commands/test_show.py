@@ -10,7 +10,6 @@ import vennforest
 from support.commands import refused, run
 from vennforest.calibrators import METHODS
 from vennforest.calibrators.base import has_bounds
-from vennforest.export import to_json
 
 
 @pytest.fixture
@@ -66,13 +65,6 @@ def test_a_calibrator_says_what_it_is(data, tmp_path, capsys, method):
     assert run("show", file) == 0
     entries = lines(capsys.readouterr().out)
     assert entries["Calibrator"] == f"{METHODS[method].__name__}()" and "Prior" not in entries
-
-
-def test_a_calibrator_for_other_shares_says_so(tmp_path, capsys):
-    calibrator = vennforest.VennAbers().fit([0.1, 0.9] * 10, [0, 1] * 10).with_prior({1: 0.1})
-    (tmp_path / "c.json").write_text(to_json(calibrator))
-    assert run("show", tmp_path / "c.json") == 0
-    assert lines(capsys.readouterr().out)["Prior"] == "0 0.9, 1 0.1"
 
 
 def test_what_cannot_be_shown(data, tmp_path, capsys):

@@ -75,11 +75,6 @@ def test_what_workers_refuse_is_one_sentence(spark):
         engine.calibrate(parts, score="s", target="y")
     with pytest.raises(InputError, match="frame must be a Spark DataFrame, got DataFrame"):
         engine.calibrate(scores, score="s", target="y")
-    frame = draw_features(60)
-    frame.loc[50, "v"] = np.inf
-    with pytest.raises(InputError, match=r"^partition 2: Input X contains infinity"):
-        model = CalibratedClassifier(RandomForestClassifier(4))
-        engine.fit(model, spark_frame(spark, frame, 20, 20), target="y")
 
 
 def test_without_pyspark_one_sentence(monkeypatch):

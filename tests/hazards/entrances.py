@@ -13,9 +13,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from hazards.audits import FOUND, nearly_doubled
 from hazards.table import (
@@ -28,11 +25,9 @@ from hazards.table import (
     Table,
     coin,
     doubled,
-    forest,
     one_class,
     spelled,
 )
-from vennforest import CalibratedClassifier
 
 QUICK = ("--folds", 2, "--trees", 30, "--methods", "venn-abers", "--jobs", 1)
 INCOMPLETE = [None if j < 9 else f"p{j // 4}" for j in range(200)]
@@ -71,17 +66,9 @@ def through(make: Callable[[Rng], Table], *options: str, **columns: Any) -> dict
     }
 
 
-def nested(make: Callable[[Rng], Table]) -> dict[str, Run]:
-    model = CalibratedClassifier(forest(), random_state=0)
-    return {
-        "search": lambda rng: GridSearchCV(model, {"method": ["platt"]}, cv=3).fit(*make(rng)),
-        "pipeline": lambda rng: make_pipeline(StandardScaler(), model).fit(*make(rng)),
-    }
-
-
 WAYS: dict[str, dict[str, Run]] = {
-    "every row twice": nested(doubled) | through(doubled),
-    'labels "yes" and "Yes "': nested(spelled) | through(spelled),
+    "every row twice": through(doubled),
+    'labels "yes" and "Yes "': through(spelled),
     "missing, continuous or mixed labels, or labels of one class": through(one_class),
 }
 """More ways for hazards of `fit`, by their faults."""

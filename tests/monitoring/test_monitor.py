@@ -243,8 +243,6 @@ def test_calibration_examples_that_no_new_row_is_like_are_refused():
     Monitor(weighted).fit(*draw(np.random.default_rng(16), 100))
     with pytest.raises(NotFittedError):
         Monitor().update([0.1], [0])
-    with pytest.raises(NotFittedError):
-        Monitor(CalibratedClassifier()).fit()
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 0.0])

@@ -57,17 +57,6 @@ def test_every_source_gives_figures_near_what_happens(settings, k):
     assert found["accuracy"][1] <= fitted.score(X[800:], y[800:]) <= found["accuracy"][2]
 
 
-def test_a_better_informed_estimate_is_narrower(model):
-    X, _ = problem(3000, 2)
-    widths = []
-    for n in (100, 3000):
-        found = estimate_performance(model, X[:n])
-        widths.append(found.upper[0] - found.lower[0])
-    assert widths[1] < 0.7 * widths[0]
-    low = estimate_performance(model, X, level=0.5)
-    assert low.upper[0] - low.lower[0] < 0.5 * widths[1]
-
-
 def test_the_threshold_and_the_positive_class_decide(model):
     X, _ = problem(500, 3)
     strict = estimate_performance(model, X, threshold=0.9)

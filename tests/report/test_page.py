@@ -12,7 +12,7 @@ import pytest
 
 from support.browser import CHROMIUM, chromium
 from support.report_data import SCRIPT, calibrated
-from vennforest.report import check, figures
+from vennforest.report import check
 from vennforest.report.page import render
 
 
@@ -97,19 +97,6 @@ def test_subgroups_over_time_have_a_picture():
     html = render(check(y, p, by={"day": days, "site": rng.choice(["a", "b"], 600)}))
     assert html.count('alt="Observed and expected by') == 1
     assert "By site" in html and "By day, by month" in html
-
-
-def test_evidence_is_drawn():
-    from matplotlib.figure import Figure
-
-    n = figures.MAX_EVIDENCE_POINTS * 3
-    evidence = np.exp(np.cumsum(np.random.default_rng(3).normal(size=n)) / 10)
-    for few in (n, 500):
-        ax = Figure().subplots()
-        figures.paint_evidence(ax, evidence[:few], 20.0, 100)
-        line = ax.lines[0]
-        assert len(line.get_xdata()) == min(few, figures.MAX_EVIDENCE_POINTS)
-        assert max(line.get_ydata()) == pytest.approx(np.log10(evidence[:few].max()))
 
 
 def test_the_summary_is_json(cancer):

@@ -73,11 +73,3 @@ def test_a_wrong_number_is_refused_where_the_row_has_a_label(tmp_path, name, val
     frame.loc[150, "y"] = None
     frame.to_csv(tmp_path / "t.csv", index=False)
     read(tmp_path / "t.csv", weight="w")
-
-
-def test_columns_are_found_and_named_once(tmp_path):
-    table().to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(InputError, match=r"there is no column 'w2' in .*: did you mean 'w'"):
-        read(tmp_path / "t.csv", weight="w2")
-    with pytest.raises(InputError, match="must be named once each, got s, s, y"):
-        read(tmp_path / "t.csv", weight="s")
