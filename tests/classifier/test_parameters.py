@@ -23,7 +23,6 @@ from vennforest.tables import table_pipeline
     [
         ({"calibrate_on": Pipeline}, r"calibrate_on must be one of .* or an object with a method"),
         ({"method": "sigmoid"}, 'method must be "platt" for a sigmoid'),
-        ({"cv": "prefit"}, r'got "prefit": use CalibratedClassifier\(FrozenEstimator\(model\)\)'),
         ({"method": None}, "method must be one of .*, got None"),
         ({"method": VennAbers}, "method must be one of .*, got <class"),
         ({"calibrate_on": "prefit"}, r"calibrate_on must be one of \['auto', .*got 'prefit'"),
