@@ -212,7 +212,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         groups_by = group_codes = None
         if self.by is not None:
             groups_by, group_codes = Groups.fit(self.by, X, len(data))
-        row_groups, hashes = data.groups, hash_rows(X)
+        hashes = hash_rows(X)
         try:
             folds, source, reason = fit_folds(
                 self, estimator, data, hashes, random_state, split_state
@@ -229,7 +229,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 n_rows=len(data),
                 n_equal_pairs=count_equal_pairs(hashes),
                 row_sketch=sketch_rows(hashes),
-                row_groups=row_groups,
+                row_groups=data.groups,
                 groups=groups_by,
                 group_codes=group_codes,
             )
@@ -248,13 +248,13 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return recalibrated._calibrate(fitted)
 
     def _calibrate(self, fitted: FittedClassifier) -> Self:
-        """Fit calibrators to the folds of another state, which becomes that of this classifier."""
+        """Fit calibrators to the folds of a state, which becomes that of this classifier."""
         for fold in fitted.folds:
             fold.check_classes(len(fitted.classes))
         if fitted.groups is not None and any(fold.rows is None for fold in fitted.folds):
             raise TypeError(
-                "calibrate_on must be a source that tells which rows its calibration examples are "
-                "(Fold.rows) for by, got one that does not"
+                "calibrate_on must be a source that says which rows calibrate (Fold.rows) for by, "
+                "got another"
             )
         calibrators, point = fit_calibrators(
             *unfitted_calibrators(self),

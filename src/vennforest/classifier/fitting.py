@@ -174,8 +174,8 @@ def _folds_of(
     groups = data.groups
     if groups is not None and len(np.unique(groups)) < len(groups):
         warn(
-            "groups has no effect with a frozen model: rows of one group calibrate as if they were "
-            "independent, so bounds may be too narrow. Calibrate on one row of each group"
+            "groups has no effect with a frozen model, and bounds may be too narrow: calibrate on "
+            "one row of each group"
         )
     return [data.with_positive_weight().fold(estimator)]
 
@@ -204,10 +204,7 @@ def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, 
             f'got {type(model.cv).__name__}: use calibrate_on="cv"'
         )
     if source == "training" and data.groups is not None:
-        raise ValueError(
-            'groups must be left out with calibrate_on="training", which keeps no example apart, '
-            'got some: use calibrate_on="cv"'
-        )
+        raise ValueError('groups must be left out with calibrate_on="training", got some')
     if source != "auto":
         return source, "it was asked for"
     if not leaves_rows_out(split_pipeline(estimator)[1]):

@@ -28,11 +28,8 @@ from vennforest._validation import (
 from vennforest.sources.data import TrainingData, parts_of, split_pipeline
 from vennforest.sources.row_hashes import HashArray, as_array, hash_rows
 
-MIN_ROWS_TO_COMPARE = 20
-"""Rows below which copies are not looked for."""
-
-MAX_SHARE_OF_COPIES = 0.05
-"""Share of rows with a copy, beyond chance, up to which nothing is reported."""
+MIN_ROWS_TO_COMPARE, MAX_SHARE_OF_COPIES = 20, 0.05
+"""Copies are reported from so many rows on, and above this share of the rows, beyond chance."""
 
 WEIGHT_TOLERANCE = 1e-9
 """Relative difference up to which the weights of a class count as equal."""

@@ -109,17 +109,16 @@ class CalibrationExamples:
     @classmethod
     def of(cls, folds: Sequence[Fold | CalibrationExamples]) -> CalibrationExamples:
         """Return the examples of some folds."""
-        weights, rows = [fold.weight for fold in folds], [fold.rows for fold in folds]
         weight = None
-        if any(w is not None for w in weights):
-            weight = np.concatenate(
-                [np.ones(len(f.codes)) if f.weight is None else f.weight for f in folds]
-            )
+        if any(fold.weight is not None for fold in folds):
+            weights = [np.ones(len(f.codes)) if f.weight is None else f.weight for f in folds]
+            weight = np.concatenate(weights)
+        rows = [fold.rows for fold in folds if fold.rows is not None]
         return cls(
             folds[0].scores if len(folds) == 1 else np.concatenate([fold.scores for fold in folds]),
             np.concatenate([fold.codes for fold in folds]).astype(np.intp),
             weight,
-            None if any(r is None for r in rows) else np.concatenate(rows),  # type: ignore[arg-type]
+            np.concatenate(rows) if len(rows) == len(folds) else None,
         )
 
     def select(self, index: NDArray[Any]) -> CalibrationExamples:

@@ -166,9 +166,8 @@ def out_of_bag_fold(
         if not is_frozen:
             raise
         raise BagsError(
-            'X and y must be what the frozen model was trained on for calibrate_on="oob", in '
-            "the same order, got others (or bags that cannot be verified): leave calibrate_on "
-            "out to calibrate on new data"
+            'X and y must be what the frozen model was trained on for calibrate_on="oob", in the '
+            "same order, got others: leave calibrate_on out to calibrate on new data"
         ) from error
     index = _calibration_rows(membership, data)
     if len(index) < len(data):
@@ -252,9 +251,8 @@ def _read_membership(members: Members, rows: Any, data: TrainingData, verify: bo
     n_trained_on = getattr(members.ensemble, "_n_samples", len(data))
     if n_trained_on != len(data):
         raise BagsError(f"it was trained on {n_trained_on} examples")
-    return members.read_membership(
-        members.check(rows), data.codes, data.weight, data.groups, verify
-    )
+    rows = members.check(rows)
+    return members.read_membership(rows, data.codes, data.weight, data.groups, verify)
 
 
 def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
@@ -274,7 +272,7 @@ def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
     n_missing = np.bincount(data.codes[counted & ~out_of_bag], minlength=len(data.classes))
     worst = int((n_missing / np.maximum(n_of_class, 1)).argmax())
     if 2 * n_missing[worst] > n_of_class[worst] > 1 and 2 * n_left <= counted.sum():
-        # Whether an example calibrates would depend on the label, which no guarantee survives.
+        # Whether an example calibrates would depend on the label.
         raise BagsError(
             f"estimator must leave examples of every class out of bag, got {n_missing[worst]} of "
             f"{n_of_class[worst]} examples of {data.classes.tolist()[worst]!r} that every tree "
@@ -299,8 +297,7 @@ def _member_variance(members: Members, X: Any, membership: Membership, scores: F
     Measured at some calibration examples X (n, d) on the members that did not see them, and pooled
     over rows and classes.
     """
-    sample = np.linspace(0, len(scores) - 1, N_EXAMPLES_FOR_VARIANCE)
-    sample = np.unique(sample.astype(np.intp))
+    sample = np.unique(np.linspace(0, len(scores) - 1, N_EXAMPLES_FOR_VARIANCE).astype(np.intp))
     may_score = membership.dense()[:, sample].T.astype(np.float64)
     count = may_score.sum(axis=1)
     has_several = count > 1

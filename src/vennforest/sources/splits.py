@@ -153,10 +153,7 @@ def _row_numbers(part: Any, n: int) -> IntArray:
     rows = np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)
     wrong = rows[(rows < 0) | (rows >= n)]
     if len(wrong):
-        raise InputError(
-            f"cv must give row numbers from 0 to {n - 1}, got {wrong[0]}: give a splitter, or the "
-            "splits of these rows"
-        )
+        raise InputError(f"cv must give row numbers from 0 to {n - 1}, got {wrong[0]}")
     return rows
 
 
@@ -176,8 +173,8 @@ def _check_splits(splits: Sequence[Split], n_rows: int, ensemble: bool) -> None:
     scored = np.concatenate([test for _, test in splits])
     if not ensemble and len(np.unique(scored)) < len(scored):
         raise ValueError(
-            "cv must leave each example out at most once with ensemble=False, "
-            "got a splitter that repeats some: use ensemble=True"
+            "cv must leave each example out at most once with ensemble=False, got some twice: use "
+            "ensemble=True"
         )
     if ensemble and len(splits) > 1 and len(scored) < MIN_EXAMPLES_PER_FOLD * len(splits):
         raise InputError(
@@ -189,5 +186,5 @@ def _check_splits(splits: Sequence[Split], n_rows: int, ensemble: bool) -> None:
     if ensemble and smallest < MIN_SHARE_TRAINED_ON * n_rows:
         warn(
             f"cv trains one of {len(splits)} models on {smallest} of {n_rows} rows, and "
-            "probabilities are means over models: use ensemble=False where folds follow time"
+            "probabilities are means over models: with ensemble=False one model of all rows predicts"
         )
