@@ -378,7 +378,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self._fitted
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether ``fit`` has been called."""
+        """Tell whether ``fit`` has been called."""
         return "_fitted" in self.__dict__
 
     def _check_state(self) -> None:

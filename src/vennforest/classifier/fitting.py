@@ -92,11 +92,7 @@ def check_parameters(model: Any) -> None:
 def route(
     model: Any, estimator: Any, weight: FloatArray | None, groups: Any, fit_params: dict[str, Any]
 ) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
-    """Return the arguments of the estimator's ``fit``, the name of its weights, and the splitter's.
-
-    Without metadata routing, all but groups goes to the estimator, and weights to the last step of
-    a pipeline.
-    """
+    """Return the arguments of the estimator's fit, the name of its weights, and the splitter's."""
     split_params = {} if groups is None else {"groups": groups}
     if get_config()["enable_metadata_routing"]:
         metadata = {"sample_weight": weight, "groups": groups}
@@ -128,10 +124,7 @@ def fit_folds(
     random_state: RandomState,
     split_state: RandomState,
 ) -> tuple[list[Fold], str, str]:
-    """Return the folds of fitted models, the name of their source, and why it was chosen.
-
-    Seeds are drawn from ``random_state``, splits from ``split_state``.
-    """
+    """Return the folds of fitted models, the name of their source, and why it was chosen."""
     estimator = with_seed(estimator, random_state)
     seed = int(random_state.randint(2**31 - 1))
     name, reason = choose_source(model, estimator, data)
@@ -268,10 +261,7 @@ def fit_calibrators(
     group_codes: IntArray | None,
     score_kind: ScoreKind,
 ) -> tuple[list[PerGroup[Calibrator]], PerGroup[Calibrator] | None]:
-    """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all.
-
-    ``group_codes`` (n_rows,) are the groups of the rows given to ``fit``.
-    """
+    """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all."""
 
     def fit(unfitted: Calibrator, examples: CalibrationExamples) -> PerGroup[Calibrator]:
         def fit_some(index: IntArray | None) -> Calibrator:

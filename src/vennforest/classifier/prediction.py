@@ -284,12 +284,10 @@ def combine_probabilities(
 def apply_prior(
     shift: ShiftedPrior | None, bounds: list[Multiprobability], p: FloatArray
 ) -> tuple[list[Multiprobability], FloatArray]:
-    """Return the bounds of every fold and probabilities (m, k) under other shares of the classes.
-
-    Bounds are shifted fold by fold: a mean of shifted bounds is unbiased, a shifted mean is not.
-    """
+    """Return the bounds of folds and probabilities (m, k) under other shares of the classes."""
     if shift is None:
         return bounds, p
+    # A mean of shifted bounds is unbiased, a shifted mean is not.
     shifted = [shift_bounds(part, shift.factors) for part in bounds]
     return shifted, shift_probabilities(p, shift.factors)
 

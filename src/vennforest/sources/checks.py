@@ -1,7 +1,4 @@
-"""Checks of the data and the estimator given to ``fit``: cheap, deterministic and declared.
-
-Faults that take a fit or a search to find are looked for by `vennforest.audit`.
-"""
+"""Cheap checks of the data and the estimator given to ``fit``; `vennforest.audit` has others."""
 
 from __future__ import annotations
 

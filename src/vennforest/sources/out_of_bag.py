@@ -38,10 +38,8 @@ N_EXAMPLES_FOR_VARIANCE = 512
 """Calibration examples from which the variance between members is estimated."""
 
 MIN_TREES_FOR_POINT = 20
-"""Trees below which a probability is that of scores by as few trees as are out of bag.
-
-A map fitted to their noisy scores is too flat for the score by all trees (``docs/measured.md``).
-"""
+"""Trees below which subforests make the probability: a map fitted to noisy out-of-bag scores is
+too flat for the score by all trees (``docs/measured.md``)."""
 
 N_SUBFORESTS = 20
 """Subforests over which a probability is averaged with fewer trees."""
