@@ -44,7 +44,7 @@ SOURCES = [
 @pytest.mark.parametrize(
     ("settings", "k"),
     [*((settings, 2) for settings in SOURCES), (SOURCES[0], 3), (SOURCES[2], 3)],
-    ids=str,
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else str(value),
 )
 def test_every_source_gives_figures_near_what_happens(settings, k):
     X, y = problem(2000, 1, k)
