@@ -290,7 +290,7 @@ def test_files_keep_groups_of_columns_and_refuse_functions(tmp_path):
     before, after = predict(model._state, data), predict(loaded._state, data)
     assert_array_equal(before[1], after[1])
     assert_array_equal(before[0].lower, after[0].lower)
-    assert_array_equal(loaded.groups_.labels, model.groups_.labels)
+    assert_array_equal(loaded._state.groups.labels, model._state.groups.labels)
     model = CalibratedClassifier(GaussianNB(), by=lambda X: X[:, 0] > 0)
     model.fit(data[["x"]].to_numpy(), y)
     with pytest.raises(ValueError, match="must be importable by name"):

@@ -12,10 +12,10 @@ from sklearn.pipeline import Pipeline
 from vennforest._files import one_line
 from vennforest._messages import needed
 from vennforest._shown import KINDS, names_of
-from vennforest._validation import FloatArray, InputError, check_count
+from vennforest._validation import FloatArray, InputError, check_count, check_inside
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.base import has_bounds, merged
-from vennforest.calibrators.intervals import ConfidenceIntervals, check_level
+from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.classifier.prediction import Prediction, predict, predict_confidence
 from vennforest.forest import is_ensemble
 from vennforest.tables.cells import as_floats, plain_type, row_name, shown_cell
@@ -111,8 +111,8 @@ class BatchPredictor:
         rows_at_once: int = ROWS_AT_ONCE,
     ) -> None:
         check_count(rows_at_once, "rows_at_once")
-        check_level(level)
-        self.model, self.level, self.rows_at_once = model, float(level), int(rows_at_once)
+        level = check_inside(level, "level")
+        self.model, self.level, self.rows_at_once = model, level, int(rows_at_once)
         self.carried, self.columns = list(carried), _columns_of(model, schema, columns)
         self.kinds, self._of_label = kinds_of(model, answers), of_label
         for name in [*self.columns, *self.carried]:

@@ -25,17 +25,11 @@ from vennforest._validation import (
 
 __all__ = ["ScoreCounts"]
 
+# Largest weight divided by the smallest one above zero: sums keep 7 digits of the smallest.
 MAX_WEIGHT_RATIO = 1e9
-"""Largest weight divided by the smallest one above zero: sums keep 7 digits of the smallest."""
-
-MAX_SCORES = 1 << 20
-"""Distinct scores from which on `ScoreCounts.from_batches` coarsens."""
-
-MIN_ROWS_TO_MERGE = 1 << 16
-"""Rows that batches must have together before their counts are added up."""
-
-LATTICE_BITS = 30
-"""Binary digits of the finest lattice on which score vectors are put together."""
+MAX_SCORES = 1 << 20  # distinct scores from which on `ScoreCounts.from_batches` coarsens
+MIN_ROWS_TO_MERGE = 1 << 16  # rows that batches must have together before their counts are added up
+LATTICE_BITS = 30  # binary digits of the finest lattice on which score vectors are put together
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,16 +82,12 @@ class ScoreCounts:
 
         Parameters
         ----------
-        scores : array-like of shape (n,) or (n, k)
-            Of the second class (two classes; from two columns the second is taken), or one column
-            a class in sorted order of the labels. There may be no rows if classes are named.
-        y : array-like of shape (n,)
-            Their labels, of any dtype.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative; of the positive ones the largest is at most 1e9 times the smallest. A
-            weight of 2 is the example twice, of 0 its absence.
+        scores, y, sample_weight
+            As in ``fit`` of calibrators. Of positive weights the largest is at most 1e9 times the
+            smallest.
         classes : array-like of shape (k,), optional
-            Every class. All parts of one data set must name the same classes.
+            Every class. All parts of one data set must name the same classes; a part of it may then
+            have no rows.
 
         Raises
         ------
@@ -126,7 +116,6 @@ class ScoreCounts:
         Parameters
         ----------
         batches : iterable of pyarrow.RecordBatch
-            Read once, one after the other.
         score : str or sequence of str
             The column of the second class's scores; with more than two classes their columns, in
             sorted order of the labels.
@@ -182,8 +171,7 @@ class ScoreCounts:
     @cached_property
     def class_totals(self) -> FloatArray:
         """Weight of each class, (k,); without weights the number of its examples."""
-        totals: FloatArray = self.weights.sum(axis=0)
-        return totals
+        return np.asarray(self.weights.sum(axis=0))
 
     @property
     def total(self) -> float:
@@ -194,27 +182,20 @@ class ScoreCounts:
         """Return the number of distinct scores."""
         return len(self.scores)
 
-    def __add__(self, other: ScoreCounts) -> ScoreCounts:
-        """Return the counts of both parts together.
-
-        Raises
-        ------
-        ValueError
-            If they are of other classes.
-        """
-        if not isinstance(other, ScoreCounts):
+    def __add__(self, part: ScoreCounts) -> ScoreCounts:
+        """Return the counts of two parts, of the same classes, together."""
+        if not isinstance(part, ScoreCounts):
             return NotImplemented
-        if not np.array_equal(self.classes, other.classes):
+        if not np.array_equal(self.classes, part.classes):
             raise ValueError(
-                "counts must be of the same classes to be added, got "
-                f"{self.classes.tolist()} and {other.classes.tolist()}: name all of them with "
-                "classes= in every part"
+                f"counts must be of the same classes to be added, got {self.classes.tolist()} and "
+                f"{part.classes.tolist()}: name all of them with classes= in every part"
             )
-        return _sum([self, other])
+        return _sum([self, part])
 
-    def __radd__(self, other: object) -> ScoreCounts:
+    def __radd__(self, start: object) -> ScoreCounts:
         """Let ``sum`` begin with its 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
+        return self if isinstance(start, int) and start == 0 else NotImplemented
 
     def coarsen(self, n_scores: int) -> ScoreCounts:
         """Return counts at no more than ``n_scores`` scores, and add what that changes to `error`.
@@ -223,11 +204,6 @@ class ScoreCounts:
         examples at or below any score falls by at most ``1 / n_scores``. More: score vectors in
         one cell of a lattice are put together at their mean; the lattice is the finest whose
         spacing is the range of the scores divided by a power of two.
-
-        Raises
-        ------
-        ValueError
-            If ``n_scores`` is not an integer of at least 1.
         """
         check_count(n_scores, "n_scores")
         if len(self) <= n_scores:
@@ -259,10 +235,7 @@ class ScoreCounts:
         return ScoreCounts(self.classes, scores, weights, error)
 
     def columns(self) -> list[ScoreCounts]:
-        """Return counts of two classes: these, or with more classes one a class against the rest.
-
-        Those of class j have its score, and the weights of the rest and of class j.
-        """
+        """Return counts of two classes: these, or of each of more classes against the rest."""
         if self.scores.ndim == 1:
             return [self]
         total, parts = self.weights.sum(axis=1), []
@@ -318,10 +291,7 @@ def count_examples(
     *,
     sort: bool = True,
 ) -> ScoreCounts:
-    """Return the counts of examples with scores (n,) or (n, k), classes (n,) and weights (n,).
-
-    Without ``sort`` each example keeps a row of its own, which takes a fraction of the time.
-    """
+    """Return the counts of examples; without ``sort``, which takes time, a row for each."""
     if weight is not None:
         positive = weight > 0
         scores, codes, weight = scores[positive], codes[positive], weight[positive]
@@ -360,11 +330,7 @@ def split_by_class(scores: FloatArray, codes: IntArray, out: FloatArray) -> int:
 def merge_sorted(
     first: FloatArray, second: FloatArray, scores: FloatArray, weights: FloatArray
 ) -> int:
-    """Write the distinct ones of the sorted scores of two classes, and how often each has them.
-
-    ``scores`` (n,) and ``weights`` (2, n), which is zero before, have room for all scores; the
-    number of those that are written is returned.
-    """
+    """Write the distinct scores of two sorted classes, and their counts; return their number."""
     i, j, m = 0, 0, -1
     while i < len(first) or j < len(second):
         in_first = j == len(second) or (i < len(first) and first[i] <= second[j])
@@ -385,14 +351,11 @@ def _add_up(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
     """Return distinct scores in order, and the sums of the weights (n, k) at each."""
     if not len(scores):
         return scores, weights
-    if scores.ndim == 1:
-        order = np.argsort(scores)
-        ordered = scores[order]
-        is_new = ordered[1:] != ordered[:-1]
-    else:
-        order = np.lexsort(scores.T[::-1])
-        ordered = scores[order]
-        is_new = (ordered[1:] != ordered[:-1]).any(axis=1)
+    order = np.argsort(scores) if scores.ndim == 1 else np.lexsort(scores.T[::-1])
+    ordered = scores[order]
+    is_new = ordered[1:] != ordered[:-1]
+    if scores.ndim == 2:
+        is_new = is_new.any(axis=1)
     start = np.append(0, np.flatnonzero(is_new) + 1)
     sums = [np.add.reduceat(column[order], start) for column in weights.T]
     return ordered[start], np.stack(sums).T
@@ -430,9 +393,7 @@ def _numbers(batch: Any, name: str) -> FloatArray:
 def _codes(batch: Any, name: str, codes_of: dict[Any, int]) -> IntArray:
     """Return the codes of a column of labels; new labels are added to ``codes_of``."""
     if n_missing := batch[name].null_count:
-        raise InputError(
-            f"{name!r} must have a label in every row, got {n_missing} rows without: leave them out"
-        )
+        raise InputError(f"{name!r} must have a label in every row, got {n_missing} rows without")
     encoded = batch[name].dictionary_encode()
     labels = encoded.dictionary.to_pylist()
     codes = np.array([codes_of.setdefault(label, len(codes_of)) for label in labels], np.intp)

@@ -62,7 +62,7 @@ def test_doubt_and_more_classes_are_refused():
     rng = np.random.default_rng(9)
     with pytest.raises(InputError, match="area under the ROC curve is 0"):
         make_calibrator("platt").fit(rng.random(200), [0, 1] * 100, increasing="auto")
-    with pytest.raises(InputError, match="with more than two classes"):
+    with pytest.raises(InputError, match="with several classes"):
         make_calibrator("platt").fit(rng.random((30, 3)), [0, 1, 2] * 10, increasing=False)
     with pytest.raises(InputError, match="increasing must be True, False or"):
         make_calibrator("platt").fit([0.1, 0.9], [0, 1], increasing="lower")

@@ -95,7 +95,7 @@ def test_exact_ends_are_those_of_the_slow_version(seed):
         y = (rng.random(n) < rng.choice([0.1, 0.5, 0.9])).astype(int)
         new = rng.choice(np.append(scores, [-1, 0.5, 2]), 5)
         level = rng.choice([0.5, 0.9, 0.999])
-        ends = interval_curve(*count(scores, y), level, "exact").read(new)
+        ends = interval_curve(*count(scores, y), level, "exact").at(new)
         expected = [slow_exact(scores, y, s, level) for s in new]
         assert_allclose(np.column_stack(ends), expected, rtol=0, atol=1e-9)
 
@@ -106,7 +106,7 @@ def exact_coverage(f, scores, new, level):
     covered = np.zeros(len(new))
     for labels in product((0, 1), repeat=len(scores)):
         y = np.array(labels)
-        low, up = interval_curve(*count(scores, y), level, "exact").read(new)
+        low, up = interval_curve(*count(scores, y), level, "exact").at(new)
         probability = np.prod(np.where(y == 1, p, 1 - p))
         covered += probability * ((low <= f(new)) & (f(new) <= up))
     return covered
@@ -196,7 +196,7 @@ def test_a_curve_contains_the_interval_of_the_limit(n):
     assert (curve.lower <= low + 1e-12).all()
     assert (curve.upper >= up - 1e-12).all()
     new = np.concatenate([rng.uniform(-0.5, 1.5, 20), scores[:5]])
-    low, up = curve.read(new)
+    low, up = curve.at(new)
     assert (low <= up).all()
     assert (low[new < scores.min()] == 0).all()
     assert (up[new > scores.max()] == 1).all()
@@ -224,7 +224,7 @@ def test_coverage_of_drawn_curves(name):
     for _ in range(60):
         scores = rng.random(150)
         y = (rng.random(150) < f(scores)).astype(int)
-        low, up = interval_curves(scores, y, 2)[0].read(new)
+        low, up = interval_curves(scores, y, 2)[0].at(new)
         covered.append((low <= f(new)) & (f(new) <= up))
     assert np.mean(covered) > 0.88
 
@@ -272,7 +272,7 @@ def test_expected_scores_of_normal_noise_are_shrunk_linearly():
 
 
 def mean_width(scores, y, groups=None):
-    low, up = interval_curves(scores, y, 2, groups=groups)[0].read(np.linspace(0.1, 0.9, 9))
+    low, up = interval_curves(scores, y, 2, groups=groups)[0].at(np.linspace(0.1, 0.9, 9))
     return (up - low).mean()
 
 
@@ -343,12 +343,12 @@ def test_exact_intervals_are_wider_and_few_examples_bound_nothing():
     scores = rng.random(300)
     y = (rng.random(300) < scores).astype(int)
     widths = [
-        np.subtract(*interval_curves(scores, y, 2, 0.9, method)[0].read(scores)[::-1]).mean()
+        np.subtract(*interval_curves(scores, y, 2, 0.9, method)[0].at(scores)[::-1]).mean()
         for method in ("likelihood-ratio", "exact")
     ]
     assert widths[1] > 1.3 * widths[0]
     few = interval_curves(np.array([0.1, 0.5, 0.9]), np.array([0, 1, 1]), 2, method="exact")[0]
-    assert_array_equal(few.read(np.array([0.5])), [[0], [1]])
+    assert_array_equal(few.at(np.array([0.5])), [[0], [1]])
     for method in ("likelihood-ratio", "exact"):
         none = interval_curve(*np.empty((3, 0)), method=method)
-        assert_array_equal(none.read(np.array([0.5])), [[0], [1]])
+        assert_array_equal(none.at(np.array([0.5])), [[0], [1]])

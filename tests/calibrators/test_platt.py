@@ -1,14 +1,11 @@
 """Platt scaling against Newton steps with 60 digits, and where its maximum is hard to reach."""
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
 from oracles import formulas as oracle
-from vennforest._messages import CalibrationWarning
 from vennforest.calibrators import PlattScaling, make_calibrator
 from vennforest.calibrators.regression import fit_logistic
 from vennforest.counts import ScoreCounts
@@ -145,28 +142,13 @@ def test_auto_takes_log_odds_where_every_score_is_a_probability(seed):
 
 @pytest.mark.parametrize("wrong", [1.0000001, -1e-300, 7])
 def test_log_odds_of_what_is_no_probability_are_refused_with_the_way_out(wrong):
-    message = r"scores must be in \[0, 1\] for PlattScaling\(on='logit'\) .*take any scores\), got"
+    message = r"scores must be in \[0, 1\] for PlattScaling\(on='logit'\), got .*take any scores"
     with pytest.raises(ValueError, match=message):
         PlattScaling(on="logit").fit([0.2, wrong, 0.3], [0, 1, 1])
     model = PlattScaling(on="logit").fit([0.2, 0.4, 0.3], [0, 1, 1])
     with pytest.raises(ValueError, match=message):
         model.predict_proba([0.5, wrong])
     PlattScaling(on="score").fit([0.2, wrong, 0.3], [0, 1, 1])
-
-
-def test_percentages_are_pointed_out():
-    s, y = np.array([3.5, 12.0, 40.2, 77.0]), [0, 0, 1, 1]
-    with pytest.warns(CalibrationWarning, match="look like percentages: divide percentages by"):
-        PlattScaling().fit(s, y)
-    for model, scores in (
-        (PlattScaling(on="score"), s),
-        (PlattScaling(), s / 100),
-        (PlattScaling(), np.rint(s)),
-        (PlattScaling(), 10 * s),
-    ):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            model.fit(scores, y)
 
 
 def test_the_logistic_fit_of_two_columns_agrees_with_the_oracle():

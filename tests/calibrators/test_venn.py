@@ -92,7 +92,7 @@ def test_a_function_returns_numbers_or_text(values):
 
 
 def test_wrong_taxonomies_and_merges_are_refused():
-    with pytest.raises(ValueError, match=r"taxonomy must return 2 categories .* got shape \(1,\)"):
+    with pytest.raises(ValueError, match=r"taxonomy must return shape \(2,\), got \(1,\)"):
         Venn(lambda s: s[:1]).fit([0.1, 0.9], [0, 1])
     with pytest.raises(ValueError, match=r"taxonomy must be one of \['label', 'bins'\] or a"):
         Venn("nearest").fit([0.1, 0.9], [0, 1])

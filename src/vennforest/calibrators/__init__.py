@@ -3,7 +3,7 @@
 from sklearn.base import clone
 
 from vennforest._messages import not_one_of
-from vennforest.calibrators.base import BoundedCalibrator, Calibrator
+from vennforest.calibrators.base import BoundedCalibrator, Calibrator, Uncalibrated
 from vennforest.calibrators.beta import BetaCalibration
 from vennforest.calibrators.bostrom import BostromScaling
 from vennforest.calibrators.isotonic import IsotonicCalibration
@@ -12,7 +12,6 @@ from vennforest.calibrators.platt import PlattScaling
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.calibrators.spline import SplineCalibration
 from vennforest.calibrators.temperature import TemperatureScaling
-from vennforest.calibrators.uncalibrated import Uncalibrated
 from vennforest.calibrators.venn import Venn
 from vennforest.calibrators.venn_abers import VennAbers
 

@@ -34,6 +34,7 @@ from vennforest.calibrators.formula import (
     Score,
     Term,
     Terms,
+    divided_by_sum,
     no_formula,
     summed,
 )
@@ -50,15 +51,14 @@ from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 Increasing = bool | Literal["auto"]
 """Whether the second class becomes more likely as the score rises."""
 
+# Distance of the area under the ROC curve from 1/2 that leaves no doubt of the direction.
 MIN_STANDARD_ERRORS = 4.0
-"""Distance of the area under the ROC curve from 1/2 that leaves no doubt of the direction."""
+SUM_TOLERANCE = 1e-5  # how far from 1 a row may sum: single-precision probabilities of many classes
+MAPS_OF_ANY_SCORES = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take any scores'
 
-SUM_TOLERANCE = 1e-5
-"""How far from 1 a row may sum: single-precision probabilities of many classes."""
-
+# Calibration examples from which on new scores are compared with their range; the part of it by
+# which new scores may lie beyond it; and the share of scores outside that is refused.
 MIN_EXAMPLES_FOR_RANGE, RANGE_MARGIN, MAX_SHARE_OUTSIDE = 10, 0.5, 0.5
-"""Calibration examples from which on new scores are compared with their range; the part of it by
-which new scores may lie beyond it; and the share of scores outside that is refused."""
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -83,20 +83,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     title: ClassVar[str] = ""
     """The name that readers of reports and plots see."""
-
     _rows_sum_to_one: ClassVar[bool] = True
     """Whether probabilities of more than two classes must sum to 1 in every row."""
-
     _is_monotone: ClassVar[bool] = True
     """Whether the probability of the second of two classes rises with its score."""
-
     classes_: NDArray[Any]
     class_shares_: FloatArray
     score_range_: FloatArray | None
     reversed_at_: float | None
     shift_: ShiftedPrior | None
-
-    # --- fitting ---------------------------------------------------------------------------------
 
     def fit(
         self,
@@ -122,8 +117,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Every class, when some may be missing from ``y``.
         increasing : bool or "auto", default=True
             Whether the second of two classes becomes more likely as the score rises. False: less
-            likely, as with credit scores; scores are then reversed, here and in predictions.
-            ``"auto"``: as these examples show.
+            likely, as with credit scores. ``"auto"``: as these examples show.
 
         Raises
         ------
@@ -143,15 +137,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def fit_counts(self, counts: ScoreCounts, *, increasing: Increasing = True) -> Self:
-        """Learn the map from weights of the classes at scores, as from the examples themselves.
-
-        Parameters
-        ----------
-        counts : ScoreCounts
-            Counts of parts of a data set add up, wherever the parts are.
-        increasing : bool or "auto", default=True
-            As of ``fit``.
-        """
+        """Learn the map from weights of the classes at scores; ``increasing`` is as of ``fit``."""
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
         if increasing is True and not self._is_monotone:
@@ -172,8 +158,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _remember(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
         """Keep what leaving out calibration examples needs; nothing without bounds."""
-
-    # --- predictions -----------------------------------------------------------------------------
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
         """Return calibrated probabilities of every class.
@@ -199,8 +183,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """Return the most probable label of each new score, shape (n,), the first of equals."""
         best = self.predict_proba(scores).argmax(axis=1)  # refuses before fit
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
+        return np.asarray(self.classes_[best])
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n, k) for scores (n,) (two classes) or (n, k)."""
@@ -225,7 +208,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         raise no_formula("calibrator", self)
 
     def _formulas(self, scores: Terms) -> dict[str, Terms]:
-        """Return the formulas of ``p``, and of ``p0`` and ``p1`` where there are bounds."""
+        """Return the formulas by name: ``p``, and with bounds ``p0`` and ``p1``."""
         return {"p": self._formula(scores)}
 
     def with_prior(
@@ -247,8 +230,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         shifted = copy.copy(self)
         shifted.shift_ = ShiftedPrior.of(shares, instead_of, present, self.shift_, self.classes_)
         return shifted
-
-    # --- scores ----------------------------------------------------------------------------------
 
     def _columns(self, scores: FloatArray, k: int, is_fitted: bool) -> FloatArray:
         """Return scores (n,) of the second of two classes, else (n, k)."""
@@ -274,32 +255,27 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _check_probabilities(self, scores: FloatArray) -> None:
         """Refuse scores outside [0, 1], and rows that must sum to 1 and do not."""
-        hint = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take any scores'
         is_outside = (scores < 0) | (scores > 1)
         if is_outside.any():
             raise InputError(
-                f"scores must be in [0, 1] for {self} ({hint}), got {scores[is_outside][0]}"
+                f"scores must be in [0, 1] for {self}, got {scores[is_outside][0]}: "
+                f"{MAPS_OF_ANY_SCORES}"
             )
         if scores.ndim == 2 and self._rows_sum_to_one:
             total = scores.sum(axis=1)
             wrong = np.abs(total - 1) > SUM_TOLERANCE
             if wrong.any():
                 raise InputError(
-                    f"scores must sum to 1 in every row for {self} ({hint}), got "
-                    f"{total[wrong][0]}: divide each row by its sum"
+                    f"scores must sum to 1 in every row for {self}, got {total[wrong][0]}: divide "
+                    f"each row by its sum, or {MAPS_OF_ANY_SCORES}"
                 )
-
-    # --- state -----------------------------------------------------------------------------------
 
     def _without_examples(self) -> Self:
         """Return the calibrator as after ``fit_counts``: it knows no single examples."""
         return self
 
     def _check_state(self) -> None:
-        """Refuse attributes, read from a file, that ``fit`` could not have set.
-
-        Kernels follow indices without a check, and what becomes a probability must be in [0, 1].
-        """
+        """Refuse attributes, read from a file, with which a kernel or a formula would fail."""
         check_labels(self.classes_)
         k = len(self.classes_)
         check_array(self.class_shares_, "class_shares_", (k,), low=0, high=1)
@@ -309,8 +285,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             check_number(self.reversed_at_, "reversed_at_")
             require(k == 2, "reversed_at_ must be None with more than two classes")
         if self.shift_ is not None:
-            require(isinstance(self.shift_, ShiftedPrior), "shift_ must be a ShiftedPrior")
-            require(len(self.shift_.shares) == k, "shift_ must be of the same classes")
+            is_shift = isinstance(self.shift_, ShiftedPrior) and len(self.shift_.shares) == k
+            require(is_shift, f"shift_ must be a ShiftedPrior of {k} classes")
 
     def _n_columns(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
@@ -323,15 +299,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return tags
 
 
-# --- direction and range of the scores ---------------------------------------------------------
+# --- direction and range of the scores
 
 
 def ranking(counts: ScoreCounts) -> tuple[float, bool]:
-    """Return the area under the ROC curve of two classes, and whether it is surely not 1/2.
-
-    The standard error is that of scores that say nothing, without ties:
-    sqrt((m + n + 1) / (12 m n)) for m and n examples (Mann and Whitney 1947, section 4).
-    """
+    """Return the area under the ROC curve of two classes, and whether it is surely not 1/2."""
     negatives, positives = counts.weights.T
     m, n = counts.class_totals.tolist()
     if m * n == 0:  # one class, or weights that are next to nothing
@@ -340,22 +312,18 @@ def ranking(counts: ScoreCounts) -> tuple[float, bool]:
     below -= negatives / 2  # ties count half
     below *= positives
     area = float(below.sum() / (m * n))
+    # The standard error of scores that say nothing, without ties (Mann & Whitney 1947, section 4).
     error = float(np.sqrt((m + n + 1) / (12 * m * n)))
     return area, abs(area - 0.5) > MIN_STANDARD_ERRORS * error
 
 
 def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
-    """Return c where the scores s are to be replaced by c - s, None where they stay.
-
-    c is 1 of probabilities, and 0 of other scores.
-    """
+    """Return c where scores s become c - s (1 of probabilities, else 0), None where they stay."""
     if not (isinstance(increasing, bool) or increasing == "auto"):
         raise InputError(f'increasing must be True, False or "auto", got {increasing!r}')
     if len(counts.classes) > 2:
         if increasing is not True:
-            raise InputError(
-                f"increasing must be True with more than two classes, got {increasing!r}"
-            )
+            raise InputError(f"increasing must be True with several classes, got {increasing!r}")
         return None
     area, is_sure = ranking(counts)
     if increasing is True and is_sure and area < 0.5:
@@ -368,8 +336,8 @@ def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
     if increasing == "auto":
         if not is_sure:
             raise InputError(
-                "increasing must be True or False where the scores do not show which: the area "
-                f"under the ROC curve is {area:.3f}, close to 1/2"
+                'increasing must be True or False, got "auto" and scores that do not show which: '
+                f"the area under the ROC curve is {area:.3f}"
             )
         increasing = area > 0.5
     if increasing:
@@ -406,15 +374,24 @@ def _check_range(scores: FloatArray, low: float, high: float) -> None:
     )
 
 
-# --- more than two classes: one against the rest ------------------------------------------------
+# --- no calibration, and one class against the rest
+
+
+class Uncalibrated(Calibrator):
+    """The raw scores as probabilities, for comparison with calibrated ones."""
+
+    title = "Uncalibrated"
+    _takes_probabilities = True
+
+    def _fit(self, counts: ScoreCounts) -> None:
+        self._check_probabilities(counts.scores)
+
+    def _formula(self, scores: Terms) -> Terms:
+        return scores if len(scores) == 1 else divided_by_sum(scores)
 
 
 class OneVsRestCalibrator(Calibrator):
-    """A calibrator for two classes; for more, one map per class against the rest, normalised.
-
-    No further models are trained (Boström 2008, section 2.2.3). A subclass implements
-    ``_fit_columns`` and ``_column_formula``.
-    """
+    """A calibrator for two classes; for more, one map per class against the rest, normalised."""
 
     _rows_sum_to_one = False
 
@@ -435,10 +412,7 @@ class OneVsRestCalibrator(Calibrator):
 
 
 def normalised_formula(p: Terms, raw: Terms) -> Terms:
-    """Return p divided by their sum; where that is 0 the positive raw scores, normalised.
-
-    Where no raw score is positive either, shares are equal.
-    """
+    """Return p over their sum; where that is 0 raw scores above 0 likewise, or equal shares."""
     positive = [score.max(0.0) for score in raw]
     total, fallback = summed(p), summed(positive)
     shares = []
@@ -448,7 +422,7 @@ def normalised_formula(p: Terms, raw: Terms) -> Terms:
     return tuple(shares)
 
 
-# --- bounds -------------------------------------------------------------------------------------
+# --- bounds
 
 
 class BoundedCalibrator(Calibrator):
@@ -463,12 +437,9 @@ class BoundedCalibrator(Calibrator):
 
     Attributes
     ----------
-    example_scores_ : ndarray of shape (n,) or (n, k), or None
-        Scores of the examples given to ``fit``; None after ``fit_counts``.
-    example_codes_ : ndarray of shape (n,), or None
-        Their classes.
-    example_weights_ : ndarray of shape (n,), or None
-        Their weights; None: 1 each.
+    example_scores_, example_codes_, example_weights_ : ndarray, or None
+        Scores, classes and weights of the examples given to ``fit``; None after ``fit_counts``, and
+        where every weight is 1.
     """
 
     merge: Merge
@@ -480,10 +451,7 @@ class BoundedCalibrator(Calibrator):
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None
     ) -> Multiprobability:
-        """Return the bounds for checked scores (m,) or (m, k).
-
-        ``left_out`` (m,): the calibration example that is left out for each; -1: none.
-        """
+        """Return the bounds for checked scores (m,) or (m, k), with one left out, or none at -1."""
 
     def _fit_checked(self, counts: ScoreCounts, center: float | None = None) -> Self:
         self.example_scores_ = self.example_codes_ = self.example_weights_ = None
@@ -495,10 +463,9 @@ class BoundedCalibrator(Calibrator):
         self.example_weights_ = weight
 
     def _without_examples(self) -> Self:
-        calibrator = copy.copy(self)
-        calibrator.example_scores_ = calibrator.example_codes_ = None
-        calibrator.example_weights_ = None
-        return calibrator
+        copied = copy.copy(self)
+        copied.example_scores_ = copied.example_codes_ = copied.example_weights_ = None
+        return copied
 
     def predict_multiprobability(
         self, scores: ArrayLike, left_out: ArrayLike | None = None
@@ -520,26 +487,20 @@ class BoundedCalibrator(Calibrator):
             Bounds of shape (m, k), in [0, 1]. For two classes ``p0`` and ``p1``.
         """
         new = self._check_new(scores)
-        bounds = self._multiprobability(new, self._left_out(left_out, len(new)))
+        rows = None if left_out is None else self._check_left_out(np.asarray(left_out), len(new))
+        bounds = self._multiprobability(new, rows)
         return bounds if self.shift_ is None else shift_bounds(bounds, self.shift_.factors)
 
-    def _left_out(self, left_out: ArrayLike | None, m: int) -> IntArray | None:
-        """Return the numbers of left-out examples as an array of shape (m,)."""
-        if left_out is None:
-            return None
+    def _check_left_out(self, rows: NDArray[Any], m: int) -> IntArray:
+        """Return the numbers of left-out examples (m,)."""
         if self.example_codes_ is None:
-            raise ValueError(
-                "left_out must be None after fit_counts, which knows no single examples"
-            )
-        rows, n = np.asarray(left_out), len(self.example_codes_)
+            raise ValueError("left_out must be None after fit_counts, which knows no examples")
+        n = len(self.example_codes_)
         if rows.shape != (m,) or (rows.dtype.kind not in "iu" and m):
-            raise ValueError(f"left_out must be {m} integers, got {left_out!r}")
+            raise ValueError(f"left_out must be {m} integers, got {rows.tolist()}")
         wrong = (rows < -1) | (rows >= n)
         if wrong.any():
-            raise ValueError(
-                f"left_out must lie between -1 (none) and {n - 1} "
-                f"(the last calibration example), got {rows[wrong][0]}"
-            )
+            raise ValueError(f"left_out must lie between -1 and {n - 1}, got {rows[wrong][0]}")
         return rows.astype(np.intp)
 
     def _check_state(self) -> None:
@@ -580,11 +541,9 @@ class BoundedCalibrator(Calibrator):
 
 
 def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:
-    """Return the formulas of `scale_into_bounds`.
-
-    The sum of a clipped row rises with the factor, in straight lines between the bends at which an
-    entry meets a bound: it is 1 between the last bend with a sum of at most 1 and the next.
-    """
+    """Return the formulas of `scale_into_bounds`."""
+    # The sum of a clipped row rises with the factor, in straight lines between the bends at which
+    # an entry meets a bound: it is 1 between the last bend with a sum of at most 1 and the next.
     q = [x.max(SMALLEST_PROBABILITY) for x in p]
 
     def clipped(factor: Term) -> list[Term]:
@@ -612,18 +571,12 @@ def _from_one(x: Term, value: Term, below: Term) -> Term:
 
 
 def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return bounds of each class's probability that are right before and after normalisation.
+    """Return bounds that hold before and after normalisation, from those of class against rest.
 
-    From lower and upper probabilities (n, k) of each class against the rest, in [0, 1]. Every row
-    of ``lower`` sums to at most 1 and every row of ``upper`` to at least 1, so probabilities lie
-    between them.
-
-    Notes
-    -----
     The guarantee of Venn prediction is that of the one-vs-rest interval [p0_j, p1_j] of each class.
     Points of the box of all k intervals, divided by their sums, lie between ``p0_j / (p0_j + sum of
-    the other p1)`` and ``p1_j / (p1_j + sum of the other p0)``. The hull of the two intervals keeps
-    both.
+    the other p1)`` and ``p1_j / (p1_j + sum of the other p0)``. The hull of both is returned, so
+    rows of ``lower`` (n, k) sum to at most 1 and those of ``upper`` to at least 1.
     """
     # In C order, since that of columns decides in which order a row is summed.
     p0, p1 = np.ascontiguousarray(p0), np.ascontiguousarray(p1)
@@ -659,10 +612,7 @@ def no_bounds(calibrator: Any) -> str:
 
 
 def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> FloatArray:
-    """Return the probabilities (m, k) that a calibrator makes of its bounds at these scores.
-
-    A calibrator that is no `BoundedCalibrator` answers by ``predict_proba``, moved into the bounds.
-    """
+    """Return the probabilities (m, k) that a calibrator makes of its bounds at these scores."""
     if not isinstance(calibrator, BoundedCalibrator):
         p = np.clip(calibrator.predict_proba(scores), bounds.lower, bounds.upper)
         return scale_into_bounds(p, bounds.lower, bounds.upper)

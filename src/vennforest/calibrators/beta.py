@@ -22,7 +22,8 @@ class BetaCalibration(OneVsRestCalibrator):
 
     The map that is right when the scores of either class follow a beta distribution (Kull, Silva
     Filho & Flach 2017, eq. 3), fitted by maximum likelihood with a, b >= 0 so it does not
-    decrease. Many classes: one map per class against the rest, normalised.
+    decrease. Scores of 0 and 1 are moved as in `PlattScaling`. Many classes: one map per class
+    against the rest, normalised.
 
     Parameters
     ----------
@@ -34,15 +35,6 @@ class BetaCalibration(OneVsRestCalibrator):
     coef_ : ndarray of shape (1, 3) or (k, 3)
         a, b and c of the second class or of each.
 
-    Notes
-    -----
-    Scores of 0 and 1 are moved as in `PlattScaling`.
-
-    References
-    ----------
-    Kull, Silva Filho & Flach (2017), Beta calibration: a well-founded and easily implemented
-    improvement on logistic calibration for binary classifiers, AISTATS.
-
     Examples
     --------
     >>> model = BetaCalibration().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
@@ -51,6 +43,7 @@ class BetaCalibration(OneVsRestCalibrator):
     """
 
     title = "Beta"
+    _takes_probabilities = True
     coef_: FloatArray
     clip_: FloatArray
     """Where the scores of each column are clipped before logarithms are taken, (c, 2)."""
@@ -74,10 +67,6 @@ class BetaCalibration(OneVsRestCalibrator):
             limits.append((low, high))
             fits.append((*slopes, c - slopes @ center))
         self.clip_, self.coef_ = np.array(limits), np.array(fits)
-
-    @property
-    def _takes_probabilities(self) -> bool:
-        return True
 
     def _column_formula(self, score: Term, j: int) -> Term:
         (low, high), (a, b, c) = self.clip_[j].tolist(), self.coef_[j].tolist()

@@ -11,14 +11,9 @@ from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Term, Terms, divided_by_sum
 from vennforest.counts import ScoreCounts
 
-N_VALUES = 51
-"""A and B are integers from 0 to 50."""
-
-N_CELLS = 4096
-"""More distinct probabilities than this are replaced by as many evenly spaced ones."""
-
-EQUAL_BRIER_SCORE = 1e-12
-"""Mean Brier scores closer than this are equal."""
+N_VALUES = 51  # A and B are integers from 0 to 50
+N_CELLS = 4096  # more distinct probabilities than this are replaced by as many evenly spaced ones
+EQUAL_BRIER_SCORE = 1e-12  # mean Brier scores closer than this are equal
 
 
 class BostromScaling(Calibrator):
@@ -31,14 +26,12 @@ class BostromScaling(Calibrator):
 
     Notes
     -----
-    The paper's sigmoid, "on the same form as used in Platt scaling", would fall with p for every
-    A > 0, while its argument asks for one that does not fall: the sign of A, and with it that of
-    B, is corrected here.
+    The paper's sigmoid would fall with p for every A > 0, while its argument asks for one that does
+    not fall: the signs of A and B are corrected here.
 
-    One column of scores s stands for the vector (1 - s, s). Of equal largest probabilities the
-    first class is the winner. Of parameters with equal Brier scores the smallest A is taken, then
-    the smallest B. The winner stays the winner, so accuracy is unchanged, and for two classes so is
-    the area under the ROC curve.
+    One column of scores s stands for the vector (1 - s, s). Of parameters with equal Brier scores
+    the smallest A is taken, then the smallest B. The winner, of equals the first class, stays the
+    winner, so accuracy is unchanged.
 
     Examples
     --------
@@ -49,6 +42,7 @@ class BostromScaling(Calibrator):
     """
 
     title = "Boström"
+    _takes_probabilities = True
     A_: int
     B_: int
 
@@ -72,10 +66,6 @@ class BostromScaling(Calibrator):
         best = int(np.flatnonzero(scores.ravel() <= scores.min() + EQUAL_BRIER_SCORE)[0])
         self.A_, self.B_ = divmod(best, N_VALUES)
 
-    @property
-    def _takes_probabilities(self) -> bool:
-        return True
-
     def _check_state(self) -> None:
         super()._check_state()
         check_number(self.A_, "A_", 0, N_VALUES - 1, integer=True)
@@ -96,10 +86,9 @@ class BostromScaling(Calibrator):
             following = reduce(Term.max, p[j + 1 :], probability)
             raised = 1.0 - (1.0 - probability) * q
             shrunk = probability * q
-            wins = (
-                raised if previous is None else probability.unless_above(previous, shrunk, raised)
-            )
-            corrected.append(following.unless_above(probability, wins, shrunk))
+            if previous is not None:
+                raised = probability.unless_above(previous, shrunk, raised)
+            corrected.append(following.unless_above(probability, raised, shrunk))
             previous = probability if previous is None else previous.max(probability)
         return tuple(corrected)
 
@@ -109,10 +98,7 @@ class BostromScaling(Calibrator):
 
 
 def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> FloatArray:
-    """Return ``sum square * q**2 + linear * q`` for A (rows) and B (columns) from 0 to 50.
-
-    ``q = 1 / (1 + exp(A p - B))`` of the values p (m,), with coefficients (m,) at each.
-    """
+    """Return the sum of ``square q^2 + linear q``, q = 1 / (1 + exp(A p - B)), for all A and B."""
     if len(values) > N_CELLS:
         values, square, linear = onto_grid(values, square, linear)
     steps = np.arange(N_VALUES)
@@ -127,11 +113,9 @@ def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> 
 def onto_grid(
     values: FloatArray, square: FloatArray, linear: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Move coefficients to evenly spaced values, so sums over smooth functions stay.
-
-    Each coefficient is shared among the eight places around it as in Lagrange's interpolation,
-    exact for polynomials of degree 7, and for q and its square but for rounding.
-    """
+    """Move coefficients to evenly spaced values, so sums over smooth functions stay."""
+    # Each coefficient is shared among the eight places around it as in Lagrange's interpolation,
+    # exact for polynomials of degree 7, and for q and its square but for rounding.
     position = values * N_CELLS
     left = np.clip(position.astype(np.intp) - 3, 0, N_CELLS - 7)
     t = position - left

@@ -21,17 +21,12 @@ Operation = Literal[
 ]
 """The operations; ``"if <="`` has four terms: the third where the first is <= the second."""
 
+# Log-odds beyond which a probability is as good as 0 or 1, and some systems' exp overflows.
 MAX_LOG_ODDS = 700.0
-"""Log-odds beyond which a probability is as good as 0 or 1, and some systems' exp overflows."""
-
-LOWEST = -float(np.finfo(np.float64).max)
-"""The smallest score."""
-
+LOWEST = -float(np.finfo(np.float64).max)  # the smallest score
+# Rows that are evaluated together: a few columns of so many fit into the cache of one core.
 BLOCK_ROWS = 1 << 13
-"""Rows that are evaluated together: a few columns of so many fit into the cache of one core."""
-
-ROUNDING_OF_SUM = 1e-12
-"""Distance from 1 up to which a sum of probabilities is 1 but for rounding."""
+ROUNDING_OF_SUM = 1e-12  # distance from 1 up to which a sum of probabilities is 1 but for rounding
 
 
 class Term:
@@ -158,10 +153,8 @@ def summed(terms: Iterable[Term]) -> Term:
 
 
 def divided_by_sum(scores: Terms) -> Terms:
-    """Return scores whose sum is 1 to rounding as they are, others divided by their sum.
-
-    Division by sums that differ in the last digit would break ties between rows.
-    """
+    """Return scores whose sum is 1 to rounding as they are, others divided by their sum."""
+    # Division by sums that differ in the last digit would break ties between rows.
     total = summed(scores)
     is_near = (total - 1.0).max(1.0 - total)
     divisor = is_near.unless_above(ROUNDING_OF_SUM, 1.0, total)
@@ -297,8 +290,8 @@ class Evaluation:
         self.values.append(None)
         # Arguments are taken in one call: for a single row that is a quarter of the time.
         first = arguments[0]
-        places = arguments if len(arguments) > 1 else (slice(first, first + 1),)
-        self.steps.append((function, itemgetter(*places), len(self.values) - 1))
+        positions = arguments if len(arguments) > 1 else (slice(first, first + 1),)
+        self.steps.append((function, itemgetter(*positions), len(self.values) - 1))
         return len(self.values) - 1
 
     def __call__(self, scores: FloatArray) -> FloatArray:

@@ -22,8 +22,7 @@ import numpy as np
 
 from vennforest._jit import kernel
 
-END_PRECISION = 1e-12
-"""Relative precision of the ends, which err outwards."""
+END_PRECISION = 1e-12  # relative precision of the ends, which err outwards
 
 
 @kernel
@@ -42,9 +41,9 @@ def log_likelihood(positive, weight):
 def prefix_tree(W, Y):
     """Return the tree of the isotonic regressions of all prefixes, four arrays (m + 1,).
 
-    Of node l: ``value`` of the last block (-1 for the root), ``parent``, ``jump``, an ancestor
-    from which any other is reached in logarithmically many steps (Myers 1983), and ``best``, the
-    log likelihood of the whole regression.
+    Of node l: ``value`` of the last block (-1 for the root), ``parent``, ``jump``, an ancestor that
+    shortens the way to the root to logarithmically many steps (Myers 1983), and ``best``, the log
+    likelihood of the regression.
     """
     nodes = len(W)
     value, best = np.empty(nodes), np.empty(nodes)
@@ -88,10 +87,7 @@ def first_not_above(node, theta, tree):
 
 @kernel
 def ratio(theta, i, W, Y, below, above):
-    """Return 2 log lambda(theta) and its derivative at score number i.
-
-    ``below`` is the tree of the prefixes, ``above`` that of the mirrored sums.
-    """
+    """Return 2 log lambda(theta) and its derivative at score i, from both trees of prefixes."""
     last = len(W) - 1
     left = first_not_above(i, theta, below)
     # Mirroring makes theta 1 - theta; the scores above x are the first last - i - 1 of them.
@@ -151,10 +147,7 @@ def upper_end(inner, i, W, Y, below, above, quantile):
 
 @kernel
 def upper_ends(W, Y, fit, indices, quantiles):
-    """Return the upper ends (n,) at the scores with these indices, for a quantile each.
-
-    ``fit`` (m,) is the isotonic regression of all examples, where 2 log lambda is 0.
-    """
+    """Return the upper ends (n,) at scores, for a quantile each; 2 log lambda is 0 at the fit."""
     below, above = prefix_tree(W, Y), prefix_tree(*mirrored(W, Y))
     ends = np.empty(len(indices))
     for n in range(len(indices)):
@@ -165,10 +158,7 @@ def upper_ends(W, Y, fit, indices, quantiles):
 
 @kernel
 def simulated_ratios(weight, positive, indices, theta):
-    """Return 2 log lambda(theta), (draws, n), at n scores for simulated labels.
-
-    ``weight`` (m,) at each score, and ``positive`` (draws, m), the positive part of it.
-    """
+    """Return 2 log lambda(theta), (draws, n), at n scores for simulated labels (draws, m)."""
     W, Y = np.zeros(len(weight) + 1), np.zeros(len(weight) + 1)
     W[1:] = np.cumsum(weight)
     ratios = np.empty((len(positive), len(indices)))

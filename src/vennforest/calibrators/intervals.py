@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -32,75 +31,61 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import betainccinv, betaincinv
 
-from vennforest._validation import FloatArray, InputError, IntArray, check_option
+from vennforest._validation import FloatArray, InputError, IntArray, check_inside, check_option
 from vennforest.calibrators import interval_kernels as kernels
 from vennforest.counts import count_examples
 
 Method = Literal["likelihood-ratio", "exact"]
 """How an interval is computed."""
 
-MIN_STRETCH = 4
-"""Examples of the shortest stretch: fewer bound nothing at the usual levels."""
-
+MIN_STRETCH = 4  # examples of the shortest stretch: fewer bound nothing at the usual levels
+# Exact bounds: counts are rounded outwards by this times the root of the stretch's length.
 COUNT_ROUNDING = 0.02
-"""Exact bounds: counts are rounded outwards by this times the root of the stretch's length."""
-
+# Simulated, with standard errors of .002 to .09; Banerjee & Wellner (2005) have 1.604 and 2.267 for
+# the levels .9 and .95.
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995, 0.999)
 LIMIT_QUANTILES = (
     0.280, 0.430, 0.651, 0.984, 1.236, 1.602, 1.871, 2.269, 2.960, 3.894, 4.631, 6.380,
 )  # fmt: skip
-"""Levels, and the quantiles of the limit of 2 log lambda where f rises smoothly.
+"""Levels, and the quantiles of the limit of 2 log lambda where f rises smoothly."""
 
-Simulated, with standard errors of .002 to .09; Banerjee & Wellner (2005) have 1.604 and 2.267 for
-the levels .9 and .95.
-"""
-
+# Scores at which ends are computed; if there are more, these are spread over all ranks.
 MAX_CURVE_SCORES = 2000
-"""Scores at which ends are computed; if there are more, these are spread over all ranks."""
-
-MAX_SIMULATED_SCORES = 80
-"""Scores at which the quantile is simulated; it changes slowly between them."""
-
-MAX_SIMULATION_GROUPS = 2048
-"""Groups of neighbouring scores for which labels are simulated."""
-
-N_SINGLE_SCORES = 64
-"""Scores at either end that are never grouped: single labels decide there."""
-
-N_SIMULATIONS = 200
-"""Simulated label sets of a quantile."""
-
-MAX_SIMULATED_LABELS = 1 << 20
-"""Labels that are simulated at once."""
-
+# Scores at which the quantile is simulated, and sets of labels for it.
+MAX_SIMULATED_SCORES, N_SIMULATIONS = 80, 200
+# Groups of neighbouring scores for which labels are simulated, and scores at either end that are
+# never grouped, since single labels decide there.
+MAX_SIMULATION_GROUPS, N_SINGLE_SCORES = 2048, 64
+# Labels that are simulated, and scores whose kernel density is computed, at once.
+MAX_SIMULATED_LABELS, MAX_KERNEL_SCORES = 1 << 20, 1 << 14
+# Bandwidth, times n^(1/5) and in ranks, of the smooth curve from which labels are simulated. With
+# less, flat curves are covered in .90 of cases at level .95, because the curve follows the noise;
+# with more, intervals widen everywhere.
 RANK_BANDWIDTH = 2.5
-"""Bandwidth, times n^(1/5) and in ranks, of the smooth curve from which labels are simulated.
-
-With less, flat curves are covered in .90 of cases at level .95, because the curve follows the
-noise; with more, intervals widen everywhere.
-"""
-
-MAX_KERNEL_SCORES = 1 << 14
-"""Scores whose kernel density is computed at once."""
-
-MIN_EXPECTED_SLOPE = 0.1
-"""Smallest slope of expected scores over the scores they are expected from."""
+MIN_EXPECTED_SLOPE = 0.1  # smallest slope of expected scores over the scores they are expected from
 
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceIntervals:
-    """Confidence intervals for the frequency of every class among objects with given scores."""
+    """Confidence intervals for the frequency of every class among objects with given scores.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n, k)
+        Ends of the intervals, in [0, 1].
+    classes : ndarray of shape (k,)
+        The label of each column.
+    level : float
+        The probability, in (0, 1), with which each interval contains the frequency.
+    widened : ndarray of bool of shape (n,), or None
+        Rows that were widened to contain the probability; None: not compared.
+    """
 
     lower: FloatArray
-    """Lower ends of shape (n, k), in [0, 1]."""
     upper: FloatArray
-    """Upper ends of shape (n, k), in [0, 1]."""
     classes: NDArray[Any]
-    """The label of each column, of shape (k,)."""
     level: float
-    """The probability, in (0, 1), with which each interval contains the frequency."""
     widened: NDArray[np.bool_] | None = None
-    """Rows that were widened to contain the probability, shape (n,); None: not compared."""
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -120,35 +105,23 @@ class ConfidenceIntervals:
 
 
 class IntervalCurve(NamedTuple):
-    """The ends of the intervals as functions of the score."""
+    """Lower and upper ends (m,) of the intervals at increasing scores x (m,)."""
 
     x: FloatArray
-    """(m,) scores, increasing."""
     lower: FloatArray
-    """(m,) lower ends at these scores, in [0, 1]."""
     upper: FloatArray
-    """(m,) upper ends."""
 
-    def read(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper ends (n,) at scores (n,).
-
-        Crossing ends of the exact method refute at the level that f does not decrease; there the
-        interval reaches from one to the other.
-        """
+    def at(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper ends (n,) at scores (n,)."""
         lower = np.append(0.0, self.lower)[np.searchsorted(self.x, scores, "right")]
         upper = np.append(self.upper, 1.0)[np.searchsorted(self.x, scores, "left")]
+        # Ends of the exact method that cross refute at the level that f does not decrease.
         return np.minimum(lower, upper), np.maximum(lower, upper)
 
     def steps(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return where the ends change, (m,), and the ends below, between and above, (m + 1,)."""
         edges = np.unique(np.concatenate([self.x, np.nextafter(self.x, np.inf)]))
-        return edges, *self.read(np.append(-np.inf, edges))
-
-
-def check_level(level: float) -> None:
-    """Refuse a level outside of (0, 1)."""
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
-        raise InputError(f"level must lie between 0 and 1, got {level!r}")
+        return edges, *self.at(np.append(-np.inf, edges))
 
 
 def interval_curves(
@@ -164,23 +137,9 @@ def interval_curves(
 ) -> list[IntervalCurve]:
     """Return the curve of the second of two classes, or one a class, from calibration examples.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n,) or (n, n_classes)
-        Scores of examples that the model was not trained on.
-    codes : ndarray of shape (n,)
-        Their classes, from 0.
-    n_classes : int
-        With more than two classes each has intervals against the rest.
-    level, method
-        As of `VennAbers.predict_confidence`; the exact method ignores groups and noise.
-    weight : ndarray of shape (n,), optional
-        A weight of 2 is the observation twice.
-    groups : ndarray of shape (n,), optional
-        Numbers of groups, from 0, whose examples are not independent: see `design_effect`.
-    noise : ndarray of shape (n,), optional
-        Scores s of new objects vary less than these, by the variance ``noise * s * (1 - s)``: see
-        `expected_scores`.
+    Examples of one of the ``groups`` (n,), numbered from 0, are not independent: see
+    `design_effect`. Scores s of new objects vary less than those of examples by the variance
+    ``noise * s * (1 - s)``: see `expected_scores`. The exact method ignores both.
     """
     columns = scores.reshape(len(scores), -1)
     weight = np.ones(len(scores)) if weight is None else weight
@@ -206,12 +165,12 @@ def interval_curve(
     method: Method = "likelihood-ratio",
 ) -> IntervalCurve:
     """Return the curve for the weight of all, and of positive, examples (m,) at scores x (m,)."""
-    check_level(level)
+    check_inside(level, "level")
     check_option(method, Method, "method")
     if not len(x):
         return IntervalCurve(*np.empty((3, 0)))
-    curve = _exact_curve if method == "exact" else _likelihood_ratio_curve
-    return curve(x, total, positive, level)
+    curve_of = _exact_curve if method == "exact" else _likelihood_ratio_curve
+    return curve_of(x, total, positive, level)
 
 
 def read_intervals(
@@ -219,10 +178,10 @@ def read_intervals(
 ) -> ConfidenceIntervals:
     """Return the intervals at new scores (n,) of the second of two classes, or (n, k)."""
     if len(classes) == 2:
-        low, up = curves[0].read(scores)
+        low, up = curves[0].at(scores)
         ends = [(1 - up, 1 - low), (low, up)]
     else:
-        ends = [curve.read(column) for curve, column in zip(curves, scores.T, strict=True)]
+        ends = [curve.at(column) for curve, column in zip(curves, scores.T, strict=True)]
     lower, upper = map(np.column_stack, zip(*ends, strict=True))
     return ConfidenceIntervals(lower, upper, classes, float(level))
 
@@ -237,12 +196,11 @@ def mean_intervals(parts: Sequence[ConfidenceIntervals]) -> ConfidenceIntervals:
 
 
 def expected_scores(scores: FloatArray, variance: FloatArray) -> FloatArray:
-    """Return the scores (n,) that a less noisy scorer is expected to give, in the same order.
+    """Return the scores (n,) expected without so much of their variance (n,), in the same order.
 
-    An out-of-bag score is the mean over a third of the trees, the score of a new object that over
-    all of them. The excess ``variance`` (n,) of the former is removed on average, by Tweedie's
-    formula (Efron 2011): E[S | s] = s + (v g)'(s) / g(s), with the density g of the scores
-    estimated by a Gaussian kernel.
+    Out-of-bag scores are means over a third of the trees, those of new objects over all of them.
+    Tweedie's formula (Efron 2011) removes the excess v: E[S | s] = s + (v g)'(s) / g(s), with the
+    density g of the scores estimated by a Gaussian kernel.
     """
     n = len(scores)
     if n < 2 or not np.ptp(scores) > 0 or not variance.any():
@@ -271,9 +229,7 @@ def design_effect(
     """Return how many dependent examples count as one independent one, at least 1.
 
     The sum over groups (n,) of squared sums of residuals, divided by the sum of squared residuals
-    (Rao & Scott 1981): 1 on average if labels of one group are independent given their scores, c
-    for groups of c copies. Residuals are those of a smooth curve, which does not follow single
-    groups.
+    (Rao & Scott 1981). Residuals are those of a smooth curve, which does not follow single groups.
     """
     x, total, positives = _count(scores, weight, positive)
     fit = isotonic_regression(positives / total, weights=total).x
@@ -291,12 +247,11 @@ def seed_deviation(
 ) -> float:
     """Return how far another seed of a forest would move a probability: a standard deviation.
 
-    Given the data, trees are independent draws, so scores s (n,) or (n, k), means over the trees,
-    have the covariance ``noise * (diag(s) - s s')`` between seeds. The map ``predict_proba`` from
-    scores to probabilities carries it on (the delta method): with the score of class i moved by
-    its standard deviation, at the expense of the others, to s + h_i (e_i - s), the variance of a
-    probability is the sum over i of (1 - s_i) times the squared change. The result is the root mean
-    square over rows of the deviation of the most probable class.
+    Trees are independent draws given the data, so scores s, means over the trees, have the
+    covariance ``noise * (diag(s) - s s')`` between seeds. By the delta method, with the score of
+    class i moved by its standard deviation, at the expense of the others, to s + h_i (e_i - s), the
+    variance of a probability is the sum over i of (1 - s_i) times the squared change. The root mean
+    square over rows of the most probable class's deviation is returned.
     """
     p = predict_proba(scores)
     variance = np.zeros_like(p)
@@ -417,10 +372,8 @@ def _likelihood_ratio_curve(
 
 
 def limit_quantile(level: float) -> float:
-    """Return the quantile of 2 log lambda at smooth, rising f, in the limit of many examples.
-
-    Between tabulated levels, and beyond the last one, it is linear in -log(1 - level).
-    """
+    """Return the quantile of 2 log lambda at smooth, rising f, in the limit of many examples."""
+    # Between tabulated levels, and beyond the last one, it is linear in -log(1 - level).
     tail = -np.log1p(-np.array((0.0, *LEVELS)))
     values = np.array((0.0, *LIMIT_QUANTILES))
     position = -np.log1p(-level)
@@ -436,10 +389,7 @@ def likelihood_ratio_ends(
     lower_quantiles: FloatArray,
     upper_quantiles: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper ends (n,) at scores number ``indices`` (n,), for a quantile each.
-
-    ``fit`` is the isotonic regression of the counts at m scores.
-    """
+    """Return lower and upper ends (n,) at scores number ``indices`` (n,), for a quantile each."""
     W, Y = np.append(0.0, np.cumsum(total)), np.append(0.0, np.cumsum(positive))
     upper = kernels.upper_ends(W, Y, fit, indices, upper_quantiles)
     # The lower end is the upper one of reversed scores with exchanged labels.
@@ -450,10 +400,7 @@ def likelihood_ratio_ends(
 def _smooth_curve(
     fit: FloatArray, weight: FloatArray, ranks: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return an isotonic regression (m,) smoothed over ranks, inside (0, 1).
-
-    It is given at groups of neighbouring scores: their ranks, the curve, and their weights.
-    """
+    """Return ranks of groups of scores, the isotonic fit smoothed over ranks, and their weights."""
     starts = _spread(ranks, MAX_SIMULATION_GROUPS, N_SINGLE_SCORES)
     grouped = np.add.reduceat(weight, starts)
     fit = np.add.reduceat(weight * fit, starts) / grouped
@@ -469,12 +416,8 @@ def _smooth_curve(
 def _simulated_quantile(
     weight: FloatArray, curve: FloatArray, indices: IntArray, level: float
 ) -> FloatArray:
-    """Return the quantile of 2 log lambda at some scores for labels simulated from a curve.
-
-    ``weight`` (m,) at each score is that of as many examples, to the next whole number. Equal
-    examples give equal intervals, since the seed is always the same.
-    """
-    rng = np.random.default_rng(0)
+    """Return the quantile of 2 log lambda at some scores for labels simulated from a curve."""
+    rng = np.random.default_rng(0)  # equal examples give equal intervals
     number = np.maximum(1, np.rint(weight)).astype(np.int64)
     size = max(1, MAX_SIMULATED_LABELS // len(weight))
     ratios = []

@@ -7,13 +7,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from vennforest._validation import (
-    FloatArray,
-    check_array,
-    check_increasing,
-    check_option,
-    require,
-)
+from vennforest._validation import FloatArray, check_array, check_increasing, check_option, require
 from vennforest.calibrators.base import OneVsRestCalibrator
 from vennforest.calibrators.formula import Term
 from vennforest.counts import ScoreCounts

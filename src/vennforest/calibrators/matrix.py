@@ -9,25 +9,18 @@ from scipy.optimize import minimize
 
 from vennforest._validation import FloatArray, check_array, check_number
 from vennforest.calibrators.formula import Evaluation, Score, Term, Terms, softmax, summed
-from vennforest.calibrators.regression import (
-    MAX_COEFFICIENT,
-    fit_logistic,
-    group_scores,
-)
+from vennforest.calibrators.regression import MAX_COEFFICIENT, fit_logistic, group_scores
 from vennforest.calibrators.temperature import ProbabilityCalibrator
 from vennforest.counts import ScoreCounts
 
 Structure = Literal["shared", "diagonal", "full"]
 """Which slopes are free: one for all classes, one a class, or one for each pair of classes."""
 
+# Weight of the shared slope's distance from 1, beside 1 of the slopes' distances from it.
 SHARED = 0.1
-"""Weight of the shared slope's distance from 1, beside 1 of the slopes' distances from it."""
-
-GRADIENT_TOLERANCE = 1e-9
-"""Length of the mean loss's gradient, in units of the curvature, at which the search ends."""
-
-MAX_TRUST_RADIUS = 1e6
-"""Largest step of the search, in the same units: the sum is convex, so long ones are safe."""
+# Length of the mean loss's gradient, in units of the curvature, at which the search ends, and its
+# largest step: the sum is convex, so long ones are safe.
+GRADIENT_TOLERANCE, MAX_TRUST_RADIUS = 1e-9, 1e6
 
 
 def smoothed_shares(counts: ScoreCounts) -> FloatArray:
@@ -37,11 +30,7 @@ def smoothed_shares(counts: ScoreCounts) -> FloatArray:
 
 
 def shrunk_logs(p: Terms, c: float, shares: FloatArray) -> Terms:
-    """Return ``log(k (p + c shares) / (1 + c))`` of probabilities of k classes.
-
-    A forest gives exact zeros, whose logarithms are infinite; shrunk towards the shares of the
-    classes they are finite, and the logarithms of nearly 0 and of 0 are nearly the same.
-    """
+    """Return ``log(k (p + c shares) / (1 + c))`` of k classes, finite where a forest gives 0."""
     p, k = (1.0 - p[0], p[0]) if len(p) == 1 else p, len(shares)
     added = (c * shares).tolist()
     return tuple(((x + y) * (k / (1 + c))).log() for x, y in zip(p, added, strict=True))
@@ -53,14 +42,10 @@ class SoftmaxMap(ProbabilityCalibrator):
     Parameters
     ----------
     structure : {"shared", "diagonal", "full"}
-        Which slopes are free with more than two classes: one for all (temperature scaling with
-        intercepts), one a class (vector scaling), or one for each pair of classes. Two classes have
-        one each.
-    ridge : float
-        Above 0: see `MatrixScaling`.
-    shrinkage : float
-        Above 0: scores are shrunk to ``(s + c pi) / (1 + c)`` with this c and the shares pi of the
-        classes.
+        Which slopes are free with more than two classes: one for all, one a class, or one for each
+        pair of classes.
+    ridge, shrinkage : float
+        Factor of the penalty, and the c of the shrinkage of scores, above 0.
     """
 
     shrinkage_: float
@@ -84,9 +69,8 @@ class SoftmaxMap(ProbabilityCalibrator):
         if counts.scores.ndim == 1:
             self.coef_, self.intercept_ = fit_two_classes(logs, counts.weights, self.ridge)
         else:
-            self.coef_, self.intercept_ = fit_multinomial(
-                logs, counts.weights, self.structure, self.ridge
-            )
+            fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge)
+            self.coef_, self.intercept_ = fit
 
     def _map_formula(self, p: Terms) -> Terms:
         k, W, b = len(self.classes_), self.coef_, self.intercept_.tolist()
@@ -129,16 +113,8 @@ class MatrixScaling(SoftmaxMap):
     -----
     The penalty is half of ``sum_j (w_jj - a)**2 + (a - 1)**2 / 10 + sum_j b_j**2``, with the shared
     slope a that makes it smallest. Scores are shrunk to the shares pi of the classes first,
-    ``(s + c pi) / (1 + c)`` with c = 0.01, so zeros, which forests give, have logarithms. Where
-    labels are separable or a class is missing, the map stays finite.
-
-    Two classes are fitted to counts at distinct scores, from 16,384 on to groups of near-equal
-    ones, and a higher score never gets a lower probability.
-
-    References
-    ----------
-    Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks, ICML. Kull et
-    al. (2019), Beyond temperature scaling, NeurIPS.
+    ``(s + c pi) / (1 + c)`` with c = 0.01, so zeros, which forests give, have logarithms. Of two
+    classes a higher score never gets a lower probability.
 
     Examples
     --------
@@ -158,20 +134,14 @@ class MatrixScaling(SoftmaxMap):
 
 
 def diagonal_penalty(k: int, ridge: float) -> FloatArray:
-    """Return the penalty (k, k) of slopes' distances from 1, the shared slope left to its best.
-
-    ``min over a of ridge * (SHARED * (a - 1)**2 + sum (w - a)**2)`` is a quadratic form in w - 1.
-    """
+    """Return the penalty (k, k) of slopes' distances from 1, the shared slope left to its best."""
+    # min over a of ridge * (SHARED * (a - 1)**2 + sum (w - a)**2) is a quadratic form in w - 1.
     penalty: FloatArray = ridge * (np.eye(k) - np.full((k, k), 1 / (SHARED + k)))
     return penalty
 
 
 class MultinomialLoss:
-    """The mean log loss with its penalty, and its derivatives.
-
-    Parameters are a matrix: slopes (one row where they are diagonal, else k rows, a column for each
-    class) above a row of intercepts.
-    """
+    """The mean log loss with its penalty: rows of slopes (1 or k) above a row of intercepts."""
 
     def __init__(
         self, logs: FloatArray, weights: FloatArray, ridge: float, structure: Structure
@@ -232,11 +202,7 @@ class MultinomialLoss:
 def fit_multinomial(
     logs: FloatArray, weights: FloatArray, structure: Structure, ridge: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the W (k, k) and b (k,) of `MatrixScaling` for logarithms (n, k) and weights (n, k).
-
-    The sum is convex: Newton steps by conjugate gradients, within a trust region. A full matrix is
-    searched from the diagonal fit on.
-    """
+    """Return the W (k, k) and b (k,) of `MatrixScaling`, for logarithms (n, k)."""
     problem = MultinomialLoss(logs, weights, ridge, structure)
     start = problem.mean
     if problem.is_full:
@@ -272,11 +238,9 @@ def fit_multinomial(
 def fit_two_classes(
     logs: FloatArray, weights: FloatArray, ridge: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the diagonal W (2, 2) and b (2,) of `MatrixScaling`, for logarithms (n, 2).
-
-    The difference of the two logits has slopes of the two logarithms, not below zero, and one
-    intercept; b1 = -b0 costs ``ridge b^2 / 2`` in b = b1 - b0.
-    """
+    """Return the diagonal W (2, 2) and b (2,) of `MatrixScaling`, for logarithms (n, 2)."""
+    # The difference of the two logits has slopes of the two logarithms, not below zero, and one
+    # intercept; b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
     features = np.array([-logs[:, 0], logs[:, 1], np.ones(len(logs))])
     penalty = np.diag([0.0, 0.0, ridge / 2])
     penalty[:2, :2] = diagonal_penalty(2, ridge)

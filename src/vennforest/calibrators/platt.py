@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 
-from vennforest._messages import warn
 from vennforest._validation import FloatArray, check_array, check_option, require
 from vennforest.calibrators.base import OneVsRestCalibrator
 from vennforest.calibrators.formula import Term
@@ -22,23 +21,23 @@ from vennforest.calibrators.regression import (
 from vennforest.counts import ScoreCounts
 
 SigmoidOf = Literal["auto", "score", "logit"]
-"""The argument of the sigmoid."""
 
+# Between these absolute values standard scores are computed with in formulas.
 SMALLEST_STANDARD_SCORE, MAX_STANDARD_SCORE = 1e-290, 1e100
-"""Between these absolute values standard scores are computed with in formulas."""
 
 
 class PlattScaling(OneVsRestCalibrator):
     """Platt scaling: a sigmoid of the score, fitted by maximum likelihood.
 
-    ``p = 1 / (1 + exp(A s + B))``. Many classes: one sigmoid per class, normalised.
+    ``p = 1 / (1 + exp(A s + B))`` (Platt 2000). Many classes: one sigmoid per class, normalised.
 
     Parameters
     ----------
     targets : {"smoothed", "hard"}, default="smoothed"
         ``"smoothed"``: (N+ + 1) / (N+ + 2) for the N+ examples of the class and 1 / (N- + 2) for
         the N- others (Niculescu-Mizil & Caruana 2005, eq. 4); with weights N+ and N- are sums of
-        weights. ``"hard"``: 1 and 0 (Boström 2008, section 2.2.1).
+        weights. ``"hard"``: 1 and 0 (Boström 2008, section 2.2.1); of separable scores the sigmoid
+        is then steep.
     on : {"auto", "score", "logit"}, default="auto"
         ``"score"``: s is the score itself, any finite number. ``"logit"``: s is the log-odds of a
         score in [0, 1]; 0 and 1, which forests give, are moved halfway to the nearest calibration
@@ -52,16 +51,6 @@ class PlattScaling(OneVsRestCalibrator):
     slope_, intercept_ : ndarray of shape (1,) or (k,)
         Of the second class or of each: ``p = 1 / (1 + exp(-(slope_ z + intercept_)))`` of the
         standard score ``z = (s - center_) / scale_``.
-
-    Notes
-    -----
-    With ``targets="hard"`` and separable scores the maximum lies at infinity: the fit stops at a
-    steep finite sigmoid.
-
-    References
-    ----------
-    Platt (2000), Probabilities for SV machines. Lin, Lin & Weng (2007), A note on Platt's
-    probabilistic outputs for support vector machines, Machine Learning 68.
 
     Examples
     --------
@@ -92,13 +81,6 @@ class PlattScaling(OneVsRestCalibrator):
         self.on_ = self.on
         if self.on == "auto":
             self.on_ = "logit" if low >= 0 and high <= 1 else "score"
-            in_range = low >= 0 and 1 < high <= 100
-            if in_range and any((counts.scores % 1 != 0).any() for counts in columns):
-                warn(
-                    f"scores between {low:g} and {high:g} look like percentages: divide "
-                    "percentages by 100, so that the sigmoid is one of their log-odds, or set "
-                    'on="score" for other scores'
-                )
         fits = []
         for counts in columns:
             scores, limits = counts.scores, (0.0, 1.0)
@@ -131,6 +113,7 @@ class PlattScaling(OneVsRestCalibrator):
         check_option(self.on_, Literal["score", "logit"], "on_")
         check_array(self.clip_, "clip_", (n, 2), low=0, high=1)
         require((self.clip_[:, 0] <= self.clip_[:, 1]).all(), "clip_ must be intervals")
-        for name in ("center_", "slope_", "intercept_"):
-            check_array(getattr(self, name), name, (n,))
+        check_array(self.center_, "center_", (n,))
+        check_array(self.slope_, "slope_", (n,))
+        check_array(self.intercept_, "intercept_", (n,))
         check_array(self.scale_, "scale_", (n,), low=1 / MAX_COEFFICIENT**3)

@@ -18,26 +18,17 @@ from vennforest.calibrators.spline import SplineCalibration
 from vennforest.calibrators.temperature import ProbabilityCalibrator
 from vennforest.counts import ScoreCounts
 
+# Examples of which each member counts as the one that predicted them, before any is seen.
 PRIOR_EXAMPLES = 0.5
-"""Examples that each member counts to have predicted before any is seen."""
-
+# Steps of expectation and maximisation, and the change of a weight after which they are over.
 MAX_EM_STEPS, EM_TOLERANCE = 1_000, 1e-8
-"""Steps of expectation and maximisation, and the change of a weight after which they are over."""
-
-SHRINKAGES = (0.001, 0.003, 0.01, 0.03, 0.1)
-"""Shrinkages to choose among."""
-
+SHRINKAGES = (0.001, 0.003, 0.01, 0.03, 0.1)  # shrinkages to choose among
+# Folds that are held out, and the examples from which on only the first one is.
 N_FOLDS, MIN_EXAMPLES_FOR_ONE_FOLD = 4, 10_000
-"""Folds that are held out, and the examples from which on only the first one is."""
-
+# Examples for each slope of a full matrix from which on one ridge is as good as another.
 EXAMPLES_PER_SLOPE = 4
-"""Examples for each slope of a full matrix from which on one ridge is as good as another."""
-
-MAX_POOLED_SCORES = 4_096
-"""Scores of two classes from which on near-equal ones are put together."""
-
-MAX_SHUFFLED_UNITS = 1 << 20
-"""Units of a line that are shuffled; a longer line repeats them."""
+MAX_POOLED_SCORES = 4_096  # scores of two classes from which on near-equal ones are put together
+MAX_SHUFFLED_UNITS = 1 << 20  # units of a line that are shuffled; a longer line repeats them
 
 
 class PooledCalibration(ProbabilityCalibrator):
@@ -49,9 +40,8 @@ class PooledCalibration(ProbabilityCalibrator):
 
     For two classes the members are `MatrixScaling`, `PlattScaling` on log-odds, and
     `SplineCalibration`; for more softmax maps as in `MatrixScaling`, with a shared slope and with
-    full ones under ridges of 0.3, 1 and 5 (of 1 alone where there are four or more examples for
-    each slope). All but Platt's have the shrinkage, of 0.001 to 0.1, under which the first of them
-    fits best.
+    full ones under one to three ridges. All but Platt's have the shrinkage, of 0.001 to 0.1, under
+    which the map with a shared slope fits best.
 
     Attributes
     ----------
@@ -64,13 +54,8 @@ class PooledCalibration(ProbabilityCalibrator):
     -----
     The weights maximise ``sum_i w_i log sum_m weight_m p_im + sum_m log(weight_m) / 2`` over
     examples i: with few examples the members weigh nearly the same, and none is ever left out.
-    There are four folds; from 10,000 examples on the first alone is held out. The folds depend on
-    which examples there are, not on their order. Scores of two classes are put together where they
-    are nearly equal, from 4,096 on.
-
-    References
-    ----------
-    Wolpert (1992), Stacked generalization, Neural Networks 5.
+    There are four folds, which do not depend on the order of the examples; from 10,000 examples on
+    the first alone is held out.
 
     Examples
     --------
@@ -109,11 +94,13 @@ class PooledCalibration(ProbabilityCalibrator):
 
     def _check_state(self) -> None:
         super()._check_state()
-        require(self.members_ and self.weights_.keys() == self.members_.keys(), "a weight for each")
+        require(self.weights_.keys() == self.members_.keys(), "weights_ must be of members_")
         for name, member in self.members_.items():
             check_number(self.weights_[name], "weights_", 0, 1)
-            require(isinstance(member, Calibrator), "members_ must be calibrators")
-            require(len(member.classes_) == len(self.classes_), "members_ must be of the classes")
+            is_member = isinstance(member, Calibrator) and len(member.classes_) == len(
+                self.classes_
+            )
+            require(is_member, "members_ must be calibrators of the classes")
         require(abs(sum(self.weights_.values()) - 1) < 1e-9, "weights_ must sum to 1")
 
 
@@ -151,10 +138,9 @@ def split(counts: ScoreCounts) -> Iterator[FloatArray]:
     """Yield each fold's share (m, k) of the weights.
 
     The examples of a label lie side by side on a line in the order of that label's score, each as
-    long as its weight, and the units of the line are dealt out to the folds in a shuffled order
-    that is always the same. So an example of weight 2 is treated as two examples are. Without the
-    shuffle every fold would have nearly the same shares of labels at each score, and a map that
-    follows chance would look as good as it does on what it was fitted to.
+    long as its weight, and the units of the line are dealt out to the folds in a shuffled order.
+    Unshuffled, folds would have nearly the same shares of labels at each score, and a map that
+    follows chance would look as good as on what it was fitted to.
     """
     lines = []
     for j, weight in enumerate(counts.weights.T):
@@ -184,10 +170,7 @@ def _length_within(x: FloatArray, in_fold: NDArray[np.bool_]) -> FloatArray:
 
 
 def held_out(members: list[Calibrator], counts: ScoreCounts) -> tuple[FloatArray, FloatArray]:
-    """Return weights (r,) of held-out examples, and each member's probability of their labels.
-
-    Each of the M members is fitted to all folds but one and predicts that one, (M, r).
-    """
+    """Return weights (r,) of held-out examples, and members' probabilities (M, r) of the labels."""
     weights, likelihoods = [np.empty(0)], [np.empty((len(members), 0))]
     n_folds = 1 if counts.total >= MIN_EXAMPLES_FOR_ONE_FOLD else N_FOLDS
     for share in islice(split(counts), n_folds):
@@ -209,11 +192,7 @@ def with_weights(counts: ScoreCounts, weights: FloatArray) -> ScoreCounts:
 
 @np.errstate(under="ignore")
 def pool_weights(weight: FloatArray, p: FloatArray) -> FloatArray:
-    """Return the weights (M,) of a linear pool: see `PooledCalibration`.
-
-    ``p`` (M, r) are the members' probabilities of the examples' labels, ``weight`` (r,) is that of
-    the examples.
-    """
+    """Return the weights (M,) of a pool from what `held_out` returns, by the EM algorithm."""
     likelihood = np.maximum(p, np.finfo(float).tiny)
     weights: FloatArray = np.full(len(p), 1 / len(p))
     for _ in range(MAX_EM_STEPS):

@@ -12,24 +12,17 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.formula import Evaluation, Score, Term
 from vennforest.counts import ScoreCounts
 
+# Limits of the distance between 0 or 1 and the score at which log-odds are cut off.
 MARGINS = float(np.finfo(np.float64).eps), 0.01
-"""Limits of the distance between 0 or 1 and the score at which log-odds are cut off."""
-
+# Largest coefficient of a map that is read from a file: sums of products stay finite.
 MAX_COEFFICIENT = 1e100
-"""Largest coefficient of a map that is read from a file: sums of products stay finite."""
-
 Targets = Literal["smoothed", "hard"]
 """The targets of a sigmoid's fit."""
 
-# --- log-odds ------------------------------------------------------------------------------------
-
 
 def clip_limits(scores: FloatArray) -> tuple[float, float]:
-    """Return where probabilities (n,) are clipped before logarithms are taken.
-
-    A forest gives exact zeros and ones, whose log-odds are infinite. Each limit lies halfway
-    between 0 (or 1) and the calibration score nearest to it, within limits.
-    """
+    """Return where probabilities (n,) are clipped, halfway from 0 and 1 to the nearest inside."""
+    # A forest gives exact zeros and ones, whose log-odds are infinite.
     distances = scores, 1 - scores
     low, high = (x.min(where=x > 0, initial=1.0) / 2 for x in distances)
     return float(np.clip(low, *MARGINS)), 1 - float(np.clip(high, *MARGINS))
@@ -55,25 +48,17 @@ def standardise(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
     return first + mean * size, spread * size or 1.0
 
 
-# --- near-equal scores together ------------------------------------------------------------------
-
+# Distinct scores from which on near-equal ones are put together for smooth maps.
 MAX_FITTED_SCORES = 16_384
-"""Distinct scores from which on near-equal ones are put together for smooth maps."""
-
-MAX_GROUPED_LOG_ODDS = 40.0
-"""Log-odds beyond which scores are put together."""
+MAX_GROUPED_LOG_ODDS = 40.0  # log-odds beyond which scores are put together
 
 
 def group_scores(counts: ScoreCounts, n_cells: int = MAX_FITTED_SCORES) -> ScoreCounts:
-    """Return counts of two classes at no more than so many scores, for a smooth map.
-
-    Those within one of equal cells of the range, of the log-odds where all scores are in [0, 1],
-    are put together at their mean.
-    """
+    """Return counts of two classes with scores in one of equal cells put together at their mean."""
     x, weights = counts.scores, counts.weights
     if len(x) <= n_cells:
         return counts
-    z = x
+    z = x  # or the log-odds, where all scores are in [0, 1]
     if x[0] >= 0 and x[-1] <= 1:
         with np.errstate(divide="ignore"):
             z = np.clip(np.log(x) - np.log1p(-x), -MAX_GROUPED_LOG_ODDS, MAX_GROUPED_LOG_ODDS)
@@ -88,22 +73,11 @@ def group_scores(counts: ScoreCounts, n_cells: int = MAX_FITTED_SCORES) -> Score
     return ScoreCounts(counts.classes, np.clip(mean, x[0], x[-1]), sums, counts.error)
 
 
-# --- logistic regression ----------------------------------------------------------------------
-
-N_BLOCKS = 4_096
-"""Blocks of neighbouring scores whose means tell where to begin."""
-
-MAX_NEWTON_STEPS = 200
-"""Newton steps of a logistic regression; fewer than ten are usual."""
-
-LAST_GAIN = 1e-14
-"""Expected gain of a Newton step, relative to the loss at the start, that makes it the last.
-
-The method converges quadratically, so the step that gains this little leaves an error of rounding.
-"""
-
-ROUNDING_GAIN = 1e-9
-"""Expected gain, relative likewise, below which steps that no longer gain less are rounding."""
+N_BLOCKS = 4_096  # blocks of neighbouring scores whose means tell where to begin
+MAX_NEWTON_STEPS = 200  # Newton steps of a logistic regression; fewer than ten are usual
+# Expected gain of a Newton step, relative to the loss at the start, that makes it the last, since
+# the method converges quadratically; and that below which steps that gain no less are rounding.
+LAST_GAIN, ROUNDING_GAIN = 1e-14, 1e-9
 
 
 @np.errstate(under="ignore")
@@ -121,10 +95,8 @@ def fit_logistic(
     The loss is ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` with
     ``f = theta @ features``, features (d, n) in the order of the scores and weights (n, 2), plus
     ``(theta - mean) @ penalty @ (theta - mean) / 2``. Coefficients that are ``bounded`` (d,) are
-    not below zero. Where the minimum lies at infinity (separable labels without a penalty) the
-    search ends at finite values on the way to it.
-
-    The sum is convex: Newton steps from ``start``, halved until it decreases enough.
+    not below zero. Newton steps from ``start`` are halved until the loss, which is convex,
+    decreases enough; where its minimum lies at infinity they end at finite values.
     """
     d, n = features.shape
     total = weights.sum(axis=1)
@@ -172,11 +144,9 @@ def fit_logistic(
 def _newton_step(
     hessian: FloatArray, gradient: FloatArray, theta: FloatArray, bounded: NDArray[np.bool_]
 ) -> FloatArray:
-    """Return a step in which the loss decreases, and after which no bounded one is below zero.
-
-    It is the minimum of the quadratic model with some coefficients held at zero: those that are
-    zero and would become negative, and those that a step without them held takes below zero.
-    """
+    """Return a step in which the loss decreases, and after which no bounded one is below zero."""
+    # The minimum of the quadratic model with some coefficients held at zero: those that are zero
+    # and would become negative, and those that a step without them held takes below zero.
     curvature = np.maximum(np.diag(hessian), float(np.finfo(np.float64).tiny))
     unit = 1 / np.sqrt(curvature)  # with a unit diagonal the solution keeps its digits
     is_free = ~bounded | (theta > 0) | (gradient < 0)
@@ -198,26 +168,15 @@ def _newton_step(
 def fit_sigmoid(
     features: FloatArray, weights: FloatArray, targets: Targets, n_bounded: int
 ) -> tuple[FloatArray, float]:
-    """Return the coefficients (d,) and the intercept of a sigmoid of standardised features (d, n).
-
-    The first ``n_bounded`` coefficients are not below zero. Smoothed targets are (N+ + 1) / (N+ +
-    2) for the N+ examples of the class and 1 / (N- + 2) for the N- others (Niculescu-Mizil &
-    Caruana 2005, eq. 4).
-    """
+    """Return the coefficients (d,), the first ones not below 0, and the intercept of a sigmoid."""
     negative, positive = weights.T
-    if targets == "smoothed":
+    if targets == "smoothed":  # Niculescu-Mizil & Caruana (2005), eq. 4
         low, high = 1 / (negative.sum() + 2), 1 / (positive.sum() + 2)
-        negative, positive = (
-            negative * (1 - low) + positive * high,
-            negative * low + positive * (1 - high),
-        )
+        smoothed = negative * low + positive * (1 - high)
+        negative, positive = negative * (1 - low) + positive * high, smoothed
     d, n = features.shape
     share = float(positive.sum() / (negative.sum() + positive.sum()))
     start = np.append(np.zeros(d), np.log((share + 1e-9) / (1 - share + 1e-9)))
-    theta, _ = fit_logistic(
-        np.vstack([features, np.ones(n)]),
-        np.column_stack([negative, positive]),
-        start,
-        np.arange(d + 1) < n_bounded,
-    )
+    features, weights = np.vstack([features, np.ones(n)]), np.column_stack([negative, positive])
+    theta, _ = fit_logistic(features, weights, start, np.arange(d + 1) < n_bounded)
     return theta[:-1], float(theta[-1])

@@ -11,28 +11,17 @@ from vennforest._validation import FloatArray, check_array, check_number, requir
 from vennforest.calibrators.base import normalised_formula
 from vennforest.calibrators.formula import Evaluation, Score, Term, Terms
 from vennforest.calibrators.matrix import shrunk_logs, smoothed_shares
-from vennforest.calibrators.regression import (
-    MAX_COEFFICIENT,
-    fit_logistic,
-    group_scores,
-)
+from vennforest.calibrators.regression import MAX_COEFFICIENT, fit_logistic, group_scores
 from vennforest.calibrators.temperature import ProbabilityCalibrator
 from vennforest.counts import ScoreCounts
 
-N_KNOTS = 8
-"""Knots of the slope."""
-
+N_KNOTS = 8  # knots of the slope
+# Penalties of the bend to choose among, from the straightest map to the most pliable.
 ROUGHNESS = (1000.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
-"""Penalties of the bend to choose among, from the straightest map to the most pliable."""
-
-RIDGE = 0.3
-"""Penalty of the distance of the mean slope from 1 and of the intercept from 0."""
-
-NARROW_RANGE = 1e-9
-"""Relative range of the log-odds up to which all of them count as one."""
-
+RIDGE = 0.3  # penalty of the distance of the mean slope from 1 and of the intercept from 0
+NARROW_RANGE = 1e-9  # relative range of the log-odds up to which all of them count as one
+# Largest log-odds of a knot, and smallest distance of two knots, that a file may contain.
 MAX_KNOT, MIN_KNOT_DISTANCE = 1e6, 1e-30
-"""Largest log-odds of a knot, and smallest distance of two knots, that a file may contain."""
 
 
 class SplineCalibration(ProbabilityCalibrator):
@@ -40,9 +29,9 @@ class SplineCalibration(ProbabilityCalibrator):
 
     f is a spline of the log-odds z of the score: its slope runs straight from knot to knot and is
     nowhere negative. It is fitted by maximum likelihood with a penalty on the bend, as in
-    smoothing splines (Lucena 2018 for calibration; Eilers & Marx 1996), and a ridge that shrinks it
-    towards leaving the scores alone. Logits become probabilities, and these are shrunk, as in
-    `MatrixScaling`. Many classes: one map per class against the rest, normalised.
+    smoothing splines (Lucena 2018; Eilers & Marx 1996), and a ridge that shrinks it towards leaving
+    the scores alone. Scores are shrunk as in `MatrixScaling`. Many classes: one map per class
+    against the rest, normalised.
 
     Attributes
     ----------
@@ -52,14 +41,7 @@ class SplineCalibration(ProbabilityCalibrator):
     intercept_ : ndarray of shape (1,) or (k,)
         f(0).
     roughness_ : ndarray of shape (1,) or (k,)
-        The penalty of the bend: half of it times the integral of ``f''**2`` was added to the sum of
-        the losses, in units of the range of the log-odds. Of nine penalties it has the smallest
-        approximate leave-one-out loss.
-
-    References
-    ----------
-    Eilers & Marx (1996), Flexible smoothing with B-splines and penalties, Statistical Science 11.
-    Lucena (2018), Spline-based probability calibration, arXiv:1809.07751.
+        The penalty of the bend, of nine that with the smallest approximate leave-one-out loss.
 
     Examples
     --------
@@ -127,8 +109,8 @@ class SplineCalibration(ProbabilityCalibrator):
             check_array(knots, "knots_", (None,), low=-MAX_KNOT, high=MAX_KNOT)
             is_increasing = (np.diff(knots) >= MIN_KNOT_DISTANCE).all()
             require(len(knots) and is_increasing, "knots_ must increase, and not be empty")
-            check_array(slopes, "slopes_", (len(knots),), low=-1e100, high=MAX_COEFFICIENT)
-        check_array(self.intercept_, "intercept_", (n,), low=-1e100, high=MAX_COEFFICIENT)
+            check_array(slopes, "slopes_", (len(knots),), low=0, high=MAX_COEFFICIENT)
+        check_array(self.intercept_, "intercept_", (n,), low=-MAX_COEFFICIENT, high=MAX_COEFFICIENT)
         check_array(self.roughness_, "roughness_", (n,), low=0)
 
 
@@ -139,10 +121,7 @@ def shrunk_log_odds(score: Term, c: float, shares: FloatArray) -> Term:
 
 
 def fit_slopes(z: FloatArray, weights: FloatArray, knots: FloatArray) -> tuple[FloatArray, float]:
-    """Return slopes at the knots and the intercept, (m + 1,), and the roughness chosen.
-
-    ``z`` (n,) are log-odds with weights (n, 2).
-    """
+    """Return slopes at the knots and the intercept, (m + 1,), and the roughness chosen."""
     m = len(knots)
     # What a slope of 1 at one knot and 0 at the others adds to f, and the intercept.
     features = np.vstack([integrals(z, knots, np.eye(m)).T, np.ones(len(z))])
@@ -165,11 +144,9 @@ def left_out_loss(
     hessian: FloatArray,
     is_free: NDArray[np.bool_],
 ) -> float:
-    """Return the log loss of each example under the fit to all others, added up.
-
-    One Newton step from the fit to all, ``f + g h / (1 - h p (1 - p))`` with the gradient g and the
-    leverage h of the example (Rad & Maleki 2020, approximate leave-one-out).
-    """
+    """Return the log loss of each example under the fit to all others, added up."""
+    # One Newton step from the fit to all, f + g h / (1 - h p (1 - p)) with the gradient g and the
+    # leverage h of the example (Rad & Maleki 2020, approximate leave-one-out).
     x = features[is_free]
     inverse = np.linalg.pinv(hessian[np.ix_(is_free, is_free)], hermitian=True)
     leverage = np.einsum("in,in->n", x, inverse @ x)
@@ -191,33 +168,25 @@ def integrals(z: FloatArray, knots: FloatArray, slopes: FloatArray) -> FloatArra
     area = slope.antiderivative()
 
     def from_first(x: FloatArray) -> FloatArray:
-        within = np.clip(x, knots[0], knots[-1])
-        return np.asarray(area(within) + (x - within)[:, None] * slope(within))
+        clipped = np.clip(x, knots[0], knots[-1])
+        return np.asarray(area(clipped) + (x - clipped)[:, None] * slope(clipped))
 
     return from_first(z) - from_first(np.zeros(1))
 
 
 def slope_penalty(knots: FloatArray, roughness: float) -> FloatArray:
-    """Return the penalty (m + 1, m + 1) of the slopes' distance from 1, the intercept, the bend.
-
-    ``RIDGE / 2`` times the squares of the first two, and ``roughness / 2`` times the integral of
-    the squared bend over the knots' range, which is measured in units of that range.
-    """
+    """Return the penalty (m + 1, m + 1) of the slopes' distance from 1, the intercept, the bend."""
     m = len(knots)
     penalty = np.diag(np.append(np.full(m, RIDGE / m), RIDGE / 2))
     if m > 1:
-        width = np.diff(knots)
+        width = np.diff(knots)  # the integral of the squared bend, in units of the knots' range
         bends = np.diff(np.eye(m), axis=0) / np.sqrt(width / width.sum())[:, None]
         penalty[:m, :m] += roughness * bends.T @ bends
     return penalty
 
 
 def place_knots(z: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return knots at quantiles of ascending log-odds, moved a tenth towards even spacing.
-
-    So no two are so near to each other that the bend between them loses its digits. Log-odds that
-    hardly differ have one knot.
-    """
+    """Return knots at quantiles of ascending log-odds, or one where these hardly differ."""
     if z[-1] - z[0] <= NARROW_RANGE * max(1.0, abs(z[0]), abs(z[-1])):
         return z[:1]
     mass = np.cumsum(weight)
@@ -225,6 +194,7 @@ def place_knots(z: FloatArray, weight: FloatArray) -> FloatArray:
     part = np.linspace(0, 1, N_KNOTS)
     quantiles = np.interp(part, middle, z)
     quantiles[0], quantiles[-1] = z[0], z[-1]
+    # A tenth towards even spacing: the bend between knots too near each other loses its digits.
     knots: FloatArray = 0.9 * quantiles + 0.1 * (z[0] + part * (z[-1] - z[0]))
     knots[0], knots[-1] = z[0], z[-1]
     return knots

@@ -14,9 +14,8 @@ from vennforest.calibrators.formula import Terms, divided_by_sum, softmax
 from vennforest.calibrators.regression import clip_limits, log_odds, log_odds_of
 from vennforest.counts import ScoreCounts
 
+# The logarithm of the temperature stays this close to that of the logits' deviation.
 MAX_LOG_RATIO = 10.0
-"""The logarithm of the temperature stays this close to that of the logits' deviation."""
-
 ScoreKind = Literal["probabilities", "logits"]
 
 
@@ -34,19 +33,17 @@ class LogitCalibrator(Calibrator):
     def _columns(self, scores: FloatArray, k: int, is_fitted: bool) -> FloatArray:
         kind = self.on_ if is_fitted else self._kind(scores)
         if k == 2 and scores.ndim == 2 and scores.shape[1] == 2 and kind == "logits":
-            difference: FloatArray = scores[:, 1] - scores[:, 0]
-            return difference
+            return np.asarray(scores[:, 1] - scores[:, 0])
         return columns(scores, k)
 
     def _kind(self, scores: FloatArray) -> ScoreKind:
         """Return what calibration scores (n,) or (n, k) are."""
         if self.on is not None:
             return self.on
-        if ((scores < 0) | (scores > 1)).any():
-            return "logits"
-        if scores.ndim == 2 and (np.abs(scores.sum(axis=1) - 1) > SUM_TOLERANCE).any():
-            return "logits"
-        return "probabilities"
+        are_logits = ((scores < 0) | (scores > 1)).any()
+        if scores.ndim == 2:
+            are_logits |= (np.abs(scores.sum(axis=1) - 1) > SUM_TOLERANCE).any()
+        return "logits" if are_logits else "probabilities"
 
     def _fit(self, counts: ScoreCounts) -> None:
         self.on_ = self._kind(counts.scores)
@@ -79,13 +76,9 @@ class TemperatureScaling(LogitCalibrator):
 
     Notes
     -----
-    Where the loss has no minimum (every label is that of the largest logit, or the logits are worse
-    than none) T is cut off at exp(-10) or exp(10) times the logits' deviation. Before logarithms
-    are taken, probabilities are raised to half the smallest calibration score above 0.
-
-    References
-    ----------
-    Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks, ICML.
+    Where the loss has no minimum, T is cut off at exp(-10) or exp(10) times the logits' deviation.
+    Before logarithms are taken, probabilities are raised to half the smallest calibration score
+    above 0.
 
     Examples
     --------
@@ -134,10 +127,7 @@ class TemperatureScaling(LogitCalibrator):
 
 
 def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
-    """Return the T that minimises the log loss of ``softmax(z / T)``.
-
-    Of z (k, m) the largest number of each column is 0; ``weights`` (k, m) are of the labels.
-    """
+    """Return the T of the least log loss of ``softmax(z / T)``; columns of z have maximum 0."""
     size = float(-z.min())
     if size == 0:
         return 1.0

@@ -1,14 +1,4 @@
-"""Venn predictors: the frequencies of the labels in the new object's category.
-
-A Venn predictor is valid for every taxonomy that treats the calibration examples and the new one
-alike (Vovk & Petej 2014, section 2): every fixed function of the scores does.
-
-References
-----------
-Johansson, Linusson, Löfström & Boström (2018), Efficient Venn predictors using random forests:
-the label taxonomy. Lambrou, Nouretdinov & Papadopoulos (2015), Inductive Venn prediction, Annals of
-Mathematics and Artificial Intelligence 74, 181-201.
-"""
+"""Venn predictors: the frequencies of the labels in the new object's category."""
 
 from __future__ import annotations
 
@@ -46,12 +36,11 @@ class Venn(BoundedCalibrator):
     Parameters
     ----------
     taxonomy : {"label", "bins"} or callable, default="label"
-        Which category an example is in. ``"label"``: the class with the largest score, the first of
-        equals; of two classes the second where its score exceeds .5, or 0 if some calibration score
-        is outside of [0, 1]. ``"bins"``: the class with the largest probability, split by that
-        probability into ten equal parts of [1/k, 1], with scores beyond in the outer ones.
-        A function from scores (n,) (two classes) or (n, k) to n categories, numbers or text, which
-        gives a score the same category whatever other scores it is called with.
+        Which category an example is in. ``"label"``: the class with the largest score; of two
+        classes the second where its score exceeds .5, or 0 if some calibration score is outside of
+        [0, 1]. ``"bins"``: the class with the largest probability, split by that probability into
+        ten equal parts of [1/k, 1] (Lambrou et al. 2015). A function from scores (n,) (two classes)
+        or (n, k) to n categories, numbers or text, which treats every score alone.
     merge : {"midpoint", "log", "brier"}, default="midpoint"
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
 
@@ -89,9 +78,7 @@ class Venn(BoundedCalibrator):
     boundary_: float
 
     def __init__(
-        self,
-        taxonomy: str | Callable[[FloatArray], Any] = "label",
-        merge: Merge = "midpoint",
+        self, taxonomy: str | Callable[[FloatArray], Any] = "label", merge: Merge = "midpoint"
     ) -> None:
         self.taxonomy = taxonomy
         self.merge = merge
@@ -132,23 +119,17 @@ class Venn(BoundedCalibrator):
         assert callable(self.taxonomy)
         values: NDArray[Any] = np.asarray(self.taxonomy(scores))
         if values.shape != (len(scores),):
-            raise ValueError(
-                f"taxonomy must return {len(scores)} categories for as many scores, "
-                f"got shape {values.shape}"
-            )
+            raise ValueError(f"taxonomy must return shape ({len(scores)},), got {values.shape}")
         return values
 
     def _check_state(self) -> None:
         super()._check_state()
         self._check_taxonomy()
-        require(
-            callable(self.taxonomy) == (self.categories_ is not None),
-            "categories_ must go with a taxonomy that is a function",
-        )
+        has_values = self.categories_ is not None
+        require(callable(self.taxonomy) == has_values, "categories_ must be of a function")
         k = len(self.classes_)
-        shape = self._n_categories(k), k
         check_number(self.boundary_, "boundary_")
-        check_array(self.counts_, "counts_", shape, low=0)
+        check_array(self.counts_, "counts_", (self._n_categories(k), k), low=0)
 
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None
@@ -196,29 +177,19 @@ class Venn(BoundedCalibrator):
 
 
 def label_of(scores: FloatArray, boundary: float = 0.5) -> IntArray:
-    """Return the class with the largest score, shape (n,), the first of equals.
-
-    Scores (n,) are those of the second of two classes, predicted above the boundary.
-    """
-    if scores.ndim == 1:
-        return (scores > boundary).astype(np.intp)
-    largest: IntArray = scores.argmax(axis=1)
-    return largest
+    """Return the class with the largest score, (n,), or of two the second above the boundary."""
+    return (scores > boundary).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
 
 
 def bins_of(scores: FloatArray) -> IntArray:
-    """Return the bin of the largest score within its label, shape (n,), N_BINS a label.
-
-    Bin b contains ``b <= N_BINS (c - 1/k) / (1 - 1/k) < b + 1`` for the largest score c, and the
-    last one also c = 1. Of two classes bins are numbered as the second class's score increases.
-    """
+    """Return the bin of the largest score within its label, shape (n,), N_BINS a label."""
     label = label_of(scores)
     largest = np.maximum(scores, 1 - scores) if scores.ndim == 1 else scores.max(axis=1)
     lowest = 1 / (2 if scores.ndim == 1 else scores.shape[1])
     share = (np.clip(largest, lowest, 1) - lowest) / (1 - lowest)
     part = np.minimum((share * N_BINS).astype(np.intp), N_BINS - 1)
     if scores.ndim == 1:
-        part = np.where(label == 0, N_BINS - 1 - part, part)
+        part = np.where(label == 0, N_BINS - 1 - part, part)  # as the second's score increases
     return label * N_BINS + part
 
 

@@ -35,25 +35,22 @@ from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.prior import shift_intervals, shift_probabilities
 
-MAX_WEIGHT = 1e15
-"""Sum of weights up to which the new object's weight of 1 is not lost beside it."""
-
+MAX_WEIGHT = 1e15  # sum of weights up to which the new object's weight of 1 is not lost beside it
 Int32Array = NDArray[np.int32]
 
 
 class StepFunction(NamedTuple):
-    """The isotonic fit of a new observation of one label as a function of its score."""
+    """The isotonic fit of a new observation of one label as a function of its score.
+
+    ``ends`` (n - 1,) are scores between n runs of equal ``fits``, a and b the points of each run's
+    touching line (see ``venn_abers_kernels``); the ``grid`` over ends shortens the search in them.
+    """
 
     ends: FloatArray
-    """(n - 1,) scores between n runs of equal fits."""
     fits: FloatArray
-    """(n,) the fit of each run."""
     a: Int32Array
-    """(n,) the left point of the touching line (see ``venn_abers_kernels``)."""
     b: Int32Array
-    """(n,) its right point."""
     grid: tuple[NDArray[np.uint32], float, float]
-    """A grid over ``ends``, which shortens the search in them."""
 
 
 Examples = tuple[Int32Array, NDArray[np.bool_], FloatArray]
@@ -84,32 +81,27 @@ class StepTable:
             steps.append(StepFunction(between, fits[:n].copy(), *line, kernels.grid_of(between)))
         self.p0, self.p1 = steps
 
-    def read(self, scores: FloatArray, out: FloatArray) -> None:
+    def look_up(self, scores: FloatArray, out: FloatArray) -> None:
         """Write p0 and p1 of contiguous scores (n,) to ``out`` (2, n)."""
         for steps, or_equal, fits in ((self.p0, True, out[0]), (self.p1, False, out[1])):
             kernels.read_steps(scores, steps.ends, steps.fits, *steps.grid, or_equal, fits)
         np.minimum(out[0], out[1], out=out[0])  # rounding of large sums may exceed the difference
 
     @cached_property
-    def _hulls(self) -> tuple[Int32Array, Int32Array]:
-        hulls: tuple[Int32Array, Int32Array] = kernels.hull_tree(self.W, self.Y)
-        return hulls
-
-    @cached_property
-    def _points(self) -> tuple[FloatArray, ...]:
-        """The points, and the heights and slopes of their lower hull."""
-        corners, sizes = self._hulls
+    def _points_and_hulls(self) -> tuple[tuple[FloatArray, ...], tuple[Int32Array, Int32Array]]:
+        """The points, the heights and slopes of their lower hull, and the hulls of blocks."""
+        corners, sizes = kernels.hull_tree(self.W, self.Y)
         hull = corners[-1, : sizes[-1, 0]]
         slopes = np.diff(self.Y[hull]) / np.diff(self.W[hull])
         heights = np.interp(self.W, self.W[hull], self.Y[hull])
-        return self.W, self.Y, heights, np.repeat(slopes, np.diff(hull))
+        return (self.W, self.Y, heights, np.repeat(slopes, np.diff(hull))), (corners, sizes)
 
-    def read_left_out(
+    def look_up_left_out(
         self, scores: FloatArray, left_out: IntArray, examples: Examples, out: FloatArray
     ) -> None:
         """Do the same, each score without the example of number ``left_out`` (n,), -1: with all."""
         for v, (ends, _, a, b, _) in enumerate((self.p0, self.p1)):
-            tables = examples, self.x, self._points, self._hulls, v, (ends, a, b)
+            tables = examples, self.x, *self._points_and_hulls, v, (ends, a, b)
             kernels.read_left_out(scores, left_out, *tables, out[v])
         np.minimum(out[0], out[1], out=out[0])
 
@@ -140,17 +132,13 @@ class VennAbers(BoundedCalibrator):
 
     Notes
     -----
-    *More than two classes*: one class against the rest. The probabilities are normalised, and so
-    are the bounds, in a way that keeps both what the guarantee speaks of and what normalisation
-    gives: see `normalised_bounds`.
-
     *Validity*: where calibration and new examples are exchangeable, one of p0 and p1 (that of the
     true label) is perfectly calibrated (Vovk & Petej 2014, Theorem 1). The single probability
     lies between the two and has no guarantee of its own.
 
-    *Weights* count as so many observations, the new object as one. Sums of weights are rounded to
-    16 digits, which makes bounds less precise where weights are very different; sums above 1e15,
-    beside which the new object is lost, are refused.
+    *More than two classes*: one class against the rest; probabilities and bounds are normalised.
+
+    *Weights* count as so many observations, the new object as one. Their sum is at most 1e15.
 
     Examples
     --------
@@ -172,8 +160,8 @@ class VennAbers(BoundedCalibrator):
         check_option(self.merge, Merge, "merge")
         if counts.total > MAX_WEIGHT:
             raise ValueError(
-                f"sample_weight must sum to at most {MAX_WEIGHT:g}, since a new object counts as "
-                f"1, got {counts.total:g}: divide all weights by one number"
+                f"sample_weight must sum to at most {MAX_WEIGHT:g}, got {counts.total:g}: divide "
+                "all weights by one number"
             )
         columns = counts.columns()
         self.scores_ = [column.scores for column in columns]
@@ -181,23 +169,17 @@ class VennAbers(BoundedCalibrator):
 
     def _check_state(self) -> None:
         super()._check_state()
-        n_columns = self._n_columns()
-        require(
-            len(self.scores_) == len(self.weights_) == n_columns,
-            f"scores_ and weights_ must have {n_columns} arrays",
-        )
+        n, sizes = self._n_columns(), {len(self.scores_), len(self.weights_)}
+        require(sizes == {n}, f"scores_ and weights_ must have {n} arrays")
         for x, weights in zip(self.scores_, self.weights_, strict=True):
             check_array(x, "scores_", (None,))
             check_increasing(x, "scores_")
             check_array(weights, "weights_", (len(x), 2), low=0, high=MAX_WEIGHT)
-            require(
-                len(x) and weights.sum(axis=1).min() > 0, "weights_ must be positive at every score"
-            )
+            require(len(x) and weights.any(axis=1).all(), "weights_ must be positive at each score")
 
     @cached_property
     def _tables(self) -> list[StepTable]:
-        columns = zip(self.scores_, self.weights_, strict=True)
-        return [StepTable(x, weights) for x, weights in columns]
+        return list(map(StepTable, self.scores_, self.weights_))
 
     @cached_property
     def _examples(self) -> list[Examples]:
@@ -216,20 +198,20 @@ class VennAbers(BoundedCalibrator):
     ) -> Multiprobability:
         sides = np.empty((2, len(self.classes_), len(scores)))
         if scores.ndim == 1:
-            self._read(0, scores, left_out, sides[:, 1])
+            self._fits(0, scores, left_out, sides[:, 1])
             np.subtract(1, sides[::-1, 1], out=sides[:, 0])
             return Multiprobability(sides[0].T, sides[1].T, self.classes_)
         for j, column in enumerate(scores.T):
-            self._read(j, np.ascontiguousarray(column), left_out, sides[:, j])
+            self._fits(j, np.ascontiguousarray(column), left_out, sides[:, j])
         lower, upper = normalised_bounds(*sides.transpose(0, 2, 1))
         return Multiprobability(lower, upper, self.classes_)
 
-    def _read(self, j: int, scores: FloatArray, left_out: IntArray | None, out: FloatArray) -> None:
+    def _fits(self, j: int, scores: FloatArray, left_out: IntArray | None, out: FloatArray) -> None:
         """Write p0 and p1 of scores (n,) in column j to ``out`` (2, n)."""
         if left_out is None:
-            self._tables[j].read(scores, out)
+            self._tables[j].look_up(scores, out)
         else:
-            self._tables[j].read_left_out(scores, left_out, self._examples[j], out)
+            self._tables[j].look_up_left_out(scores, left_out, self._examples[j], out)
 
     def predict_confidence(
         self, scores: ArrayLike, level: float = 0.95, method: Method = "likelihood-ratio"
@@ -257,8 +239,7 @@ class VennAbers(BoundedCalibrator):
         Raises
         ------
         ValueError
-            If scores are NaN or infinite, the level does not lie between 0 and 1, or the method is
-            ``"exact"`` (which counts examples) and weights are not integers.
+            If the method is ``"exact"``, which counts examples, and weights are not integers.
         """
         new = self._check_new(scores)
         curves = self._interval_curves(level, method)
@@ -294,7 +275,7 @@ class VennAbers(BoundedCalibrator):
         for score, table in zip(scores, self._tables, strict=True):
             start = table.starts()
             values = np.empty((2, len(start) + 1))
-            table.read(np.append(LOWEST, start), values)
+            table.look_up(np.append(LOWEST, start), values)
             columns = score.look_up(start, {"p0": values[0], "p1": values[1]})
             bounds.append((columns["p0"], columns["p1"]))
         p0, p1 = zip(*bounds, strict=True)

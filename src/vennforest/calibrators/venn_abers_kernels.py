@@ -23,11 +23,9 @@ import numpy as np
 
 from vennforest._jit import kernel
 
+# Cells of the grid that shortens a search: so many a step, and up to that number in all.
 CELLS_PER_STEP, MAX_CELLS = 8, 1 << 20
-"""Cells of the grid that shortens a search: so many a step, and up to that number in all."""
-
-BLOCK_SIZE = 32
-"""Points in the smallest block of the hull tree, which is searched one by one."""
+BLOCK_SIZE = 32  # points in the smallest block of the hull tree, which is searched one by one
 
 
 @kernel
@@ -47,10 +45,9 @@ def is_convex(W, Y, i, j, n):
 
 @kernel
 def with_corner(W, Y, hull, start, size, j):
-    """Add P_j to the lower hull of points left of it and return the new number of corners.
+    """Add P_j to the lower hull ``hull[start : start + size]``, and return its number of corners.
 
-    The corners are ``hull[start : start + size]``; the last ones go while they lie on or above the
-    line to P_j (Andrew's monotone chain).
+    The last corners go while they lie on or above the line to P_j (Andrew's monotone chain).
     """
     while size >= 2 and not is_convex(W, Y, hull[start + size - 2], hull[start + size - 1], j):
         size -= 1
@@ -58,15 +55,9 @@ def with_corner(W, Y, hull, start, size, j):
     return size + 1
 
 
-# --- the fits of all places ----------------------------------------------------------------------
-
-
 @kernel
 def suffix_hulls(W, Y, following):
-    """Write for every point the corner that follows it on the lower hull of it and all after it.
-
-    ``following`` has shape (m + 1,); -1 for the last point.
-    """
+    """Write the corner that follows each point on the lower hull of it and all after it, or -1."""
     m = len(W) - 1
     following[m] = -1
     # The monotone chain from the right: P_i is followed by the first corner of the hull beyond it
@@ -84,10 +75,9 @@ def suffix_hulls(W, Y, following):
 def step_function(x, W, Y, following, v, queue, ends, fits, a, b):
     """Write the isotonic fit of a new observation of label v as a step function of its score.
 
-    ``following`` is what `suffix_hulls` writes; ``queue`` is room to work in. Of n runs of places
-    with equal fits, the number that is returned: the scores between runs, ``ends[1:n]``, the fits,
-    and the points a and b of the touching line, where ``fit = (Y_b - Y_a + v) / (W_b - W_a + 1)``.
-    All have room for m + 1 entries.
+    Written for n runs of places with equal fits, the number that is returned: the scores between
+    runs, ``ends[1:n]``, the fits, and the points a and b of the touching line, where
+    ``fit = (Y_b - Y_a + v) / (W_b - W_a + 1)``.
 
     As k grows the fit does not decrease, so neither touching point moves back: one pass over the
     places, with the hull of the points left of the line in a queue and the hull of any suffix as
@@ -144,36 +134,27 @@ def step_function(x, W, Y, following, v, queue, ends, fits, a, b):
     return n_steps
 
 
-# --- looking up ----------------------------------------------------------------------------------
-
-
 @kernel
 def grid_of(values):
-    """Lay a grid of equal cells over sorted values, to shorten the search in them.
+    """Return how many sorted values lie before each cell of a grid, and origin and scale of it.
 
-    Returned is how many values lie in the cells before each one, (cells + 1,), with the origin and
-    scale of `cell_of`, which does not decrease in the score, whatever the rounding, so the value
-    that is searched for lies in the cell of the score.
+    Cells are those of `cell_of`, which does not decrease in the score, whatever the rounding, so
+    the value that is searched for lies in the cell of the score.
     """
     n = len(values)
     n_cells = max(1, n, min(CELLS_PER_STEP * n, MAX_CELLS))
     begins = np.zeros(n_cells + 1, np.uint32)
     if n == 0:
         return begins, 0.0, 0.0
-    scale = scale_of(values[0], values[n - 1], n_cells)
+    span = values[n - 1] - values[0]
+    scale = n_cells / span if span > 0 else 0.0
+    if not (np.isfinite(span) and np.isfinite(scale)):
+        scale = 0.0
     for i in range(n):
         begins[cell_of(values[i], values[0], scale, n_cells) + 1] += np.uint32(1)
     for cell in range(n_cells):
         begins[cell + 1] += begins[cell]
     return begins, values[0], scale
-
-
-@kernel
-def scale_of(low, high, n_cells):
-    """Return the scale that puts low ... high into so many cells, 0 where there is none."""
-    span = high - low
-    scale = n_cells / span if span > 0 else 0.0
-    return scale if np.isfinite(span) and np.isfinite(scale) else 0.0
 
 
 @kernel
@@ -186,40 +167,34 @@ def cell_of(score, origin, scale, n_cells):
 
 @kernel
 def read_steps(scores, ends, fits, begins, origin, scale, or_equal, out):
-    """Write the fit of each score: the one whose number is the count of ends below it.
-
-    With ``or_equal`` ends equal to the score are counted too.
-    """
-    one = np.uint32(1)  # unsigned numbers spare the test for a negative index
+    """Write the fit of each score: the one numbered by the ends below it, ``or_equal`` to it."""
+    unit = np.uint32(1)  # unsigned numbers spare the test for a negative index
     n_cells = len(begins) - 1
     for i in range(len(scores)):
         score = scores[i]
         cell = np.uint32(cell_of(score, origin, scale, n_cells))
-        low, high = begins[cell], begins[cell + one]
+        low, high = begins[cell], begins[cell + unit]
         # The run of the score, among the ends in its cell: by halving, then one by one.
         while high - low > np.uint32(4):
-            middle = (low + high) >> one
+            middle = (low + high) >> unit
             end = ends[middle]
             if (end < score) | (or_equal & (end == score)):
-                low = middle + one
+                low = middle + unit
             else:
                 high = middle
         while low < high:
             end = ends[low]
             if not (end < score) | (or_equal & (end == score)):
                 break
-            low += one
+            low += unit
         out[i] = fits[low]
-
-
-# --- leaving out a calibration example -----------------------------------------------------------
 
 
 @kernel
 def hull_tree(W, Y):
-    """Return the lower hulls of all blocks of 32, 64, 128, ... points, a level for each size.
+    """Return the lower hulls of all blocks of 32, 64, ... points, a level for each size.
 
-    ``corners[level, i : i + sizes[level, block]]`` are those of the block whose first point is P_i.
+    ``corners[level, i : i + sizes[level, block]]`` are those of the block that begins with P_i.
     """
     n, depth = len(W), 1
     while BLOCK_SIZE << (depth - 1) < n:
@@ -343,9 +318,8 @@ def fit_without(W, Y, hulls, k, v, q, weight, positive, rise, run):
 def read_left_out(scores, left_out, examples, x, points, hulls, v, steps, out):
     """Write the fit of each score for label v without example number ``left_out[i]``, -1: all.
 
-    Of the examples: number of their score, label 0 or 1, weight. ``points``: W, Y, and of the lower
-    hull of all points the height at each W and the slope beyond it. ``steps``: ends, a and b of the
-    `step_function` of all examples.
+    ``height`` and ``slope`` are those of the lower hull of all points, at each W and beyond it;
+    ``steps`` are of the `step_function` of all examples.
     """
     (position, label, weight), (W, Y, height, slope), (ends, a, b) = examples, points, steps
     rounding = 1e-12 * W[-1]
