@@ -221,20 +221,18 @@ def test_a_text_file_is_read_with_the_models_markers_and_decimal_sign(tmp_path):
         list(BatchPredictor(model, file.schema).over(TableFile(path)))
 
 
-def test_columns_of_one_class_and_of_the_label():
+def test_columns_of_the_label():
     X, y = frame(k=3)
     model = CalibratedClassifier(FOREST, random_state=0).fit(X, y)
     schema, batches = batches_of(X)
     whole = together(BatchPredictor(model, schema), batches).to_pandas()
-    predictor = BatchPredictor(model, schema, positive="yes", of_label=True)
+    predictor = BatchPredictor(model, schema, of_label=True)
     table = together(predictor, batches).to_pandas()
     of_label = ["probability", "lower", "upper", "low95", "high95"]
-    assert list(table) == ["label", *of_label, *[n for n in whole if n.endswith("(yes)")]]
+    assert list(table)[:6] == ["label", *of_label]
     for name, prefix in zip(of_label, ("p", "lower", "upper", "low95", "high95"), strict=True):
         expected = [row[f"{prefix}({row['label']})"] for row in whole.to_dict("records")]
         np.testing.assert_array_equal(table[name], expected)
-    with pytest.raises(InputError, match=r"positive must be one of .* did you mean 'yes'"):
-        BatchPredictor(model, schema, positive="yse")
 
 
 def test_what_the_model_refuses_is_named_by_rows():
