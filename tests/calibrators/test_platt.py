@@ -1,11 +1,14 @@
 """Platt scaling against Newton steps with 60 digits, and where its maximum is hard to reach."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
 from oracles import formulas as oracle
+from vennforest._messages import CalibrationWarning
 from vennforest.calibrators import PlattScaling, make_calibrator
 from vennforest.calibrators.regression import fit_logistic
 from vennforest.counts import ScoreCounts
@@ -161,3 +164,18 @@ def test_the_logistic_fit_of_two_columns_agrees_with_the_oracle():
             np.vstack([X, np.ones(15)]), weights, np.zeros(3), np.zeros(3, bool)
         )
         assert_allclose(theta, oracle.logistic_fit(X, t, w), rtol=1e-9)
+
+
+def test_percentages_are_pointed_out():
+    s, y = np.array([3.5, 12.0, 40.2, 77.0]), [0, 0, 1, 1]
+    with pytest.warns(CalibrationWarning, match="look like percentages: divide percentages by"):
+        PlattScaling().fit(s, y)
+    for model, scores in (
+        (PlattScaling(on="score"), s),
+        (PlattScaling(), s / 100),
+        (PlattScaling(), np.rint(s)),
+        (PlattScaling(), 10 * s),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.fit(scores, y)

@@ -29,6 +29,7 @@ FROZEN = FrozenEstimator(RandomForestClassifier(10, random_state=0).fit(X_ALL[::
     [
         ({"calibrate_on": Pipeline}, r"calibrate_on must be one of .* or an object with a method"),
         ({"method": "sigmoid"}, 'method must be "platt" for a sigmoid'),
+        ({"cv": "prefit"}, r'got "prefit": use CalibratedClassifier\(FrozenEstimator\(model\)\)'),
         ({"method": VennAbers}, "method must be one of .*, got <class"),
         ({"calibrate_on": "prefit"}, r"calibrate_on must be one of \['auto', .*got 'prefit'"),
         ({"votes": "veto"}, "votes must be one of .*, got 'veto'"),

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from vennforest._messages import warn
 from vennforest._validation import FloatArray, check_array, check_option, require
 from vennforest.calibrators.base import OneVsRestCalibrator
 from vennforest.calibrators.formula import Term
@@ -81,6 +82,13 @@ class PlattScaling(OneVsRestCalibrator):
         self.on_ = self.on
         if self.on == "auto":
             self.on_ = "logit" if low >= 0 and high <= 1 else "score"
+            in_range = low >= 0 and 1 < high <= 100
+            if in_range and any((counts.scores % 1 != 0).any() for counts in columns):
+                warn(
+                    f"scores between {low:g} and {high:g} look like percentages: divide "
+                    "percentages by 100, so that the sigmoid is one of their log-odds, or set "
+                    'on="score" for other scores'
+                )
         fits = []
         for counts in columns:
             scores, limits = counts.scores, (0.0, 1.0)

@@ -75,6 +75,11 @@ def check_parameters(model: Any) -> None:
         if model.method == "sigmoid":  # scikit-learn's name
             raise InputError('method must be "platt" for a sigmoid, got "sigmoid"')
         check_method(model.method)
+    if isinstance(model.cv, str) and model.cv == "prefit":  # scikit-learn's former way
+        raise InputError(
+            'cv must be a number of folds or a splitter, got "prefit": use '
+            "CalibratedClassifier(FrozenEstimator(model))"
+        )
     source = model.calibrate_on
     is_source = not isinstance(source, type) and callable(getattr(source, "folds", None))
     if not is_source and not (isinstance(source, str) and source in SOURCE_NAMES):
