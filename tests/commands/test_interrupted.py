@@ -26,7 +26,7 @@ from support.commands import refused, run  # noqa: E402
 from support.faults import KINDS, Faults  # noqa: E402
 from vennforest._files import OutputError, check_output, written_whole  # noqa: E402
 from vennforest._validation import InputError  # noqa: E402
-from vennforest.tables.read import read_table  # noqa: E402
+from vennforest.tables.files import read_table  # noqa: E402
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 FIT = ("--trees", "5", "--jobs", "1")

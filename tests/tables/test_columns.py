@@ -18,7 +18,7 @@ from pyarrow import parquet  # noqa: E402
 from vennforest._validation import InputError  # noqa: E402
 from vennforest.tables import TableColumns, TableEncoder  # noqa: E402
 from vennforest.tables.cells import MISSING, Column, number, text_as_floats  # noqa: E402
-from vennforest.tables.read import read_table  # noqa: E402
+from vennforest.tables.files import read_table  # noqa: E402
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ pytest.importorskip("pyarrow")
 
 from vennforest._validation import InputError  # noqa: E402
 from vennforest.tables import TableColumns  # noqa: E402
-from vennforest.tables.read import read_table  # noqa: E402
+from vennforest.tables.files import read_table  # noqa: E402
 from vennforest.tables.target import split_target  # noqa: E402
 from vennforest.tables.types import read_types  # noqa: E402
 

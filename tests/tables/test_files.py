@@ -11,8 +11,11 @@ from pyarrow import feather, parquet  # noqa: E402
 
 from vennforest._validation import InputError  # noqa: E402
 from vennforest.tables import TableColumns  # noqa: E402
-from vennforest.tables.files import TableFile  # noqa: E402
-from vennforest.tables.read import find_column, read_table  # noqa: E402
+from vennforest.tables.files import (  # noqa: E402
+    TableFile,
+    find_name,
+    read_table,
+)
 from vennforest.tables.target import split_target  # noqa: E402
 
 TABLE = pd.DataFrame(
@@ -143,11 +146,11 @@ def test_duplicate_names_in_parquet(tmp_path):
 
 def test_columns_that_are_not_in_the_table_are_refused():
     table = pd.DataFrame({"Diagnosis": [1], "age": [2]})
-    assert find_column(table, "age") == "age"
+    assert find_name(table.columns, "age") == "age"
     with pytest.raises(InputError, match="did you mean 'Diagnosis'"):
-        find_column(table, "diagnosys")
+        find_name(table.columns, "diagnosys")
     with pytest.raises(InputError, match="there are 'Diagnosis', 'age'"):
-        find_column(table, "zzz")
+        find_name(table.columns, "zzz")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
