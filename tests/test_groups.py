@@ -79,16 +79,11 @@ def test_labels_are_the_same_in_every_kind_of_table():
     assert numbers.has_missing and numbers.labels.tolist() == [1.0, 2.0, 3.0]
     assert (codes[::5] == 3).all()
     expected = data["number"].to_numpy() - 1
-    for table in (
-        data,
-        data.astype({"number": "float32"}),
-        data.astype({"number": "category"}),
-    ):
+    for table in (data, data.astype({"number": "float32"}), data.astype({"number": "category"})):
         assert_array_equal(numbers.codes(table, 40), expected)
     matrix = data[["x", "number"]].to_numpy()
-    for by in (1, -1, np.int64(1)):
-        for table in (matrix, csr_array(matrix), data[["x", "number"]]):
-            assert_array_equal(Groups.fit(by, table, 40)[1], expected)
+    for table in (matrix, csr_array(matrix), data[["x", "number"]]):
+        assert_array_equal(Groups.fit(1, table, 40)[1], expected)
     assert_array_equal(Groups.fit(lambda X: X[:, 0] > 0, matrix, 40)[1], matrix[:, 0] > 0)
     dates = pd.DataFrame({"day": pd.to_datetime(["2020-01-01", None, "2020-01-02"] * 4)})
     assert_array_equal(Groups.fit("day", dates, 12)[1], [0, 2, 1] * 4)
@@ -156,16 +151,6 @@ def test_bounds_are_exact_within_large_groups_by_enumeration(make, min_examples,
             n_cases += 1
         assert set(sums.values()) <= {0}
     assert n_cases > 250
-
-
-def test_a_group_is_large_with_the_new_object_counted():
-    calibrators = PerGroup.fit(lambda index: index, np.repeat([0, 1, 3], [18, 19, 20]))
-    assert calibrators.overall is None
-    assert calibrators.codes.tolist() == [1, 3]
-    assert_array_equal(calibrators.examples[1], np.arange(37, 57))
-    parts = list(calibrators.parts(np.array([3, 0, -1, 1, 2]), 5))
-    assert [rows.tolist() for rows, *_ in parts] == [[3], [0], [1, 2, 4]]
-    assert parts[2][1] is None
 
 
 # --- models ----------------------------------------------------------------------------------
@@ -305,7 +290,7 @@ def test_files_keep_groups_of_columns_and_refuse_functions(tmp_path):
     before, after = predict(model._state, data), predict(loaded._state, data)
     assert_array_equal(before[1], after[1])
     assert_array_equal(before[0].lower, after[0].lower)
-    assert_array_equal(loaded.groups_.labels, model.groups_.labels)
+    assert_array_equal(loaded._state.groups.labels, model._state.groups.labels)
     model = CalibratedClassifier(GaussianNB(), by=lambda X: X[:, 0] > 0)
     model.fit(data[["x"]].to_numpy(), y)
     with pytest.raises(ValueError, match="must be importable by name"):
@@ -313,18 +298,10 @@ def test_files_keep_groups_of_columns_and_refuse_functions(tmp_path):
     assert not (tmp_path / "other.skops").exists()
 
 
-def test_a_source_must_tell_its_rows():
-    X, y = problem()
-
-    class Silent:
-        def folds(self, estimator, data, **settings):
-            fold = data.fold(data.fit(estimator))
-            return [Fold(fold.model, fold.scores, fold.codes)]
-
-    with pytest.raises(TypeError, match=r"which rows .* \(Fold\.rows\)"):
-        CalibratedClassifier(GaussianNB(), calibrate_on=Silent(), by=2).fit(X, y)
+def test_groups_are_those_of_the_rows_of_each_fold():
+    X, _ = problem()
     forest = RandomForestClassifier(20, random_state=0)
-    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    weight = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
     for source in ("oob", "holdout", "cv"):
         model = CalibratedClassifier(forest, calibrate_on=source, method="none", by=2)
         if source == "oob":

@@ -1,13 +1,8 @@
 """Bounds of probabilities, and the four ways from two numbers to one."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import brentq
 
 from vennforest import Multiprobability
 from vennforest.multiprobability import merge_folds, scale_into_bounds
@@ -43,39 +38,6 @@ def test_merges_of_two_classes_equalise_the_regrets(p0, p1):
     assert two(p0, p1).merge("midpoint")[0, 1] == (p0 + p1) / 2
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.sampled_from(MERGES))
-def test_merges_of_two_classes_stay_inside(a, b, how):
-    p0, p1 = min(a, b), max(a, b)
-    if p1 == 0 or p0 == 1:  # no Venn predictor gives these: the new object counts once
-        return
-    p = two(p0, p1).merge(how)
-    assert p0 - 1e-15 <= p[0, 1] <= p1 + 1e-15
-    assert p.sum() == 1
-
-
-@pytest.mark.parametrize("k", (3, 12))
-@pytest.mark.parametrize("how", MERGES)
-def test_merges_of_many_classes(k, how):
-    m = many(100, k, k)
-    p = m.merge(how)
-    assert_allclose(p.sum(axis=1), 1, atol=1e-12)
-    assert (p >= m.lower).all()
-    assert (p <= m.upper).all()
-    formula = {
-        "log": m.upper / (1 - m.lower + m.upper),
-        "brier": m.upper + (m.lower**2 - m.upper**2) / 2,
-        "midpoint": (m.lower + m.upper) / 2,
-    }[how]
-    for row, (q, low, up) in enumerate(zip(formula, m.lower, m.upper, strict=True)):
-        # the factor by which the formula's values sum to 1 once clipped, found by bisection
-
-        def excess(c, q=q, low=low, up=up):
-            return np.clip(c * q, low, up).sum() - 1
-
-        c = brentq(excess, 0, 1e9, xtol=1e-300, rtol=1e-15, maxiter=2000)
-        assert_allclose(p[row], np.clip(c * q, low, up), atol=1e-9)
-
-
 def scaled(p, low, up):
     """Return a row moved into bounds, by looking at every bend of the sum of the clipped row."""
     q = np.maximum(p, 1e-100)
@@ -88,6 +50,21 @@ def scaled(p, low, up):
     ends = np.clip(c0 * q, low, up), np.clip(c1 * q, low, up)
     share = (1 - s0) / (s1 - s0)
     return ends[0] * (1 - share) + ends[1] * share
+
+
+@pytest.mark.parametrize("k", [3, 12])
+@pytest.mark.parametrize("how", MERGES)
+def test_merges_of_many_classes_are_scaled_into_the_bounds(k, how):
+    m = many(100, k, k)
+    p = m.merge(how)
+    formula = {
+        "log": m.upper / (1 - m.lower + m.upper),
+        "brier": m.upper + (m.lower**2 - m.upper**2) / 2,
+        "midpoint": (m.lower + m.upper) / 2,
+    }[how]
+    assert_allclose(p, [scaled(*row) for row in zip(formula, m.lower, m.upper, strict=True)])
+    assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+    assert ((m.lower <= p) & (p <= m.upper)).all()
 
 
 @pytest.mark.parametrize("k", [2, 5, 12])
@@ -120,16 +97,6 @@ def test_rows_of_nan_stay_nan():
     assert_array_equal(found, p)
 
 
-def test_merging_many_classes_needs_memory_for_the_result_not_for_its_square():
-    m = many(2000, 100, 0)
-    m.merge("log")
-    tracemalloc.start()
-    p = m.merge("log")
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 20 * p.nbytes
-
-
 def test_labels_and_their_intervals():
     m = Multiprobability(
         np.array([[0.2, 0.5, 0.1], [0.3, 0.3, 0.3]]),
@@ -144,10 +111,6 @@ def test_labels_and_their_intervals():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match=r"lower and upper must have one shape"):
-        Multiprobability(np.zeros((2, 2)), np.ones((3, 2)), np.arange(2))
-    with pytest.raises(ValueError, match="classes must name the 2 columns, got 3"):
-        Multiprobability(np.zeros((2, 2)), np.ones((2, 2)), np.arange(3))
     with pytest.raises(ValueError, match="p0 and p1 must be asked of two classes, got 3"):
         _ = many(2, 3, 0).p0
     with pytest.raises(ValueError, match=r"merge must be one of \['log', .*\], got 'mean'"):

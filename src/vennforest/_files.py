@@ -119,10 +119,7 @@ def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) ->
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the sorted Parquet files of a folder, or the file itself.
-
-    Files whose names begin with a dot or underscore do not belong to a table.
-    """
+    """Return the sorted Parquet files of a folder, or the file itself."""
     return sorted(filter(_is_parquet, path.iterdir())) if path.is_dir() else [path]
 
 
@@ -147,11 +144,7 @@ def refuse_special(path: Path) -> None:
 
 @contextmanager
 def local_copy(path: Path) -> Iterator[Path]:
-    """Give a local path: the path itself, or a copy of the file at an address.
-
-    Addresses are those that fsspec knows (s3://, gs://, abfs://, https://, …). A folder becomes a
-    folder of copies.
-    """
+    """Give a local path: the path itself, or a copy of the file or folder at an address."""
     url = url_of(path)
     if url is None:
         refuse_special(path)
@@ -195,10 +188,7 @@ def _address_errors(url: str, verb: str, kind: type[Exception]) -> Iterator[None
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path, and rename it to the file, or send it, if all went well.
-
-    Whatever stops the work, no half-written file is left and an old one stays as it was.
-    """
+    """Give a temporary path, and rename it to the file, or send it, if all went well."""
     url = url_of(path)
     if url is not None:
         with TemporaryDirectory() as folder:

@@ -11,11 +11,7 @@ CACHE = os.environ.get("VENNFOREST_CACHE", "1") != "0"
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function`` at its first call; it runs without Python's global lock.
-
-    IEEE arithmetic is kept (no fastmath), so results do not depend on the machine or the number of
-    threads.
-    """
+    """Compile ``function`` at its first call, with IEEE arithmetic and without the global lock."""
     try:
         return numba.njit(cache=CACHE, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # neither the package's folder nor the user's cache can be written

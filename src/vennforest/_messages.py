@@ -73,8 +73,5 @@ def warn(message: str) -> None:
 
 
 def harmless(text: str) -> str:
-    """Return text with escapes for `CONTROL` characters, which could act on a terminal or page.
-
-    Names of files, columns and labels may contain any character.
-    """
+    """Return text with escapes for `CONTROL` characters, which could act on a terminal or page."""
     return CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)

@@ -24,10 +24,7 @@ CodeArray = NDArray[np.integer[Any]]
 
 
 def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
-    """Return scores, any real numbers, as a C-contiguous float64 array of shape (n,) or (n, k).
-
-    float32 is widened, so calibration and new scores compare equal.
-    """
+    """Return scores, any real numbers, as a C-contiguous float64 array of shape (n,) or (n, k)."""
     try:
         # Kernels are compiled for arrays that may be written to; those that may not are copied.
         array = np.require(scores, np.float64, ["C", "W"])
@@ -52,10 +49,6 @@ def columns(x: FloatArray, k: int, name: str = "scores") -> FloatArray:
     raise InputError(f"{name} must have a column for each of {k} classes, got {x.shape}")
 
 
-MAX_COUNTED_RANGE = 1 << 16
-"""Range of integer labels up to which they are counted, which is faster than sorting."""
-
-
 def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntArray, NDArray[Any]]:
     """Return the index of each label (n,), of any dtype, in the sorted classes, and these (k,).
 
@@ -67,7 +60,7 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
     if y.dtype.kind in "biu" and classes is None and len(y):
         low = y.min()
         span = int(y.max()) - int(low) + 1
-        if span <= MAX_COUNTED_RANGE:
+        if span <= 1 << 16:  # counting is faster than sorting
             shifted = np.subtract(y, low, dtype=np.intp)
             occurs = np.bincount(shifted, minlength=span) > 0
             if occurs.all():
@@ -214,10 +207,9 @@ def check_array(
     low: float = -math.inf,
     high: float = math.inf,
 ) -> None:
-    """Refuse anything but an array of finite numbers from ``low`` to ``high``, both included.
+    """Refuse anything but an array of finite numbers from ``low`` to ``high``.
 
-    None in ``shape`` is any length; ``kinds`` are the letters of ``dtype.kind`` that are right, of
-    which ``"f"`` means float64.
+    None in ``shape`` is any length; of the letters in ``kinds``, ``"f"`` means float64.
     """
     # Workers of joblib are handed large arrays as maps of files.
     require(type(value) in (np.ndarray, np.memmap), f"{name} must be an array")

@@ -108,15 +108,14 @@ def audit(
 ) -> list[Finding]:
     """Look for faults of a model and its data that would spoil calibrated probabilities.
 
-    It trains copies of the model or of its parts and compares rows, so it takes about as long as a
-    few fits. ``fit`` itself makes only cheap checks.
+    It trains copies of the model or of its parts, so it takes about as long as a few fits.
 
     Parameters
     ----------
     model : classifier
         A `CalibratedClassifier`, fitted or not, or an estimator for one; a model that is already
-        trained goes into ``FrozenEstimator``. With a fitted `CalibratedClassifier` and other rows
-        than those given to its ``fit``, these are compared with its training rows.
+        trained goes into ``FrozenEstimator``. Rows that a fitted
+        `CalibratedClassifier` was not fitted to are compared with its training rows.
     X : array-like, sparse matrix or data frame of shape (n, d)
         The rows given to ``fit``.
     y : array-like of shape (n,)
@@ -184,12 +183,7 @@ def _findings(model: Any, X: Any, y: NDArray[Any], groups: IntArray | None) -> I
 def _copies(
     X: Any, columns: list[NDArray[Any]], codes: IntArray, groups: IntArray | None
 ) -> Iterator[Finding]:
-    """Yield a finding where rows are copies of others, or were made from others.
-
-    A near-copy is at least ten times nearer than the nearest row that is none. It counts where it
-    predicts the label better than the next neighbour does: without copies either neighbour has the
-    label as often (McNemar 1947).
-    """
+    """Yield a finding where rows are copies of others, or were made from others."""
     n = len(codes)
     copied = np.flatnonzero(copied_rows(X, hash_rows(X), groups))
     if len(copied):
@@ -217,6 +211,7 @@ def _copies(
         is_next &= (table[neighbors] != table[sampled, None]).sum(axis=2) >= MIN_COLUMNS
         is_next[(distance > 0).argmax(axis=1) != is_next.argmax(axis=1)] = False
     rows = np.flatnonzero(is_next.any(axis=1))
+    # Without copies either neighbour has the row's label as often (McNemar 1947).
     copy_agrees = codes[neighbors[rows, 0]] == codes[sampled[rows]]
     next_neighbor = neighbors[rows, is_next[rows].argmax(axis=1)]
     next_agrees = codes[next_neighbor] == codes[sampled[rows]]
@@ -235,10 +230,7 @@ def _copies(
 def _neighbors(
     table: FloatArray, sampled: IntArray, groups: IntArray | None
 ) -> tuple[IntArray, FloatArray]:
-    """Return the nearest rows of each sampled row and their distances, (m, k), nearest first.
-
-    Those of its own group have distance NaN and come last.
-    """
+    """Return the nearest rows of each sampled row, and distances, NaN within its group, (m, k)."""
     k = min(N_NEIGHBORS + 1, len(table))
     search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(table)
     neighbors = search.kneighbors(table[sampled], return_distance=False)
@@ -254,11 +246,7 @@ def _neighbors(
 
 
 def _between_two(
-    table: FloatArray,
-    codes: IntArray,
-    sampled: IntArray,
-    neighbors: IntArray,
-    distance: FloatArray,
+    table: FloatArray, codes: IntArray, sampled: IntArray, neighbors: IntArray, distance: FloatArray
 ) -> NDArray[np.bool_]:
     """Return which sampled rows lie on a line between two neighbours of their class, (m,)."""
     step = table[neighbors] - table[sampled, None]
@@ -275,13 +263,13 @@ def _between_two(
 def _standardized(columns: list[NDArray[Any]], n: int) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return columns as standardised numbers (n, c), and which of them are measured (c,).
 
-    A category becomes a normal number, so equal cells stay equal. Constant columns, and those of
-    whole numbers or text that differ in every row, are left out.
+    Constant columns, and those of whole numbers or text that differ in every row, are left out.
     """
     standardized, is_measured = [np.empty((n, 0))], []
     for column in columns:
         numbers, measured = _as_numbers(column), is_measured_column(column)
         if column.dtype.kind not in "biufmM":
+            # A normal number for each category, so equal cells stay equal.
             numbers = np.random.default_rng(0).normal(size=n)[numbers.astype(np.intp)]
         present = ~np.isnan(numbers)
         numbers = np.where(present, numbers, np.median(numbers[present]) if present.any() else 0)
@@ -328,11 +316,7 @@ def _columns(
 
 
 def leaks(column: NDArray[Any], codes: IntArray) -> bool:
-    """Tell whether a column (n,) predicts the class (n,) alone, nearly without error.
-
-    A small tree of this column is tried on three folds, and its errors are compared with those of
-    the most frequent class. Text of many values is not tried.
-    """
+    """Tell whether a small tree of a column (n,) predicts the class (n,) nearly without error."""
     values, counts = _as_numbers(column), np.bincount(codes)
     n_errors = len(codes) - counts.max()
     if n_errors < 5 or counts.min() < 3:
@@ -349,10 +333,7 @@ def leaks(column: NDArray[Any], codes: IntArray) -> bool:
 
 
 def repeats_ids(column: NDArray[Any], codes: IntArray) -> bool:
-    """Tell whether a column (n,) has many values in a few rows each, with one label each.
-
-    A number that matters has such labels too, so rows of neighbouring values must not agree.
-    """
+    """Tell whether a column (n,) has many values in a few rows each, with one label each."""
     values, n = _as_numbers(column), len(codes)
     if column.dtype.kind in "bmM" or (values % 1 > 0).any():
         return False
@@ -366,6 +347,7 @@ def repeats_ids(column: NDArray[Any], codes: IntArray) -> bool:
     by_chance = float(np.square(np.bincount(codes) / n).sum())
     if agreement < MIN_AGREEMENT_OF_IDS or n_pairs * (1 - by_chance) < 50:
         return False
+    # Neighbouring values of a number that matters agree in their labels too.
     label = table.argmax(axis=1)
     return bool((label[1:] == label[:-1]).mean() < (1 + by_chance) / 2)
 
@@ -387,10 +369,9 @@ def _training_rows(model: Any, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
     """Yield a finding where a frozen model is calibrated on rows that it was trained on."""
     if remembers(model, X, y):
         message = (
-            "the model seems to have been trained on these rows: its probability of a row's own "
-            "label is far higher at the row than beside it, or a copy trained on these rows gives "
-            "the same probabilities. Calibrate and evaluate on rows that it has not seen, or let "
-            "vennforest train it: CalibratedClassifier(estimator) without FrozenEstimator"
+            "the model seems to have been trained on these rows: calibrate and evaluate on rows "
+            "that it has not seen, or let vennforest train it: CalibratedClassifier(estimator) "
+            "without FrozenEstimator"
         )
         yield Finding("training rows", "error", message)
 
@@ -398,11 +379,9 @@ def _training_rows(model: Any, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
 def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
     """Tell whether a fitted classifier was trained on rows X (n, d) with labels y (n,).
 
-    The probability that a flexible model gives to the label of a training row peaks at the row.
-    How far the peaks of a model exceed those of one that has not seen the rows is measured with a
-    copy that is trained on half of them: the model was trained on the rows if it is a third of the
-    way to the half that the copy saw. Models without peaks, such as linear ones, are trained again
-    on all rows; one with the same probabilities was trained on them.
+    The probability that a flexible model gives to the label of a training row peaks at the row. Its
+    peaks are compared with those of a copy that is trained on half of the rows. Models without
+    peaks, such as linear ones, are trained again on all rows and their probabilities compared.
     """
     rng = np.random.default_rng(0)
     rows = np.sort(rng.permutation(len(y))[:MAX_ROWS_OF_MODEL])
@@ -447,10 +426,7 @@ def _are_of_training_rows(
 
 
 def _peaks(model: Any, X: Any, tables: list[Any], y: NDArray[Any]) -> FloatArray:
-    """Return by how much the label's probability at each row exceeds that beside it, (n,).
-
-    NaN where the model does not know the label.
-    """
+    """Return by how much the label's probability at each row exceeds that beside it, (n,)."""
     column = {label: j for j, label in enumerate(model.classes_.tolist())}
     label = np.array([column.get(name, -1) for name in y.tolist()])
     rows = np.arange(len(y))
@@ -468,11 +444,7 @@ def _probabilities(model: Any, X: Any) -> FloatArray:
 
 
 def _moved(X: Any, distance: float) -> list[Any]:
-    """Return tables whose rows are moved in the measured columns, in opposite pairs.
-
-    The unit of distance is that to the nearest other row. Without measured columns as many cells
-    are those of other rows. There are no tables for a sparse X.
-    """
+    """Return tables whose rows are moved by multiples of the distance to the nearest other row."""
     if issparse(X) or len(getattr(X, "shape", ())) != 2:
         return []
     rng, n, columns = np.random.default_rng(1), len(X), columns_of(X)
@@ -518,10 +490,7 @@ def _with_columns(X: Any, cells: dict[int, Any]) -> Any:
 
 
 def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
-    """Yield a finding where steps before a forest learn from labels and do not declare it.
-
-    Steps of known packages declare it, and ``fit`` reads that.
-    """
+    """Yield a finding where steps before a forest learn from labels and do not declare it."""
     steps, last = split_pipeline(estimator)
     packages = {type(part).__module__.split(".")[0] for step in steps for part in parts_of(step)}
     if packages <= DECLARING_PACKAGES or not leaves_rows_out(last):
@@ -538,10 +507,7 @@ def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
 
 
 def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
-    """Return how labels reach the features that transformers make, None where they do not.
-
-    The transformers are fitted with the labels and without them: equal features reveal no label.
-    """
+    """Return how labels reach the features that transformers make, None where they do not."""
     with_labels, unlabelled = clone(transformers), clone(transformers)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

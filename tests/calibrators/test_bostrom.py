@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
-from sklearn.metrics import roc_auc_score
 
 from oracles import formulas as oracle
 from vennforest.calibrators import Uncalibrated
@@ -72,19 +71,6 @@ def test_sums_winners_and_accuracy_stay(k, seed, n):
     assert_allclose(*shares, atol=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10**6))
-def test_the_area_under_the_roc_curve_of_two_classes_stays(seed):
-    rng = np.random.default_rng(seed)
-    scores, codes, weight = drawn(rng, 2, 60)
-    codes[:2] = 0, 1
-    p = BostromScaling().fit(scores, codes, sample_weight=weight).predict_proba(scores)
-    # 1 - p for p near 1 loses digits: the difference of both columns' logarithms does not.
-    with np.errstate(divide="ignore"):
-        ranks = np.unique(np.log(p[:, 1]) - np.log(p[:, 0]), return_inverse=True)[1]
-    assert_allclose(roc_auc_score(codes, ranks), roc_auc_score(codes, scores[:, 1]), rtol=1e-12)
-
-
 @pytest.mark.parametrize("calibrator", [BostromScaling(), Uncalibrated()])
 def test_ties_between_rows_of_several_classes_stay(calibrator):
     """Shares of votes in another order sum to 1 with another rounding."""
@@ -106,15 +92,6 @@ def test_small_probabilities_keep_their_order_under_the_steepest_correction():
     p = model.predict_proba(np.linspace(0, 0.2, 101))[:, 1]
     assert p[1] > 0
     assert (np.diff(p) > 0).all()
-
-
-def test_one_column_stands_for_both():
-    rng = np.random.default_rng(1)
-    scores, codes, _ = drawn(rng, 2, 50)
-    one, two = BostromScaling().fit(scores[:, 1], codes), BostromScaling().fit(scores, codes)
-    assert (one.A_, one.B_) == (two.A_, two.B_)
-    assert_array_equal(one.predict_proba(scores[:, 1]), two.predict_proba(scores))
-    assert_array_equal(one.predict_proba([0.5])[0].argmax(), 0)  # of equals the first
 
 
 def test_scores_that_are_no_probabilities_are_refused_with_the_way_out():

@@ -40,6 +40,16 @@ CALIBRATORS = [
     PooledCalibration(),
 ]
 
+REGRESSIONS = [
+    BetaCalibration(),
+    BetaCalibration(targets="hard"),
+    SoftmaxMap("shared"),
+    SoftmaxMap("diagonal"),
+    SoftmaxMap("full"),
+    SplineCalibration(),
+    PooledCalibration(),
+]
+
 every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
 
 
@@ -147,6 +157,26 @@ def test_scores_that_are_no_numbers_are_refused(calibrator, wrong):
         clone(calibrator).fit(scores, y).predict_proba(broken)
 
 
+@pytest.mark.parametrize("calibrator", REGRESSIONS, ids=repr)
+@pytest.mark.parametrize(
+    ("scores", "weight"),
+    [
+        ([0.0, 0.0, 1.0, 1.0], [1e4, 1.0, 1e-4, 3.0]),
+        ([0.0, 0.25, 0.5, 1.0], None),
+        ([5e-324, 1e-300, 0.5, 1 - 1e-16], None),
+        ([0.5, 0.5 + 1e-16, 0.5 + 2e-16, 0.5], None),
+        ([0.5, 0.5, 0.5, 0.5], [1e-300] * 4),
+    ],
+    ids=str,
+)
+def test_a_regression_stops_at_finite_values_without_warnings(calibrator, scores, weight):
+    for code in range(16):
+        y = [(code >> i) & 1 for i in range(4)]
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            model = clone(calibrator).fit(scores, y, sample_weight=weight, classes=[0, 1])
+            assert_probabilities(model.predict_proba(np.linspace(0, 1, 21)), 21, 2)
+
+
 @every_calibrator
 def test_arrays_may_be_read_only_or_strided_and_are_not_written_to(calibrator):
     scores, y = many_classes(6)
@@ -229,29 +259,3 @@ def test_a_larger_score_never_gets_a_smaller_probability(calibrator, pairs):
     model = clone(calibrator).fit(scores, y, sample_weight=weight, classes=[False, True])
     p = model.predict_proba(np.sort(np.append(np.linspace(0, 1, 101), scores)))[:, 1]
     assert (np.diff(p) >= -1e-15).all()
-
-
-FLIPPED = [
-    one
-    for one in CALIBRATORS
-    if not isinstance(one, IsotonicCalibration) or one.between == "linear"
-]
-
-
-@pytest.mark.parametrize("calibrator", FLIPPED, ids=repr)
-@settings(max_examples=10, deadline=None)
-@given(
-    pairs=st.lists(st.tuples(st.integers(0, 32), st.booleans()), min_size=2, max_size=30),
-)
-def test_exchanging_the_classes_exchanges_the_probabilities(calibrator, pairs):
-    scores, y = map(np.array, zip(*pairs, strict=True))
-    # Both labels at three scores: separable examples have no maximum of the likelihood.
-    scores = np.append(scores / 32, [0.25, 0.375, 0.75] * 2)
-    y = np.append(y, [False] * 3 + [True] * 3)
-    if isinstance(calibrator, BostromScaling):
-        scores = np.where(scores == 0.5, 0.6, scores)  # of equals the first class wins
-    new = np.linspace(0, 1, 33)[np.arange(33) != 16]
-    p = clone(calibrator).fit(scores, y, classes=[False, True]).predict_proba(new)
-    q = clone(calibrator).fit(1 - scores, ~y, classes=[False, True]).predict_proba(1 - new)
-    # Optimisers stop at another point of the same flat maximum.
-    assert_allclose(p, q[:, ::-1], rtol=1e-5, atol=1e-6)

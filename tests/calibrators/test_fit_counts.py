@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from vennforest import ScoreCounts, VennAbers
 from vennforest.calibrators import (
     METHODS,
-    BetaCalibration,
     IsotonicCalibration,
     PlattScaling,
     PooledCalibration,
@@ -80,12 +79,3 @@ def test_no_examples_are_known():
             one.predict_multiprobability([0.5], [0])
     with pytest.raises(ValueError, match="counts must contain at least one example, got none"):
         VennAbers().fit_counts(ScoreCounts.from_scores([], [], classes=[0, 1]))
-
-
-def test_a_class_without_examples():
-    counts = ScoreCounts.from_scores([0.2, 0.8], ["no", "no"], classes=["no", "yes"])
-    rows = VennAbers().fit([0.2, 0.8], ["no", "no"], classes=["no", "yes"])
-    new = [0.1, 0.5, 0.9]
-    assert_array_equal(VennAbers().fit_counts(counts).predict_proba(new), rows.predict_proba(new))
-    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\] for BetaCalibration"):
-        BetaCalibration().fit_counts(ScoreCounts.from_scores([0.2, 1.8], [0, 1]))

@@ -184,15 +184,6 @@ def test_weights_are_repeated_observations(method):
     assert_allclose(weighted.upper, repeated.upper, rtol=0, atol=1e-9)
 
 
-def test_reversed_scores_with_exchanged_labels_give_the_mirrored_interval():
-    rng = np.random.default_rng(273)
-    scores = np.round(rng.random(500), 2)
-    y = (rng.random(500) < scores).astype(int)
-    low, up = ends_of(scores, y, None, 2.269)
-    mirrored = ends_of(-scores, 1 - y, None, 2.269)
-    assert_allclose(mirrored, [1 - up[::-1], 1 - low[::-1]], rtol=0, atol=1e-10)
-
-
 @pytest.mark.parametrize("n", [1, 3, 50, 3000])
 def test_a_curve_contains_the_interval_of_the_limit(n):
     rng = np.random.default_rng([274, n])
@@ -341,12 +332,10 @@ def test_many_classes_are_one_against_the_rest_and_two_mirror_each_other():
             assert_array_equal(one.lower[:, 0], 1 - one.upper[:, 1])
     means = mean_intervals([intervals, intervals.widen(scores[:20])])
     assert_allclose(means.lower, (intervals.lower + np.minimum(intervals.lower, scores[:20])) / 2)
-    p = np.array([[0.2, 0.8], [0.5, 0.5]])
-    one = read_intervals(interval_curves(scores[:, 0], y > 0, 2), scores[:2, 0], labels[:2], 0.95)
-    wide = one.widen(p)
-    assert_array_equal(wide.lower, np.minimum(one.lower, p))
-    assert_array_equal(wide.widened, ((p < one.lower) | (p > one.upper)).any(axis=1))
-    assert (wide.widen(one.lower).widened >= wide.widened).all()
+    wide = intervals.widen(scores[:20])
+    assert_array_equal(wide.lower, np.minimum(intervals.lower, scores[:20]))
+    outside = (scores[:20] < intervals.lower) | (scores[:20] > intervals.upper)
+    assert_array_equal(wide.widened, outside.any(axis=1))
 
 
 def test_exact_intervals_are_wider_and_few_examples_bound_nothing():
@@ -363,14 +352,3 @@ def test_exact_intervals_are_wider_and_few_examples_bound_nothing():
     for method in ("likelihood-ratio", "exact"):
         none = interval_curve(*np.empty((3, 0)), method=method)
         assert_array_equal(none.read(np.array([0.5])), [[0], [1]])
-
-
-def test_wrong_arguments_are_refused():
-    scores, y = np.array([0.1, 0.9, 0.3]), np.array([0, 1, 1])
-    for level in (0, 1, 1.5, -0.1, "x", True, np.nan):
-        with pytest.raises(ValueError, match="level must lie between 0 and 1, got"):
-            interval_curves(scores, y, 2, level)
-    with pytest.raises(ValueError, match="method must be one of"):
-        interval_curves(scores, y, 2, method="wald")
-    with pytest.raises(ValueError, match=r"sample_weight must be integers .*, got a sum of 2.5"):
-        interval_curve(scores, np.array([2.5, 1, 1]), np.array([0.0, 1, 1]), method="exact")

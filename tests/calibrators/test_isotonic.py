@@ -5,8 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from oracles import formulas as oracle
@@ -95,21 +93,3 @@ def test_many_classes_are_normalised_and_rows_of_zeros_keep_their_raw_scores():
     nothing = np.array([[0.1, 0.15, 0.05]])
     found = IsotonicCalibration().fit(scores, y).predict_proba(nothing)
     assert_allclose(found, nothing / nothing.sum())
-
-
-@given(
-    pairs=st.lists(
-        st.tuples(st.integers(-50, 50), st.booleans(), st.integers(1, 3)), min_size=1, max_size=40
-    ),
-    between=st.sampled_from(["step", "nearest"]),
-)
-@settings(max_examples=20, deadline=None)
-def test_an_increasing_transform_changes_no_step(pairs, between):
-    scores, y, weight = map(np.array, zip(*pairs, strict=True))
-    model = IsotonicCalibration(between=between)
-    p = model.fit(scores, y, sample_weight=weight, classes=[False, True]).predict_proba(scores)
-    moved = scores.astype(float) ** 3 * 1e-9
-    q = model.fit(moved, y, sample_weight=weight, classes=[False, True]).predict_proba(moved)
-    assert_array_equal(p, q)
-    # The mean of the estimates is the share of the positive class.
-    assert_allclose(np.average(p[:, 1], weights=weight), np.average(y, weights=weight), atol=1e-12)

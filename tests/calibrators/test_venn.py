@@ -1,17 +1,12 @@
 """Venn predictors: bounds against the oracle, taxonomies against their definitions."""
 
-import pickle
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 
 from oracles import formulas as oracle
 from support.cases import draw_categorised
-from vennforest import Venn, VennAbers
+from vennforest import Venn
 from vennforest.calibrators.venn import N_BINS, bins_of, label_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:the scores of")  # of drawn labels
@@ -77,13 +72,6 @@ def test_taxonomies_are_their_definitions():
             assert part - 1e-12 <= position <= part + 1 + 1e-12
 
 
-def test_bins_by_hand():
-    scores = np.array([0.0, 0.04, 0.06, 0.46, 0.5, 0.54, 0.56, 0.96, 1.0, -3.0, 7.0])
-    assert bins_of(scores).tolist() == [0, 0, 1, 9, 9, 10, 11, 19, 19, 0, 19]
-    three = np.array([[1 / 3, 1 / 3, 1 / 3], [0.1, 0.7, 0.2], [0.0, 0.0, 1.0]])
-    assert bins_of(three).tolist() == [0, 15, 29]
-
-
 def test_decision_values_are_cut_at_zero():
     assert Venn().fit([0.0, 0.4, 1.0], [0, 1, 1]).boundary_ == 0.5
     venn = Venn().fit([-2.0, -0.1, 0.1, 3.0], [0, 0, 1, 1])
@@ -123,30 +111,6 @@ def test_bounds_are_those_of_distributions():
     assert_allclose(m.lower.sum(axis=1) + m.width[:, 0], 1)
 
 
-def test_left_out_counts_examples_as_given_to_fit():
-    venn = fitted("label", [0.1, 0.2, 0.3, 0.9], [1, 0, 1, 0], [0.0, 1.0, 1.0, 1.0])
-    m = venn.predict_multiprobability(np.full(5, 0.15), left_out=[-1, 0, 1, 2, 3])
-    # Example 0 never counted, example 3 lies in the other category.
-    assert_allclose(m.lower[:, 1], [1 / 3, 1 / 3, 1 / 2, 0, 1 / 3])
-
-
-@settings(deadline=None)
-@given(st.data())
-def test_a_weight_is_so_many_observations(data):
-    n = data.draw(st.integers(1, 10))
-    integers = st.lists(st.integers(0, 8), min_size=n, max_size=n)
-    scores = np.array(data.draw(integers)) / 8
-    y, counts = (np.array(data.draw(integers)) % base for base in (2, 4))
-    counts[0] = 1
-    taxonomy = data.draw(st.sampled_from(list(TAXONOMIES)))
-    new = np.linspace(0, 1, 33)
-    weighted = fitted(taxonomy, scores, y, counts).predict_multiprobability(new)
-    repeated = fitted(taxonomy, scores.repeat(counts), y.repeat(counts))
-    repeated = repeated.predict_multiprobability(new)
-    assert_allclose(weighted.lower, repeated.lower, rtol=0, atol=1e-12)
-    assert_allclose(weighted.upper, repeated.upper, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("merge", ["midpoint", "log", "brier"])
 def test_probabilities_are_the_merged_bounds(merge):
     rng = np.random.default_rng(5)
@@ -156,31 +120,3 @@ def test_probabilities_are_the_merged_bounds(merge):
     assert_array_equal(p, m.merge(merge))
     assert_allclose(p.sum(axis=1), 1)
     assert (p >= m.lower - 1e-12).all() and (p <= m.upper + 1e-12).all()
-
-
-@pytest.mark.parametrize("make", [*(lambda t=t: Venn(t) for t in TAXONOMIES), VennAbers])
-def test_copies_predict_the_same(make):
-    rng = np.random.default_rng(6)
-    scores, y = rng.random(30), rng.integers(0, 2, 30)
-    model = make().fit(scores, y)
-    expected = model.predict_multiprobability(scores, np.arange(30)).lower
-    for other in (pickle.loads(pickle.dumps(model)), clone(model).fit(scores, y)):
-        assert_array_equal(other.predict_multiprobability(scores, np.arange(30)).lower, expected)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("counts_", np.ones((3, 2)), "counts_ must"),
-        ("counts_", -np.ones((2, 2)), "counts_ must"),
-        ("categories_", [1, 2], "categories_ must go with a taxonomy that is a function"),
-        ("example_codes_", np.array([0, 2]), "example_codes_ must"),
-        ("example_weights_", np.array([1.0]), "example_weights_ must"),
-    ],
-)
-def test_state_that_no_fit_has_made_is_refused(name, value, message):
-    model = Venn().fit([0.1, 0.9], [0, 1])
-    model._check_state()
-    setattr(model, name, value)
-    with pytest.raises(ValueError, match=message):
-        model._check_state()

@@ -72,13 +72,3 @@ def test_fitted_boosters_are_calibrated_and_not_touched(make, k):
     assert_allclose(model.predict_proba(new), expected.predict_proba(new_scores), atol=1e-12)
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(again.predict_proba(new), model.predict_proba(new))
-
-
-@pytest.mark.parametrize("make", [lightgbm, catboost])
-def test_boosters_that_take_texts_for_labels(make):
-    X, y, new, _ = data(3)
-    names = np.array(["ant", "bee", "cat"])
-    expected = CalibratedClassifier(make(), cv=2, random_state=0).fit(X, y)
-    model = CalibratedClassifier(make(), cv=2, random_state=0).fit(X, names[y])
-    assert model.classes_.tolist() == names.tolist()
-    assert_allclose(model.predict_proba(new), expected.predict_proba(new), atol=1e-9)

@@ -6,22 +6,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
+from support.cases import draw_rows
 from vennforest import CalibratedClassifier
 from vennforest.calibrators.intervals import interval_curves, mean_intervals, read_intervals
 from vennforest.classifier.prediction import seed_sentence
 
 
-def data(k=2, n=120, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n + 40, 3))
-    y = np.digitize(X[:, 0] + rng.normal(size=n + 40), [0.2] if k == 2 else [-0.6, 0.6])
-    return X[:n], y[:n], X[n:]
-
-
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("subforest", ["all", "exchangeable"])
 def test_confidence_is_that_of_the_calibration_scores(subforest, k):
-    X, y, new = data(k)
+    X, y, new = draw_rows(k)
     names = np.array(["a", "b", "c"])[y]
     forest = RandomForestClassifier(40, random_state=0)
     model = CalibratedClassifier(forest, subforest=subforest, random_state=0).fit(X, names)
@@ -42,7 +36,7 @@ def test_confidence_is_that_of_the_calibration_scores(subforest, k):
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_likelihood_ratio_reads_scores_as_all_trees_are_expected_to_give_them(k):
-    X, y, new = data(k)
+    X, y, new = draw_rows(k)
     model = CalibratedClassifier(RandomForestClassifier(40, random_state=0), random_state=0).fit(
         X, y
     )
@@ -57,7 +51,7 @@ def test_likelihood_ratio_reads_scores_as_all_trees_are_expected_to_give_them(k)
 
 
 def test_confidence_over_folds_is_the_mean_over_their_models():
-    X, y, new = data()
+    X, y, new = draw_rows()
     model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
     curves = interval_curves(model.calibration_scores_, model.calibration_y_, 2)
     expected = mean_intervals(
@@ -70,7 +64,7 @@ def test_confidence_over_folds_is_the_mean_over_their_models():
 
 
 def test_exact_confidence_is_refused_where_it_is_not_proved():
-    X, y, new = data()
+    X, y, new = draw_rows()
     with pytest.raises(ValueError, match=r"ensemble must be False .* got 5 models"):
         CalibratedClassifier(GaussianNB()).fit(X, y).predict_confidence(new, method="exact")
     pooled = CalibratedClassifier(GaussianNB(), ensemble=False).fit(X, y)
@@ -86,7 +80,7 @@ def test_exact_confidence_is_refused_where_it_is_not_proved():
 
 
 def test_the_sentence_on_seeds_is_what_other_seeds_show():
-    X, y, _ = data()
+    X, y, _ = draw_rows()
     models = [
         CalibratedClassifier(RandomForestClassifier(50), random_state=seed).fit(X, y)
         for seed in range(8)

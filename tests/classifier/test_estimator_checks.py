@@ -161,11 +161,6 @@ def test_over_random_samples_it_passes_every_check_but_one(model):
     assert set(failed) <= set(RANDOM_SAMPLES), failed
 
 
-def test_scikit_learn_expects_the_same_failure_of_its_forest():
-    failed = failures(RandomForestClassifier(n_estimators=5))
-    assert set(failed) & set(RANDOM_SAMPLES)
-
-
 def test_tags_are_those_of_the_estimator():
     for estimator in (RandomForestClassifier(), LogisticRegression(), GaussianNB(), LinearSVC()):
         own = get_tags(CalibratedClassifier(estimator))

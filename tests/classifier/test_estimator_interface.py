@@ -1,56 +1,26 @@
 """CalibratedClassifier as an estimator of scikit-learn: copies, seeds, refits, searches."""
 
-import copy
-import pickle
 import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.datasets import make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
-from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from support.cases import draw_rows
 from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling, Venn, VennAbers
 from vennforest.calibrators.pooled import PooledCalibration
 
 
-def data(n=120, k=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n + 40, 3))
-    y = np.digitize(X[:, 0] + rng.normal(size=n + 40), [0.2] if k == 2 else [-0.6, 0.6])
-    return X[:n], y[:n], X[n:]
-
-
 def forest(n_estimators=20, **parameters):
     return RandomForestClassifier(n_estimators, random_state=1, **parameters)
-
-
-@pytest.mark.parametrize(
-    "setup",
-    [{}, {"subforest": "exchangeable"}, {"calibrate_on": "cv"}, {"method": "venn"}],
-    ids=str,
-)
-def test_clones_copies_and_pickles_predict_the_same(setup):
-    X, y, new = data()
-    model = CalibratedClassifier(forest(), random_state=0, **setup).fit(X, y)
-    expected = model.predict_proba(new)
-    for other in (
-        clone(model).fit(X, y),
-        copy.deepcopy(model),
-        pickle.loads(pickle.dumps(model)),
-        model.fit(X, y),
-    ):
-        assert_array_equal(other.predict_proba(new), expected)
-        assert repr(other) == repr(model)
-    assert not hasattr(clone(model), "classes_")
 
 
 def test_parameters_are_kept_as_given():
@@ -59,7 +29,7 @@ def test_parameters_are_kept_as_given():
     assert model.method is calibrator
     assert model.get_params()["estimator__n_estimators"] == 20
     model.set_params(estimator__n_estimators=7, method__targets="hard")
-    X, y, _ = data()
+    X, y, _ = draw_rows()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model.fit(X, y)
@@ -72,7 +42,7 @@ def test_parameters_are_kept_as_given():
 
 
 def test_the_merge_of_an_instance_holds_unless_another_is_asked_for():
-    X, y, _ = data()
+    X, y, _ = draw_rows()
     for method, merge, expected in (
         (VennAbers("log"), "auto", "log"),
         (VennAbers("log"), "brier", "brier"),
@@ -91,7 +61,7 @@ def test_the_merge_of_an_instance_holds_unless_another_is_asked_for():
 
 
 def test_fits_with_one_seed_are_the_same_and_unset_seeds_follow_it():
-    X, y, new = data()
+    X, y, new = draw_rows()
     for estimator in (
         None,
         RandomForestClassifier(20),
@@ -115,7 +85,7 @@ def test_fits_with_one_seed_are_the_same_and_unset_seeds_follow_it():
 
 
 def test_a_second_fit_forgets_the_first():
-    X, y, new = data(k=3)
+    X, y, new = draw_rows(k=3)
     model = CalibratedClassifier(GaussianNB(), cv=3).fit(X, y)
     model.set_params(calibrate_on="holdout", random_state=0).fit(X[:, :2], y > 0)
     assert model.n_features_in_ == 2
@@ -126,7 +96,7 @@ def test_a_second_fit_forgets_the_first():
 
 
 def test_settings_that_change_after_fit_wait_for_the_next():
-    X, y, _ = data()
+    X, y, _ = draw_rows()
     model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
     p, bounds = model.predict_proba(X), model.predict_multiprobability(X)
     model.set_params(method="platt", merge="auto")
@@ -139,7 +109,7 @@ def test_settings_that_change_after_fit_wait_for_the_next():
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was():
-    X, y, _ = data()
+    X, y, _ = draw_rows()
     model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
     p = model.predict_proba(X)
     with pytest.raises(ValueError, match="two classes"):
@@ -148,7 +118,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
 
 
 def test_it_works_inside_searches_ensembles_and_pipelines():
-    X, y, new = data()
+    X, y, new = draw_rows()
     model = CalibratedClassifier(forest(), random_state=0)
     grid = {"method": ["venn-abers", "venn", "platt"], "estimator__max_depth": [1, 4]}
     search = GridSearchCV(model, grid, cv=2, scoring="neg_log_loss").fit(X, y)
@@ -168,7 +138,7 @@ def test_it_works_inside_searches_ensembles_and_pipelines():
 
 
 def test_recalibrating_is_fitting_with_another_method():
-    X, y, new = data()
+    X, y, new = draw_rows()
     model = CalibratedClassifier(forest(), random_state=0).fit(X, y)
     for method in ("venn", "platt", IsotonicCalibration(), "none"):
         other = model.recalibrate(method)
@@ -182,22 +152,8 @@ def test_recalibrating_is_fitting_with_another_method():
         CalibratedClassifier().recalibrate("venn")
 
 
-def test_every_label_of_several_is_calibrated_by_itself():
-    X, Y = make_multilabel_classification(160, n_classes=3, random_state=0)
-    single = CalibratedClassifier(RandomForestClassifier(15), random_state=0)
-    model = MultiOutputClassifier(single).fit(X[:120], Y[:120])
-    assert model.predict(X[120:]).shape == (40, 3)
-    for j, p in enumerate(model.predict_proba(X[120:])):
-        bounds = model.estimators_[j].predict_multiprobability(X[120:])
-        assert (bounds.lower <= p).all() and (p <= bounds.upper).all()
-        alone = CalibratedClassifier(RandomForestClassifier(15), random_state=0)
-        assert_array_equal(p, alone.fit(X[:120], Y[:120, j]).predict_proba(X[120:]))
-    with pytest.raises(ValueError, match="1d array"):
-        single.fit(X, Y)
-
-
 def test_only_venn_predictors_have_bounds():
-    X, y, _ = data()
+    X, y, _ = draw_rows()
     for method in ("venn-abers", "venn", VennAbers(), Venn("bins")):
         model = CalibratedClassifier(GaussianNB(), method=method)
         assert hasattr(model, "predict_multiprobability")
@@ -214,16 +170,16 @@ def test_nothing_is_there_before_fit():
     model = CalibratedClassifier()
     for call in (model.predict, model.predict_proba, model.predict_multiprobability):
         with pytest.raises(NotFittedError):
-            call(data()[0])
+            call(draw_rows()[0])
     for name in ("estimator_", "estimators_", "calibrator_", "calibrators_", "calibration_y_"):
         assert not hasattr(model, name)
-    model = CalibratedClassifier(GaussianNB()).fit(*data()[:2])
+    model = CalibratedClassifier(GaussianNB()).fit(*draw_rows()[:2])
     with pytest.raises(AttributeError, match="with one estimator a fold there is estimators_"):
         _ = model.estimator_
 
 
 def test_fitting_and_predicting_leave_the_process_alone():
-    X, y, new = data()
+    X, y, new = draw_rows()
     np.random.seed(3)  # noqa: NPY002
     before = np.geterr(), list(warnings.filters), np.random.get_state()[1].tolist()  # noqa: NPY002
     for method in ("venn-abers", "platt", "temperature"):
@@ -236,7 +192,7 @@ def test_fitting_and_predicting_leave_the_process_alone():
 
 
 def test_importances_are_the_mean_over_models():
-    X, y, _ = data(90)
+    X, y, _ = draw_rows(n=90)
     model = CalibratedClassifier(forest(), calibrate_on="cv", cv=2, random_state=0).fit(X, y)
     means = np.mean([fitted.feature_importances_ for fitted in model.estimators_], axis=0)
     assert_allclose(model.feature_importances_, means)

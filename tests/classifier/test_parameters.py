@@ -17,26 +17,25 @@ import vennforest
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.tables import table_pipeline
 
+RNG = np.random.default_rng(0)
+X_ALL = RNG.normal(size=(80, 3))
+Y = (X_ALL[:, 0] + RNG.normal(size=80) > 0).astype(int)
+FOREST = RandomForestClassifier(10, random_state=0)
+FROZEN = FrozenEstimator(RandomForestClassifier(10, random_state=0).fit(X_ALL[::-1], Y[::-1]))
+
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"calibrate_on": Pipeline}, r"calibrate_on must be one of .* or an object with a method"),
         ({"method": "sigmoid"}, 'method must be "platt" for a sigmoid'),
-        ({"cv": "prefit"}, r'got "prefit": use CalibratedClassifier\(FrozenEstimator\(model\)\)'),
-        ({"method": None}, "method must be one of .*, got None"),
         ({"method": VennAbers}, "method must be one of .*, got <class"),
         ({"calibrate_on": "prefit"}, r"calibrate_on must be one of \['auto', .*got 'prefit'"),
-        ({"subforest": 3}, "subforest must be one of .*, got 3"),
         ({"votes": "veto"}, "votes must be one of .*, got 'veto'"),
         ({"merge": "mean"}, "merge must be one of .*, got 'mean'"),
         (
             {"calibrate_on": "holdout", "holdout_size": 80},
             "holdout_size must leave examples on both sides of 80, got 80",
-        ),
-        (
-            {"calibrate_on": "holdout", "holdout_size": 0.001},
-            "holdout_size must leave examples on both sides of 80, got 0.001",
         ),
     ],
     ids=str,
@@ -86,21 +85,6 @@ def test_a_table_with_text_is_answered_with_the_recipe():
         CalibratedClassifier(table_pipeline(FOREST), calibrate_on="holdout", holdout_size=60).fit(
             table, y
         )
-
-
-RNG = np.random.default_rng(0)
-
-
-X_ALL = RNG.normal(size=(80, 3))
-
-
-Y = (X_ALL[:, 0] + RNG.normal(size=80) > 0).astype(int)
-
-
-FOREST = RandomForestClassifier(10, random_state=0)
-
-
-FROZEN = FrozenEstimator(RandomForestClassifier(10, random_state=0).fit(X_ALL[::-1], Y[::-1]))
 
 
 def warned(model, **fit_params):

@@ -51,8 +51,6 @@ def test_a_pipeline_is_its_ensemble_behind_its_transformers(last):
             model.estimator_.predict_proba(new),
             direct.estimator_.predict_proba(scaler.transform(new)),
         )
-        with pytest.raises(sklearn.exceptions.NotFittedError):
-            pipeline.predict(new)
     alone = CalibratedClassifier(Pipeline([("only", last)]), random_state=0).fit(X, y)
     expected = CalibratedClassifier(last, random_state=0).fit(X, y).predict_proba(new)
     assert_array_equal(alone.predict_proba(new), expected)

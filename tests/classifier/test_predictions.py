@@ -14,22 +14,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from oracles import formulas as oracle
+from support.cases import draw_rows, score
 from vennforest import CalibratedClassifier
 from vennforest.calibrators import make_calibrator
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.classifier.prediction import predict
-
-
-def data(k=2, n=120, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n + 40, 3))
-    y = np.digitize(X[:, 0] + rng.normal(size=n + 40), [0.2] if k == 2 else [-0.6, 0.6])
-    return X[:n], y[:n], X[n:]
-
-
-def score(model, X):
-    p = model.predict_proba(X)
-    return p[:, 1] if p.shape[1] == 2 else p
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -44,7 +33,7 @@ def score(model, X):
     ],
 )
 def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
-    X, y, new = data(k)
+    X, y, new = draw_rows(k)
     model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=4).fit(X, y)
     singles, lower, upper = [], [], []
     bounded = method in ("venn-abers", "venn")
@@ -79,7 +68,7 @@ def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("method", ["venn-abers", "platt", "temperature"])
 def test_pooled_folds_calibrate_one_model_trained_on_everybody(method, k):
-    X, y, new = data(k)
+    X, y, new = draw_rows(k)
     splitter = KFold(5, shuffle=True, random_state=1)
     merge = "log" if method == "venn-abers" else "auto"
     model = CalibratedClassifier(
@@ -98,7 +87,7 @@ def test_pooled_folds_calibrate_one_model_trained_on_everybody(method, k):
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("subforest", ["all", "exchangeable"])
 def test_the_point_is_a_pool_of_all_trees_and_the_bounds_hold_it(subforest, k):
-    X, y, new = data(k)
+    X, y, new = draw_rows(k)
     forest = RandomForestClassifier(60, random_state=0)
     model = CalibratedClassifier(forest, subforest=subforest, random_state=0).fit(X, y)
     by_hand = PooledCalibration().fit(model.calibration_scores_, y)
@@ -124,7 +113,7 @@ def test_the_point_is_a_pool_of_all_trees_and_the_bounds_hold_it(subforest, k):
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
-    X, y, new = data(k)
+    X, y, new = draw_rows(k)
     weight = np.linspace(0.5, 2, len(y))
     model = CalibratedClassifier(LogisticRegression(), cv=3, random_state=0)
     model.fit(X, y, sample_weight=weight)
@@ -144,32 +133,6 @@ def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
 
 
 @pytest.mark.parametrize("k", [2, 3])
-def test_few_trees_that_are_certain_of_different_classes(k):
-    X, y, new = data(k)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # out of bag for no tree
-        model = CalibratedClassifier(RandomForestClassifier(5, random_state=0)).fit(X, y)
-
-    class Certain:
-        """Says of every row that it is of the class with the largest score."""
-
-        classes_ = np.arange(k)
-
-        def predict_proba(self, scores):
-            return np.eye(k)[np.argmax(scores, axis=1) if k > 2 else np.round(scores).astype(int)]
-
-    object.__setattr__(model._state.point_calibrators, "overall", Certain())
-    (part,) = model._state.folds
-    certain = [Certain().predict_proba(s) for s in part.score_subforests(new)]
-    both = np.array(certain).max(axis=0) > 0
-    assert (both.sum(axis=1) > 1).any() and (both.sum(axis=1) == 1).any()
-    p = model.predict_proba(new)
-    assert_allclose(p.sum(axis=1), 1)
-    never = np.where(both, 0, p).max(axis=1)
-    assert (never < np.where(both, p, 1).min(axis=1)).all() and (never < 1e-10).all()
-
-
-@pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("subforest", ["all", "exchangeable"])
 @pytest.mark.parametrize(
     "ensemble",
@@ -183,7 +146,7 @@ def test_few_trees_that_are_certain_of_different_classes(k):
 def test_with_few_trees_the_point_is_averaged_over_subforests_of_out_of_bag_size(
     ensemble, subforest, k
 ):
-    X, y, new = data(k)
+    X, y, new = draw_rows(k)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # out of bag for no tree
         model = CalibratedClassifier(ensemble, subforest=subforest, random_state=0).fit(X, y)
@@ -213,21 +176,3 @@ def test_with_few_trees_the_point_is_averaged_over_subforests_of_out_of_bag_size
         assert_array_equal(
             other.fit(X, y).predict_proba(new), p
         )  # the seed of draws is of no account
-
-
-def test_no_seed_of_a_draw_moves_the_answer():
-    X, y, new = data()
-    forest = RandomForestClassifier(60, random_state=0)
-    answers = []
-    for seed in range(5):
-        model = CalibratedClassifier(forest, random_state=seed).fit(X, y)
-        m = model.predict_multiprobability(new)
-        answers.append([model.predict_proba(new)[:, 1], m.p0, m.p1])
-    assert_array_equal(np.ptp(answers, axis=0), 0)
-    draws = [
-        CalibratedClassifier(forest, subforest="exchangeable", merge="log", random_state=seed)
-        .fit(X, y)
-        .predict_proba(new)[:, 1]
-        for seed in range(5)
-    ]
-    assert np.ptp(draws, axis=0).mean() > 0.05

@@ -156,7 +156,7 @@ def test_groups_leave_as_a_whole():
 def test_a_model_of_its_training_rows_predicts_none_of_them():
     X, y = data(60)
     model = CalibratedClassifier(forest(), calibrate_on="training").fit(X, y)
-    with pytest.raises(AttributeError, match='calibrate_on="training" has seen every row'):
+    with pytest.raises(AttributeError, match='calibrate_on must be "oob" or "cv"'):
         _ = model.oob_probability_
     model = CalibratedClassifier(forest(), method="platt", random_state=0).fit(X, y)
     with pytest.raises(AttributeError, match="PlattScaling gives no bounds: use VennAbers"):

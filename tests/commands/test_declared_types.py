@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from support.commands import refused, run
+from support.commands import run
 from vennforest.persistence import read_header
 
 TYPES = {
@@ -84,34 +84,6 @@ def test_the_model_is_that_of_the_plain_table(folder, tmp_path):
     new.assign(ward=new["ward"].astype(int)).to_parquet(tmp_path / "new.parquet")
     answers = predicted(folder / "m.skops", tmp_path / "new.parquet", tmp_path)
     pd.testing.assert_frame_equal(answers, expected, check_exact=True)
-
-
-def test_a_new_cell_that_does_not_fit_is_named(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("vennforest.commands.predict.ROWS_AT_ONCE", 5)
-    frame = ugly(40, seed=1)
-    frame.loc[17, "income"] = "12 $"
-    frame.to_csv(tmp_path / "new.csv", index=False)
-    command = ("predict", folder / "m.skops", tmp_path / "new.csv", "-o", tmp_path / "p.csv")
-    message = "column 'income' must contain numbers, got '12 $' in row 18"
-    assert message in refused(capsys, *command)
-    assert not (tmp_path / "p.csv").exists()
-
-
-@pytest.mark.parametrize("command", ["fit", "report"])
-@pytest.mark.parametrize(
-    ("types", "message"),
-    [
-        ({"lob": "number"}, "no column 'lob': did you mean 'lab'?"),
-        ({"ward": "date"}, "column 'ward' must contain dates written like"),
-        ({"name": "number"}, "column 'name' must contain numbers, got 'Smith 0' in row 1"),
-        ({"y": "text"}, "the target 'y' must not be among"),
-        ({"lab": "numeric"}, "the type of column 'lab' must be number, date"),
-    ],
-)
-def test_types_that_are_wrong_are_refused(folder, tmp_path, capsys, command, types, message):
-    output = tmp_path / ("o.skops" if command == "fit" else "o.html")
-    words = (command, folder / "train.csv", "-t", "y", "-o", output)
-    assert message in refused(capsys, *words, "--types", json.dumps(types))
 
 
 def test_the_file_says_how_cells_are_written(folder):

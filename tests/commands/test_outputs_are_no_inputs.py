@@ -7,16 +7,12 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
+import typer
 
-for extra in ("typer", "rich", "pandas", "pyarrow", "skops", "skrub"):
-    pytest.importorskip(extra)
-
-import typer  # noqa: E402
-
-from vennforest._files import Input, Output, check_files  # noqa: E402
-from vennforest._messages import InputError  # noqa: E402
-from vennforest.cli import main  # noqa: E402
-from vennforest.commands.options import Options, Predict, app  # noqa: E402
+from vennforest._files import Input, Output, check_files
+from vennforest._messages import InputError
+from vennforest.cli import main
+from vennforest.commands.options import Options, Predict, app
 
 COMMANDS = Options.__subclasses__()
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
-from sklearn.naive_bayes import GaussianNB
 
 import vennforest
 from support.commands import refused, run
@@ -191,11 +190,6 @@ def test_identifiers_are_carried_along(folder, tmp_path):
     assert list(out.columns) == ["id", "city", *COLUMNS]
     assert out["id"].tolist() == new["id"].tolist() == [f"{i:05d}" for i in range(130)]
     pd.testing.assert_series_equal(out["city"], new["city"], check_dtype=False)
-    frame = read_csv(folder / "new.csv")
-    frame["id"] = pd.Categorical(frame["id"])
-    frame.to_parquet(tmp_path / "n.parquet")
-    assert run("predict", folder / "m.skops", tmp_path / "n.parquet", "-o", output, *ids) == 0
-    assert pq.read_schema(output).field("id").type == pa.int64()
 
 
 def test_all_columns_are_carried_along(folder, tmp_path, capsys):
@@ -236,36 +230,18 @@ def test_a_summary_for_machines(folder, tmp_path, capsys):
     assert err == "" and summary["n_rows"] == 130 and summary["columns"] == COLUMNS
 
 
-def test_methods_without_bounds_have_fewer_columns(folder, tmp_path):
-    model, output = tmp_path / "m.skops", tmp_path / "o.csv"
-    command = ("fit", folder / "train.csv", "-t", TARGET, "-o", model, "--drop", "id")
-    assert run(*command, "--trees", 15, "--jobs", 1, "--method", "platt") == 0
-    assert run("predict", model, folder / "new.csv", "-o", output) == 0
-    ends = ("low95", "high95")
-    of_classes = [f"{kind}({c})" for c in CLASSES for kind in ("p", *ends)]
-    assert list(read_csv(output).columns) == ["label", "probability", *ends, *of_classes]
-
-
 def test_columns_missing_or_retyped_are_named(folder, tmp_path, capsys):
     frame = read_csv(folder / "new.csv", dtype=str)
 
-    def message(table, name="bad.csv"):
-        source = tmp_path / name
-        table.to_parquet(source) if name.endswith("parquet") else table.to_csv(source, index=False)
-        output = tmp_path / "o.csv"
-        return refused(capsys, "predict", folder / "m.skops", source, "-o", output)
+    def message(table):
+        table.to_csv(tmp_path / "bad.csv", index=False)
+        command = ("predict", folder / "m.skops", tmp_path / "bad.csv", "-o", tmp_path / "o.csv")
+        return refused(capsys, *command)
 
-    assert message(frame.drop(columns="âge")) == "the table lacks the column 'âge' of training"
     assert message(frame.drop(columns=["âge", "vip"])).startswith(
         "the table lacks the columns 'âge', 'vip'"
     )
-    for column, cell in [
-        ("âge", "old"),
-        ("âge", "1_000"),
-        ("vip", "maybe"),
-        ("joined", "2020-01-31"),
-        ("seen", "31/12/2020"),
-    ]:
+    for column, cell in [("âge", "old"), ("vip", "maybe"), ("joined", "2020-01-31")]:
         wrong = frame.copy()
         wrong.loc[117, column] = cell
         said = message(wrong)
@@ -273,40 +249,24 @@ def test_columns_missing_or_retyped_are_named(folder, tmp_path, capsys):
     wrong = frame.copy()
     wrong.loc[3, "lower"] = "1e400"
     assert "'lower' must contain numbers up to 3.4e+38, got inf in row 4" in message(wrong)
-    wrong = frame.assign(**{"âge": pd.Timestamp("2020-01-01")})
-    assert message(wrong, "bad.parquet").startswith("column 'âge' must contain numbers, got 2020")
 
 
 def test_bad_files_and_outputs(folder, tmp_path, capsys):
     model, new, out = folder / "m.skops", folder / "new.csv", tmp_path / "o.csv"
-    cut, text = tmp_path / "cut.skops", tmp_path / "text.skops"
+    cut = tmp_path / "cut.skops"
     cut.write_bytes(model.read_bytes()[:-2000])
-    text.write_text("no model\n")
-    empty, broken = tmp_path / "empty.csv", tmp_path / "broken.parquet"
-    empty.write_text("")
-    broken.write_bytes(b"PAR1" + bytes(100))
-    (tmp_path / "nothing").mkdir()
     for arguments, said in [
         ((tmp_path / "none.skops", new, "-o", out), "none.skops: No such file or directory"),
         ((cut, new, "-o", out), "is damaged or was cut short"),
-        ((text, new, "-o", out), "is not a model file"),
         ((new, new, "-o", out), "is not a model file"),
         ((model, tmp_path / "none.csv", "-o", out), "there is no file"),
-        ((model, tmp_path / "nothing", "-o", out), "there is no Parquet file in"),
-        ((model, tmp_path, "-o", out), "cannot be read"),
-        ((model, empty, "-o", out), "is empty"),
-        ((model, broken, "-o", out), "cannot be read"),
-        (
-            (model, new, "-o", tmp_path / "o.xlsx"),
-            "must end in .csv or .parquet",
-        ),
+        ((model, new, "-o", tmp_path / "o.xlsx"), "must end in .csv or .parquet"),
         ((model, new, "-o", tmp_path / "no" / "o.csv"), "there is no folder"),
         ((model, new, "-o", new), "must not be written to the table itself"),
         ((model, new, "-o", out, "--id", "idd"), "did you mean 'id'?"),
     ]:
         assert said in refused(capsys, "predict", *arguments), arguments
-    kept = {"broken.parquet", "cut.skops", "empty.csv", "nothing", "text.skops"}
-    assert {path.name for path in tmp_path.iterdir()} == kept
+    assert list(tmp_path.iterdir()) == [cut]
 
 
 def test_a_late_error_leaves_the_old_output(folder, tmp_path, capsys, monkeypatch):
@@ -336,34 +296,10 @@ def test_models_saved_in_python(tmp_path, capsys):
         np.testing.assert_array_equal(out["label"], fitted.predict(table))
         second = f"p({fitted.classes_[1]})"
         np.testing.assert_array_equal(out[second], fitted.predict_proba(table)[:, 1])
-    X.assign(d=1).to_csv(tmp_path / "n.csv", index=False)
     command = ("predict", model, tmp_path / "n.csv", "-o", output)
-    assert "X has 4 features, but" in refused(capsys, *command)
     vennforest.save(vennforest.VennAbers().fit([0.1, 0.9], [0, 1]), model)
     message = "must contain a CalibratedClassifier, got a VennAbers"
     assert message in refused(capsys, *command)
-
-
-class Foreign(GaussianNB):
-    """A type that vennforest does not know."""
-
-
-def test_a_model_with_a_foreign_type_needs_trust(tmp_path, capsys):
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    y = X[:, 0] > 0
-    fitted = vennforest.CalibratedClassifier(Foreign(), cv=2).fit(X, y)
-    model, table, output = tmp_path / "m.skops", tmp_path / "t.csv", tmp_path / "o.parquet"
-    vennforest.save(fitted, model)
-    pd.DataFrame(X, columns=["a", "b"]).to_csv(table, index=False)
-    command = ("predict", model, table, "-o", output)
-    name = f"{Foreign.__module__}.Foreign"
-    message = refused(capsys, *command)
-    assert f"contains {name}, which" in message
-    assert "vennforest predict with --trust" in message
-    assert name in refused(capsys, *command, "--trust", "somebody.Else")
-    assert run(*command, "--trust", name) == 0
-    second = pd.read_parquet(output)[f"p({fitted.classes_[1]})"]
-    np.testing.assert_allclose(second, fitted.predict_proba(X)[:, 1])
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):

@@ -1,17 +1,13 @@
 """The commands ``report`` and ``check``."""
 
 import json
-import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
-pd = pytest.importorskip("pandas")
-for extra in ("skrub", "matplotlib", "jinja2", "typer", "skops", "pyarrow"):
-    pytest.importorskip(extra)
-
-from support.commands import run  # noqa: E402
-from support.report_data import calibrated, table_of  # noqa: E402
+from support.commands import run
+from support.report_data import calibrated, table_of
 
 
 def test_a_number_of_a_model_is_no_class(tmp_path, capsys):
@@ -34,7 +30,8 @@ def predictions(tmp_path):
         {
             "p(no)": 1 - p, "p(yes)": p, "lower(yes)": p * 0.9, "upper(yes)": p * 0.9 + 0.1,
             "lower(no)": 0.9 - p * 0.9, "upper(no)": 1 - p * 0.9,
-            "score": 100 * p, "word": "w", "site": rng.choice(["x", "y"], 150), "y": y,
+            "score": 100 * p, "points": 500 + 300 * p, "word": "w",
+            "site": rng.choice(["x", "y"], 150), "y": y,
         }
     )  # fmt: skip
     frame.loc[3, "p(yes)"] = np.nan
@@ -60,6 +57,7 @@ def test_columns_of_probabilities_are_judged_with_their_bounds(predictions, caps
         (["--probability", "word"], "must contain numbers"),
         (["--probability", "sc"], "there is no column 'sc'"),
         (["--probability", "score"], "divide percentages by 100"),
+        (["--probability", "points"], "vennforest calibrate"),
         (["--probability", "p(yes)", "{table}"], "not both"),
         ([], "a table with --probability COLUMN, or a model and a table"),
         (["--probability", "p(yes)", "--groups", "no one"], "there is no column 'no one'"),
@@ -69,19 +67,6 @@ def test_columns_of_probabilities_are_judged_with_their_bounds(predictions, caps
 def test_what_cannot_be_checked(predictions, capsys, options, message):
     options = [str(option).format(table=predictions[1]) for option in options]
     assert run(*predictions, *options) == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--groups", "no one"], "there is no column 'no one'"),
-        (["--probability", "p(yes)"], "--probability"),
-        (["--model", "m.skops"], "--model"),
-    ],
-)
-def test_options_that_report_does_not_take(predictions, capsys, options, message):
-    assert run("report", *predictions[1:], *options) == 2
     assert message in capsys.readouterr().err
 
 
@@ -123,20 +108,3 @@ def test_the_advised_command_keeps_groups_and_estimator(tmp_path, capsys):
     assert run(*command, "--drop", "leak", "--tolerance", 20) == 0
     err = capsys.readouterr().err
     assert "  vennforest fit" not in err or "--groups person --drop leak" in err
-
-
-def test_costs_have_as_many_decimals_and_no_exponents(tmp_path):
-    rng = np.random.default_rng(0)
-    y = np.where(rng.random(300) < 0.3, "yes", "no")
-    frame = pd.DataFrame({"p": np.where(y == "yes", 0.5, 0.2) + 0.3 * rng.random(300), "y": y})
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    page = tmp_path / "p.html"
-    base = ("check", tmp_path / "t.csv", "-t", "y", "--probability", "p", "-o", page)
-    for scale, decimals in ((1, 3), (1_000_000, 0)):
-        costs = {"yes": {"act": 0, "wait": 5 * scale}, "no": {"act": scale, "wait": 0}}
-        assert run(*base, "--costs", json.dumps(costs)) == 0
-        section = page.read_text("utf-8").split('id="costs"')[1].split("</section>")[0]
-        cells = re.findall(r"<td>([\d,.]+)</td>", section)
-        assert len(cells) == 3
-        for text in cells:
-            assert len(text.partition(".")[2]) == decimals

@@ -4,19 +4,15 @@ import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
 from vennforest import (
-    BetaCalibration,
     CalibratedClassifier,
     IsotonicCalibration,
     PlattScaling,
-    VennAbers,
 )
 
 X, Y = make_classification(900, 8, n_informative=4, flip_y=0.2, random_state=3)
@@ -52,83 +48,9 @@ def test_scikit_learn_frozen(model, theirs, ours):
     np.testing.assert_allclose(there.predict_proba(X_NEW), here.predict_proba(X_NEW), atol=1e-4)
 
 
-def test_venn_abers_scores():
-    peer = pytest.importorskip("venn_abers")
-    model = GaussianNB().fit(X, Y)
-    p_cal, p_new = model.predict_proba(X_CAL), model.predict_proba(X_NEW)
-    there = peer.VennAbers()
-    there.fit(p_cal, Y_CAL)
-    p, bounds = there.predict_proba(p_new)
-    here = VennAbers(merge="log").fit(p_cal[:, 1], Y_CAL)
-    m = here.predict_multiprobability(p_new[:, 1])
-    np.testing.assert_allclose(here.predict_proba(p_new[:, 1]), p, atol=1e-12)
-    np.testing.assert_allclose(np.column_stack([m.p0, m.p1]), bounds, atol=1e-12)
-
-
-def test_venn_abers_folds():
-    peer = pytest.importorskip("venn_abers")
-    there = peer.VennAbersCalibrator(
-        estimator=GaussianNB(), inductive=False, n_splits=5, random_state=0
-    )
-    there.fit(X, Y)
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
-    here = CalibratedClassifier(GaussianNB(), calibrate_on="cv", cv=folds, merge="log")
-    p = here.fit(X, Y).predict_proba(X_NEW)
-    np.testing.assert_allclose(there.predict_proba(X_NEW), p, atol=1e-12)
-
-
 def test_mapie():
     peer = pytest.importorskip("mapie.calibration")
     model = GaussianNB().fit(X, Y)
     there = peer.VennAbersCalibrator(model, cv="prefit").fit(X_CAL, Y_CAL)
     here = CalibratedClassifier(FrozenEstimator(model), merge="log").fit(X_CAL, Y_CAL)
     np.testing.assert_allclose(there.predict_proba(X_NEW), here.predict_proba(X_NEW), atol=1e-12)
-
-
-def test_betacal():
-    peer = pytest.importorskip("betacal")
-    model = GaussianNB().fit(X, Y)
-    p_cal, p_new = model.predict_proba(X_CAL)[:, 1], model.predict_proba(X_NEW)[:, 1]
-    there = peer.BetaCalibration(parameters="abm").fit(p_cal.reshape(-1, 1), Y_CAL)
-    here = BetaCalibration(targets="hard").fit(p_cal, Y_CAL)
-    np.testing.assert_allclose(there.predict(p_new), here.predict_proba(p_new)[:, 1], atol=1e-3)
-
-
-def test_calibrated_explanations_out_of_bag():
-    peer = pytest.importorskip("calibrated_explanations")
-    if peer.__version__ != "1.0.2":
-        pytest.skip("the page speaks of version 1.0.2")
-    X, y = make_classification(1500, 10, n_informative=4, flip_y=0.3, random_state=1)
-    X, X_new, y, y_new = train_test_split(X, y, test_size=0.5, random_state=0)
-    there = peer.WrapCalibratedExplainer(
-        RandomForestClassifier(200, oob_score=True, random_state=0)
-    )
-    there.fit(X, y)
-    there.calibrate(X, y, oob=True)
-    predicted = there.learner.oob_decision_function_.argmax(axis=1)
-    np.testing.assert_array_equal(there.explainer.y_cal, predicted)
-    assert np.mean(predicted == y) == pytest.approx(0.71, abs=0.02)
-    loss = log_loss(y_new, np.clip(there.predict_proba(X_new), 1e-6, 1 - 1e-6))
-    assert loss == pytest.approx(0.674, abs=0.02)
-    assert log_loss(y_new, there.learner.predict_proba(X_new)) == pytest.approx(0.537, abs=0.02)
-
-
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_mapie_has_the_same_numbers_with_two_classes_and_no_weights(k, weighted):
-    """It drops the weights of a fitted model's calibration, and couples pairs of classes."""
-    peer = pytest.importorskip("mapie.calibration")
-    X, y = make_classification(900, 8, n_informative=5, n_classes=k, flip_y=0.2, random_state=3)
-    model = GaussianNB().fit(X[:300], y[:300])
-    weight = np.random.default_rng(0).integers(1, 5, 300).astype(float) if weighted else None
-    there = peer.VennAbersCalibrator(model, cv="prefit")
-    there.fit(X[300:600], y[300:600], sample_weight=weight)
-    here = CalibratedClassifier(FrozenEstimator(model), merge="log")
-    here.fit(X[300:600], y[300:600], sample_weight=weight)
-    apart = np.abs(there.predict_proba(X[600:]) - here.predict_proba(X[600:])).max()
-    assert apart < 1e-12 if k == 2 and not weighted else 0.05 < apart < 0.25
-    if k == 2 and weighted:
-        here.fit(X[300:600], y[300:600])
-        np.testing.assert_allclose(
-            there.predict_proba(X[600:]), here.predict_proba(X[600:]), atol=1e-12
-        )

@@ -5,7 +5,6 @@ import signal
 import sys
 import time
 
-import joblib
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -112,18 +111,6 @@ def test_on_processes_of_their_own(cluster):
     scores.loc[420, "s"] = np.nan
     with pytest.raises(InputError, match=r"partition 2: 's' must be finite, got"):
         engine.calibrate(dask_frame(scores, 100, 300), score="s", target="y")
-
-
-@pytest.mark.slow
-def test_joblib_fits_forests_and_folds_on_the_cluster(cluster):
-    frame = draw_features(150)
-    X, y = frame[FEATURES], frame["y"]
-    for options in ({}, {"calibrate_on": "cv", "cv": 3, "n_jobs": 2}):
-        forest = RandomForestClassifier(12, n_jobs=2)
-        model = CalibratedClassifier(forest, random_state=4, **options).fit(X, y)
-        with joblib.parallel_config(backend="dask"):
-            other = CalibratedClassifier(forest, random_state=4, **options).fit(X, y)
-        assert np.array_equal(other.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """Spark in local mode: data frames in partitions, and what comes of workers that die."""
 
-import os
-import signal
 import sys
 
 import numpy as np
@@ -18,7 +16,7 @@ from support.partitions import (
     draw_scores,
     score_names,
 )
-from vennforest import CalibratedClassifier, MixedForestClassifier, ScoreCounts, VennAbers
+from vennforest import CalibratedClassifier, MixedForestClassifier
 from vennforest._validation import InputError
 from vennforest.engines import spark as engine
 
@@ -75,73 +73,8 @@ def test_what_workers_refuse_is_one_sentence(spark):
     parts = spark_frame(spark, scores, 20, 10)
     with pytest.raises(InputError, match=r"^partition 2: 's' must be finite, got nan"):
         engine.calibrate(parts, score="s", target="y")
-    with pytest.raises(InputError, match=r"there is no column 'S' in the data frame: did you mean"):
-        engine.calibrate(parts, score="S", target="y")
     with pytest.raises(InputError, match="frame must be a Spark DataFrame, got DataFrame"):
         engine.calibrate(scores, score="s", target="y")
-    frame = draw_features(60)
-    frame.loc[50, "v"] = np.inf
-    with pytest.raises(InputError, match=r"^partition 2: Input X contains infinity"):
-        model = CalibratedClassifier(RandomForestClassifier(4))
-        engine.fit(model, spark_frame(spark, frame, 20, 20), target="y")
-
-
-def test_partitions_that_change_are_refused(spark):
-    def shaken(batches):  # other numbers in every pass
-        import pyarrow as pa
-
-        rng = np.random.default_rng(int.from_bytes(os.urandom(4), "little"))
-        for batch in batches:
-            numbers = pa.array(rng.random(batch.num_rows).astype(np.float32))
-            yield batch.set_column(0, "u", numbers)
-
-    parts = spark_frame(spark, draw_features(90), 30, 30)
-    changing = parts.mapInArrow(shaken, parts.schema)
-    model = CalibratedClassifier(RandomForestClassifier(4))
-    with pytest.raises(InputError, match=r"partition \d: the rows must be the same each time"):
-        engine.fit(model, changing, target="y")
-
-
-def test_a_worker_that_is_killed_changes_no_result(spark, tmp_path):
-    frame = draw_features()
-    mark = str(tmp_path / "died")
-    first_number = float(frame["u"].iloc[80])
-
-    def die_once(batches):
-        for batch in batches:
-            if batch.column(0)[0].as_py() == first_number and not os.path.exists(mark):  # noqa: PTH110
-                with open(mark, "w") as file:  # noqa: PTH123
-                    file.write("x")
-                os.kill(os.getpid(), signal.SIGKILL)
-            yield batch
-
-    parts = spark_frame(spark, frame, 80, 80)
-    dying = parts.mapInArrow(die_once, parts.schema)
-    model = CalibratedClassifier(RandomForestClassifier(6, max_depth=3), random_state=3)
-    fitted = engine.fit(model, dying, target="y")
-    assert os.path.exists(mark)  # noqa: PTH110
-    expected = engine.fit(model, parts, target="y")
-    X = frame[FEATURES]
-    assert np.array_equal(fitted.predict_proba(X), expected.predict_proba(X))
-
-
-def test_millions_of_rows(spark):
-    n = 2_000_000
-    frame = spark.range(0, n, 1, 8).selectExpr(
-        "(id * 7919 % 1000003) / 1000003.0D AS s",
-        "CAST((id * 104729 % 1000033) / 1000033.0D < (id * 7919 % 1000003) / 1000003.0D AS INT) y",
-    )
-    calibrator = engine.calibrate(frame, score="s", target="y")
-    i = np.arange(n, dtype=np.int64)
-    s = (i * 7919 % 1000003) / 1000003.0
-    y = ((i * 104729 % 1000033) / 1000033.0 < s).astype(int)
-    expected = VennAbers().fit_counts(ScoreCounts.from_scores(s, y))
-    new = np.linspace(0, 1, 1001)
-    assert np.array_equal(calibrator.predict_proba(new), expected.predict_proba(new))
-    answers = engine.predict(frame, calibrator, columns="s", carried=[])
-    mean = answers.selectExpr("avg(`p(1)`) AS p", "count(*) AS n").first()
-    assert mean["n"] == n
-    assert mean["p"] == pytest.approx(calibrator.predict_proba(s)[:, 1].mean(), rel=1e-9)
 
 
 def test_without_pyspark_one_sentence(monkeypatch):

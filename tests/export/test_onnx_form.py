@@ -161,19 +161,6 @@ def test_named_columns_of_text_and_numbers():
     np.testing.assert_allclose(found, model.predict_proba(new)[:, 1], rtol=0, atol=1e-12)
 
 
-def test_a_table_of_the_command_line_is_refused():
-    """Its columns are read by rules of our own, which ONNX has no operators for."""
-    pd = pytest.importorskip("pandas")
-    pytest.importorskip("skrub")
-    from vennforest.tables.vectorize import table_pipeline
-
-    table = pd.DataFrame({"colour": ["red", "blue"] * 60, "size": np.arange(120.0)})
-    model = CalibratedClassifier(table_pipeline(forest()), random_state=0)
-    model.fit(table, np.arange(120) % 3 % 2)
-    with pytest.raises(InputError, match="estimator must be one that skl2onnx converts: "):
-        to_onnx(model, table)
-
-
 class Unknown(LogisticRegression):
     pass
 

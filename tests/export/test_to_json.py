@@ -1,5 +1,10 @@
 """Calibrators as JSON: read back to the last bit, read elsewhere, and refused when altered."""
 
+import copy
+import json
+from functools import reduce
+from operator import getitem
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -75,6 +80,34 @@ def test_what_is_kept_and_what_is_not():
     with pytest.raises(NotFittedError):
         to_json(VennAbers())
     assert isinstance(from_json(to_json(model)), VennAbers)
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_changed_numbers_are_refused_or_give_probabilities(name):
+    """Every number of a document in turn is made huge, negative, missing or text."""
+    rng = np.random.default_rng(1)
+    scores = rng.random(40)
+    document = json.loads(to_json(METHODS[name]().fit(scores, rng.random(40) < scores)))
+    for path in list(number_paths(document["calibrator"])):
+        for value in (1e308, -1, None, "x"):
+            changed = copy.deepcopy(document)
+            *parents, last = path
+            reduce(getitem, parents, changed["calibrator"])[last] = value
+            try:
+                p = from_json(json.dumps(changed)).predict_proba(scores)
+            except InputError as error:
+                assert str(error).startswith("the calibrator")
+            else:
+                assert ((p >= 0) & (p <= 1)).all()
+
+
+def number_paths(part, path=()):
+    """Yield the paths to the numbers of a document."""
+    for key, value in part.items() if isinstance(part, dict) else enumerate(part):
+        if isinstance(value, dict | list):
+            yield from number_paths(value, (*path, key))
+        elif isinstance(value, float):
+            yield (*path, key)
 
 
 @pytest.mark.parametrize(

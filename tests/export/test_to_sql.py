@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from support.exported import ask, draw, of_logits, of_probabilities, tables
+from support.exported import draw, of_logits
 from vennforest import VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import Venn
@@ -24,31 +24,6 @@ def run_in_duckdb(sql, scores, name="score"):
         found = connection.sql(f"SELECT * FROM ({sql}) ORDER BY row").to_arrow_table()
     assert found.column_names[:2] == ["row", name]
     return {column: found[column] for column in found.column_names[2:]}
-
-
-def check_in_duckdb(calibrator, n):
-    new = ask(calibrator, n)
-    found = run_in_duckdb(to_sql(calibrator), [*new.tolist(), *REFUSED])
-    for column in found.values():
-        assert column[len(new) :].to_pylist() == [None] * len(REFUSED)
-    answer = {name: column[: len(new)].to_numpy() for name, column in found.items()}
-    if hasattr(calibrator, "predict_multiprobability"):
-        bounds = calibrator.predict_multiprobability(new)
-        assert_array_equal(answer["p0"], bounds.p0)
-        assert_array_equal(answer["p1"], bounds.p1)
-    return answer["p"], calibrator.predict_proba(new)[:, 1]
-
-
-@pytest.mark.parametrize("calibrator", list(tables()), ids=str)
-def test_sql_of_tables_is_equal_to_the_last_bit(calibrator):
-    found, expected = check_in_duckdb(calibrator, 2000)
-    assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("calibrator", list(of_probabilities()), ids=str)
-def test_sql_of_formulas_is_equal_but_for_the_last_digits(calibrator):
-    found, expected = check_in_duckdb(calibrator, 2000)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("calibrator", list(of_logits()), ids=str)

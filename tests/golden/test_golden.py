@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import vennforest
 from golden import make
 
 KEPT = json.loads(make.VALUES.read_text("utf-8"))
@@ -34,12 +33,6 @@ def arrays(kept):
     }
 
 
-def assert_same_bits(found, expected):
-    assert set(found) == set(expected)
-    for key, array in found.items():
-        np.testing.assert_array_equal(array, expected[key], err_msg=key)
-
-
 def test_every_case_has_its_values():
     assert list(KEPT) == NAMES
 
@@ -56,44 +49,6 @@ def test_values_are_what_they_were(name):
         sums_alone = key in ("lower", "upper") and name.startswith("map-venn")
         far = 0 if sums_alone else FAR
         np.testing.assert_allclose(array, expected[key], rtol=far, atol=far, err_msg=key)
-
-
-CHANGES = {
-    "float32": lambda X: X.astype(np.float32),
-    "columns first": np.asfortranarray,
-    "big-endian": lambda X: X.astype(">f8"),
-    "every second": lambda X: np.repeat(X, 2, axis=0)[::2],
-    "lists": lambda X: X.tolist(),
-    "read-only": lambda X: np.frombuffer(X.tobytes()).reshape(X.shape),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("name", TREES)
-def test_the_same_bits_from_every_type(name, change):
-    expected = make.answers(*make.fitted(name))
-    assert_same_bits(make.answers(*make.fitted(name, change=CHANGES[change])), expected)
-
-
-@pytest.mark.parametrize("name", FEW)
-def test_the_same_bits_in_every_batch_and_after_loading(name, tmp_path):
-    model, new = make.fitted(name)
-    expected = make.answers(model, new)
-    vennforest.save(model, tmp_path / "m.skops")
-    loaded = vennforest.load(tmp_path / "m.skops")
-    for one in (model, loaded):
-        assert_same_bits(make.answers(one, new), expected)
-        for size in (1, 3, 7):
-            parts = [make.answers(one, new[i : i + size]) for i in range(0, len(new), size)]
-            together = {key: np.concatenate([part[key] for part in parts]) for key in expected}
-            assert_same_bits(together, expected)
-
-
-@pytest.mark.parametrize("name", [*TREES, "folds-3"])
-def test_the_same_bits_of_any_number_of_jobs(name):
-    expected = make.answers(*make.fitted(name))
-    for n_jobs in (1, 2):
-        assert_same_bits(make.answers(*make.fitted(name, n_jobs=n_jobs)), expected)
 
 
 @pytest.mark.parametrize("threads", ["1", "4"])

@@ -16,7 +16,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from hazards.table import Hazard, Rng, Run, Table, coin, doubled, edited, forest
@@ -24,8 +23,6 @@ from vennforest import audit
 
 
 def numbered(make: Callable[[Rng], Table]) -> Callable[[Rng], Table]:
-    """Return what draws a table with a number for every row."""
-
     def draw(rng: Rng) -> Table:
         X, y = make(rng)
         return np.column_stack([rng.permutation(len(X)), X]), y
@@ -34,13 +31,10 @@ def numbered(make: Callable[[Rng], Table]) -> Callable[[Rng], Table]:
 
 
 def nearly_doubled(rng: Rng) -> Table:
-    """Return every row twice, the second time moved a little."""
     return doubled(rng, 1e-3)
 
 
 def visits(spread: float) -> Callable[[Rng], Table]:
-    """Return what draws five visits of each patient, with the patient's number."""
-
     def draw(rng: Rng) -> Table:
         patient = np.repeat(np.arange(60), 5)
         X = rng.normal(size=(60, 5))[patient] + spread * rng.normal(size=(300, 5))
@@ -50,7 +44,6 @@ def visits(spread: float) -> Callable[[Rng], Table]:
 
 
 def synthetic(rng: Rng) -> Table:
-    """Return rows with as many of both classes, half of the rare ones made as SMOTE makes them."""
     X, y = coin(rng, 400, 5, 0.1)
     rare = X[y == 1]
     distance = np.linalg.norm(rare[:, None] - rare[None], axis=2)
@@ -63,26 +56,21 @@ def synthetic(rng: Rng) -> Table:
 
 
 def leaking(rng: Rng) -> Table:
-    """Return a column that was recorded after the outcome beside others."""
     X, y = coin(rng)
     return np.column_stack([X, 3 * y + rng.random(200)]), y
 
 
 def steep(rng: Rng) -> Table:
-    """Return labels that a column explains but for a few errors."""
     X = rng.normal(size=(200, 5))
     return X, (X[:, 0] + 0.2 * rng.normal(size=200) > 0).astype(int)
 
 
 def aged(rng: Rng) -> Table:
-    """Return a column of whole numbers that repeat beside others."""
     X, y = coin(rng)
     return np.column_stack([rng.integers(18, 90, 200), X]), y
 
 
 def audited(make: Callable[[Rng], Table]) -> dict[str, Run]:
-    """Return the ways of a table into an audit: as an array and as a data frame."""
-
     def as_frame(rng: Rng) -> Any:
         X, y = make(rng)
         return audit(forest(), pd.DataFrame(X), y)
@@ -90,36 +78,20 @@ def audited(make: Callable[[Rng], Table]) -> dict[str, Run]:
     return {"array": lambda rng: audit(forest(), *make(rng)), "data frame": as_frame}
 
 
-def whole_numbers(rng: Rng) -> Table:
-    """Return large whole numbers."""
-    return rng.integers(0, 10**6, (200, 5)), rng.integers(0, 2, 200)
-
-
 def counts(rng: Rng) -> Table:
-    """Return small whole numbers."""
     return rng.poisson(4, (200, 8)), rng.integers(0, 2, 200)
 
 
 def categories(rng: Rng) -> Table:
-    """Return categories as text."""
     return rng.integers(0, 6, (200, 8)).astype(str), rng.integers(0, 2, 200)
 
 
-def with_gaps(rng: Rng) -> Table:
-    """Return numbers of which some are missing."""
-    X, y = coin(rng)
-    return np.where(rng.random(X.shape) < 0.1, np.nan, X), y
-
-
 def as_sparse(rng: Rng) -> Table:
-    """Return a sparse table."""
     X, y = coin(rng)
     return sparse.csr_array(X), y
 
 
 def own_rows(model: Any, make: Callable[[Rng], Table] = coin, honest: bool = False) -> Run:
-    """Return what audits a frozen model on the rows it was trained on, or on others."""
-
     def run(rng: Rng) -> Any:
         X, y = make(rng)
         frozen = FrozenEstimator(clone(model).fit(X, y))
@@ -129,8 +101,6 @@ def own_rows(model: Any, make: Callable[[Rng], Table] = coin, honest: bool = Fal
 
 
 def half_of_rows(model: Any) -> Run:
-    """Return what audits a frozen model on rows of which it was trained on half."""
-
     def run(rng: Rng) -> Any:
         X, y = coin(rng, 600)
         others, of_others = coin(rng, 300)
@@ -144,19 +114,16 @@ class Encoder(TransformerMixin, BaseEstimator):
     """A target encoder that does not say that it needs labels."""
 
     def fit(self, X: Any, y: Any = None) -> Encoder:
-        """Learn the mean label of each category."""
         cells = np.asarray(X)[:, 0]
         self.mean_ = 0.0 if y is None else float(np.mean(y))
         self.means_ = {} if y is None else {v: y[cells == v].mean() for v in np.unique(cells)}
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the means."""
         return np.array([[self.means_.get(v, self.mean_)] for v in np.asarray(X)[:, 0]])
 
 
 def encoded(step: Any) -> Run:
-    """Return what audits a forest behind an encoder of categories."""
     return lambda rng: audit(
         make_pipeline(step, forest()), rng.integers(0, 30, (200, 1)).astype(str), coin(rng)[1]
     )
@@ -202,8 +169,6 @@ FOUND = [
         {
             "boosting": own_rows(BOOSTING),
             "pipeline": own_rows(make_pipeline(StandardScaler(), DecisionTreeClassifier())),
-            "support vectors": own_rows(SVC(C=100)),
-            "whole numbers": own_rows(BOOSTING.set_params(n_estimators=60), whole_numbers),
             "counts": own_rows(BOOSTING, counts),
             "categories": own_rows(
                 make_pipeline(
@@ -211,7 +176,6 @@ FOUND = [
                 ),
                 categories,
             ),
-            "gaps": own_rows(DecisionTreeClassifier(min_samples_leaf=2, random_state=0), with_gaps),
         },
         own_rows(BOOSTING, counts, honest=True),
     ),
@@ -221,10 +185,8 @@ FOUND = [
         TRAINED,
         {
             "logistic": own_rows(LogisticRegression()),
-            "pipeline": own_rows(make_pipeline(StandardScaler(), LogisticRegression(C=0.1))),
             "naive Bayes": own_rows(GaussianNB()),
             "sparse": own_rows(LogisticRegression(), as_sparse),
-            "sparse tree": own_rows(DecisionTreeClassifier(max_depth=6, random_state=0), as_sparse),
         },
         own_rows(LogisticRegression(), honest=True),
     ),

@@ -1,21 +1,15 @@
 """Calibration errors, and tests of calibration."""
 
 import math
-from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from oracles import formulas as oracle
 from support.cases import close, draw_estimates
 from vennforest import metrics
-from vennforest.metrics.calibration_error import Kind
 from vennforest.metrics.calibration_tests import range_sf
-
-KINDS = get_args(Kind)
 
 
 def test_binned_errors_agree_with_the_slow_ones():
@@ -49,21 +43,6 @@ def test_errors_of_many_classes_agree_with_the_slow_ones():
             for j in range(k)
         ]
         close(metrics.calibration_error(y, p, kind="classwise", classes=range(k)), np.mean(each))
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=30),
-    st.sampled_from(KINDS),
-    st.randoms(use_true_random=False),
-)
-def test_errors_lie_in_the_unit_interval_and_ignore_order(rows, kind, random):
-    options = {"kind": kind, "classes": [False, True]}
-    error = metrics.calibration_error(*zip(*rows, strict=True), **options)
-    assert 0 <= error <= 1
-    random.shuffle(rows)
-    again = metrics.calibration_error(*zip(*rows, strict=True), **options)
-    close(again, error, 1e-9)
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])

@@ -44,7 +44,7 @@ SOURCES = [
 @pytest.mark.parametrize(
     ("settings", "k"),
     [*((settings, 2) for settings in SOURCES), (SOURCES[0], 3), (SOURCES[2], 3)],
-    ids=str,
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else str(value),
 )
 def test_every_source_gives_figures_near_what_happens(settings, k):
     X, y = problem(2000, 1, k)
@@ -57,17 +57,6 @@ def test_every_source_gives_figures_near_what_happens(settings, k):
     assert found["accuracy"][1] <= fitted.score(X[800:], y[800:]) <= found["accuracy"][2]
 
 
-def test_a_better_informed_estimate_is_narrower(model):
-    X, _ = problem(3000, 2)
-    widths = []
-    for n in (100, 3000):
-        found = estimate_performance(model, X[:n])
-        widths.append(found.upper[0] - found.lower[0])
-    assert widths[1] < 0.7 * widths[0]
-    low = estimate_performance(model, X, level=0.5)
-    assert low.upper[0] - low.lower[0] < 0.5 * widths[1]
-
-
 def test_the_threshold_and_the_positive_class_decide(model):
     X, _ = problem(500, 3)
     strict = estimate_performance(model, X, threshold=0.9)
@@ -77,10 +66,6 @@ def test_the_threshold_and_the_positive_class_decide(model):
     other = estimate_performance(model, X, positive=0)
     same = estimate_performance(model, X, positive=0, threshold=0.5)
     assert other["recall"][0] == pytest.approx(same["recall"][0])
-    # what is not decided for the first class is decided for the second
-    second = estimate_performance(model, X, positive=0, threshold=0.2)
-    first = estimate_performance(model, X, threshold=0.8 + 1e-12)
-    assert second["accuracy"][0] == pytest.approx(first["accuracy"][0])
 
 
 def test_costs_are_those_of_decisions_of_least_expected_cost(model):
@@ -156,12 +141,9 @@ def test_calibrators_take_scores():
     [
         ({"X": 29}, "X must have 30 rows"),
         ({"level": 1.0}, "level"),
-        ({"threshold": 1.5}, "threshold"),
-        ({"positive": "yes"}, "positive"),
         ({"shift": "concept"}, "shift"),
         ({"shift": "covariate"}, "reference"),
         ({"reference": np.zeros((5, 3))}, "800 rows"),
-        ({"reference": (np.zeros((5, 3)), [0, 1, 0, 1, 0])}, "examples must have 30 rows"),
         ({"reference": (np.zeros((40, 3)), [7] * 40)}, "y must contain labels of classes"),
     ],
 )
@@ -193,35 +175,6 @@ def test_rows_of_kinds_that_were_never_seen_are_refused_or_warned_of(model):
         estimate_performance(model, some, shift="covariate", reference=X)
 
 
-def test_examples_that_trained_the_models_leave_more_open(model, monkeypatch):
-    X, _ = problem(3000, 13)
-    wide = estimate_performance(model, X)
-    monkeypatch.setattr(estimate, "REUSE_VARIANCE", 1.0)
-    narrow = estimate_performance(model, X)
-    assert np.array_equal(wide.estimate, narrow.estimate)
-    assert ((wide.upper - wide.lower) > 1.05 * (narrow.upper - narrow.lower)).all()
-    apart = CalibratedClassifier(LogisticRegression(), calibrate_on="holdout", random_state=0)
-    apart.fit(*problem(800, 0))
-    before = estimate_performance(apart, X)
-    monkeypatch.undo()
-    assert np.array_equal(estimate_performance(apart, X).lower, before.lower)
-
-
-def test_a_calibrator_with_prior_is_judged_for_its_population():
-    rng = np.random.default_rng(14)
-
-    def draw(n, share):
-        y = (rng.random(n) < share).astype(int)
-        return rng.normal(1.5 * y, size=n), y
-
-    moved = VennAbers().fit(*draw(2000, 0.5)).with_prior({1: 0.1})
-    scores, y = draw(5000, 0.1)
-    found = estimate_performance(moved, scores, reference=draw(2000, 0.5), level=0.999)
-    p = moved.predict_proba(scores)[:, 1]
-    assert found["accuracy"][1] <= ((p > 0.5) == y).mean() <= found["accuracy"][2]
-    assert found["brier"][1] <= ((p - y) ** 2).mean() <= found["brier"][2]
-
-
 def test_any_classifier_is_judged_by_labelled_rows():
     X, y = problem(2000, 6)
     plain = LogisticRegression().fit(X[:500], y[:500])
@@ -231,16 +184,6 @@ def test_any_classifier_is_judged_by_labelled_rows():
     table = found.table()
     assert list(table.columns) == ["estimate", "lower", "upper"]
     assert list(table.index) == ["accuracy", "precision", "recall", "brier", "log_loss", "auc"]
-
-
-@pytest.mark.parametrize("shift", [None, "covariate"])
-def test_rows_may_be_lists(model, shift):
-    old, new = problem(800, 0)[0], problem(100, 11)[0]
-    options = {"shift": shift, "reference": old}
-    arrays = estimate_performance(model, new, **options)
-    options["reference"] = old.tolist()
-    lists = estimate_performance(model, new.tolist(), **options)
-    assert lists["accuracy"] == arrays["accuracy"]
 
 
 def test_models_without_examples_of_their_own_are_refused():

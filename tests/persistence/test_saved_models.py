@@ -6,7 +6,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import (
@@ -34,7 +33,6 @@ import vennforest
 from vennforest import (
     CalibratedClassifier,
     MixedForestClassifier,
-    Monitor,
     PlattScaling,
     Venn,
     VennAbers,
@@ -126,12 +124,6 @@ def test_every_calibrator(method, classes, tmp_path):
             same_after_loading(model, scores, tmp_path)
 
 
-def test_extreme_scores_and_weights(tmp_path):
-    scores = np.array([-1e300, -1e-300, 0.0, np.nextafter(0, 1), 1e-300, 1.0, 1e300])
-    model = VennAbers().fit(scores, [0, 1, 0, 0, 1, 0, 1], sample_weight=[1, 1, 1e9, 1, 2, 3, 1])
-    same_after_loading(model, scores, tmp_path)
-
-
 def test_frozen_models_text_labels_weights_and_priors(tmp_path):
     X, y = CANCER
     labels = np.array(["no", "yes "])[y]
@@ -172,19 +164,6 @@ def test_data_frames_with_text_and_dates(tmp_path):
     assert {"skrub", "scikit-learn", "numpy", "scipy", "skops"} <= set(header["libraries"])
 
 
-def test_a_monitor_goes_on_where_it_was(tmp_path):
-    rng = np.random.default_rng(2)
-    scores = rng.random(300)
-    y = rng.random(300) < scores
-    monitor = Monitor(random_state=0).fit(scores[:200], y[:200])
-    monitor.update(scores[200:250], y[200:250])
-    vennforest.save(monitor, tmp_path / "m.skops")
-    loaded = vennforest.load(tmp_path / "m.skops")
-    for either in (monitor, loaded):
-        either.update(scores[250:], y[250:])
-    assert loaded.evidence_ == monitor.evidence_ and loaded.n_seen_ == 100
-
-
 @pytest.mark.parametrize(
     "kind", [RandomForestClassifier, ExtraTreesClassifier, MixedForestClassifier]
 )
@@ -200,23 +179,6 @@ def test_packed_trees_are_the_same(kind):
             np.testing.assert_array_equal(state["nodes"][name], other_state["nodes"][name])
         np.testing.assert_array_equal(state["values"], other_state["values"])
         assert state["max_depth"] == other_state["max_depth"]
-
-
-def test_a_changed_tree_stays_changed(tmp_path):
-    X, y = CANCER
-    model = CalibratedClassifier(forest(), random_state=0).fit(X, y)
-    model.estimators_[0].estimators_[2].note = "changed"
-    loaded = same_after_loading(model, X, tmp_path)
-    assert loaded.estimators_[0].estimators_[2].note == "changed"
-
-
-def test_saving_leaves_the_model_and_its_clone_alone(tmp_path):
-    X, y = CANCER
-    model = CalibratedClassifier(make_pipeline(StandardScaler(), forest())).fit(X, y)
-    trees = model.estimators_[0][-1].estimators_
-    vennforest.save(model, tmp_path / "m.skops")
-    assert model.estimators_[0][-1].estimators_ is trees
-    clone(model).fit(X, y)
 
 
 def test_what_cannot_be_saved_leaves_the_old_file(tmp_path):

@@ -202,11 +202,3 @@ def test_logarithmic_axes():
     assert not [
         tick.get_text() for tick in drawn.ax_.get_xticklabels(minor=True) if tick.get_text()
     ]
-    # A rare event, with bins in which it never happened: they are not drawn outside of the axes.
-    rare = ReliabilityDisplay.from_predictions(
-        (np.arange(400) % 80 == 0).astype(int), np.linspace(0.0, 0.03, 400), strategy="quantile"
-    )
-    rare = ReliabilityDisplay(rare.curves).plot(log=True)
-    rare.figure_.canvas.draw()
-    size = rare.figure_.get_size_inches() * rare.figure_.dpi
-    assert rare.ax_.get_window_extent().width > 0.6 * size[0]

@@ -92,11 +92,3 @@ def test_hooks_and_pages_name_targets_that_exist():
     )
     assert named
     assert sorted(named - TARGETS) == []
-
-
-@pytest.mark.parametrize("path", MAKEFILES.values(), ids=lambda path: path.parent.name)
-def test_every_target_is_phony_and_every_named_one_exists(path):
-    text = path.read_text("utf-8")
-    phony = re.search(r"\.PHONY: ((?:.*\\\n)*.*)\n", text)[1].replace("\\\n", " ").split()
-    assert len(phony) == len(set(phony))
-    assert set(phony) == set(re.findall(r"^([a-z][a-z-]*):", text, re.M))

@@ -12,7 +12,7 @@ import pytest
 
 from support.browser import CHROMIUM, chromium
 from support.report_data import SCRIPT, calibrated
-from vennforest.report import check, figures
+from vennforest.report import check
 from vennforest.report.page import render
 
 
@@ -97,19 +97,6 @@ def test_subgroups_over_time_have_a_picture():
     html = render(check(y, p, by={"day": days, "site": rng.choice(["a", "b"], 600)}))
     assert html.count('alt="Observed and expected by') == 1
     assert "By site" in html and "By day, by month" in html
-
-
-def test_evidence_is_drawn():
-    from matplotlib.figure import Figure
-
-    n = figures.MAX_EVIDENCE_POINTS * 3
-    evidence = np.exp(np.cumsum(np.random.default_rng(3).normal(size=n)) / 10)
-    for few in (n, 500):
-        ax = Figure().subplots()
-        figures.paint_evidence(ax, evidence[:few], 20.0, 100)
-        line = ax.lines[0]
-        assert len(line.get_xdata()) == min(few, figures.MAX_EVIDENCE_POINTS)
-        assert max(line.get_ydata()) == pytest.approx(np.log10(evidence[:few].max()))
 
 
 def test_the_summary_is_json(cancer):
@@ -199,23 +186,3 @@ def test_print_is_short(cancer_html, tmp_path):
     row = next(line for line in lines if line.split()[:1] == ["Temperature"])
     assert len(row.split()) == 8  # the name and every measure, down to the last
     assert len(sheets) <= 4
-
-
-@pytest.mark.browser
-@PRINTS
-def test_tables_in_print(tmp_path):
-    """On the next sheet of a long table its head is seen, and no label is broken."""
-    rng = np.random.default_rng(0)
-    k, n = 90, 900
-    labels = np.array([f"productgroup{j:02d}" for j in range(k)])
-    p = rng.dirichlet(np.ones(k), n)
-    page = tmp_path / "page.html"
-    check(labels[rng.integers(0, k, n)], p, classes=labels).to_html(page)
-    sheets = printed(tmp_path, page)
-    lines = "\n".join(sheets).splitlines()
-    for label in labels:
-        assert sum(bool(re.match(rf" *{label} +\d", line)) for line in lines) == 1
-    assert sum("Recall" in sheet for sheet in sheets) >= 2
-    for sheet in sheets:
-        has_rows = any(re.match(r" *productgroup\d\d +\d", line) for line in sheet.splitlines())
-        assert not has_rows or "Recall" in sheet

@@ -13,10 +13,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.tree._tree import Tree
 
 from vennforest import CalibratedClassifier
-from vennforest.forest.bags import Bag, BagsError, verify_bag
+from vennforest.forest.bags import BagsError
 
 
 class Permuted(RandomForestClassifier):
@@ -156,22 +155,6 @@ def test_a_frozen_forest_calibrates_out_of_bag_on_its_own_data_alone(wrap, data)
     for calibrate_on in ("cv", "holdout"):
         with pytest.raises(ValueError, match="with a FrozenEstimator"):
             fitted(FrozenEstimator(plain), X, y, calibrate_on=calibrate_on)
-
-
-def test_a_tree_with_a_leaf_that_nobody_is_in_is_refused():
-    X, codes = np.arange(4, dtype=np.float32)[:, None], np.array([0, 0, 1, 1])
-    tree = DecisionTreeClassifier().fit(X, codes)
-    bag = Bag(tree, np.arange(4), None, tree, np.arange(2))
-    verify_bag(bag, X, codes, None)
-    state = tree.tree_.__getstate__()
-    nodes, values = state["nodes"].copy(), state["values"].copy()
-    nodes["threshold"][0] = 9.0  # all go left
-    nodes["weighted_n_node_samples"][1:] = 4.0, 0.0
-    values[1] = 0.5
-    tree.tree_ = Tree(1, np.array([2], np.intp), 1)
-    tree.tree_.__setstate__({**state, "nodes": nodes, "values": values})
-    with pytest.raises(BagsError, match="whose leaves contain other examples"):
-        verify_bag(bag, X, codes, None)
 
 
 class Bags(BaggingClassifier):

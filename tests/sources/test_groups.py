@@ -8,7 +8,6 @@ import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, TimeSeriesSplit
 from sklearn.naive_bayes import GaussianNB
@@ -62,16 +61,6 @@ def test_a_search_hands_groups_on_where_they_are_requested(wrapped):
     best = search.best_estimator_[-1] if wrapped else search.best_estimator_
     assert_array_equal(best._state.row_groups, groups)
     assert log_loss(y, best.oob_probability_) > 0.6
-
-
-def test_with_routing_groups_that_nobody_asked_for_are_refused():
-    X, y, groups = copies()
-    with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(calibrated(), GRID, cv=GroupKFold(3), error_score="raise")
-        with pytest.raises(UnsetMetadataPassedError, match="groups"):
-            search.fit(X, y, groups=groups)
-        declined = GridSearchCV(calibrated().set_fit_request(groups=False), GRID, cv=GroupKFold(3))
-        declined.fit(X, y, groups=groups)
 
 
 @pytest.fixture(scope="module")

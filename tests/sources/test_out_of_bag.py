@@ -89,20 +89,6 @@ def test_exchangeable_predictions_are_those_of_one_left_out_example(make, votes,
         assert_allclose(p[i], expected.merge("log")[0], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("trees", [2, 3, 5])
-def test_those_out_of_bag_for_no_tree_are_left_out_with_a_warning(trees):
-    X, y, new = data()
-    with pytest.warns(UserWarning, match=r"\d+ of 90 examples are out of bag for no tree") as seen:
-        model = CalibratedClassifier(forest(trees), subforest="exchangeable", random_state=0).fit(
-            X, y
-        )
-    assert seen[0].filename == __file__
-    assert len(model.calibration_y_) < 90
-    assert np.isfinite(model.predict_proba(new)).all()
-    _, left_out = model._state.folds[0].draw(new)
-    assert left_out.max() < len(model.calibration_y_)
-
-
 def test_nobody_out_of_bag_is_refused_with_the_way_out():
     X, y, _ = data(n=10)
     everyone = BaggingClassifier(DecisionTreeClassifier(), max_samples=10, bootstrap=False)

@@ -4,8 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from imblearn.pipeline import Pipeline as ResamplingPipeline
-from imblearn.under_sampling import RandomUnderSampler
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
@@ -15,34 +13,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SelectFromModel, SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEncoder
 
 from vennforest import CalibratedClassifier
-from vennforest.sources.checks import steps_obstacle
-
-
-class Steps(Pipeline):
-    """A pipeline that is fitted in a way of its own."""
-
-    def fit(self, X, y=None, **params):
-        return super().fit(X, y, **params)
-
-
-class WithoutTags(TransformerMixin, BaseEstimator):
-    """Its kind is given as a parameter, and it cannot say what it needs."""
-
-    def __init__(self, kind=StandardScaler):
-        self.kind = kind
-
-    def __sklearn_tags__(self):
-        raise RuntimeError
-
-    def fit(self, X, y=None):
-        return self
-
-    def transform(self, X):
-        return X
 
 
 class Bare:
@@ -53,20 +27,6 @@ class Bare:
 
     def transform(self, X):
         return X
-
-
-def test_what_stands_in_the_way():
-    forest = RandomForestClassifier()
-    resampled = ResamplingPipeline([("fewer", RandomUnderSampler()), ("forest", forest)])
-    assert steps_obstacle(resampled) == "RandomUnderSampler changes which rows there are"
-    own = Steps([("scale", StandardScaler()), ("forest", forest)])
-    assert steps_obstacle(own) == "Steps fits its steps in a way of its own"
-    assert steps_obstacle(Pipeline([("own", WithoutTags()), ("forest", forest)])) is None
-    assert steps_obstacle(Pipeline([("same", "passthrough"), ("forest", forest)])) is None
-    assert (
-        steps_obstacle(Pipeline([("bare", Bare()), ("scale", StandardScaler()), ("f", forest)]))
-        is None
-    )
 
 
 @pytest.fixture(scope="module")
@@ -170,17 +130,9 @@ def test_transformers_that_work_in_a_pipeline_calibrate(name, settings):
     assert frozen.predict_proba(X).shape == (150, 2)
 
 
-class Counting(StandardScaler):
+class CountingForest(RandomForestClassifier):
     """Counts the calls of its fits."""
 
-    n_fits = 0
-
-    def fit(self, X, y=None, sample_weight=None):
-        type(self).n_fits += 1
-        return super().fit(X, y, sample_weight)
-
-
-class CountingForest(RandomForestClassifier):
     n_fits = 0
 
     def fit(self, X, y, sample_weight=None):
@@ -203,35 +155,7 @@ class CountingForest(RandomForestClassifier):
 def test_the_estimator_is_trained_as_often_as_documented(settings, n_fits):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(120, 3)), np.arange(120) % 2
-    steps = make_pipeline(Counting(), CountingForest(15, random_state=0))
-    for calls in (Counting, CountingForest):
-        calls.n_fits = 0
-    CalibratedClassifier(steps, random_state=0, **settings).fit(X, y).predict_proba(X)
-    assert (Counting.n_fits, CountingForest.n_fits) == (n_fits, n_fits)
-
-
-class OtherRows(CountingForest):
-    """Trains on other rows than its bags say."""
-
-    def fit(self, X, y, sample_weight=None):
-        return super().fit(X[::-1], y[::-1])
-
-
-def test_a_forest_that_names_other_bags_is_trained_again_in_folds():
-    rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(120, 3)), np.arange(120) % 2
-    OtherRows.n_fits = 0
-    model = CalibratedClassifier(OtherRows(15, random_state=0), cv=3, method="platt").fit(X, y)
-    assert (model.calibrate_on_, OtherRows.n_fits) == ("cv", 4)
-
-
-@pytest.mark.parametrize("estimator", [Counting(), None], ids=["pipeline", "forest"])
-def test_a_frozen_model_is_not_trained(estimator):
-    rng = np.random.default_rng(2)
-    X, y = rng.normal(size=(120, 3)), np.arange(120) % 2
-    forest = CountingForest(15, random_state=0)
-    model = (forest if estimator is None else make_pipeline(estimator, forest)).fit(X, y)
-    before = CountingForest.n_fits, Counting.n_fits
-    for table in (X, rng.normal(size=(120, 3))):
-        CalibratedClassifier(FrozenEstimator(model), method="platt").fit(table, y).predict(X)
-    assert (CountingForest.n_fits, Counting.n_fits) == before
+    CountingForest.n_fits = 0
+    estimator = make_pipeline(StandardScaler(), CountingForest(15, random_state=0))
+    CalibratedClassifier(estimator, random_state=0, **settings).fit(X, y).predict_proba(X)
+    assert CountingForest.n_fits == n_fits

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     KFold,
@@ -20,24 +19,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 from oracles import formulas as oracle
+from support.cases import COMMON_METHODS, draw_rows, score
 from vennforest import CalibratedClassifier, IsotonicCalibration, VennAbers
 from vennforest.sources import model_scores
-
-ALL_METHODS = [
-    "venn-abers", "venn", "platt", "isotonic", "bostrom", "beta", "temperature", "none",
-]  # fmt: skip
-
-
-def data(k=2, n=120, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n + 40, 3))
-    y = np.digitize(X[:, 0] + rng.normal(size=n + 40), [0.2] if k == 2 else [-0.6, 0.6])
-    return X[:n], y[:n], X[n:]
-
-
-def score(model, X):
-    p = model.predict_proba(X)
-    return p[:, 1] if p.shape[1] == 2 else p
 
 
 class Counter(ClassifierMixin, BaseEstimator):
@@ -68,7 +52,7 @@ def forget():
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("size", [1 / 3, 0.25, 50])
 def test_holdout_is_a_model_and_a_calibrator_on_two_parts(size, k):
-    X, y, new = data(k)
+    X, y, new = draw_rows(k)
     model = CalibratedClassifier(
         GaussianNB(), calibrate_on="holdout", holdout_size=size, merge="log", random_state=7
     ).fit(X, y)
@@ -93,7 +77,7 @@ def test_holdout_is_a_model_and_a_calibrator_on_two_parts(size, k):
 
 
 def test_holdout_with_a_class_of_one_example():
-    X, y, new = data()
+    X, y, new = draw_rows()
     y[0] = 2
     for seed in range(4):
         model = CalibratedClassifier(GaussianNB(), calibrate_on="holdout", random_state=seed)
@@ -103,7 +87,7 @@ def test_holdout_with_a_class_of_one_example():
 
 
 def test_training_calibrates_on_what_it_was_trained_on():
-    X, y, new = data(n=30)
+    X, y, new = draw_rows(n=30)
     base = GaussianNB().fit(X, y)
     model = CalibratedClassifier(GaussianNB(), calibrate_on="training", merge="log").fit(X, y)
     for i in range(6):
@@ -132,7 +116,7 @@ def test_training_calibrates_on_what_it_was_trained_on():
     ids=str,
 )
 def test_any_splitter_and_one_fit_a_fold(cv, ensemble, folds):
-    X, y, new = data(n=30)
+    X, y, new = draw_rows(n=30)
     model = CalibratedClassifier(Counter(), cv=cv, ensemble=ensemble).fit(X, y)
     assert len(Counter.fits) == folds + (not ensemble)
     assert len(Counter.predictions) == folds  # each left-out part is scored once
@@ -149,7 +133,7 @@ def test_any_splitter_and_one_fit_a_fold(cv, ensemble, folds):
 
 
 def test_a_number_of_folds_is_drawn_at_random_also_from_sorted_rows():
-    X, y, _ = data(3, n=60)
+    X, y, _ = draw_rows(3, n=60)
     order = np.argsort(y, kind="stable")
     X, y = X[order], y[order]
     counts = []
@@ -171,7 +155,7 @@ def test_a_number_of_folds_is_drawn_at_random_also_from_sorted_rows():
     "source", [{"calibrate_on": "holdout", "holdout_size": 0.5}, {"cv": 2}], ids=str
 )
 def test_a_split_never_trains_on_one_class_alone_where_there_are_two(source):
-    X, y, new = data(n=8)
+    X, y, new = draw_rows(n=8)
     y[:] = 0
     y[:2] = 1
     for seed in range(20):
@@ -180,7 +164,7 @@ def test_a_split_never_trains_on_one_class_alone_where_there_are_two(source):
 
 
 def test_splitters_that_cannot_calibrate_are_refused():
-    X, y, _ = data(n=30)
+    X, y, _ = draw_rows(n=30)
     twice = RepeatedStratifiedKFold(n_splits=2, n_repeats=2)
     with pytest.raises(ValueError, match="cv must leave each example out at most once"):
         CalibratedClassifier(GaussianNB(), cv=twice, ensemble=False).fit(X, y)
@@ -190,10 +174,10 @@ def test_splitters_that_cannot_calibrate_are_refused():
         CalibratedClassifier(GaussianNB(), cv=[]).fit(X, y)
 
 
-@pytest.mark.parametrize("method", ALL_METHODS)
+@pytest.mark.parametrize("method", COMMON_METHODS)
 @pytest.mark.parametrize("ensemble", [True, False])
 def test_a_class_missing_from_a_fold_and_a_fold_of_one_class(method, ensemble):
-    X, y, new = data(3, n=60)
+    X, y, new = draw_rows(3, n=60)
     order = np.argsort(y, kind="stable")  # the folds of KFold: classes nearly one by one
     X, y = X[order], y[order]
     for base in (GaussianNB(), LinearSVC()):
@@ -248,25 +232,3 @@ def test_a_class_that_a_model_does_not_know_has_the_least_score(known, method):
             assert_array_equal(scores[:, j], own[:, known.index(label)])
         else:
             assert_array_equal(scores[:, j], 0 if method == "predict_proba" else own.min(axis=1))
-
-
-class CountsItems(ClassifierMixin, BaseEstimator):
-    """Predict from the number of items in a row."""
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        return self
-
-    def predict_proba(self, X):
-        p = np.array([len(row) for row in X]) / 10
-        return np.column_stack([1 - p, p])
-
-
-@pytest.mark.parametrize("frozen", [False, True])
-def test_rows_may_be_lists_of_different_lengths(frozen):
-    rng = np.random.default_rng(0)
-    X = [list(range(int(n))) for n in rng.integers(1, 9, 120)]
-    y = rng.integers(0, 2, 120)
-    estimator = FrozenEstimator(CountsItems().fit(X, y)) if frozen else CountsItems()
-    p = CalibratedClassifier(estimator).fit(X, y).predict_proba(X[:5])
-    assert p.shape == (5, 2) and np.isfinite(p).all()

@@ -2,6 +2,24 @@
 
 import numpy as np
 
+COMMON_METHODS = [
+    "venn-abers", "venn", "platt", "isotonic", "bostrom", "beta", "temperature", "none",
+]  # fmt: skip
+
+
+def draw_rows(k=2, n=120, seed=0):
+    """Features, labels that the first feature tells something of, and 40 new rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + 40, 3))
+    y = np.digitize(X[:, 0] + rng.normal(size=n + 40), [0.2] if k == 2 else [-0.6, 0.6])
+    return X[:n], y[:n], X[n:]
+
+
+def score(model, X):
+    """Scores of a model as calibrators take them: of two classes the second column."""
+    p = model.predict_proba(X)
+    return p[:, 1] if p.shape[1] == 2 else p
+
 
 def draw_estimates(rng):
     """Outcomes and estimates with ties, extremes and neighbours; sometimes one class or example."""

@@ -79,21 +79,8 @@ def default_signals():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def ignore_hangups():
-    """Ignore SIGHUP as nohup does."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-
 def few_rows_at_once():
     """Predict so few rows at once that there is time to stop a prediction."""
     from vennforest.commands import predict
 
     predict.ROWS_AT_ONCE = 20
-
-
-def small_files_only():
-    """Have the system refuse files of more than 1,000 bytes, as it does when the disk is full."""
-    import resource
-
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))

@@ -53,16 +53,3 @@ def tables():
     yield IsotonicCalibration("nearest").fit(scores, y)
     for taxonomy in ("label", "bins"):
         yield Venn(taxonomy).fit(scores, y)
-
-
-def ask(calibrator, n, extra=()):
-    """Return scores that the calibrator takes: anywhere, at boundaries, one ulp on either side."""
-    rng = np.random.default_rng(73)
-    s = np.concatenate([draw()[0], extra, [0.0, -0.0, 1.0, 0.5, 5e-324, 1e-300]])
-    with np.errstate(over="ignore", under="ignore"):
-        s = np.concatenate([s, np.nextafter(s, -np.inf), np.nextafter(s, np.inf), rng.random(n)])
-    low, high = 0.0, 1.0
-    if isinstance(calibrator, VennAbers | Venn | IsotonicCalibration):
-        low, high = -1.7976931348623157e308, 1.7976931348623157e308
-        s = np.concatenate([s, rng.normal(size=n // 10) * 10, [low, high]])
-    return s[(s >= low) & (s <= high)]

@@ -1,9 +1,7 @@
 """Model files with changed content and checksums that are right."""
 
 import json
-import tempfile
 import zipfile
-from pathlib import Path
 from unittest import mock
 
 import vennforest
@@ -33,9 +31,3 @@ def save_spoilt(model, path):
     """Save a model that ``save`` refuses since it is not as ``fit`` left it."""
     with mock.patch.object(model_file, "check_readable"):
         vennforest.save(model, path)
-
-
-def check_structure(model, name="model"):
-    """Refuse a model that ``load`` would refuse."""
-    with tempfile.TemporaryDirectory() as folder:
-        vennforest.save(model, Path(folder) / name)

@@ -4,21 +4,20 @@ import string
 import sys
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow
 import pytest
+import skrub
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 from sklearn.base import clone
 
-pd = pytest.importorskip("pandas")
-pl = pytest.importorskip("polars")
-skrub = pytest.importorskip("skrub")
-pyarrow = pytest.importorskip("pyarrow")
-from pyarrow import parquet  # noqa: E402
-
-from vennforest._validation import InputError  # noqa: E402
-from vennforest.tables import TableColumns, TableEncoder  # noqa: E402
-from vennforest.tables.cells import MISSING, Column, number, text_as_floats  # noqa: E402
-from vennforest.tables.files import read_table  # noqa: E402
+from vennforest._validation import InputError
+from vennforest.tables import TableColumns, TableEncoder
+from vennforest.tables.cells import MISSING, Column, number, text_as_floats
+from vennforest.tables.files import read_table
 
 
 @pytest.mark.parametrize(
@@ -119,14 +118,9 @@ def test_numbers_are_those_that_python_reads(cells):
         (np.ones((1, 2)), "X must be a pandas or polars DataFrame, got ndarray"),
         (pd.DataFrame({"a": ["no"], "t": ["x"]}, index=["q"]), "in row 'q'"),
         (pd.DataFrame({"a": [1.0], "t": [b"\xff"]}), "'t' must contain numbers, .* got binary"),
-        (pd.DataFrame({"a": [1.0], "t": [[1, 2]]}), "'t' must contain numbers, .* got list"),
         (pd.DataFrame([[1, "x", 2]], columns=["a", "t", "a"]), "two of the same name"),
         (pd.DataFrame({"a": [1.0]}), "the table lacks the column 't' of training"),
         (pd.DataFrame({"a": [np.inf], "t": "x"}), r"numbers up to 3.4e\+38, got inf in row 1"),
-        (
-            pd.DataFrame({"a": [1, -1e39], "t": "x"}),
-            r"3.4e\+38, got -1e\+39 in row 2",
-        ),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(frame, message):
@@ -139,13 +133,6 @@ def test_tables_that_do_not_fit_are_refused(frame, message):
 def test_a_table_must_have_values(frame):
     with pytest.raises(InputError, match="got empty ones only"):
         TableColumns().fit(frame)
-
-
-def test_bytes_are_text():
-    frame = pd.DataFrame({"t": [b"red", b"bl\xc3\xbce", None], "n": [b"1", b"2", b"3"]})
-    columns = TableColumns().fit(frame)
-    assert columns.kinds_ == ["text", "number"]
-    assert columns.transform(frame)["t"].tolist() == ["red", "blüe", None]
 
 
 def mixed_table(seed, n=300):

@@ -2,35 +2,27 @@
 
 import json
 
+import pandas as pd
 import pytest
 
-pd = pytest.importorskip("pandas")
-pytest.importorskip("pyarrow")
-
-from vennforest._validation import InputError  # noqa: E402
-from vennforest.tables import TableColumns  # noqa: E402
-from vennforest.tables.files import read_table  # noqa: E402
-from vennforest.tables.target import split_target  # noqa: E402
-from vennforest.tables.types import read_types  # noqa: E402
+from vennforest._validation import InputError
+from vennforest.tables import TableColumns
+from vennforest.tables.files import read_table
+from vennforest.tables.target import split_target
+from vennforest.tables.types import read_types
 
 
 @pytest.mark.parametrize(
     ("cells", "declared", "message"),
     [
         (["1", "x"], "number", "'c' must contain numbers, got 'x' in row 2"),
-        (["5", "5 %"], "number", "got '5 %' in row 2"),
         (["1e99"], "number", "must contain numbers up to"),
         (["12.05.2020"], "date %d/%m/%Y", "dates written like %d/%m/%Y, got '12.05.2020'"),
         (["soon", "12.05.2020"], "date", "must contain dates written like 2021-12-31, got 'soon'"),
-        ([1.5], "date %Y%m%d", "got 1.5 in row 1"),
         (["maybe"], "boolean", "must contain booleans, got 'maybe'"),
-        ([0, 2], "boolean", "got 2 in row 2"),
         (["1"], "numbr", "must be number, date, .* or drop, got 'numbr'"),
         (["1"], "date %Q", "must be date and a format such as %d.%m.%Y, got 'date %Q'"),
-        (["1"], "date %Y%Y", "must be date and a format"),
-        (["1"], "category x", "must be number, .* got 'category x'"),
         (["1"], "drop", "must have a column with values"),
-        (["1"], 5, "must be number, .* got 5"),
     ],
 )
 def test_cells_and_types_that_do_not_fit_are_refused(cells, declared, message):
@@ -82,9 +74,6 @@ def test_numbers_in_a_column_of_text_are_text_in_every_format():
     ("content", "message"),
     [
         ("[1]", r"got \[1\]"),
-        ('{"a": {"kind": "number"}}', "the type of column 'a'"),
-        ('{"a": ', "types must be JSON of columns"),
-        ('{"a":' + "[" * 100_000, "types must be JSON of columns"),
         ("a = 1", "types must be JSON of columns"),
         (None, "No such file"),
     ],
@@ -125,5 +114,3 @@ def test_a_table_is_screened_as_it_is_declared(tmp_path):
     assert list(dropped.X) == ["lab", "day"] and dropped.types == {}
     with pytest.raises(InputError, match="'y' must not be among"):
         split_target(frame, "y", types={"y": "text"})
-    with pytest.raises(InputError, match="there is no column 'labs': did you mean 'lab'"):
-        split_target(frame, "y", types={"labs": "number"})

@@ -1,14 +1,13 @@
 """Scores and labels of a table in any file: the same labels and numbers, or the same refusal."""
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
-pd = pytest.importorskip("pandas")
-pa = pytest.importorskip("pyarrow")
-
-from vennforest._validation import InputError  # noqa: E402
-from vennforest.tables.files import TableFile  # noqa: E402
-from vennforest.tables.labelled_scores import LabelledScores  # noqa: E402
+from vennforest._validation import InputError
+from vennforest.tables.files import TableFile
+from vennforest.tables.labelled_scores import LabelledScores
 
 LABELS = {
     "text": (["no", "yes"], ["no", "yes"]),
@@ -74,17 +73,3 @@ def test_a_wrong_number_is_refused_where_the_row_has_a_label(tmp_path, name, val
     frame.loc[150, "y"] = None
     frame.to_csv(tmp_path / "t.csv", index=False)
     read(tmp_path / "t.csv", weight="w")
-
-
-def test_refused_targets(tmp_path):
-    pd.DataFrame({"s": 0.5, "y": np.arange(1100).astype(str)}).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(InputError, match="distinct values, a quantity or names"):
-        read(tmp_path / "t.parquet")
-
-
-def test_columns_are_found_and_named_once(tmp_path):
-    table().to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(InputError, match=r"there is no column 'w2' in .*: did you mean 'w'"):
-        read(tmp_path / "t.csv", weight="w2")
-    with pytest.raises(InputError, match="must be named once each, got s, s, y"):
-        read(tmp_path / "t.csv", weight="s")

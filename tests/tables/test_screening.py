@@ -1,15 +1,14 @@
 """Identifiers, leaks and misread cells are reported, and no other column is."""
 
+import time
+
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
 
-pd = pytest.importorskip("pandas")
-pytest.importorskip("pyarrow")
-
-from sklearn.datasets import load_breast_cancer, load_wine  # noqa: E402
-
-from vennforest.tables import screening  # noqa: E402
-from vennforest.tables.target import split_target  # noqa: E402
+from vennforest.tables import screening
+from vennforest.tables.target import split_target
 
 
 def frame(n=120):
@@ -157,3 +156,13 @@ def test_a_person_in_several_rows_is_named():
     assert suspects == {"who": "id", "patient": "id"}
     assert "--groups who" in notes[0]
     assert screened(X.assign(y=rng.integers(0, 2, n)))[0] == ["patient"]
+
+
+@pytest.mark.parametrize(
+    "cell", ["1" + " " * 10**6 + "x(", "1," * 10**6 + "(", "1-1" + "." * 10**6]
+)
+def test_a_long_cell_takes_no_longer_than_its_length(cell):
+    start = time.perf_counter()
+    for pattern in (screening.LIKE_NUMBER, screening.LIKE_DATE):
+        pattern.match(cell)
+    assert time.perf_counter() - start < 2  # a pattern of degree two would take hours

@@ -1,13 +1,11 @@
 """Tables split into X and y: labels of every kind, and targets that are refused."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-pd = pytest.importorskip("pandas")
-pytest.importorskip("pyarrow")
-
-from vennforest._validation import InputError  # noqa: E402
-from vennforest.tables.target import load_example, split_target  # noqa: E402
+from vennforest._validation import InputError
+from vennforest.tables.target import load_example, split_target
 
 
 def test_rows_without_a_label_are_left_out_and_counted():

@@ -18,7 +18,7 @@ from itertools import combinations, combinations_with_replacement, permutations,
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.model_selection import StratifiedKFold
 
 from oracles import formulas as oracle
 from vennforest import CalibratedClassifier, Venn, VennAbers
@@ -170,19 +170,6 @@ def every_train_part(size):
     return lambda labels: [list(part) for part in combinations(range(len(labels)), size)]
 
 
-def stratified_train_parts(size):
-    """Train parts of this size with the same number of each class as scikit-learn's split has."""
-
-    def parts(labels):
-        rows = np.arange(len(labels))
-        train, _ = train_test_split(rows, train_size=size, stratify=labels, random_state=0)
-        wanted = labels[train].sum()
-        every = every_train_part(size)(labels)
-        return [part for part in every if labels[part].sum() == wanted]
-
-    return parts
-
-
 POINTS = list(product((0, 1), (0, 1)))
 
 
@@ -191,16 +178,6 @@ def test_a_part_held_out_at_random():
     for n in (5, 6):
         for bag in bags(POINTS, n):
             assert deviation_over_parts(bag, every_train_part(2)) == 0
-
-
-def test_a_stratified_split_is_not_exact():
-    """The class counts of the held-out part are fixed, so the new label is not one among them."""
-    deviations = []
-    for bag in bags(POINTS, 7):
-        labels = [y for _, y in bag]
-        if 3 <= sum(labels) <= 4:  # without any one of them two of each class remain
-            deviations.append(deviation_over_parts(bag, stratified_train_parts(4)))
-    assert sum(d > 0 for d in deviations) > len(deviations) / 2
 
 
 def deviation_of_folds(bag, cv):
@@ -259,33 +236,3 @@ def test_an_example_left_out_at_random(make):
                 else:
                     sums.add(y, of_two(lower[1], upper[1], y, 5))
         assert sums.deviation() == 0
-
-
-def test_labels_that_go_together_within_groups_are_not_exchangeable():
-    """Three groups of two copies each calibrate: pairs of equal labels count twice."""
-    deviations = []
-    for bag in bags(list(product(SCORES, (0, 1))), 4):
-        sums = Sums()
-        for others, (s, y) in with_one_new(bag):
-            twice = [example for example in others for _ in range(2)]
-            sums.add(y, of_two(*predict_two(twice, s), y, 7))
-        deviations.append(sums.deviation())
-    assert sum(d > 0 for d in deviations) > 50  # of 126
-
-
-# --- no guarantee ----------------------------------------------------------------------------
-
-
-def test_the_enumeration_sees_scores_of_a_model_without_the_new_object():
-    """Trained without the new object and calibrated on its own training set: not valid."""
-    deviations = []
-    for bag in bags(POINTS, 5):
-        sums = Sums()
-        for others, (x, y) in with_one_new(bag):
-            X, labels = table(others)
-            model = Frequencies().fit(X, labels)
-            pairs = list(zip(model.predict_proba(X)[:, 1], labels, strict=True))
-            p0, p1 = predict_two(pairs, model.predict_proba([[x]])[0, 1])
-            sums.add(y, of_two(p0, p1, y, 5))
-        deviations.append(sums.deviation())
-    assert sum(d > 0 for d in deviations) > len(deviations) / 4

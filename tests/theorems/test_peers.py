@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, softmax
 from sklearn.calibration import CalibratedClassifierCV, _SigmoidCalibration, _TemperatureScaling
 from sklearn.datasets import make_classification
-from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
@@ -42,24 +41,6 @@ def test_platt_agrees_with_scikit_learn(seed, weighted):
     assert_allclose([A[0], B[0]], [peer.a_, peer.b_], rtol=1e-4, atol=1e-4)
 
 
-def platt_loss(p, y):
-    n1, n0 = y.sum(), (1 - y).sum()
-    t = np.where(y == 1, (n1 + 1) / (n1 + 2), 1 / (n0 + 2))
-    return -(t * np.log(p) + (1 - t) * np.log1p(-p)).mean()
-
-
-@pytest.mark.parametrize(("scale", "offset"), [(1e-9, 0), (1e-9, 1), (1e-5, 25)])
-def test_platt_finds_the_maximum_where_scikit_learn_stays_at_the_start(scale, offset):
-    """Scores close together: its gradient is below its tolerance. The likelihood tells."""
-    scores, y, _ = drawn(0)
-    moved = scores * scale + offset
-    expected = PlattScaling(on="score").fit(scores, y).predict_proba(scores)[:, 1]
-    mine = PlattScaling(on="score").fit(moved, y).predict_proba(moved)[:, 1]
-    peers = _SigmoidCalibration().fit(moved, y).predict(moved)
-    assert_allclose(mine, expected, rtol=1e-4)  # the digits that the offset left
-    assert platt_loss(mine, y) < platt_loss(peers, y) - 0.1
-
-
 # --- scikit-learn: isotonic ------------------------------------------------------------------
 
 
@@ -73,14 +54,6 @@ def test_linear_isotonic_agrees_with_scikit_learn(seed, decimals):
         peer = IsotonicRegression(out_of_bounds="clip").fit(scores, y, sample_weight=w)
         model = IsotonicCalibration(between="linear").fit(scores, y, sample_weight=w)
         assert_allclose(model.predict_proba(new)[:, 1], peer.predict(new), atol=1e-9)
-
-
-def test_neighbours_one_ulp_apart_are_two_points_where_scikit_learn_makes_them_one():
-    scores = np.array([0.5, np.nextafter(0.5, 1)])
-    mine = IsotonicCalibration(between="linear").fit(scores, [0, 1]).predict_proba(scores)
-    peer = IsotonicRegression(out_of_bounds="clip").fit(scores, [0, 1]).predict(scores)
-    assert mine[:, 1].tolist() == [0, 1]  # the non-decreasing map with no error at all
-    assert peer.tolist() == [0.5, 0.5]
 
 
 # --- scikit-learn: temperature ---------------------------------------------------------------
@@ -110,49 +83,6 @@ def test_temperature_of_one_column_agrees_with_scikit_learn():
     model = TemperatureScaling().fit(x, y)
     assert_allclose(model.temperature_, 0.5 / peer.beta_, rtol=1e-6)
     assert_allclose(model.predict_proba(x), peer.predict(x), atol=1e-6)
-
-
-def test_temperature_is_right_for_labels_that_are_not_0_1_2():
-    """scikit-learn's map takes labels for column numbers; its front door encodes them first."""
-    rng = np.random.default_rng(1)
-    p = rng.dirichlet(np.ones(3), 300)
-    y = np.array([rng.choice(3, p=row) for row in p])
-    expected = _TemperatureScaling().fit(p, y).predict(p)
-    for labels in ([1, 2, 3], [-1, 0, 1], ["a", "b", "c"]):
-        model = TemperatureScaling().fit(p, np.array(labels)[y])
-        assert_allclose(model.predict_proba(p), expected, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("method", "calibrator"),
-    [
-        ("sigmoid", PlattScaling(on="score")),
-        ("isotonic", IsotonicCalibration(between="linear")),
-        ("temperature", TemperatureScaling()),
-    ],
-)
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("estimator", [GaussianNB(), LogisticRegression()], ids=repr)
-def test_a_calibrated_classifier_of_scikit_learn_gives_the_same(
-    method, calibrator, n_classes, estimator
-):
-    X, y = make_classification(
-        900, 8, n_informative=5, n_classes=n_classes, flip_y=0.2, random_state=0
-    )
-    y = np.array(["x", "y", "z"])[y]
-    fitted = estimator.fit(X[:300], y[:300])
-    response = getattr(fitted, "decision_function", fitted.predict_proba)
-    peer = CalibratedClassifierCV(FrozenEstimator(fitted), method=method, ensemble=False, cv=2)
-    peer.fit(X[300:600], y[300:600])
-    model = calibrator.fit(response(X[300:600]), y[300:600])
-    new = X[600:]
-    if method == "temperature" and isinstance(estimator, GaussianNB):
-        # Beyond the calibration set's smallest probabilities log-odds are not extrapolated here.
-        seen = response(X[300:600])
-        new = new[(response(new) >= seen.min()).all(axis=1)]
-        assert len(new) > 250
-    mine, peers = model.predict_proba(response(new)), peer.predict_proba(new)
-    assert_allclose(mine, peers, atol=3e-4 if method == "sigmoid" else 1e-6)
 
 
 # --- betacal ---------------------------------------------------------------------------------
@@ -221,31 +151,6 @@ def test_cross_venn_abers_agrees_with_venn_abers(loss, seed):
     model = CalibratedClassifier(GaussianNB(), cv=folds, merge=loss).fit(X[:200], y[:200])
     found, expected = model.predict_proba(X[200:]), peer.predict_proba(X[200:], loss=loss)
     assert_allclose(found, expected, rtol=0, atol=1e-9)
-
-
-def test_rounding_calibration_scores_alone_moves_the_bounds_there_and_is_not_done_here():
-    """``precision`` rounds calibration scores and not new ones, which then meet other neighbours.
-
-    The right value is that of the definition: the isotonic fit to the pairs and the new one.
-    """
-    scores, y, _ = drawn(0)
-    new = scores[:50]
-    m = VennAbers().fit(scores, y).predict_multiprobability(new)
-    for i, s in enumerate(new):
-        for label, found in ((0, m.p0[i]), (1, m.p1[i])):
-            fit = IsotonicRegression().fit(np.append(scores, s), np.append(y, label))
-            assert_allclose(found, fit.predict([s])[0], atol=1e-9)
-    rounded = peer_of(scores, y, new, precision=2)[1]
-    assert np.abs(rounded[:, 0] - m.p0).max() > 0.05
-
-
-def test_labels_1_and_2_are_labels_where_venn_abers_takes_them_for_numbers():
-    scores, y, _ = drawn(0)
-    new = np.linspace(0, 1, 20)
-    expected = VennAbers("log").fit(scores, y).predict_proba(new)
-    assert_allclose(VennAbers("log").fit(scores, y + 1).predict_proba(new), expected, atol=0)
-    peers = peer_of(scores, y + 1, new)[0]
-    assert peers.max() > 1.1 or peers.min() < -0.1  # no probabilities
 
 
 # --- scikit-learn: the whole way -------------------------------------------------------------

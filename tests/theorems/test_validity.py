@@ -95,27 +95,10 @@ def test_the_simulation_sees_a_wrong_selector(k):
     assert unbiasedness_z(y, upper, lower).min() < -2 * LIMIT
 
 
-def test_the_simulation_sees_a_new_object_left_out_of_its_count():
-    y, lower, _ = simulate("label", 2, 2500)
-    frequencies = lower / np.maximum(lower.sum(axis=1, keepdims=True), 1e-9)  # c_j / N
-    assert np.abs(calibration_z(y, frequencies)).max() > LIMIT
-
-
 def draw_objects(rng, n, k):
     X = rng.normal(size=(n, 2))
     noisy = X[:, 0] + 1.5 * rng.normal(size=n)
     return X, np.digitize(noisy, [0.6] if k == 2 else [-0.6, 1.0])
-
-
-def draw_bag(rng, n, k):
-    """Objects and labels, at least two of each class, so that any n - 1 of them train a model.
-
-    A condition on the first n - 1 alone would break the exchangeability that the theorem needs.
-    """
-    while True:
-        X, y = draw_objects(rng, n, k)
-        if np.bincount(y, minlength=k).min() >= 2:
-            return X, y
 
 
 # --- Venn–Abers ------------------------------------------------------------------------------

@@ -52,8 +52,7 @@ Value = TypeVar("Value")
 
 def _check_bounds(model: CalibratedClassifier) -> bool:
     """Raise an AttributeError for a classifier without bounds, as fitted or as it will be."""
-    is_fitted = model.__sklearn_is_fitted__()
-    method = model._fitted.calibrators[0] if is_fitted else model.method
+    method = model._fitted.calibrators[0] if model.__sklearn_is_fitted__() else model.method
     if not method_has_bounds(method):
         raise AttributeError(no_bounds(method))
     return True
@@ -63,17 +62,15 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
     By default a forest of 300 trees, calibrated out of bag: all data trains, all data calibrates.
-    The probability is a pool of smooth maps of the score of all trees; the bounds are Venn–Abers,
-    widened where they would not contain it. ``docs/understanding.md`` says for each setting what
-    is proven.
+    ``docs/understanding.md`` says for each setting what is proven. A row's prediction depends on
+    that row and ``random_state`` alone.
 
     Parameters
     ----------
     estimator : classifier, default=None
         Any scikit-learn classifier with ``predict_proba`` or ``decision_function``; None:
-        ``MixedForestClassifier(n_estimators=300)``. A ``FrozenEstimator`` is never refitted: the
-        data given to ``fit`` only calibrates. A ``Pipeline`` that ends in a forest counts as that
-        forest behind its transformers.
+        ``MixedForestClassifier(n_estimators=300)``. The data given to ``fit`` only calibrates a
+        ``FrozenEstimator``. A ``Pipeline`` that ends in a forest counts as that forest.
     method : str or calibrator, default="venn-abers"
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
         ``"temperature"``, ``"matrix"``, ``"spline"``, ``"pooled"``, ``"none"``, or an instance from
@@ -81,25 +78,22 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     calibrate_on : str or source, default="auto"
         The source of calibration scores.
 
-        - ``"oob"``: each training example is scored by the members of the bagged ensemble that did
-          not see it, nor anyone of its group where ``groups`` are given. With a
-          ``FrozenEstimator`` the data must be those it was trained on.
+        - ``"oob"``: the members of a bagged ensemble that did not see an example, nor another of
+          its group, score it. With a ``FrozenEstimator`` the data must be those it was trained on.
         - ``"holdout"``: a part of the data that is not trained on.
         - ``"cv"``: folds.
         - ``"training"``: the training data itself, without any guarantee.
         - ``"auto"``: ``"oob"`` for bagged ensembles whose bags can be verified, unless groups or a
-          splitter are given, or a step before the ensemble declares that it sees labels or
-          resamples; else ``"cv"``.
-        - an object with a method ``folds``: a source of the user's, see `vennforest.sources`.
+          splitter are given, or a step before the ensemble sees labels or resamples; else ``"cv"``.
+        - an object with a method ``folds``: see `vennforest.sources`.
 
         The estimator is trained once with ``"oob"``, ``"holdout"`` and ``"training"``, once a fold
         with ``"cv"`` (and once more with ``ensemble=False``), never when frozen. ``"auto"`` trains
         once more, in folds, where trees turn out to have seen other rows than they say.
     subforest : {"all", "exchangeable"}, default="all"
-        With ``"oob"``, the trees that score a new object for its bounds: all, which is a little
-        too cautious with fewer than 100 trees, or the out-of-bag trees of a random calibration
-        example, which then leaves the calibration set (Johansson et al. 2018; not with
-        ``groups``).
+        With ``"oob"``, the trees that score a new object for its bounds: all, or the out-of-bag
+        trees of a random calibration example, which then leaves the calibration set (Johansson et
+        al. 2018; not with ``groups``).
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
     holdout_size : float or int, default=1/3
@@ -110,21 +104,18 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         With ``"cv"``. True: one model and one calibrator per fold, whose bounds are averaged (cross
         Venn–Abers). False: the scores of all folds calibrate one model of all the data.
     merge : {"auto", "pooled", "log", "brier", "midpoint"}, default="auto"
-        How bounds become one probability. ``"pooled"``: a weighted pool of smooth maps of the score
-        of all trees (`PooledCalibration`), which need not rise with the score everywhere. The
-        others merge the bounds, see `Multiprobability.merge`. ``"auto"``: ``"pooled"`` for
-        Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.
+        How bounds become one probability. ``"pooled"``: by a weighted pool of smooth maps of the
+        score of all trees (`PooledCalibration`). The others: see `Multiprobability.merge`.
+        ``"auto"``: ``"pooled"`` for Venn–Abers, ``"midpoint"`` for Venn, its own for an instance.
     by : str, int or callable, default=None
         Calibrate within groups of objects, so the bounds are valid in each: a column by name or
-        position, or a function of the rows that returns a label for each. Groups of fewer than 50
-        calibration examples (in a fold, with ``"cv"``), and those that ``fit`` did not see, have
-        the calibrator of all examples. The column stays a feature.
+        position, or a function of the rows that returns a label for each. Groups with fewer than
+        50 calibration examples in a fold, and new ones, have the calibrator of all examples.
     n_jobs : int, default=None
         Threads of the forest walk, and folds fitted at once.
     random_state : int, RandomState or None, default=None
         Seeds the draws of calibration examples, the split or the folds (the same each time where
-        it is None), and every ``random_state`` of the estimator that is None. A row's prediction
-        depends on that row and the seed alone.
+        it is None), and every ``random_state`` of the estimator that is None.
 
     Examples
     --------
@@ -140,7 +131,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """
 
     _fitted: FittedClassifier
-    """The models, calibration examples and calibrators, after ``fit``."""
 
     def __init__(
         self,
@@ -192,8 +182,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             For the estimator and the calibrator; a weight of 2 is the observation twice.
         groups : array-like of shape (n,), optional
             Rows that belong together, such as those of one patient: no row is scored by a model
-            that saw another of its group. A search or cross-validation hands on its groups with
-            metadata routing and ``set_fit_request(groups=True)``.
+            that saw another of its group.
         **fit_params
             Passed to the estimator's ``fit``; with metadata routing, as they are requested.
 
@@ -201,13 +190,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If a parameter has no such value, there is one class only, or no example is left
-            to calibrate on.
-
-        Warns
-        -----
-        UserWarning
-            If a parameter has no effect with the others, or X, y and the estimator have a fault
-            that ``docs/hazards.md`` lists.
+            to calibrate on. ``docs/hazards.md`` lists warnings.
         """
         check_parameters(self)
         check_order(X, y=y, sample_weight=sample_weight, groups=groups)
@@ -229,7 +212,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         groups_by = group_codes = None
         if self.by is not None:
             groups_by, group_codes = Groups.fit(self.by, X, len(data))
-        row_groups, hashes = data.groups, hash_rows(X)
+        hashes = hash_rows(X)
         try:
             folds, source, reason = fit_folds(
                 self, estimator, data, hashes, random_state, split_state
@@ -246,7 +229,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 n_rows=len(data),
                 n_equal_pairs=count_equal_pairs(hashes),
                 row_sketch=sketch_rows(hashes),
-                row_groups=row_groups,
+                row_groups=data.groups,
                 groups=groups_by,
                 group_codes=group_codes,
             )
@@ -257,13 +240,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Return a fitted classifier with the same models and another calibrator.
 
-        Nothing is trained again: the calibration scores of this one are used, so methods can
-        be compared for the cost of one forest. Parameters are as for the constructor.
-
-        Raises
-        ------
-        ValueError
-            If a parameter has no such value, or the method does not take these scores.
+        Parameters are as for the constructor. No model is trained again.
         """
         fitted = self._state
         recalibrated: Self = clone(self).set_params(method=method, merge=merge)
@@ -271,13 +248,13 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return recalibrated._calibrate(fitted)
 
     def _calibrate(self, fitted: FittedClassifier) -> Self:
-        """Fit calibrators to the folds of another state, which becomes that of this classifier."""
+        """Fit calibrators to the folds of a state, which becomes that of this classifier."""
         for fold in fitted.folds:
             fold.check_classes(len(fitted.classes))
         if fitted.groups is not None and any(fold.rows is None for fold in fitted.folds):
             raise TypeError(
-                "calibrate_on must be a source that tells which rows its calibration examples are "
-                "(Fold.rows) for by, got one that does not"
+                "calibrate_on must be a source that says which rows calibrate (Fold.rows) for by, "
+                "got another"
             )
         calibrators, point = fit_calibrators(
             *unfitted_calibrators(self),
@@ -290,17 +267,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return calibrated probabilities.
+        """Return calibrated probabilities (n, k), a column per class in the order of ``classes_``.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, d)
             Rows as the estimator takes them.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            In [0, 1], a column per class in the order of ``classes_``; rows sum to 1.
         """
         return predict(self._state, X, bounds=False)[1]
 
@@ -322,9 +294,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         Multiprobability
-            Bounds of shape (n, k), in [0, 1]; over folds the means of theirs. With
-            ``merge="pooled"``, and over folds, they are widened where needed to contain the
-            probability; ``widened`` says in which rows.
+            Bounds of shape (n, k), over folds the means of theirs. With ``merge="pooled"``, and
+            over folds, they are widened where needed to contain the probability.
         """
         bounds = predict(self._state, X)[0]
         assert bounds is not None
@@ -335,31 +306,25 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> ConfidenceIntervals:
         """Return confidence intervals for the frequency of each class among cases with such scores.
 
-        The frequency of the class among cases to which this model gives such a score lies inside
-        with the given probability. The bounds of ``predict_multiprobability`` are something else,
-        and much narrower: how far one more label would move the probability.
+        They contain it with probability ``level``. The much narrower bounds of
+        ``predict_multiprobability`` say how far one more label would move the probability.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, d)
+            Rows as the estimator takes them.
         level : float, default=0.95
-            Probability, in (0, 1), with which an interval contains the frequency.
+            In (0, 1).
         method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
-            ``"likelihood-ratio"``: sharp, by a limit theorem with simulated corrections; what it
-            covers is measured in ``docs/measured.md``. ``"exact"``: about twice as wide, and never
-            below the level if calibration scores are of examples kept apart from training.
+            ``"likelihood-ratio"``: by a limit theorem with simulated corrections; what it covers
+            is measured in ``docs/measured.md``. ``"exact"``: about twice as wide, and never below
+            the level if calibration scores are of examples kept apart from training; not with a
+            model per fold, nor with weights that are not integers.
 
         Returns
         -------
         ConfidenceIntervals
-            Ends of shape (n, k), in [0, 1], around what ``predict_proba`` returns; ``widened`` says
-            in which rows they were widened to contain it.
-
-        Raises
-        ------
-        ValueError
-            If the level does not lie in (0, 1), the method is unknown, or ``"exact"`` is given
-            with a model per fold or with weights that are not integers.
+            Ends of shape (n, k), widened where needed to contain what ``predict_proba`` returns.
         """
         return predict_confidence(self._state, X, level, method, bounds=False)[1]
 
@@ -368,25 +333,18 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Return this classifier for a population with other shares of the classes.
 
-        For a model whose calibration examples were resampled or weighted, or that moves to where
-        classes are more or less frequent, while objects of each class stay as they are. The odds
-        of every probability and bound are multiplied by the ratio of the new odds of the classes
-        to the old ones, as in ``model.with_prior({"ill": 0.01})``. Nothing is trained again.
+        For a model that moves to where classes are more or less frequent, while objects of each
+        class stay as they are: ``model.with_prior({"ill": 0.01})``. The odds of every probability
+        and bound are multiplied by the ratio of the new odds of the classes to the old ones.
 
         Parameters
         ----------
         shares : mapping of label to float
-            The share of each class in it, in (0, 1), with sum 1; classes that are not named share
-            the rest in their present proportions. ``docs/understanding.md`` says what bounds then
-            promise.
+            The share of each class, in (0, 1), with sum 1; classes that are not named share the
+            rest in their present proportions.
         instead_of : mapping of label to float, optional
-            The shares of the population that calibration examples were drawn from, where they are
-            known; by default ``prior_``, the shares counted among the calibration examples.
-
-        Raises
-        ------
-        ValueError
-            If a label is unknown, shares do not fit, or a class has no calibration examples.
+            The shares in the population of the calibration examples, where they are known; by
+            default ``prior_``, the shares counted among these examples.
         """
         fitted = self._state
         shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
@@ -395,25 +353,13 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return shifted
 
     def estimate_prior(self, X: Any) -> PriorEstimate:
-        """Estimate the shares of the classes among objects without labels.
-
-        For objects from a population where classes have other shares, while objects of each class
-        are as those calibrated on: ``model.with_prior(model.estimate_prior(X).shares)``.
+        """Estimate the shares of the classes in another population, for ``with_prior``.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (m, d)
-            Rows as the estimator takes them: a random sample of that population.
-
-        Raises
-        ------
-        ValueError
-            If there are no rows, or the calibration examples lack a class.
-
-        Warns
-        -----
-        UserWarning
-            If the scores do not tell all classes apart.
+            A random sample of that population, whose objects of each class are as those
+            calibrated on.
         """
         plain = replace(self._state, shift=None)
         prior, classes = plain.prior, plain.classes
@@ -426,20 +372,18 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def _state(self) -> FittedClassifier:
-        """The models, calibrators and calibration sets."""
+        """The result of ``fit``."""
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
         return self._fitted
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether ``fit`` has been called."""
+        """Tell whether ``fit`` has been called."""
         return "_fitted" in self.__dict__
 
     def _check_state(self) -> None:
-        """Raise a ValueError for a state that ``fit`` does not leave."""
         require(isinstance(self._fitted, FittedClassifier), "fitted must be the result of a fit")
-        is_estimator = self.estimator is None or hasattr(self.estimator, "fit")
-        require(is_estimator, "estimator must be a classifier")
+        resolve_estimator(self.estimator, self.n_jobs)
         check_parameters(self)
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -480,7 +424,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def estimator_(self) -> Any:
-        """The fitted model; with several (``"cv"`` and ``ensemble=True``): ``estimators_``."""
+        """The fitted model; with several there is ``estimators_``."""
         return _only("estimator", self.estimators_)
 
     @property
@@ -490,11 +434,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def calibrator_(self) -> Calibrator:
-        """The fitted calibrator; with several there is ``calibrators_``.
-
-        With ``merge="pooled"`` it has the bounds before they are widened to contain the
-        probability, which is not its own.
-        """
+        """The fitted calibrator; with several there is ``calibrators_``."""
         return _only("calibrator", self.calibrators_)
 
     @property
@@ -506,9 +446,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def point_calibrator_(self) -> Calibrator:
         """With ``merge="pooled"``, what makes the probability of the score, for all folds."""
         if (point := self._state.point_calibrator) is None:
-            raise AttributeError(
-                'a CalibratedClassifier has a point calibrator with merge="pooled"'
-            )
+            raise AttributeError('merge must be "pooled" for point_calibrator_')
         return point
 
     @property
@@ -533,19 +471,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self._state.calibrate_on_reason
 
     @property
-    def groups_(self) -> Groups:
-        """The groups of objects (``by``) that ``fit`` saw."""
-        if self._state.groups is None:
-            raise AttributeError("a CalibratedClassifier has groups with by=")
-        return self._state.groups
-
-    @property
     def prior_(self) -> FloatArray:
         """The shares of the classes that probabilities are right for, shape (k,), sum 1.
 
-        Those among the calibration examples, by weight, unless ``with_prior`` set others. What
-        was done to training examples alone, such as ``class_weight`` or a resampler within a
-        pipeline, does not change them.
+        Those among the calibration examples, by weight, unless ``with_prior`` set others.
         """
         return self._state.prior
 
@@ -553,9 +482,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def oob_probability_(self) -> FloatArray:
         """Probabilities of the rows given to ``fit``, each without its own label, (n, k).
 
-        Each row is scored by models that did not see it, NaN where there are none. Calibrators are
-        fitted again without each of five parts of the rows, groups whole, and calibrate the rows
-        of that part. Computed at each access.
+        Models that did not see a row score it, and calibrators fitted without its fifth of the
+        rows calibrate that score. NaN where there are none. Computed at each access.
         """
         return predict_training_rows(self._state)[1]
 

@@ -39,20 +39,12 @@ from vennforest.sources.checks import check_training_data, steps_obstacle
 from vennforest.sources.data import split_pipeline
 from vennforest.sources.out_of_bag import out_of_bag_fold
 from vennforest.sources.row_hashes import HashArray
-from vennforest.sources.splits import (
-    cross_validation_folds,
-    frozen_fold,
-    held_out_fold,
-    training_fold,
-)
+from vennforest.sources.splits import cross_validation_folds, held_out_fold
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint"]
-"""How bounds, or the scores that they are of, become one probability."""
-
 ScoreKind = Literal["probabilities", "logits"]
 
 SOURCE_NAMES = ["auto", "oob", "holdout", "cv", "training"]
-"""The values of ``calibrate_on`` that are names."""
 
 SOURCE_PARAMETERS = {
     "subforest": "oob",
@@ -83,12 +75,10 @@ def check_parameters(model: Any) -> None:
         if model.method == "sigmoid":  # scikit-learn's name
             raise InputError('method must be "platt" for a sigmoid, got "sigmoid"')
         check_method(model.method)
-    if isinstance(model.cv, str) and model.cv == "prefit":
-        raise InputError(
-            'cv must be a number of folds or a splitter, got "prefit": use '
-            "CalibratedClassifier(FrozenEstimator(model))"
-        )
-    check_source(model.calibrate_on)
+    source = model.calibrate_on
+    is_source = not isinstance(source, type) and callable(getattr(source, "folds", None))
+    if not is_source and not (isinstance(source, str) and source in SOURCE_NAMES):
+        raise not_one_of("calibrate_on", SOURCE_NAMES, source, " or an object with a method folds")
     check_option(model.subforest, Subforest, "subforest")
     check_option(model.votes, Votes, "votes")
     check_option(model.merge, ClassifierMerge, "merge")
@@ -99,22 +89,10 @@ def check_parameters(model: Any) -> None:
         check_by(model.by)
 
 
-def check_source(source: object, name: str = "calibrate_on") -> None:
-    """Refuse anything but the name of a source or an object with a method ``folds``."""
-    is_source = not isinstance(source, type) and callable(getattr(source, "folds", None))
-    if not is_source and not (isinstance(source, str) and source in SOURCE_NAMES):
-        raise not_one_of(name, SOURCE_NAMES, source, " or an object with a method folds")
-
-
 def route(
     model: Any, estimator: Any, weight: FloatArray | None, groups: Any, fit_params: dict[str, Any]
 ) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
-    """Return the arguments of the estimator's ``fit``, the name of its weights, and the splitter's.
-
-    With metadata routing these are requested. ``groups`` are the classifier's and the splitter's.
-    Without routing everything else goes to the estimator, and weights to the last step of a
-    pipeline, with a warning where that takes none.
-    """
+    """Return the arguments of the estimator's fit, the name of its weights, and the splitter's."""
     split_params = {} if groups is None else {"groups": groups}
     if get_config()["enable_metadata_routing"]:
         metadata = {"sample_weight": weight, "groups": groups}
@@ -146,12 +124,7 @@ def fit_folds(
     random_state: RandomState,
     split_state: RandomState,
 ) -> tuple[list[Fold], str, str]:
-    """Fit the models and score the calibration examples.
-
-    Seeds of the estimator, and of draws for new objects, are drawn from ``random_state``, splits
-    from ``split_state``; ``hashes`` (n,) are those of the rows. Returned are the folds, the name of
-    their source, and why it was chosen.
-    """
+    """Return the folds of fitted models, the name of their source, and why it was chosen."""
     estimator = with_seed(estimator, random_state)
     seed = int(random_state.randint(2**31 - 1))
     name, reason = choose_source(model, estimator, data)
@@ -161,7 +134,7 @@ def fit_folds(
     except BagsError as error:
         if not isinstance(model.calibrate_on, str) or model.calibrate_on != "auto":
             raise
-        # Seen in the fitted ensemble, so a fit is lost; never a guarantee.
+        # What is wrong with bags shows in the fitted ensemble: a fit is lost, never a guarantee.
         is_frozen = isinstance(estimator, FrozenEstimator)
         name, reason = ("frozen", MODEL_IS_FROZEN) if is_frozen else ("cv", error.reason)
         folds = _folds_of(name, model, estimator, data, seed, split_state)
@@ -174,10 +147,8 @@ def _folds_of(
 ) -> list[Fold]:
     """Return the folds of a source by its name, or of the user's."""
     if not isinstance(model.calibrate_on, str):
-        source = model.calibrate_on
-        return list(
-            source.folds(estimator, data, seed=seed, random_state=split_state, n_jobs=model.n_jobs)
-        )
+        settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
+        return list(model.calibrate_on.folds(estimator, data, **settings))
     if name == "oob":
         return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
     # Splits behind bounds are not stratified, which would make them inexact.
@@ -189,22 +160,21 @@ def _folds_of(
     if name == "holdout":
         return held_out_fold(estimator, data, model.holdout_size, stratify, split_state)
     if name == "training":
-        return training_fold(estimator, data)
+        # The simplified Venn-Abers predictor and the direct method (Vovk & Petej 2014, sections 3
+        # and 5): scores are better than those of new rows, so no guarantee is valid.
+        data = data.with_positive_weight()
+        return [data.fold(data.fit(estimator))]
     groups = data.groups
     if groups is not None and len(np.unique(groups)) < len(groups):
         warn(
-            "groups has no effect with a frozen model: rows of one group calibrate as if they were "
-            "independent, so bounds may be too narrow. Calibrate on one row of each group"
+            "groups has no effect with a frozen model, and bounds may be too narrow: calibrate on "
+            "one row of each group"
         )
-    return frozen_fold(estimator, data)
+    return [data.with_positive_weight().fold(estimator)]
 
 
 def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, str]:
-    """Return the name of the source that ``calibrate_on`` stands for, and why, in a clause.
-
-    ``"auto"`` is ``"oob"`` where that is honest as far as can be told before a fit, else ``"cv"``.
-    A source that cannot be honest, or would ignore groups, is refused.
-    """
+    """Return the name of the source that ``calibrate_on`` stands for, and why, in a clause."""
     source = model.calibrate_on
     if not isinstance(source, str):
         return type(source).__name__, "it was given"
@@ -213,8 +183,7 @@ def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, 
         if source not in ("auto", "oob"):
             raise ValueError(
                 f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {source!r}: the '
-                'data given to fit calibrates, and with "oob" it is the data that the model was '
-                "trained on"
+                'data given to fit calibrates; with "oob" the model was trained on it'
             )
         ensemble = split_pipeline(estimator.estimator)[1]
         # Members that are trees show whether the rows are those of their training.
@@ -228,10 +197,7 @@ def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, 
             f'got {type(model.cv).__name__}: use calibrate_on="cv"'
         )
     if source == "training" and data.groups is not None:
-        raise ValueError(
-            'groups must be left out with calibrate_on="training", which keeps no example apart, '
-            'got some: use calibrate_on="cv"'
-        )
+        raise ValueError('groups must be left out with calibrate_on="training", got some')
     if source != "auto":
         return source, "it was asked for"
     if not leaves_rows_out(split_pipeline(estimator)[1]):
@@ -248,8 +214,7 @@ def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, 
 def _warn_of_no_effect(model: Any, source: str, reason: str) -> None:
     """Warn of parameters that are not at their defaults and that the source does not take.
 
-    A warning and no error: the result is right without them, and a search over parameters meets
-    such pairs.
+    It is no error, because a search over parameters meets such pairs.
     """
     defaults = type(model)().get_params(deep=False)
     unused = []
@@ -258,15 +223,12 @@ def _warn_of_no_effect(model: Any, source: str, reason: str) -> None:
         is_default = value is None or (isinstance(value, type(default)) and value == default)
         if source_of_parameter != source and not is_default:
             unused.append(f"{name}={value!r}")
-    if not unused:
-        return
-    setting = f"the source {source}"
-    if isinstance(model.calibrate_on, str):
+    if unused:
         setting = f"calibrate_on={model.calibrate_on!r}"
-    if setting == "calibrate_on='auto'":
-        setting += f", which is {source!r} here: {reason}"
-    verb, pronoun = ("has", "it") if len(unused) == 1 else ("have", "them")
-    warn(f"{' and '.join(unused)} {verb} no effect with {setting}. Leave {pronoun} out")
+        if setting == "calibrate_on='auto'":
+            setting += f", which is {source!r} here: {reason}"
+        verb, pronoun = ("has", "it") if len(unused) == 1 else ("have", "them")
+        warn(f"{' and '.join(unused)} {verb} no effect with {setting}. Leave {pronoun} out")
 
 
 # --- calibrators ---------------------------------------------------------------------------------
@@ -299,11 +261,7 @@ def fit_calibrators(
     group_codes: IntArray | None,
     score_kind: ScoreKind,
 ) -> tuple[list[PerGroup[Calibrator]], PerGroup[Calibrator] | None]:
-    """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all.
-
-    ``group_codes`` (n_rows,) are the groups of the rows given to ``fit``. ``score_kind`` is known
-    from the models, and not guessed from the values of their scores.
-    """
+    """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all."""
 
     def fit(unfitted: Calibrator, examples: CalibrationExamples) -> PerGroup[Calibrator]:
         def fit_some(index: IntArray | None) -> Calibrator:

@@ -52,9 +52,6 @@ from vennforest.sources.row_hashes import HashArray
 SMALLEST_FACTOR = float(np.finfo(np.float64).tiny)
 """Smallest probability in a geometric mean."""
 
-SMALL_DEVIATION = 0.005
-"""A standard deviation between seeds that more trees need not reduce."""
-
 N_REFITS = 5
 """Parts of the training rows, each of which calibrators are fitted again without."""
 
@@ -62,7 +59,6 @@ Prediction = tuple[Multiprobability | None, FloatArray]
 """Bounds, where the method has them, and probabilities (n, k)."""
 
 Curves = PerGroup[list[IntervalCurve]]
-
 _CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictionary()
 """Interval curves of models in use, by their first calibrator, level and method."""
 
@@ -71,11 +67,9 @@ _CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictio
 class FittedClassifier:
     """The state of a classifier: models, their calibration examples, and calibrators.
 
-    Rows given to ``fit`` that belong together are of one of ``row_groups``; objects are calibrated
-    separately in each of ``groups``. ``n_equal_pairs`` tells how common equal rows are by nature,
-    and ``row_sketch`` are hashes by which rows given to ``fit`` are recognised. Without
-    ``point_calibrators``, maps from the scores of all folds to probabilities, calibrators
-    merge their bounds.
+    Rows that belong together have one number in ``row_groups``; objects are calibrated separately
+    in each of ``groups``. Without ``point_calibrators``, which map the scores of all folds to
+    probabilities, calibrators merge their bounds.
     """
 
     classes: NDArray[Any]
@@ -112,11 +106,10 @@ class FittedClassifier:
 
     def _check_state(self) -> None:
         check_labels(self.classes, "classes")
-        n_folds, n_rows = len(self.folds), self.n_rows
-        require(n_folds > 0, "folds must be one or more")
-        require(len(self.fold_calibrators) == n_folds, "fold_calibrators must be as many as folds")
-        points = [] if self.point_calibrators is None else [self.point_calibrators]
-        for calibrators in (*self.fold_calibrators, *points):
+        n_rows, points = self.n_rows, self.point_calibrators
+        has_calibrators = 0 < len(self.folds) == len(self.fold_calibrators)
+        require(has_calibrators, "folds must have calibrators each")
+        for calibrators in [*self.fold_calibrators, *([] if points is None else [points])]:
             require(isinstance(calibrators, PerGroup), "calibrators must be PerGroup")
             for calibrator in (calibrators.overall, *calibrators.of_group):
                 require(isinstance(calibrator, Calibrator), "calibrators must be Calibrators")
@@ -128,31 +121,29 @@ class FittedClassifier:
             for examples in calibrators.examples:
                 require(examples.max(initial=-1) < len(fold.codes), "examples must be of the fold")
             if fold.rows is not None:
-                require(n_rows is not None, "n_rows must be known where folds have rows")
-                check_array(fold.rows, "rows", (len(fold.codes),), "i", 0, (n_rows or 1) - 1)
+                check_array(fold.rows, "rows", (len(fold.codes),), "i", 0, (n_rows or 0) - 1)
         for name in ("row_groups", "group_codes"):
             if getattr(self, name) is not None:
                 check_array(getattr(self, name), name, (n_rows,), "i", 0)
         if self.row_sketch is not None:
             check_array(self.row_sketch, "row_sketch", (None,), "u")
-        has_groups = self.group_codes is not None
-        require((self.groups is not None) == has_groups, "group_codes must be of groups")
-        if self.shift is not None:
-            is_sound = len(self.shift.shares) == len(self.classes)
-            require(is_sound, "shares must be of every class")
+        has_codes = (self.groups is None) == (self.group_codes is None)
+        require(has_codes, "group_codes must be of groups")
+        has_shares = self.shift is None or len(self.shift.shares) == len(self.classes)
+        require(has_shares, "shares must be of every class")
 
 
 class RowScores(NamedTuple):
-    """Scores of m rows by the model of a fold, each (m,) or (m, k)."""
+    """Scores of m rows by the model of a fold, each (m,) or (m, k).
+
+    Those ``for_bounds`` are by the members that did not see the examples ``left_out`` (m,), those
+    of ``subforests`` for the point calibrator.
+    """
 
     for_bounds: FloatArray | None
-    """For the calibrators of folds; by the members that did not see ``left_out``."""
     left_out: IntArray | None
-    """The calibration example that each row's score leaves out, (m,); None: none."""
     by_all: FloatArray | None
-    """By the whole model."""
     subforests: list[FloatArray]
-    """For the point calibrator: one set of scores, or with few trees by subforests."""
 
 
 # --- predictions ---------------------------------------------------------------------------------
@@ -176,9 +167,10 @@ def score_rows(
         if scores is None and (by_all or (has_point and not fold.few_trees)):
             scores = fold.score(X)
         subforests: list[FloatArray] = []
-        if has_point:
-            has_one = scores is not None and not fold.few_trees
-            subforests = [scores] if has_one and scores is not None else fold.score_subforests(X)
+        if has_point and scores is not None and not fold.few_trees:
+            subforests = [scores]
+        elif has_point:
+            subforests = fold.score_subforests(X)
         scored.append(RowScores(for_bounds, left_out, scores, subforests))
     return scored
 
@@ -224,15 +216,13 @@ def calibrate_fold(
     codes: IntArray | None,
     n_examples: int,
 ) -> Prediction:
-    """Return the bounds, where calibrators have them, and probabilities of a fold.
-
-    Rows are of the groups ``codes`` (m,); the fold has ``n_examples`` calibration examples.
-    """
+    """Return the bounds, where calibrators have them, and probabilities of rows in a fold."""
     bounds = None
-    if scores.for_bounds is not None and has_bounds(calibrators.overall):
-        bounds, p = _bounds(calibrators, scores.for_bounds, scores.left_out, codes, n_examples)
-    elif scores.for_bounds is not None:
-        p = _probabilities(calibrators, scores.for_bounds, codes)
+    if scores.for_bounds is not None:
+        if has_bounds(calibrators.overall):
+            bounds, p = _bounds(calibrators, scores.for_bounds, scores.left_out, codes, n_examples)
+        else:
+            p = _probabilities(calibrators, scores.for_bounds, codes)
     if point is not None:
         p = log_mean([_probabilities(point, part, codes) for part in scores.subforests])
     return bounds, p
@@ -257,10 +247,7 @@ def _bounds(
     codes: IntArray | None,
     n_examples: int,
 ) -> tuple[Multiprobability, FloatArray]:
-    """Return the bounds of scores of rows in groups (m,), and what they are merged to.
-
-    ``left_out`` (m,) are calibration examples, of ``n_examples``, that calibrate no row.
-    """
+    """Return the bounds of the scores of rows in groups (m,), and what they are merged to."""
     classes = calibrators.overall.classes_
     lower, upper, p = np.empty((3, len(scores), len(classes)))
     distributions = False
@@ -283,11 +270,7 @@ def _bounds(
 def combine_probabilities(
     fitted: FittedClassifier, bounds: list[Multiprobability], probabilities: list[FloatArray]
 ) -> FloatArray:
-    """Return one probability per class, (m, k), from those of every fold.
-
-    The geometric mean with a point calibrator, else as the calibrators merge bounds
-    (`merge_folds`), or the mean of calibrators without bounds.
-    """
+    """Return one probability per class, (m, k), from those of every fold."""
     if len(probabilities) == 1:
         return probabilities[0]
     if fitted.point_calibrators is not None:
@@ -301,15 +284,12 @@ def combine_probabilities(
 def apply_prior(
     shift: ShiftedPrior | None, bounds: list[Multiprobability], p: FloatArray
 ) -> tuple[list[Multiprobability], FloatArray]:
-    """Return the bounds of every fold and probabilities (m, k) under other shares of the classes.
-
-    Bounds are shifted fold by fold: a mean of shifted bounds is unbiased, a shifted mean is not.
-    """
+    """Return the bounds of folds and probabilities (m, k) under other shares of the classes."""
     if shift is None:
         return bounds, p
-    return [shift_bounds(part, shift.factors) for part in bounds], shift_probabilities(
-        p, shift.factors
-    )
+    # A mean of shifted bounds is unbiased, a shifted mean is not.
+    shifted = [shift_bounds(part, shift.factors) for part in bounds]
+    return shifted, shift_probabilities(p, shift.factors)
 
 
 def combine_bounds(bounds: list[Multiprobability], p: FloatArray) -> Multiprobability | None:
@@ -325,11 +305,7 @@ def combine_bounds(bounds: list[Multiprobability], p: FloatArray) -> Multiprobab
 
 
 def log_mean(probabilities: Sequence[FloatArray]) -> FloatArray:
-    """Return the normalised geometric mean of several models' probabilities (n, k).
-
-    Where models differ it lies less towards the middle than their mean, which is too cautious if
-    each is calibrated. Models that are certain of different classes leave something to each.
-    """
+    """Return the normalised geometric mean of several models' probabilities (n, k)."""
     if len(probabilities) == 1:
         return probabilities[0]
     logs = [np.log(np.maximum(p, SMALLEST_FACTOR)) for p in probabilities]
@@ -350,8 +326,7 @@ def predict_confidence(
 ) -> tuple[Prediction, ConfidenceIntervals]:
     """Return bounds, probabilities and confidence intervals, every row scored once.
 
-    Over folds intervals are the means of those at the scores by each model, all read from the
-    examples of all folds, as the probability is the mean of one map's values at those scores.
+    Over folds, intervals are means of those at the scores by each model.
     """
     if method == "exact" and len(fitted.folds) != 1:
         raise InputError(
@@ -416,61 +391,54 @@ def interval_curves_of(
 
 
 def seed_sentence(fitted: FittedClassifier) -> str:
-    """Return how far another random state would move probabilities, "" where it is unknown."""
+    """Return how far another random state would move probabilities, "" where that is unknown."""
     fold, point = fitted.folds[0], fitted.point_calibrator
     if not isinstance(fold, OutOfBagFold) or point is None:
         return ""
     n_trees = len(fold.membership)
     deviation = seed_deviation(point.predict_proba, fold.scores, fold.variance / n_trees)
-    start = f"Another forest of {n_trees:,} trees would move a probability by about"
-    if deviation < SMALL_DEVIATION:
-        return f"{start} ±{deviation:.4f}."
-    half = deviation / 2
-    return f"{start} ±{deviation:.3f}; {4 * n_trees:,} trees would make that ±{half:.3f}."
+    return (
+        f"Another forest of {n_trees:,} trees would move a probability by about ±{deviation:.4f}; "
+        f"{4 * n_trees:,} trees would make that ±{deviation / 2:.4f}."
+    )
 
 
 # --- calibration examples ------------------------------------------------------------------------
 
 
 def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
-    """Return the probabilities that the maps give to their calibration examples, (n, k).
-
-    Fold after fold, for the shares of the classes among the examples.
-    """
-    return np.concatenate(
-        [
-            _probabilities(
-                fitted.point_calibrators or calibrators,
-                fold.scores,
-                codes_of(fold.rows, fitted.group_codes),
-            )
-            for fold, calibrators in zip(fitted.folds, fitted.fold_calibrators, strict=True)
-        ]
-    )
+    """Return the probabilities (n, k) of the calibration examples, before any `ShiftedPrior`."""
+    parts = []
+    for fold, calibrators in zip(fitted.folds, fitted.fold_calibrators, strict=True):
+        codes = codes_of(fold.rows, fitted.group_codes)
+        parts.append(_probabilities(fitted.point_calibrators or calibrators, fold.scores, codes))
+    return np.concatenate(parts)
 
 
 def predict_training_rows(fitted: FittedClassifier) -> Prediction:
     """Return bounds and probabilities of the n rows given to ``fit``, each without its own label.
 
-    A row has its calibration score, by a model that did not see it. Calibrators are fitted again
-    without each of five parts of the rows, and calibrate the rows of that part; groups stay whole.
-    Predictions at several scores of one row are averaged. NaN for rows that calibrate nothing.
+    Calibrators are fitted again without each of five parts of the rows, and calibrate the rows of
+    that part at their calibration scores. NaN for rows that calibrate nothing.
     """
     if fitted.calibrate_on == "training":
         raise AttributeError(
-            'a model with calibrate_on="training" has seen every row: it predicts no training '
-            'row honestly; use calibrate_on="oob" or "cv"'
+            'calibrate_on must be "oob" or "cv" for probabilities of training rows, got "training"'
         )
     examples = [CalibrationExamples.of([fold]) for fold in fitted.folds]
     all_rows = CalibrationExamples.of(examples).rows
     if fitted.n_rows is None or all_rows is None:
         raise AttributeError(
-            "this model does not know which of the rows given to fit its calibration examples "
-            "are: its source does not say (Fold.rows)"
+            "calibrate_on must be a source that says which rows calibrate (Fold.rows), got another"
         )
-    part_of_row = _parts_of_rows(all_rows, fitted.row_groups, fitted.n_rows)
+    # Groups stay whole, and the part of a row depends on no label.
+    units = np.arange(fitted.n_rows) if fitted.row_groups is None else fitted.row_groups
+    used = np.unique(units[all_rows])
+    number = np.searchsorted(used, units).clip(max=len(used) - 1)
+    part_of_row = np.random.RandomState(0).permutation(len(used))[number] % N_REFITS
     total = np.zeros((fitted.n_rows, 3, len(fitted.classes)))
     count = np.zeros(fitted.n_rows)
+    one_fold = replace(fitted, folds=fitted.folds[:1])
     for part in range(part_of_row.max() + 1):
         in_part = [part_of_row[fold.rows] == part for fold in examples]
         remaining = [fold.select(~mask) for fold, mask in zip(examples, in_part, strict=True)]
@@ -486,17 +454,12 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
         )
         for fold, mask, calibrators in zip(examples, in_part, fold_calibrators, strict=True):
             some = fold.select(mask)
-            refitted = replace(
-                fitted,
-                folds=fitted.folds[:1],
-                fold_calibrators=[calibrators],
-                point_calibrators=point,
-            )
+            refitted = replace(one_fold, fold_calibrators=[calibrators], point_calibrators=point)
             scores = RowScores(some.scores, None, None, [some.scores])
             codes = codes_of(some.rows, fitted.group_codes)
             bounds, p = predict_scores(refitted, [scores], codes)
             values = [p, p, p] if bounds is None else [p, bounds.lower, bounds.upper]
-            rows = np.asarray(some.rows)  # of a splitter of the user's some may come again
+            rows = np.asarray(some.rows)  # a splitter may score a row several times
             np.add.at(total, rows, np.stack(values, axis=1))
             np.add.at(count, rows, 1)
     with np.errstate(invalid="ignore"):
@@ -504,12 +467,3 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
     if not has_bounds(fitted.calibrators[0]):
         return None, p
     return Multiprobability(lower, upper, fitted.classes), p
-
-
-def _parts_of_rows(rows: IntArray, row_groups: IntArray | None, n_rows: int) -> IntArray:
-    """Return the part (n_rows,) in which each row is predicted; it depends on no label."""
-    units = np.arange(n_rows) if row_groups is None else row_groups
-    used = np.unique(units[rows])
-    number = np.searchsorted(used, units).clip(max=len(used) - 1)
-    part: IntArray = np.random.RandomState(0).permutation(len(used))[number] % N_REFITS
-    return part

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from vennforest._validation import InputError
 from vennforest.calibrators import VennAbers
@@ -23,21 +22,12 @@ LEVEL = 0.95
 """Of the confidence intervals that are exported."""
 
 
-class AcceptedScores(NamedTuple):
-    """The scores that a calibrator accepts; for all others there is no output."""
-
-    low: float
-    high: float
-    sum_tolerance: float | None
-    """How far from 1 the scores of a row may sum; None: by any amount."""
-
-
-def accepted_scores(calibrator: Calibrator) -> AcceptedScores:
-    """Return the scores that a calibrator accepts."""
+def accepted_scores(calibrator: Calibrator) -> tuple[float, float, float | None]:
+    """Return the ends of the scores that a calibrator accepts, and how far from 1 a row may sum."""
     if not calibrator._takes_probabilities:
-        return AcceptedScores(LOWEST, -LOWEST, None)
+        return LOWEST, -LOWEST, None
     has_sum = len(calibrator.classes_) > 2 and calibrator._rows_sum_to_one
-    return AcceptedScores(0.0, 1.0, SUM_TOLERANCE if has_sum else None)
+    return 0.0, 1.0, SUM_TOLERANCE if has_sum else None
 
 
 def write_outputs(formulas: dict[str, Terms], language: Language[Code]) -> dict[str, list[Code]]:
@@ -47,11 +37,7 @@ def write_outputs(formulas: dict[str, Terms], language: Language[Code]) -> dict[
 
 
 def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[str, Terms]:
-    """Return ``p``, and with bounds ``p0`` and ``p1``, as formulas of the columns of scores.
-
-    Each is that of the second of two classes, or there is one a class. With ``confidence`` there
-    are ``low95`` and ``high95`` too.
-    """
+    """Return ``p``, with bounds ``p0`` and ``p1``, and the ends ``low95`` and ``high95``."""
     k = len(calibrator.classes_)
     scores: Terms = tuple(Score(j) for j in range(1 if k == 2 else k))
     if (center := calibrator.reversed_at_) is not None:

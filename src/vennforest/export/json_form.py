@@ -33,17 +33,13 @@ LABEL_TYPES: dict[str, tuple[type, Any]] = {
 }
 """Kinds of labels, with their types in JSON and in arrays."""
 
-NON_FINITE = ("nan", "inf", "-inf")
-"""Numbers that JSON does not have, as ``repr`` writes them."""
-
 ARRAY_TYPES = ("bool", "int8", "int32", "int64", "uint32", "uint64", "float64")
 
 
 def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
     """Return a fitted calibrator as JSON, which any program can read.
 
-    The schema is in ``docs/calibrator-json.md``. Single calibration examples are not written,
-    as after ``fit_counts``.
+    Single calibration examples are not written, as after ``fit_counts``.
 
     Parameters
     ----------
@@ -77,8 +73,7 @@ def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
 def from_json(text: str | bytes) -> Calibrator:
     """Return the calibrator that `to_json` has written.
 
-    It gives the same answers, to the last bit on a machine with the same library. Nothing in the
-    document is executed, and the state of every part is checked.
+    It gives the same answers. Nothing in the document is executed, and every part is checked.
 
     Raises
     ------
@@ -94,13 +89,10 @@ def from_json(text: str | bytes) -> Calibrator:
     version = document.get("version")
     if type(version) is int and version > VERSION:
         raise InputError(
-            f"the calibrator is of version {version} of the format, and this vennforest reads "
-            f"up to {VERSION}: install a newer one"
+            f"the calibrator is of version {version} of the format: install a newer vennforest"
         )
     try:
         return _read(document)
-    except MemoryError:
-        raise
     except Exception as error:  # a part that is missing, of another type or out of range
         raise InputError(f"the calibrator is damaged: {error}") from error
 
@@ -108,14 +100,12 @@ def from_json(text: str | bytes) -> Calibrator:
 def _read(document: dict[str, Any]) -> Calibrator:
     require(document.keys() - {"about"} == KEYS, f"the document must have {sorted(KEYS)}")
     require(type(document["version"]) is int, "version must be an integer")
-    about = document.get("about", {})
-    columns = about.get("scores", [])
+    columns = document.get("about", {}).get("scores", [])
     require(all(isinstance(name, str) for name in [*columns]), "scores must be names")
     labels, (label_type, dtype) = document["classes"], LABEL_TYPES[document["labels"]]
     require(all(type(label) is label_type for label in labels), "classes must be of their kind")
-    calibrator = _decode(document["calibrator"])
+    calibrator: Calibrator = _decode(document["calibrator"])
     require(isinstance(calibrator, Calibrator), "calibrator must be one")
-    assert isinstance(calibrator, Calibrator)
     require(len(calibrator.classes_) == len(labels), "classes must be those of the calibrator")
     calibrator.classes_ = np.array(labels, dtype)
     calibrator._check_state()
@@ -129,10 +119,7 @@ def _labels(classes: NDArray[Any]) -> tuple[str, list[Any]]:
         is_kind = all(type(label) is label_type for label in labels)
         if is_kind and (kind != "integer" or max(map(abs, labels)) < 2**63):
             return kind, labels
-    raise ValueError(
-        "classes must be text, booleans or numbers, integers below 2**63, to be written as JSON, "
-        f"got {labels[0]!r} of {type(labels[0]).__name__}"
-    )
+    raise ValueError(f"classes must be text, booleans or numbers for JSON, got {labels[0]!r}")
 
 
 def _part_types(base: type = BaseEstimator) -> dict[str, type]:
@@ -166,8 +153,7 @@ def _encode(value: Any) -> Any:
     name = type(value).__name__
     if _part_types().get(name) is not type(value):
         raise ValueError(
-            "calibrator must consist of numbers and text to be written as JSON, "
-            f"got {value!r}: use vennforest.save"
+            f"calibrator must be of numbers and text for JSON, got {value!r}: use vennforest.save"
         )
     state: Any = value.__getstate__()
     return {"type": name, **{key: _encode(item) for key, item in state.items() if key[0] != "_"}}
@@ -180,7 +166,7 @@ def _decode(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if value.keys() == {"number"}:
-        require(value["number"] in NON_FINITE, "a number must be one")
+        require(value["number"] in ("nan", "inf", "-inf"), "a number must be one")
         return float(value["number"])
     if value.keys() == {"items"}:
         return {key: _decode(item) for key, item in value["items"].items()}
@@ -208,14 +194,8 @@ def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
     writer = _JsonWriter()
     outputs = write_outputs(formulas, writer)
     low, high, sum_tolerance = accepted_scores(calibrator)
-    return {
-        "low": low,
-        "high": high,
-        "sum_within": sum_tolerance,
-        "tables": writer.tables,
-        "terms": writer.terms,
-        **outputs,
-    }
+    accepted = {"low": low, "high": high, "sum_within": sum_tolerance}
+    return {**accepted, "tables": writer.tables, "terms": writer.terms, **outputs}
 
 
 class _JsonWriter:
@@ -242,7 +222,6 @@ class _JsonWriter:
         return term
 
     def look_up(self, table: Steps, x: int) -> dict[str, int]:
-        """Return the entries of a table's columns for the interval that contains x."""
         columns = {name: column.tolist() for name, column in table.columns.items()}
         self.tables.append({"start": table.start.tolist(), **columns})
         index = len(self.tables) - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._files import one_line
+from vennforest._files import one_line, refused_as
 from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.base import Calibrator
@@ -34,7 +34,9 @@ OPSET = 17
 """Of the standard operators: every name below has meant the same since, and before."""
 
 TREES = ("ai.onnx.ml", 5)
-"""The operators among which there are trees of 64 bits, and since which version."""
+"""Operators with trees of 64 bits, and since which version."""
+
+REFUSAL = "model must be a table or a formula"
 
 OPERATORS = {"subtract": "Sub", "multiply": "Mul", "divide": "Div"}
 """Operators whose names are not those of the operations."""
@@ -60,10 +62,9 @@ def to_onnx(
     Returns
     -------
     onnx.ModelProto
-        Input ``X`` of shape (n, d), or ``score`` of shape (n,), or ``scores`` of shape (n, k), of
-        float64; or those of the columns. Outputs of float64: ``p``, and with bounds ``p0`` and
-        ``p1`` below and above it; of shape (n,) for two classes, that of the second, else (n, k).
-        NaN for what ``predict_proba`` refuses.
+        Input ``X`` of shape (n, d) or those of the columns, ``score`` (n,) or ``scores`` (n, k) of
+        a calibrator. Outputs ``p``, and with bounds ``p0`` and ``p1``, (n,) of the second of two
+        classes, else (n, k); NaN for what ``predict_proba`` refuses. Numbers are float64.
 
     Raises
     ------
@@ -75,10 +76,9 @@ def to_onnx(
 
     Notes
     -----
-    Tables are equal to the last bit, formulas to 1e-14, and forests of scikit-learn fall into the
-    same leaves and give the same scores, added up in the same order. Steps before a forest, and
-    other estimators, are as skl2onnx converts them, partly in 32 bits: their scores may differ by
-    about 1e-7, and rarely lie at another side of the edge of an interval or of a threshold.
+    Forests and calibrators agree with ``predict_proba`` to 1e-14. Steps before a forest, and other
+    estimators, are as skl2onnx converts them, partly in 32 bits: their scores may differ by about
+    1e-7, and rarely lie at another side of the edge of an interval or of a threshold.
     """
     needed("onnx", "ONNX graphs", "onnx")
     graph = _Graph()
@@ -87,7 +87,9 @@ def to_onnx(
         k = len(model.classes_)
         graph.scores = ["score"] if k == 2 else [graph.gather("scores", j) for j in range(k)]
         name, shape = ("score", (None,)) if k == 2 else ("scores", (None, k))
-        outputs = _outputs(graph, model, lambda: output_formulas(model, confidence))
+        with refused_as(REFUSAL):
+            formulas = output_formulas(model, confidence)
+        outputs = _outputs(graph, model, formulas)
         return graph.model(outputs, [graph.input(name, *shape)])
     if not isinstance(model, CalibratedClassifier):
         raise TypeError(
@@ -108,8 +110,9 @@ def to_onnx(
         scores = _forest_scores(graph, last, scores, model.votes)
     scores = graph.node("Cast", scores, to=graph.kinds.DOUBLE)
     graph.scores = [graph.gather(scores, j) for j in ([1] if k == 2 else range(k))]
-    calibrator = model._state.calibrators[0]
-    outputs = _outputs(graph, calibrator, lambda: _classifier_formulas(model, confidence))
+    with refused_as(REFUSAL):
+        formulas = _classifier_formulas(model, confidence)
+    outputs = _outputs(graph, model._state.calibrators[0], formulas)
     inputs = [graph.input("X", None, model.n_features_in_)] if base is None else base.graph.input
     return graph.model(outputs, inputs, base)
 
@@ -131,10 +134,8 @@ def _classifier_formulas(model: CalibratedClassifier, confidence: bool) -> dict[
 
 
 def _forest_scores(graph: _Graph, forest: Any, rows: str, votes: str) -> str:
-    """Return the name of the scores (n, k) of a forest, NaN for rows that it refuses.
-
-    Each tree has outputs of its own, which are summed one after another, as scikit-learn does.
-    """
+    """Return the name of the scores (n, k) of a forest, NaN for rows that it refuses."""
+    # Each tree has outputs of its own, which are summed one after another, as scikit-learn does.
     k, trees = len(forest.classes_), [tree.tree_ for tree in forest.estimators_]
     nodes: dict[str, list[Any]] = defaultdict(list)
     leaves: dict[str, list[Any]] = {"weights": [], "targetids": []}
@@ -164,7 +165,6 @@ def _forest_scores(graph: _Graph, forest: Any, rows: str, votes: str) -> str:
         leaf_targetids=leaves["targetids"],
         **{f"nodes_{name}": values for name, values in nodes.items()},
     )
-    graph.trees = True
     shaped = graph.node("Reshape", tree_scores, graph.constant(np.array([0, len(trees), k])))
     sums = graph.node("CumSum", shaped, graph.constant(np.int64(1)))
     total = graph.node("Gather", sums, graph.constant(np.int64(len(trees) - 1)), axis=1)
@@ -211,27 +211,21 @@ def _add_tree(
         nodes[f"{name}leafs"] += is_leaf[child].astype(int).tolist()
 
 
-def _outputs(
-    graph: _Graph, calibrator: Calibrator, formulas: Callable[[], dict[str, Terms]]
-) -> dict[str, str]:
+def _outputs(graph: _Graph, calibrator: Calibrator, formulas: dict[str, Terms]) -> dict[str, str]:
     """Return the names of the outputs, NaN where the calibrator does not accept the scores."""
-    try:
-        columns = write_outputs(formulas(), graph)
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"model must be a table or a formula: {one_line(error)}") from error
-    accepted, nan = accepted_scores(calibrator), graph.number(np.nan)
+    columns = write_outputs(formulas, graph)
+    low, high, sum_tolerance = accepted_scores(calibrator)
+    nan = graph.number(np.nan)
 
     def where_accepted(code: str) -> str:
         for x in graph.scores:
-            below = graph.apply("if <=", x, graph.number(accepted.high), code, nan)
-            code = graph.apply("if <=", graph.number(accepted.low), x, below, nan)
-        if accepted.sum_tolerance is None:
+            below = graph.apply("if <=", x, graph.number(high), code, nan)
+            code = graph.apply("if <=", graph.number(low), x, below, nan)
+        if sum_tolerance is None:
             return code
         total = reduce(lambda a, b: graph.apply("add", a, b), graph.scores)
         deviation = graph.node("Abs", graph.apply("subtract", total, graph.number(1.0)))
-        return graph.apply("if <=", deviation, graph.number(accepted.sum_tolerance), code, nan)
+        return graph.apply("if <=", deviation, graph.number(sum_tolerance), code, nan)
 
     outputs = {}
     for name, codes in columns.items():
@@ -248,16 +242,12 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
     """Return the one estimator that scores new rows, as scikit-learn would by itself."""
     folds = model._state.folds
     few_trees = folds[0].few_trees and model._state.point_calibrator is not None
+    is_subforest = model.calibrate_on_ in ("oob", "partitions")
+    is_subforest = is_subforest and model.subforest == "exchangeable"
     for applies, rule in (
         (model.by is not None, f"calibrate all rows in the same way, got by={model.by!r}"),
-        (
-            len(folds) != 1,
-            f"have one estimator, got {len(folds)}: use ensemble=False or out of bag",
-        ),
-        (
-            model.calibrate_on_ in ("oob", "partitions") and model.subforest == "exchangeable",
-            'score new rows by all trees: use subforest="all"',
-        ),
+        (len(folds) > 1, f"have one estimator, got {len(folds)}: use ensemble=False or out of bag"),
+        (is_subforest, 'score new rows by all trees: use subforest="all"'),
         (few_trees, 'have 20 trees or more, or merge="log": p is a mean over subforests else'),
         (model._state.shift is not None, "not have another prior: use it before with_prior"),
     ):
@@ -289,9 +279,7 @@ def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> Any:
             target_opset={"": OPSET, "ai.onnx.ml": 3},
         )
     except Exception as error:  # whatever one of its converters does not know
-        hint = ""
-        if X is None and hasattr(estimator, "feature_names_in_"):
-            hint = "; of a model of named columns give rows too: to_onnx(model, X)"
+        hint = "; of a model of named columns give rows too: to_onnx(model, X)" if X is None else ""
         raise InputError(
             f"estimator must be one that skl2onnx converts: {one_line(error)}{hint}"
         ) from error
@@ -307,13 +295,11 @@ class _Graph:
         self.nodes: list[Any] = []
         self.constants: dict[tuple[str, bytes], Any] = {}
         self.scores: list[str] = []
-        self.trees = False
 
     def input(self, name: str, *shape: int | None) -> Any:
         return self.onnx.helper.make_tensor_value_info(name, self.kinds.DOUBLE, shape)
 
     def constant(self, values: Any) -> str:
-        """Return the name of an array of float64 or int64."""
         array = np.asarray(values)
         key = (f"{array.dtype}{array.shape}", array.tobytes())
         if key not in self.constants:
@@ -322,7 +308,6 @@ class _Graph:
         return str(self.constants[key].name)
 
     def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node, and return the name of its output."""
         name = f"vennforest_v{len(self.nodes)}"
         self.nodes.append(
             self.onnx.helper.make_node(kind, list(inputs), [name], f"{name}_node", **attributes)
@@ -344,11 +329,10 @@ class _Graph:
         return self.node(OPERATORS.get(operation, operation.capitalize()), *terms)
 
     def keep(self, term: str) -> str:
-        """Return the same term, which has a name already."""
         return term
 
     def look_up(self, table: Steps, x: str) -> dict[str, str]:
-        """Search the interval by halving, a few nodes for each bit of its number."""
+        # The interval is searched by halving, a few nodes for each bit of its number.
         bits = max(len(table.start) - 1, 1).bit_length()
         padding = (0, (1 << bits) - len(table.start))  # infinity is above these too
         starts = self.constant(np.pad(table.start, padding, constant_values=np.inf))
@@ -369,22 +353,17 @@ class _Graph:
         helper = self.onnx.helper
         shape = [None] * min(2, len(self.scores))
         names = [name for name in ("p0", "p1", "p", "low95", "high95") if name in outputs]
-        nodes = [*self.nodes]
-        nodes += [helper.make_node("Identity", [outputs[n]], [n], f"{n}_node") for n in names]
+        ends = [helper.make_node("Identity", [outputs[n]], [n], f"{n}_node") for n in names]
+        nodes = [*self.nodes, *ends]
         constants, opsets = [*self.constants.values()], {"": OPSET}
         if base is not None:
             nodes = [*base.graph.node, *nodes]
             constants = [*base.graph.initializer, *constants]
             opsets |= {opset.domain: opset.version for opset in base.opset_import}
-        if self.trees:
+        if any(node.domain == TREES[0] for node in self.nodes):
             opsets |= [TREES]
-        graph = helper.make_graph(
-            nodes,
-            "vennforest",
-            list(inputs),
-            [self.input(name, *shape) for name in names],
-            constants,
-        )
+        values = [self.input(name, *shape) for name in names]
+        graph = helper.make_graph(nodes, "vennforest", list(inputs), values, constants)
         model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid(*opset) for opset in opsets.items()],

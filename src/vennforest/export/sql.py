@@ -74,8 +74,7 @@ def to_sql(
 
     Notes
     -----
-    Steps are looked up, and equal to the last bit. In formulas the system's own LN and EXP differ
-    from Python's in the last digits: by 1e-13 at most in ``p``.
+    LN and EXP of the systems differ from Python's in the last digits: by 1e-13 at most in ``p``.
     """
     check_is_fitted(calibrator, "classes_")
     check_option(dialect, Dialect, "dialect")
@@ -115,10 +114,9 @@ def to_sql(
 
 
 class _Query:
-    """Parts of a query whose later parts name the values of earlier ones.
+    """Parts of a query, whose named values are computed in levels, each from the levels before.
 
-    Values that are needed more than once have names. They are computed in levels, each from values
-    of the levels before: as few levels as possible, since systems take long to plan many.
+    There are as few levels as possible, since systems take long to plan many.
     """
 
     def __init__(self, dialect: Dialect, scores: Sequence[str]) -> None:
@@ -132,7 +130,6 @@ class _Query:
         self.level_of: dict[str, int] = {}  # -1: before all
 
     def quoted(self, name: str) -> str:
-        """Return the name of a column as the system reads it."""
         if name in ("p", "p0", "p1"):
             return name
         quote = "`" if self.dialect == "spark" else '"'
@@ -160,7 +157,6 @@ class _Query:
         return name
 
     def look_up(self, table: Steps, x: str) -> dict[str, str]:
-        """Return the columns' entries for the interval that contains x."""
         x = self.keep(x)
         if self.dialect == "postgres":
 

@@ -26,7 +26,7 @@ MIN_SHARE = 1e-3
 """Shares of a label are clipped to [MIN_SHARE, 1 - MIN_SHARE], which bounds what a bet can pay."""
 
 MAX_DEVIANCE = 6.0
-"""Deviance up to which scores count as calibrated probabilities: chi-square, 2 degrees, 95%."""
+"""Deviance up to which scores count as calibrated: chi-square, 2 degrees of freedom, 95%."""
 
 SCORE_TILTS: dict[str, tuple[float, float]] = {
     "scores are higher": (0.5, 0),
@@ -73,10 +73,10 @@ KINDS: dict[Watch, tuple[Kind, ...]] = {"labels": tuple(BET_NAMES), "objects": (
 class Bets(NamedTuple):
     """Bins of a score, and bets that are fair in them: they multiply the capital by 1 on average.
 
-    ``edges`` (n_bins - 1,): a bin is ``[edge, next edge)``; there is one bin for a share.
-    ``limits``: where p-values are cut, in (0, 1): the share of scores up to each edge, or the share
-    of examples without the label in each bin. ``factors`` (n_bets, n_bins) or (n_bets, 2 n_bins):
-    what each bet multiplies its capital by in each bin, or in each bin without and with the label.
+    ``edges`` (n_bins - 1,): a bin is ``[edge, next edge)``. ``limits``, where p-values are cut: the
+    share of scores up to each edge, or that of examples without the label in each bin. ``factors``
+    (n_bets, n_bins) or (n_bets, 2 n_bins): what a bet multiplies its capital by in each bin, or in
+    each bin without and with the label.
     """
 
     edges: FloatArray
@@ -85,12 +85,9 @@ class Bets(NamedTuple):
 
 
 def design_bets(
-    scores: FloatArray, codes: IntArray, k: int, watch: Watch, *, probabilities: bool
+    scores: FloatArray, codes: IntArray, k: int, watch: Watch, probabilities: bool
 ) -> list[Bets]:
-    """Return bets of every kind about every class, for streams like n examples of k classes.
-
-    ``scores`` are (n, c): c is 1 with two classes, whose second is bet on, else k.
-    """
+    """Return bets of every kind about every class, for streams like n examples, scores (n, c)."""
     bets = []
     for j, column in enumerate(scores.T):
         bets.append(bets_on_scores(column))
@@ -134,9 +131,8 @@ def expected_shares(
 ) -> FloatArray:
     """Return the expected share of a label at each of its scores (n,), in (0, 1).
 
-    The scores themselves, if they are probabilities of the label and a sigmoid of their log-odds
-    does not fit the labels significantly better; else that sigmoid. ``hits`` (n,) says which
-    examples have the label.
+    The scores themselves, if they are probabilities and a sigmoid of their log-odds does not fit
+    the labels ``hits`` (n,) significantly better; else that sigmoid.
     """
     n, n_hits = len(hits), int(hits.sum())
     if 0 < n_hits < n:

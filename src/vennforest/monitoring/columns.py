@@ -13,10 +13,9 @@ from scipy.stats import chi2_contingency, ks_2samp
 from vennforest._validation import is_missing
 
 MIN_ROWS_A_SIDE = 30
-"""Rows before and after the change below which columns are not compared."""
 
 MAX_VALUES = 20
-"""Number of most frequent values of a text column that are compared one by one."""
+"""Most frequent values of a text column, which are compared one by one."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +27,7 @@ class ColumnChange:
     name : str
         The column.
     distance : float
-        In [0, 1]: Kolmogorov–Smirnov's of numbers, total variation of other values. A missing cell
-        counts as a value.
+        In [0, 1]: Kolmogorov–Smirnov's of numbers, total variation of other values.
     p_value : float
         Of the two-sample test, corrected by Holm's method for the number of columns.
     before, after : str
@@ -46,9 +44,8 @@ class ColumnChange:
 def column_changes(columns: Mapping[str, NDArray[Any]], row: int) -> list[ColumnChange]:
     """Return how every column differs before and after a row, the most different first.
 
-    The tests take the row as given and rows as independent: for a row chosen by the same data,
-    p-values of columns that move with the labels are a little too small. With fewer than 30 rows
-    on a side the list is empty.
+    For a row chosen by the same data, p-values of columns that move with the labels are a little
+    too small. With fewer than 30 rows on a side the list is empty.
     """
     n = len(next(iter(columns.values()))) if columns else 0
     if min(row, n - row) < MIN_ROWS_A_SIDE:

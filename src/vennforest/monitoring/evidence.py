@@ -1,8 +1,8 @@
 """The evidence of a monitor: capital gained by bets, in several copies, and what it says.
 
-Bets depend on which examples design them, and p-values on how ties are broken, both at random:
-evidence is gathered in several copies that differ in both, and combined. Its state is one array of
-records (R, m), for R copies of m channels: every kind of change that is watched, of every class.
+Copies differ in what is drawn at random: which examples design the bets, and how ties are broken.
+The state is one array of records (R, m), for R copies of m channels: every kind of change that is
+watched, of every class.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vennforest.monitoring.bets import BET_NAMES, KINDS, N_BINS, Bets, Kind, Wat
 MAX_BETS = max(map(len, BET_NAMES.values()))
 
 JUMP_RATES = np.array([0.0, 0.001])
-"""Share of the capital that moves to other bets at each step: none, or over a thousand steps."""
+"""Share of the capital that moves to other bets at each step."""
 
 HALF_BET_AFTER = 1000.0
 """Half of the capital is bet after so many steps, two thirds after twice as many."""
@@ -32,8 +32,6 @@ TOP_SHARE = 5
 
 BLOCK_ROWS = 10_000
 """Rows by which all copies are advanced together."""
-
-MAX_SEED, MAX_COUNT = 2**31 - 1, 2**58
 
 STATE = np.dtype(
     [
@@ -53,10 +51,7 @@ STATE = np.dtype(
         ("times", np.float64, MAX_BETS),
     ]
 )
-"""One copy of the evidence of one kind of change of one class.
-
-Unused bets have factors of 1, unused bins have edges and limits above all others.
-"""
+"""One copy of one channel: unused bets have factors of 1, unused bins the largest edges."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +61,13 @@ class Change:
     Attributes
     ----------
     label : object
-        The class that the evidence is about.
+        The class.
     kind : {"scores", "share", "labels given scores"}
         Scores whatever the labels, the share of the class, or labels among equal scores.
     evidence : float
-        Now: capital, divided by how many kinds of it are watched.
+        Its size now.
     what : str
-        The change that explains the stream best, of those that are bet on.
+        The change that explains the stream best.
     since, since_time : int, float or None
         Number, counted from 0, and time of the first example of it.
     """
@@ -111,7 +106,7 @@ def n_copies(k: int) -> int:
 def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
     """Return the state (R, m) without bets and examples, which `place` adds."""
     state = np.zeros(shape, STATE)
-    state["seed"] = rng.randint(MAX_SEED, size=shape)
+    state["seed"] = rng.randint(2**31 - 1, size=shape)
     state["edges"], state["limits"], state["factors"] = np.finfo(np.float64).max, 1.0, 1.0
     state["weights"][..., 0] = 1.0
     state["times"] = np.nan
@@ -119,11 +114,7 @@ def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
 
 
 def place(
-    copy: NDArray[Any],
-    watched: Channels,
-    bets: Sequence[Bets],
-    scores: FloatArray,
-    codes: IntArray,
+    copy: NDArray[Any], watched: Channels, bets: Sequence[Bets], scores: FloatArray, codes: IntArray
 ) -> None:
     """Set the bets of a copy (m,) of the state, and count its reference, scores (n, c)."""
     for i, (edges, limits, factors) in enumerate(bets):
@@ -172,8 +163,8 @@ def combine(log_capital: FloatArray) -> FloatArray:
     """Return the logarithm of the evidence, (m, ...), from that of R copies of its capital.
 
     It is the (R / 5)-th largest capital, divided by 5 and by how many are watched: see `Monitor`.
-    The mean of the copies would have no such law: each is a martingale only given its own past.
     """
+    # Their mean would have no such law: each is a martingale only given its own past.
     copies, watched = log_capital.shape[:2]
     rank = copies - copies // TOP_SHARE
     combined: FloatArray = np.partition(log_capital, rank, axis=0)[rank]
@@ -196,39 +187,28 @@ def explain(state: NDArray[Any], classes: NDArray[Any], watch: Watch) -> list[Ch
         channel, kind = state[copy, i], kinds[i % len(kinds)]
         names = BET_NAMES[kind]
         bet = int(channel["sums"][: len(names)].argmax())
-        time = float(channel["times"][bet])
-        changes.append(
-            Change(
-                label=classes[targets[i]],
-                kind=kind,
-                evidence=exp_finite(evidence[i]).item(),
-                what=names[bet],
-                since=int(channel["begins"][bet]),
-                since_time=None if np.isnan(time) else time,
-            )
-        )
+        since, time = int(channel["begins"][bet]), float(channel["times"][bet])
+        since_time = None if np.isnan(time) else time
+        size = exp_finite(evidence[i]).item()
+        changes.append(Change(classes[targets[i]], kind, size, names[bet], since, since_time))
     return changes
 
 
 def check_evidence(state: NDArray[Any], k: int, watch: Watch, n_seen: int) -> None:
     """Raise a ValueError for a state that cannot be that of n examples of k classes."""
-    require(
-        type(state) is np.ndarray
-        and state.dtype == STATE
-        and state.shape == (n_copies(k), len(channels(k, watch).columns)),
-        "state must be of every class",
-    )
-    limits = {
+    shape = n_copies(k), len(channels(k, watch).columns)
+    require(state.dtype == STATE and state.shape == shape, "state must be of every class")
+    ranges = {
         "limits": (0, 1),
         "factors": (1e-12, 1e12),
-        "counts": (0, MAX_COUNT),
+        "counts": (0, 2**58),
         "weights": (0, 1),
+        "log_capital": (-np.inf, np.inf),
+        "sums": (-np.inf, np.inf),
         "begins": (0, max(n_seen - 1, 0)),
     }
-    for name in STATE.names or ():
-        values, (low, high) = state[name], limits.get(name, (-np.inf, np.inf))
-        values = np.nan_to_num(values) if name == "times" else values
-        check_array(values, name, values.shape, "if", low, high)
+    for name, (low, high) in ranges.items():
+        check_array(state[name], name, state[name].shape, "if", low, high)
 
 
 def exp_finite(logs: FloatArray) -> FloatArray:

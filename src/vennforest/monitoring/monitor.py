@@ -37,7 +37,6 @@ from vennforest.monitoring.stream import check_times, label_codes, remember_rows
 from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows
 
 MIN_REFERENCE = 40
-"""Examples that the reference must have."""
 
 DESIGN_SHARE = 0.2
 """Share of the reference that only designs the bets: else p-values would not be exact."""
@@ -84,8 +83,7 @@ class Monitor(BaseEstimator):
         Number of rows left out because they had no label (not of those that wait), or because they
         came before, within up to 10,000 rows.
     evidence_, max_evidence_ : float
-        The evidence now, and the largest so far. The inverse bounds the chance of so much if
-        nothing has changed.
+        The evidence now, and the largest so far.
     threshold_ : float
         The evidence at which there is an alarm, ``1 / alpha``.
     alarm_, alarm_time_ : int, float or None
@@ -97,16 +95,13 @@ class Monitor(BaseEstimator):
     -----
     Capital is bet in R = 15 copies (5 with more than two classes) that differ by what is drawn at
     random. The capital of each kind of p-value is what a fifth of the copies have or exceed,
-    divided by five: each copy ever reaches 5 c with probability 1 / (5 c) at most, so by Markov's
-    inequality R / 5 of them do together with probability 1 / c at most (Rüger 1978; Vovk & Wang
+    divided by five: it ever reaches c with probability 1 / c at most (Rüger 1978; Vovk & Wang
     2020). The evidence is the largest of the three, divided by three; with k > 2 classes, each
     against the rest, the largest of 3 k, divided by 3 k (Bonferroni).
 
     The guarantee is exact where reference and stream are scored in the same way: with a held-out
-    part, or a model fitted to other data. It is nearly exact over folds, and out of bag, where new
-    objects are scored by the trees that a calibration example was out of bag for, drawn at random
-    for each (Johansson et al. 2018). See Vovk et al. (2021), Retrain or not retrain: conformal test
-    martingales for change-point detection.
+    part, or a model fitted to other data. It is nearly exact over folds and out of bag. See Vovk et
+    al. (2021), Retrain or not retrain: conformal test martingales for change-point detection.
 
     Examples
     --------
@@ -124,17 +119,6 @@ class Monitor(BaseEstimator):
     >>> monitor.alarm_ > 2000, monitor.explain()[0].what
     (True, 'among equal scores the class is much more frequent')
     """
-
-    classes_: NDArray[Any]
-    n_seen_: int
-    n_unlabelled_: int
-    n_repeated_: int
-    evidence_: float
-    max_evidence_: float
-    threshold_: float
-    alarm_: int | None
-    alarm_time_: float | None
-    taken_: NDArray[np.bool_]
 
     def __init__(
         self,
@@ -167,12 +151,12 @@ class Monitor(BaseEstimator):
         Raises
         ------
         ValueError
-            If there are fewer than 40, or calibration examples have weights.
+            If there are fewer than 40 examples, or calibration examples have weights.
         """
         check_option(self.watch, Watch, "watch")
         check_inside(self.alpha, "alpha")
         if (X is None) != (y is None):
-            raise InputError("X and y must be given together, or neither of them")
+            raise InputError("X and y must be given together")
         if X is None and self.model is None:
             raise InputError("X and y must be given without a model: scores and their labels")
         if y is None:
@@ -185,9 +169,7 @@ class Monitor(BaseEstimator):
             scores, hashes = self._scores_and_hashes(X, max(2, len(labels)))
             n, n_equal_pairs = len(scores), count_equal_pairs(hashes)
         if len(scores) != len(codes):
-            raise InputError(
-                f"y must have {len(scores)} labels as there are rows, got {len(codes)}"
-            )
+            raise InputError(f"y must have {len(scores)} labels, got {len(codes)}")
         if len(labels) < 2:
             raise InputError(f"y must contain two classes or more, got {labels.tolist()}")
         if len(codes) < MIN_REFERENCE:
@@ -199,7 +181,8 @@ class Monitor(BaseEstimator):
         self.threshold_ = 1 / self.alpha
         self.evidence_ = self.max_evidence_ = 1 / (evidence.TOP_SHARE * self._state.shape[1])
         self.n_seen_ = self.n_unlabelled_ = self.n_repeated_ = 0
-        self.alarm_ = self.alarm_time_ = None
+        self.alarm_: int | None = None
+        self.alarm_time_: float | None = None
         self._last_time: float | None = None
         self._unlabelled_excess = 0.0
         return self
@@ -213,9 +196,7 @@ class Monitor(BaseEstimator):
         state = evidence.start((len(orders), len(watched.columns)), rng)
         for copy, order in zip(state, orders, strict=True):
             rows, compared = order[:n_design], order[n_design:]
-            bets = design_bets(
-                scores[rows], codes[rows], k, self.watch, probabilities=probabilities
-            )
+            bets = design_bets(scores[rows], codes[rows], k, self.watch, probabilities)
             evidence.place(copy, watched, bets, scores[compared], codes[compared])
         return state
 
@@ -238,13 +219,11 @@ class Monitor(BaseEstimator):
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-            Rows as the model takes them, in the order in which their labels became known (with
-            ``watch="objects"``, in which they came).
+            Rows as the model takes them, in the order in which their labels became known.
         y : array-like of shape (n,), optional
-            Labels, missing where None or NaN. A few such rows are left out; where they are more
-            than 2%, all rows from there on wait: they do not count and can be sent again, since
-            labels of one class that come later would look like a change. Not given with
-            ``watch="objects"``.
+            Labels, missing where None or NaN; not given with ``watch="objects"``. A few rows
+            without a label are left out. Where they are more than 2%, all rows from there on do not
+            count and can be sent again: labels of one class that come later look like a change.
         time : array-like of shape (n,), optional
             When: numbers, or dates (taken as seconds since 1970), which must not decrease.
 
@@ -255,17 +234,14 @@ class Monitor(BaseEstimator):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
-            If a label was never seen, time runs backwards or is missing, the model was fitted to
-            most of the rows, or refuses them. No row is taken then.
+            If a label is unknown, time runs backwards or is missing, or the model was fitted to
+            most of the rows. No row is taken then.
 
         Warns
         -----
         UserWarning
-            If one row in twenty or more came before and is left out, if rows wait for labels, or if
-            the model was fitted to some of the rows.
+            If rows came before, wait for labels, or were used to fit the model.
         """
         check_is_fitted(self, "classes_")
         scores, hashes = self._scores_and_hashes(X, len(self.classes_))
@@ -291,25 +267,20 @@ class Monitor(BaseEstimator):
         if n_complete < n:
             warn(
                 f"{n - n_complete} of {n} rows, from row {n_complete + 1} on, are not counted yet, "
-                f"since {(~is_labelled[n_complete:]).sum()} of them have no label: labels of one "
-                "class that come later than others would look like a change. Send these rows again "
-                "when their labels are known, or only rows with a label if they are a random sample"
+                f"since {(~is_labelled[n_complete:]).sum()} of them have no label: send these rows "
+                "again when their labels are known"
             )
-        if n_repeated and self.n_repeated_ >= max(
-            MIN_REPEATED_ROWS, MIN_REPEATED_SHARE * n_labelled
-        ):
+        min_repeated = max(MIN_REPEATED_ROWS, MIN_REPEATED_SHARE * n_labelled)
+        if n_repeated and self.n_repeated_ >= min_repeated:
             warn(
-                f"{self.n_repeated_} of {n_labelled} rows came before and are left out, since each "
-                "counts once: send every row once, when its label is known"
+                f"{self.n_repeated_} of {n_labelled} rows came before and are left out: send every "
+                "row once, when its label is known"
             )
         return np.asarray(np.append(before, path)[np.cumsum(taken)])
 
     def _count_complete(self, is_labelled: NDArray[np.bool_]) -> tuple[int, float]:
-        """Return how many rows come before those of which too many have no label, and an excess.
-
-        Rows wait from where missing labels exceed 2% of the rows since by most, if by 5 or more.
-        The excess of the rows before is for later updates (a cumulative sum, Page 1954).
-        """
+        """Return how many rows come before those that wait, and the excess for later updates."""
+        # They wait from where missing labels exceed 2% of the rows since by most (Page 1954).
         steps = ~is_labelled - MAX_UNLABELLED_SHARE
         walk = self._unlabelled_excess + np.cumsum(np.append(0.0, steps))
         lowest = min(float(walk.min()), 0.0)
@@ -335,10 +306,7 @@ class Monitor(BaseEstimator):
         return path
 
     def explain(self) -> list[Change]:
-        """Return for every label the evidence, the change it speaks of, and since when.
-
-        The strongest come first. With two classes all are about the second.
-        """
+        """Return what the evidence says of each label (of two, the second), the strongest first."""
         check_is_fitted(self, "classes_")
         return evidence.explain(self._state, self.classes_, self._watch)
 
@@ -347,7 +315,7 @@ class Monitor(BaseEstimator):
         model_classes = getattr(self.model, "classes_", self.classes_)
         require(np.array_equal(model_classes, self.classes_), "model must be of the same classes")
         for name in ("n_seen_", "n_unlabelled_", "n_repeated_", "_window"):
-            check_number(getattr(self, name), name, 0, evidence.MAX_COUNT, integer=True)
+            check_number(getattr(self, name), name, 0, 2**58, integer=True)
         for name in ("evidence_", "max_evidence_", "threshold_", "_unlabelled_excess"):
             check_number(getattr(self, name), name, 0)
         evidence.check_evidence(self._state, len(self.classes_), self._watch, self.n_seen_)

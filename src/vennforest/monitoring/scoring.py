@@ -19,10 +19,7 @@ MAX_TRAINING_SHARE = 0.5
 
 
 def calibration_examples(model: Any) -> tuple[FloatArray, IntArray]:
-    """Return scores (n, c) and class numbers (n,) of the calibration examples of a model.
-
-    An error if there are none, or no new row is like them.
-    """
+    """Return scores (n, c) and class numbers (n,) of the calibration examples of a model."""
     problem = None
     if not isinstance(model, CalibratedClassifier):
         problem = "X and y must be given for a model without calibration examples, got none"
@@ -57,10 +54,7 @@ def stream_scores(model: Any, X: Any) -> FloatArray:
     """
     if not isinstance(model, CalibratedClassifier):
         if not hasattr(model, "predict_proba"):
-            raise InputError(
-                f"model must have predict_proba, got {type(model).__name__}: use a Monitor without "
-                "a model, and give its scores as X"
-            )
+            raise InputError(f"model must have predict_proba, got {type(model).__name__}")
         scores = check_scores(model.predict_proba(X), "what predict_proba returns")
         return score_columns(scores, len(model.classes_))
     check_is_fitted(model, "classes_")

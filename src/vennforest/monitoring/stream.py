@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._validation import FloatArray, InputError, is_missing
+from vennforest._validation import FloatArray, InputError, encode_labels, is_missing
 from vennforest.sources.row_hashes import HashArray
 
 MIN_REMEMBERED_ROWS, MAX_REMEMBERED_ROWS = 30, 10_000
 
 MAX_SHARE_EQUAL_BY_CHANCE = 0.05
-"""Expected share of new rows that equal one of the remembered rows by chance, at most."""
+"""Largest expected share of new rows that equal a remembered row by chance."""
 
 
 def check_times(time: ArrayLike, n: int, last: float | None) -> FloatArray:
@@ -55,24 +55,17 @@ def label_codes(
     if labels.shape != (n,):
         raise InputError(f"y must have {n} labels as there are rows, got shape {labels.shape}")
     is_labelled = ~is_missing(labels)
-    codes, present = np.zeros(n, np.intp), labels[is_labelled]
-    try:
-        positions = np.searchsorted(classes, present).clip(max=len(classes) - 1)
-        is_unknown = np.asarray(classes[positions] != present)
-    except TypeError:  # text among numbers
-        is_unknown = ~np.isin(present.astype(object), classes.tolist())
-    if is_unknown.any():
-        wrong = present[is_unknown].tolist()[0]
-        raise InputError(f"y must contain labels of classes {classes.tolist()}, got {wrong!r}")
-    codes[is_labelled] = positions
+    codes = np.zeros(n, np.intp)
+    if is_labelled.any():
+        present = np.array(labels[is_labelled].tolist())  # of objects their own type
+        codes[is_labelled] = encode_labels(present, classes)[0]
     return codes, is_labelled
 
 
 def window_length(n: int, n_equal_pairs: float) -> int:
     """Return how many rows to remember of a stream like n rows with so many pairs of equal ones.
 
-    At most one new row in twenty equals a remembered one by chance. Where that leaves fewer than 30
-    rows, equal rows are common and none is remembered.
+    Where equal rows are common none is remembered.
     """
     # Three more pairs could have been equal and were not (the rule of three).
     share = (3 + n_equal_pairs) / max(n * (n - 1) / 2, 1)

@@ -57,10 +57,8 @@ MAX_DENSITY_RATIO = 50.0
 REUSE_VARIANCE = 1.4
 """Factor of the variance of the calibration error where the examples also trained the models.
 
-Scores out of bag and over folds are as good as those of the models on average; residuals do not
-show how much the models of one training set differ from that average. For finite numbers of rows
-the factor depends on the learner and has no formula (Bates, Hastie & Tibshirani 2024). Chosen by
-simulation.
+Residuals do not show how much the models of one training set differ from the average over training
+sets. There is no formula (Bates, Hastie & Tibshirani 2024): chosen by simulation.
 """
 
 OTHER_ORDER = (
@@ -81,8 +79,7 @@ class PerformanceEstimate:
     metrics : tuple of str
         "accuracy", "precision", "recall", "brier", "log_loss", "auc", and with costs "cost".
     estimate, lower, upper : ndarray of shape (len(metrics),)
-        NaN where a measure is not defined: the precision where no row is decided to be of the
-        positive class, recall and AUC where probably all rows are of one class.
+        NaN where a measure is not defined, such as the AUC where all rows are of one class.
     level : float
         Probability with which each interval contains the measure.
     n_rows : int
@@ -115,9 +112,8 @@ class PerformanceEstimate:
 class Examples(NamedTuple):
     """Labelled examples with probabilities by models that were not trained on them.
 
-    ``repeats`` (n,) are their weights, ``groups`` (n,) numbers dependent ones, ``rows`` are the
-    examples as the model takes them (None: unknown), and ``is_reused`` tells whether they trained
-    the final models, though not those that scored them.
+    ``repeats`` (n,) are their weights, ``groups`` (n,) numbers dependent ones, and ``is_reused``
+    tells whether they trained the final models.
     """
 
     p: FloatArray
@@ -142,7 +138,6 @@ def estimate_performance(
 ) -> PerformanceEstimate:
     """Estimate measures of predictions from calibrated probabilities, without labels.
 
-    They are accuracy, precision, recall, Brier score, log loss, AUC, and with costs the mean cost.
     With more than two classes precision, recall and AUC are means over the classes for which they
     are defined, each against the rest.
 
@@ -156,13 +151,12 @@ def estimate_performance(
     X : array-like, sparse matrix or data frame of shape (m, d)
         Rows as the model takes them, 30 or more; scores of shape (m,) or (m, k) for a calibrator.
     threshold : float, optional
-        Minimum probability, in [0, 1], of decisions for the positive one of two classes; by
-        default decisions are for the most probable class.
+        Minimum probability of decisions for the positive one of two classes; by default decisions
+        are for the most probable class.
     positive : label, optional
         The positive class of two; by default the second.
     costs : CostMatrix, array-like, dict, str or path, optional
-        Costs of decisions, see ``CostMatrix.read``. Without a threshold decisions are of least
-        expected cost.
+        Costs of decisions, which without a threshold are of least expected cost.
     level : float, default=0.95
         Probability, in (0, 1), with which each interval contains the measure.
     shift : {None, "covariate"}, default=None
@@ -171,17 +165,17 @@ def estimate_performance(
         they are; new rows lie in the range of the examples. For other shares of the classes use
         ``model.with_prior``.
     reference : array-like or (array-like, array-like), optional
-        Rows that were given to the model's ``fit``, in the same order, for
-        ``shift="covariate"``. Or a pair of labelled rows that the model was not trained on and
-        their labels, which take the place of calibration examples.
+        Rows that were given to the model's ``fit``, in the same order, for ``shift="covariate"``.
+        Or a pair of rows that the model was not trained on and their labels, which take the place
+        of calibration examples.
     random_state : int, default=0
         Seed of the drawn labels.
 
     Raises
     ------
     ValueError
-        An argument is out of range, there are fewer than 30 rows or examples, the model keeps no
-        calibration scores, was fitted to most of the rows, or refuses them.
+        There are fewer than 30 rows or examples, or the model keeps no calibration scores or was
+        fitted to most of the rows.
 
     Warns
     -----
@@ -192,13 +186,12 @@ def estimate_performance(
     -----
     Each measure is estimated under probabilities of the rows' labels: the calibrated ones,
     corrected by a small logistic map of their log-odds, fitted to the calibration examples. For the
-    interval coefficients of that map are drawn from their normal law with a robust covariance, then
-    a label for every row: it contains the errors of calibration and of sampling. Rows count as
-    independent of each other.
+    interval coefficients of that map are drawn from their normal law, then a label for every row:
+    it contains the errors of calibration and of sampling. Rows count as independent of each other.
 
     With ``shift="covariate"`` examples weigh as much as the density ratio of new rows to theirs,
     estimated by a calibrated classifier of the same kind (Białek, Kuberski, Perrakis & Bifet 2024,
-    PAPE), and its logarithm enters the map as well, which is right even where weights are not.
+    PAPE), and its logarithm enters the map as well.
 
     Examples
     --------
@@ -224,10 +217,7 @@ def estimate_performance(
     examples = _examples(model, reference)
     for name, n in (("X", _num_samples(X)), ("the calibration examples", len(examples.codes))):
         if n < MIN_ROWS_TO_ESTIMATE:
-            raise InputError(
-                f"{name} must have {MIN_ROWS_TO_ESTIMATE} rows or more to estimate a performance, "
-                f"got {n}"
-            )
+            raise InputError(f"{name} must have {MIN_ROWS_TO_ESTIMATE} rows or more, got {n}")
     check_new_rows(model, hash_rows(X))
     unshifted, prior = _probabilities(model, X)
     importance = log_ratio = new_log_ratio = None
@@ -321,8 +311,8 @@ def _calibration_examples(model: CalibratedClassifier, X: Any) -> Examples:
     fitted = model._state
     if model.calibrate_on_ == "training":
         raise InputError(
-            'calibrate_on must not be "training" to estimate a performance, since its scores have '
-            "seen their labels: give reference, labelled rows that the model was not trained on"
+            'calibrate_on must not be "training", whose scores have seen their labels: give '
+            "reference, labelled rows that the model was not trained on"
         )
     folds = [_scored_by_all(fold) for fold in fitted.folds]
     examples = CalibrationExamples.of(folds)
@@ -333,8 +323,7 @@ def _calibration_examples(model: CalibratedClassifier, X: Any) -> Examples:
         if X is not None:
             if (n := _num_samples(X)) != fitted.n_rows:
                 raise InputError(
-                    f"reference must be the {fitted.n_rows} rows given to fit, got {n}: or give "
-                    "labelled rows and their labels, as a pair"
+                    f"reference must be the {fitted.n_rows} rows given to fit, got {n}"
                 )
             X = X if hasattr(X, "shape") else np.asarray(X)
             rows = _safe_indexing(X, examples.rows)
@@ -344,10 +333,7 @@ def _calibration_examples(model: CalibratedClassifier, X: Any) -> Examples:
 
 
 def _scored_by_all(fold: Fold) -> Fold:
-    """Return calibration examples with the expected scores by all members, as new rows get.
-
-    An out-of-bag score is the mean over some of the members, and less informative.
-    """
+    """Return calibration examples with the expected scores by all members, as new rows get."""
     # Small ensembles predict by subforests of out-of-bag size.
     if fold.noise is None or fold.few_trees:
         return fold
@@ -378,8 +364,7 @@ def _decide(
         columns = matrix.decide(p) if threshold is None else decisions
         if threshold is not None and matrix.decisions != tuple(map(str, classes)):
             raise InputError(
-                "threshold must be None with costs of decisions that are not named as the classes "
-                f"are, got {list(matrix.decisions)}"
+                "threshold must be None with costs of other decisions than the classes"
             )
         costs_of_rows = matrix.costs[:, columns].T
     return Predictions(p, decisions, [code] if k == 2 else range(k), costs_of_rows)
@@ -397,19 +382,11 @@ def _draw_labels(q: FloatArray, rng: np.random.Generator) -> IntArray:
 def _shift_of_rows(
     model: Any, old: Any, new: Any, seed: int
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return density ratios at the examples and at new rows, and the effective number of examples.
-
-    New rows must lie in the range of the examples.
-    """
+    """Return density ratios at examples and new rows, and the effective number of examples."""
     if isinstance(model, Calibrator):
-        raise InputError(
-            'shift must be None for a calibrator, which sees scores and no rows, got "covariate"'
-        )
+        raise InputError('shift must be None for a calibrator, got "covariate"')
     if old is None:
-        raise InputError(
-            'reference must be given with shift="covariate": the rows given to fit, in the '
-            "same order, or labelled rows and their labels"
-        )
+        raise InputError('reference must be given with shift="covariate": the rows given to fit')
     estimator = model.estimators_[0] if isinstance(model, CalibratedClassifier) else model
     old_ratios, new_ratios = density_ratios(estimator, old, new, seed)
     n_examples = float(old_ratios.sum() ** 2 / (old_ratios**2).sum())
@@ -433,8 +410,8 @@ def density_ratios(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the density of new rows divided by that of old ones, at old rows and at new ones.
 
-    They are the odds of a calibrated classifier that tells new rows from old, for rows outside its
-    training set (Bickel, Brückner & Scheffer 2009). Ratios at old rows have mean 1.
+    They are odds out of bag of a classifier that tells both apart (Bickel et al. 2009), with mean 1
+    at old rows.
     """
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator

@@ -49,10 +49,7 @@ class Predictions:
         self.losses = brier, -np.log(np.clip(p, EPSILON, 1)), costs, correct
 
     def expected(self, q: FloatArray) -> dict[Metric, float]:
-        """Return the expected measures if row i has label j with probability q_ij, independently.
-
-        They are ratios of expectations; NaN where a measure is not defined.
-        """
+        """Return the measures expected if labels have probabilities q (m, k), independently."""
         q_positive = q[:, self.positive]
         sums = [float((q * loss).sum()) for loss in self.losses]
         return self._measures(q_positive, (q_positive * (1 - q_positive)).sum(axis=0), sums)
@@ -67,11 +64,7 @@ class Predictions:
     def _measures(
         self, q_positive: FloatArray, variance: FloatArray | float, sums: list[float]
     ) -> dict[Metric, float]:
-        """Return measures from the sums of the rows' contributions.
-
-        ``q_positive`` (m, c) is each row's probability of the positive classes, ``variance`` (c,)
-        that of their numbers of rows.
-        """
+        """Return measures from probabilities (m, c) of the positive classes, and sums of losses."""
         n1 = q_positive.sum(axis=0)
         square = n1**2 + variance  # E n₁² of the number of rows of a class
         ranks = (q_positive * self.ranks).sum(axis=0)

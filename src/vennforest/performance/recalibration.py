@@ -22,13 +22,11 @@ class Recalibration:
     ``log q_j = log p_j + f_j · theta_j + const``: a logistic regression with the probabilities'
     own log-odds as the offset, so 0 is no change. ``theta`` maximises the penalised likelihood and
     is normal around its true value with the covariance ``H⁻¹ (G + Λ) H⁻¹``: G the sum of squared
-    scores (White 1982), over groups where examples depend on each other, and Λ the ``precision`` of
-    the prior, whose pull towards 0 counts as an error of that size. ``root`` is a square root of
-    the covariance.
+    scores (White 1982), over groups of dependent examples, and Λ the ``precision`` of the prior.
+    ``root`` is a square root of the covariance.
 
     The features are log-odds, of two classes also splines of them with ``knots``, and covariates,
-    shifted by ``mean`` and divided by ``spread``. Probabilities are clipped at ``min_probability``,
-    half an example.
+    shifted by ``mean`` and divided by ``spread``. Probabilities are clipped at ``min_probability``.
     """
 
     min_probability: float
@@ -52,9 +50,9 @@ class Recalibration:
     ) -> Self:
         """Fit the map to n calibration examples with probabilities p (n, k) and class indices.
 
-        ``repeats`` (n,) is the number of examples that each row stands for, ``importance`` (n,) the
-        density ratio of the rows that the map is for, over the examples, ``groups`` (n,) numbers
-        dependent examples, and on ``covariates`` (n, e) labels may depend beside p.
+        A row stands for ``repeats`` (n,) examples; ``importance`` (n,) is the density ratio of the
+        rows that the map is for, ``groups`` (n,) numbers dependent examples, and ``covariates``
+        (n, e) are further features.
         """
         repeats = np.ones(len(p)) if repeats is None else repeats
         weight = repeats if importance is None else repeats * importance

@@ -1,7 +1,4 @@
-"""Checks of the data and the estimator given to ``fit``: cheap, deterministic and declared.
-
-Faults that take a fit or a search to find are looked for by `vennforest.audit`.
-"""
+"""Cheap checks of the data and the estimator given to ``fit``; `vennforest.audit` has others."""
 
 from __future__ import annotations
 
@@ -28,11 +25,8 @@ from vennforest._validation import (
 from vennforest.sources.data import TrainingData, parts_of, split_pipeline
 from vennforest.sources.row_hashes import HashArray, as_array, hash_rows
 
-MIN_ROWS_TO_COMPARE = 20
-"""Rows below which copies are not looked for."""
-
-MAX_SHARE_OF_COPIES = 0.05
-"""Share of rows with a copy, beyond chance, up to which nothing is reported."""
+MIN_ROWS_TO_COMPARE, MAX_SHARE_OF_COPIES = 20, 0.05
+"""Copies are reported from so many rows on, and above this share of the rows, beyond chance."""
 
 WEIGHT_TOLERANCE = 1e-9
 """Relative difference up to which the weights of a class count as equal."""
@@ -42,10 +36,7 @@ MISSING_LABELS = ("", "nan", "<na>", "nat", "null")
 
 
 def check_training_data(estimator: Any, data: TrainingData, hashes: HashArray, source: str) -> None:
-    """Refuse or warn of faults of the estimator and the data that show before a fit.
-
-    ``hashes`` (n,) are those of the rows; ``source`` is the name of the source of scores.
-    """
+    """Refuse or warn of faults of the estimator and the data that show before a fit."""
     _check_labels(data.classes)
     if data.weight is not None:
         _check_weights(data.codes, data.classes, data.weight)
@@ -61,15 +52,13 @@ def check_training_data(estimator: Any, data: TrainingData, hashes: HashArray, s
 def check_order(X: Any, **aligned: Any) -> None:
     """Warn where the labels, weights or groups have the index of X in another order."""
     index: Any = getattr(X, "index", None)
+    if not hasattr(index, "equals"):
+        return
     for name, values in aligned.items():
-        values_index: Any = getattr(values, "index", None)
-        if (
-            not hasattr(index, "equals")
-            or not hasattr(values_index, "equals")
-            or index.equals(values_index)
-        ):
+        labels: Any = getattr(values, "index", None)
+        if not hasattr(labels, "equals") or index.equals(labels) or len(index) != len(labels):
             continue
-        if len(index) == len(values_index) and index.is_unique and index.isin(values_index).all():
+        if index.is_unique and index.isin(labels).all():
             warn(
                 f"{name} has the index of X in another order, and rows are matched by their place: "
                 f"use {name}.loc[X.index] if the index names the rows"
@@ -91,8 +80,8 @@ def copies_message(share: float) -> str:
 def copied_rows(X: Any, hashes: HashArray, groups: IntArray | None = None) -> NDArray[np.bool_]:
     """Return which rows of X (n, d) are equal to another one, (n,); none where chance explains it.
 
-    With groups (n,), numbered from 0, equal rows of one group do not count. Rows of categories and
-    whole numbers alone, among which equal ones are common, are not compared.
+    Equal rows of one group do not count. Rows of categories and whole numbers alone, among which
+    equal ones are common, are not compared.
     """
     n = len(hashes)
     _, number, counts = np.unique(hashes, return_inverse=True, return_counts=True)
@@ -114,11 +103,7 @@ def copied_rows(X: Any, hashes: HashArray, groups: IntArray | None = None) -> ND
 
 
 def _equal_by_chance(columns: Sequence[NDArray[Any]]) -> float:
-    """Return how many of n rows would equal another one if the columns were independent.
-
-    Two rows are equal with the product of the columns' probabilities of equal cells, so a row
-    equals one of the n - 1 others with a probability of about 1 - exp(-(n - 1) times that).
-    """
+    """Return how many of n rows would equal another one if the columns were independent."""
     n = len(columns[0])
     log_probability = 0.0
     for column in columns:
@@ -127,6 +112,7 @@ def _equal_by_chance(columns: Sequence[NDArray[Any]]) -> float:
         if not n_pairs:
             return 0.0
         log_probability += np.log(n_pairs / (n * (n - 1)))
+    # Two rows are equal with this probability, and a row equals one of n - 1 others:
     return float(n * -np.expm1(-(n - 1) * np.exp(log_probability)))
 
 
@@ -181,11 +167,7 @@ def spelled_twice(names: NDArray[Any]) -> str:
 
 
 def _check_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray) -> None:
-    """Warn of weights (n,) that are constant within each class and differ, or that sum to little.
-
-    Such weights balance the classes. A weight counts as repeated observations, so probabilities
-    become those of a population with the weighted class frequencies.
-    """
+    """Warn of weights (n,) that balance the classes, or that sum to little."""
     counted = weight > 0
     warn_of_small_weights(float(weight.sum()), int(counted.sum()))
     codes, weight = codes[counted], weight[counted]
@@ -241,11 +223,7 @@ def is_supervised(part: Any) -> bool:
 
 
 def steps_obstacle(estimator: Any) -> str | None:
-    """Return why the steps before an ensemble rule out-of-bag scores out, None where none does.
-
-    Steps declare it: by ``fit_resample``, by scikit-learn's tag ``target_tags.required``, or as
-    selections of features.
-    """
+    """Return why the steps before an ensemble rule out-of-bag scores out, None where none does."""
     if not isinstance(estimator, Pipeline):
         return None
     for step in split_pipeline(estimator)[0]:

@@ -14,7 +14,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, column_or_1d
 
-from vennforest._validation import CodeArray, FloatArray, InputError, IntArray, check_array, require
+from vennforest._validation import (
+    CodeArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    check_array,
+    is_missing,
+    require,
+)
 
 Scores = tuple[FloatArray, IntArray | None]
 """Scores (m,) or (m, k) of new objects, and which example (m,) each leaves out, None: none."""
@@ -67,11 +75,10 @@ class Fold:
         return self.score(X), None
 
     def score_subforests(self, X: Any) -> list[FloatArray]:
-        """Return the scores whose probabilities are averaged: one set of them by default."""
+        """Return the scores whose probabilities are averaged."""
         return [self.score(X)]
 
     def _check_state(self) -> None:
-        require(hasattr(self.model, "fit"), "model must be a classifier")
         n = len(self.codes)
         require(n > 0, "codes must be of one example or more")
         check_array(self.codes, "codes", (n,), "iu", 0)
@@ -83,10 +90,7 @@ class Fold:
             check_array(self.rows, "rows", (n,), "i", 0)
 
     def check_classes(self, k: int) -> None:
-        """Raise a ValueError unless scores and codes are of k classes and of one example or more.
-
-        A fold may come from a source of the user's.
-        """
+        """Raise a ValueError unless scores and codes are of k classes and one example or more."""
         self._check_state()
         require(self.codes.max() < k, f"codes must be below {k}")
         n_columns = 1 if self.scores.ndim == 1 else self.scores.shape[1]
@@ -105,17 +109,16 @@ class CalibrationExamples:
     @classmethod
     def of(cls, folds: Sequence[Fold | CalibrationExamples]) -> CalibrationExamples:
         """Return the examples of some folds."""
-        weights, rows = [fold.weight for fold in folds], [fold.rows for fold in folds]
         weight = None
-        if any(w is not None for w in weights):
-            weight = np.concatenate(
-                [np.ones(len(f.codes)) if f.weight is None else f.weight for f in folds]
-            )
+        if any(fold.weight is not None for fold in folds):
+            weights = [np.ones(len(f.codes)) if f.weight is None else f.weight for f in folds]
+            weight = np.concatenate(weights)
+        rows = [fold.rows for fold in folds if fold.rows is not None]
         return cls(
             folds[0].scores if len(folds) == 1 else np.concatenate([fold.scores for fold in folds]),
             np.concatenate([fold.codes for fold in folds]).astype(np.intp),
             weight,
-            None if any(r is None for r in rows) else np.concatenate(rows),  # type: ignore[arg-type]
+            np.concatenate(rows) if len(rows) == len(folds) else None,
         )
 
     def select(self, index: NDArray[Any]) -> CalibrationExamples:
@@ -175,13 +178,11 @@ class TrainingData:
             return None
         groups = column_or_1d(labels)
         check_consistent_length(self.codes, groups)
-        if groups.dtype.kind in "fmMO":
-            cells = groups.astype(object).tolist()
-            if any(cell is None or str(cell) in ("nan", "NaT", "<NA>") for cell in cells):
-                raise InputError(
-                    "groups must name a group for every row, got missing ones: give these rows a "
-                    "group each"
-                )
+        if is_missing(groups).any():
+            raise InputError(
+                "groups must name a group for every row, got missing ones: give these rows a "
+                "group each"
+            )
         if groups.dtype.kind == "O":
             groups = groups.astype(str)
         codes: IntArray = np.unique(groups, return_inverse=True)[1]
@@ -251,9 +252,8 @@ def _has_rows(value: Any, n: int) -> bool:
 def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
     """Return the probabilities or decision values of the rows of X by a fitted classifier.
 
-    They are (n,) of the second of two classes, else (n, k), a column for each of ``classes``, all
-    labels, sorted. A class that the model does not know has probability 0, or a decision value
-    equal to the smallest of its row.
+    They are (n,) of the second of two classes, else (n, k), a column for each of ``classes``. A
+    class that the model does not know has probability 0, or the smallest decision value of the row.
     """
     known = np.asarray(model.classes_) if hasattr(model, "classes_") else classes
     if hasattr(model, "predict_proba"):
@@ -309,10 +309,7 @@ def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
 
 
 def split_pipeline(model: Any) -> tuple[list[Any], Any]:
-    """Return the transformers of a model, and its last step.
-
-    Those of nested pipelines at the end are included; a model that is no pipeline has none.
-    """
+    """Return the transformers of a model, those of nested pipelines included, and its last step."""
     steps: list[Any] = []
     while isinstance(model, Pipeline) and model.steps:
         steps += [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
@@ -321,10 +318,8 @@ def split_pipeline(model: Any) -> tuple[list[Any], Any]:
 
 
 def transform_rows(model: Any, X: Any) -> Any:
-    """Return the rows of X as the last step of a fitted model sees them.
-
-    ``Pipeline.transform`` refuses a pipeline that ends in a transformer without fitted attributes.
-    """
+    """Return the rows of X as the last step of a fitted model sees them."""
+    # Pipeline.transform refuses a pipeline that ends in a transformer without fitted attributes.
     for step in split_pipeline(model)[0]:
         X = step.transform(X)
     return X

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -39,21 +38,15 @@ N_EXAMPLES_FOR_VARIANCE = 512
 """Calibration examples from which the variance between members is estimated."""
 
 MIN_TREES_FOR_POINT = 20
-"""Number of trees from which on a new object's probability is that of its score by all of them.
-
-An out-of-bag score is the mean over about 37% of the trees: with 10 trees these are 4, and a map
-fitted to their noisy mean is too flat for that of all 10. So with fewer trees the map is read at
-scores by as few trees; from 20 on that costs more than it gains (``docs/measured.md``).
-"""
+"""Trees below which subforests make the probability: a map fitted to noisy out-of-bag scores is
+too flat for the score by all trees (``docs/measured.md``)."""
 
 N_SUBFORESTS = 20
 """Subforests over which a probability is averaged with fewer trees."""
 
 MAX_NOISE_DIFFERENCE = 0.25
 """Largest difference between classes in the mean noise of out-of-bag scores, as a part of the
-variance of the scores. With coin labels on 15 real tables and class weights, the mean probability
-is by 1% lower than a plain forest's from .1 to .25, by 5% to 1. Plain forests have .00, balanced
-weights of a class of 10% up to 5."""
+variance of the scores. Plain forests have .00, balanced weights of a class of 10% up to 5."""
 
 STANDARD_ERRORS_TO_REFUSE = 4.0
 """Standard errors from zero at which a difference in noise between classes is real."""
@@ -69,9 +62,8 @@ UNEQUAL_BAGS = (
 class OutOfBagFold(Fold):
     """A fitted ensemble, maybe behind transformers, with out-of-bag calibration scores.
 
-    ``membership`` tells which calibration examples are out of bag for which member, ``subforest``
-    which members score new objects for their bounds, by examples that ``seed`` draws. ``variance``
-    is that between the members' scores s of a row, over s (1 - s); 1 for fully grown trees.
+    ``membership`` tells which examples are out of bag for which member; ``seed`` draws examples for
+    new objects. ``variance`` is that between the members' scores s of a row, over s (1 - s).
     """
 
     members: Members
@@ -96,25 +88,21 @@ class OutOfBagFold(Fold):
         return self.members.mean(self._member_rows(X))
 
     def draw(self, X: Any) -> Scores:
-        """Return scores for bounds, and which calibration example each leaves out.
-
-        With ``"exchangeable"`` an example is drawn for each row, by a hash of the row, and the
-        members that did not see it score the row.
-        """
+        """Return scores for bounds, and which calibration example each leaves out."""
         if self.subforest == "all":
             return self.score(X), None
+        # The members that did not see an example, drawn by a hash of the row, score the row.
         rows = self._member_rows(X)
         left_out = draw_examples(hash_rows(self.members.table(rows)), self.seed, len(self.codes))
         return self.members.mean(rows, self.membership, left_out), left_out
 
     def score_subforests(self, X: Any) -> list[FloatArray]:
-        """Return scores by all members, or with few by subforests of out-of-bag size."""
-        if not self.few_trees:
-            return [self.score(X)]
-        rows, subforests = self._member_rows(X), self._subforests
-        n_rows = rows.shape[0]
+        """Return scores by the members that did not see some equally spaced examples."""
+        rows = self._member_rows(X)
+        examples = np.linspace(0, len(self.codes) - 1, N_SUBFORESTS).round().astype(np.intp)
         return [
-            self.members.mean(rows, subforests, np.full(n_rows, i)) for i in range(subforests.n)
+            self.members.mean(rows, self.membership, np.full(rows.shape[0], example))
+            for example in np.unique(examples)
         ]
 
     def _member_rows(self, X: Any) -> Any:
@@ -123,24 +111,13 @@ class OutOfBagFold(Fold):
         model = model.estimator if isinstance(model, FrozenEstimator) else model
         return self.members.check(transform_rows(model, X))
 
-    @cached_property
-    def _subforests(self) -> Membership:
-        """Return the members that did not see some equally spaced calibration examples."""
-        n = len(self.codes)
-        examples = np.unique(np.linspace(0, n - 1, N_SUBFORESTS).round().astype(np.intp))
-        return Membership.from_dense(self.membership.dense()[:, examples])
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the subforests, which are made from the membership."""
-        return {name: value for name, value in self.__dict__.items() if name != "_subforests"}
-
     def _check_state(self) -> None:
         super()._check_state()
-        for value, kind in ((self.members, Members), (self.membership, Membership)):
-            require(isinstance(value, kind), f"{kind.__name__.lower()} must be {kind.__name__}")
-        n_trees = self.members.n_trees
-        require(len(self.membership) == n_trees, f"membership must be of {n_trees} trees")
-        require(self.membership.n == len(self.codes), "membership must be of every example")
+        require(isinstance(self.members, Members), "members must be Members")
+        require(isinstance(self.membership, Membership), "membership must be Membership")
+        shape = (len(self.membership), self.membership.n)
+        is_complete = shape == (self.members.n_trees, len(self.codes))
+        require(is_complete, "membership must be of every tree and example")
         is_scored = self.membership.counts().min() > 0
         require(is_scored, "membership must leave a tree to every example")
         check_option(self.subforest, Subforest, "subforest")
@@ -159,10 +136,9 @@ def out_of_bag_fold(
 ) -> list[Fold]:
     """Train a bagged ensemble on all the data; members that did not see an example score it.
 
-    ``subforest`` and ``votes`` are as of `CalibratedClassifier`: ``"exchangeable"`` are eqs. 10 and
-    11 of Johansson et al. (2018), ``"all"`` is Boström's (2008). Calibration examples are drawn for
-    new objects by ``seed``. ``verify`` compares the leaves of some trees with their bags; without
-    it scores may have seen their own labels, so it is for studies of such forests alone.
+    ``subforest="exchangeable"`` are eqs. 10 and 11 of Johansson et al. (2018), ``"all"`` is
+    Boström's (2008). ``verify`` compares the leaves of some trees with their bags; without it
+    scores may have seen their own labels, so it is for studies of such forests alone.
     """
     is_frozen = isinstance(estimator, FrozenEstimator)
     inner = estimator.estimator if is_frozen else estimator
@@ -188,9 +164,8 @@ def out_of_bag_fold(
         if not is_frozen:
             raise
         raise BagsError(
-            'X and y must be what the frozen model was trained on for calibrate_on="oob", in '
-            "the same order, got others (or bags that cannot be verified): leave calibrate_on "
-            "out to calibrate on new data"
+            'X and y must be what the frozen model was trained on for calibrate_on="oob", in the '
+            "same order, got others: leave calibrate_on out to calibrate on new data"
         ) from error
     index = _calibration_rows(membership, data)
     if len(index) < len(data):
@@ -235,8 +210,7 @@ def _check_estimator(estimator: Any) -> None:
 def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
     """Return the fitted model, and the rows as its ensemble was trained on them.
 
-    A pipeline's transformers are fitted first, by ``fit_transform`` as in ``Pipeline.fit``: its
-    result for the training rows may differ from ``transform``, be it by rounding.
+    For training rows ``fit_transform``, as in ``Pipeline.fit``, may differ from ``transform``.
     """
     if not isinstance(estimator, Pipeline):
         return data.fit(estimator), data.X
@@ -275,9 +249,8 @@ def _read_membership(members: Members, rows: Any, data: TrainingData, verify: bo
     n_trained_on = getattr(members.ensemble, "_n_samples", len(data))
     if n_trained_on != len(data):
         raise BagsError(f"it was trained on {n_trained_on} examples")
-    return members.read_membership(
-        members.check(rows), data.codes, data.weight, data.groups, verify
-    )
+    rows = members.check(rows)
+    return members.read_membership(rows, data.codes, data.weight, data.groups, verify)
 
 
 def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
@@ -297,7 +270,7 @@ def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
     n_missing = np.bincount(data.codes[counted & ~out_of_bag], minlength=len(data.classes))
     worst = int((n_missing / np.maximum(n_of_class, 1)).argmax())
     if 2 * n_missing[worst] > n_of_class[worst] > 1 and 2 * n_left <= counted.sum():
-        # Whether an example calibrates would depend on the label, which no guarantee survives.
+        # Whether an example calibrates would depend on the label.
         raise BagsError(
             f"estimator must leave examples of every class out of bag, got {n_missing[worst]} of "
             f"{n_of_class[worst]} examples of {data.classes.tolist()[worst]!r} that every tree "
@@ -319,12 +292,10 @@ def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
 def _member_variance(members: Members, X: Any, membership: Membership, scores: FloatArray) -> float:
     """Return the variance between the members' scores s of a row, as a share of s (1 - s).
 
-    1 where every member answers 0 or 1, as fully grown trees do; measured at some calibration
-    examples X (n, d), whose out-of-bag scores are (n,) or (n, k), on the members that did not see
-    them, and pooled over rows and classes.
+    Measured at some calibration examples X (n, d) on the members that did not see them, and pooled
+    over rows and classes.
     """
-    sample = np.linspace(0, len(scores) - 1, N_EXAMPLES_FOR_VARIANCE)
-    sample = np.unique(sample.astype(np.intp))
+    sample = np.unique(np.linspace(0, len(scores) - 1, N_EXAMPLES_FOR_VARIANCE).astype(np.intp))
     may_score = membership.dense()[:, sample].T.astype(np.float64)
     count = may_score.sum(axis=1)
     has_several = count > 1
@@ -344,9 +315,7 @@ def _check_noise(
     """Refuse out-of-bag scores of one class that are much noisier than those of another.
 
     Scikit-learn draws the rows of a tree by their weights, ``class_weight`` included. A class that
-    is in nearly every bag is scored by few trees: its scores spread because of the label, and the
-    calibrator would take that for a relation of scores and labels. ``noise`` (n,) is a share of
-    s (1 - s), the variance of a single vote.
+    is in nearly every bag is scored by few trees, so its scores spread because of the label.
     """
     present = [code for code in np.unique(codes) if (codes == code).sum() > 1]
     if len(present) < 2:

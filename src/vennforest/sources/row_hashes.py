@@ -41,10 +41,7 @@ def mix(h: Any) -> Any:
 
 @kernel
 def add_cell(h: Any, column: Any, bits: Any, infinity: Any, is_text: Any) -> Any:
-    """Return the hash after one more cell: the bits of a number, or the digest of a text.
-
-    ``infinity``: the bits of infinity in the number's type.
-    """
+    """Return the hash after one more cell: the bits of a number, or the digest of a text."""
     if not is_text:
         # Without the sign: 0.0 and -0.0, dense or left out of a sparse row, change nothing.
         magnitude = bits & (infinity | (infinity - np.uint64(1)))
@@ -93,10 +90,8 @@ def draw_by_hash(hashes: HashArray, seed: Any, n_examples: int, out: Any) -> Non
 def hash_rows(X: Any) -> HashArray:
     """Return a hash (n,) of each row of any table (n, d) a classifier may take.
 
-    float32 numbers count by their bits, other numbers by their value as float64, also between cells
-    of text. Numbers that compare equal have one hash (-0.0 and 0.0), and so have all NaN. Any other
-    cell counts by what Python prints of it. Dense and sparse tables of the same type and numbers
-    have the same.
+    float32 numbers count by their bits, other numbers by their value as float64, and any other cell
+    by what Python prints of it. -0.0 and 0.0 are equal, all NaN, and dense and sparse tables.
     """
     if hasattr(X, "tocsr"):
         return _hash_sparse(X.tocsr())

@@ -1,7 +1,4 @@
-"""Scores of rows kept apart from training: folds, a held-out part, a fitted model, or none.
-
-Each function returns the folds of one source of calibration scores.
-"""
+"""Scores of rows kept apart from training: by cross-validation, or of a held-out part."""
 
 from __future__ import annotations
 
@@ -38,32 +35,14 @@ Split = tuple[IntArray, IntArray]
 """Rows to train on and rows to calibrate on."""
 
 
-def frozen_fold(estimator: Any, data: TrainingData) -> list[Fold]:
-    """Calibrate a fitted model, which is not changed, on all the data."""
-    return [data.with_positive_weight().fold(estimator)]
-
-
-def training_fold(estimator: Any, data: TrainingData) -> list[Fold]:
-    """Train on all the data and calibrate on the same data.
-
-    The simplified Venn-Abers predictor and the direct method (Vovk & Petej 2014, sections 3 and
-    5). Scores of examples that were trained on are better than those of new ones: no guarantee
-    is valid (their Proposition 2).
-    """
-    data = data.with_positive_weight()
-    return [data.fold(data.fit(estimator))]
-
-
 def held_out_fold(
     estimator: Any, data: TrainingData, size: float | int, stratify: bool, random_state: RandomState
 ) -> list[Fold]:
     """Train on one part of the data and calibrate on the rest.
 
     The part is drawn at random, so held-out examples and new ones are exchangeable (Johansson et
-    al. 2018; Niculescu-Mizil & Caruana 2005). ``size`` is its share, below 1, or its number of
-    examples, of groups where there are groups. With ``stratify`` both parts have the classes in
-    the same shares, which gives up exactness: how many of a class are held out depends on the next
-    label.
+    al. 2018; Niculescu-Mizil & Caruana 2005); with ``stratify`` that holds only approximately.
+    ``size`` is its share, below 1, or its number of examples, or of groups where there are any.
     """
     data = data.with_positive_weight()
     groups = data.groups
@@ -108,10 +87,8 @@ def cross_validation_folds(
 ) -> list[Fold]:
     """Train a model per fold and score the examples left out of it.
 
-    A number ``cv`` of folds is drawn at random, of whole groups where there are groups, or with
-    ``stratify`` made of the classes in the same shares, which gives up exactness. Without
-    ``ensemble`` the scores of all folds make one calibration set, and one model is trained on all
-    the data.
+    Without ``ensemble`` the scores of all folds make one calibration set, and one model is trained
+    on all the data.
     """
     splits = _splits(data, _splitter(data, cv, stratify, random_state))
     all_rows = np.arange(len(data)) if data.weight is None else np.flatnonzero(data.weight > 0)
@@ -135,7 +112,7 @@ def cross_validation_folds(
 
 
 def _fit_rows(estimator: Any, data: TrainingData, rows: IntArray) -> Any:
-    """Fit a clone to some rows, copied in the worker: not those of all folds at once."""
+    # Rows are copied in the worker: not those of all folds at once.
     return data.rows(rows).fit(estimator)
 
 
@@ -176,22 +153,15 @@ def _row_numbers(part: Any, n: int) -> IntArray:
     rows = np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)
     wrong = rows[(rows < 0) | (rows >= n)]
     if len(wrong):
-        raise InputError(
-            f"cv must give row numbers from 0 to {n - 1}, got {wrong[0]}: give a splitter, or the "
-            "splits of these rows"
-        )
+        raise InputError(f"cv must give row numbers from 0 to {n - 1}, got {wrong[0]}")
     return rows
 
 
 def _check_splits(splits: Sequence[Split], n_rows: int, ensemble: bool) -> None:
-    """Refuse splits that score rows twice, train on them or leave too few to calibrate on.
-
-    A warning names models of a small part of the rows.
-    """
+    """Refuse splits that score rows twice, train on them or leave too few to calibrate on."""
     if not splits:
         raise InputError(
-            "cv must leave examples out, got no test indices: a generator gives its splits "
-            "once, so use a list or a splitter"
+            "cv must leave examples out, got no test indices: use a list where a generator ended"
         )
     for train, test in splits:
         if len(np.unique(test)) < len(test):
@@ -203,19 +173,18 @@ def _check_splits(splits: Sequence[Split], n_rows: int, ensemble: bool) -> None:
     scored = np.concatenate([test for _, test in splits])
     if not ensemble and len(np.unique(scored)) < len(scored):
         raise ValueError(
-            "cv must leave each example out at most once with ensemble=False, "
-            "got a splitter that repeats some: use ensemble=True"
+            "cv must leave each example out at most once with ensemble=False, got some twice: use "
+            "ensemble=True"
         )
     if ensemble and len(splits) > 1 and len(scored) < MIN_EXAMPLES_PER_FOLD * len(splits):
         raise InputError(
             f"cv must leave at least {MIN_EXAMPLES_PER_FOLD} examples in a fold with "
-            f"ensemble=True, whose calibrator learns the classes from them, got {len(scored)} in "
-            f"{len(splits)} folds: use ensemble=False or fewer folds"
+            f"ensemble=True, got {len(scored)} in {len(splits)} folds: use ensemble=False or fewer "
+            "folds"
         )
     smallest = min(len(train) for train, _ in splits)
     if ensemble and smallest < MIN_SHARE_TRAINED_ON * n_rows:
         warn(
             f"cv trains one of {len(splits)} models on {smallest} of {n_rows} rows, and "
-            "probabilities are averages over these models: with ensemble=False one model of "
-            "all rows predicts, as it should where folds follow time"
+            "each has a part in the mean: with ensemble=False one model of all rows answers"
         )
