@@ -20,8 +20,7 @@ from vennforest.classifier.prediction import Prediction, predict, predict_confid
 from vennforest.forest import is_ensemble
 from vennforest.tables.cells import as_floats, plain_type, row_name, shown_cell
 from vennforest.tables.columns import TableColumns, unknown_names
-from vennforest.tables.files import TableFile
-from vennforest.tables.read import find_name
+from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.text import with_decimal_point
 
 if TYPE_CHECKING:

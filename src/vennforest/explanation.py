@@ -87,10 +87,8 @@ def explain(
     if model.votes == "hard":
         raise InputError('votes must be "soft" for explanations, got "hard": fit it with "soft"')
     phi, base, rows, names = _explain_scores(shap, fitted, X)
-    # Without groups one row has the answers of all at a score.
-    codes = group_codes_of(fitted, X)
-    n_rows = 1 if codes is None else len(codes)
-    k = len(fitted.classes)
+    codes, k = group_codes_of(fitted, X), len(fitted.classes)
+    n_rows = 1 if codes is None else len(codes)  # without groups one row answers for all
 
     def log_odds(scored: list[RowScores]) -> list[FloatArray]:
         """Return the log-odds of the probability, and of the ends of the interval."""
@@ -108,7 +106,7 @@ def explain(
 
     at_base = log_odds_at(base)
     below, above = ([log_odds_at(near) for near in _beside(base, d)] for d in (-NEAR, NEAR))
-    explanations = []
+    explanations, output_names = [], None if k == 2 else fitted.classes.tolist()
     for i, target in enumerate(log_odds(score_rows(fitted, X, bounds=False, by_all=interval))):
         middle = np.broadcast_to(at_base[i], target.shape)
         rises = [above[c][i][:, c] - below[c][i][:, c] for c in range(len(above))]
@@ -118,11 +116,7 @@ def explain(
             values, middle = values[:, :, 0], middle[:, 0]
         explanations.append(
             shap.Explanation(
-                values,
-                base_values=middle.copy(),
-                data=rows,
-                feature_names=names,
-                output_names=None if k == 2 else fitted.classes.tolist(),
+                values, middle.copy(), rows, feature_names=names, output_names=output_names
             )
         )
     return tuple(explanations) if interval else explanations[0]
@@ -132,8 +126,7 @@ def _explain_scores(
     shap: Any, fitted: FittedClassifier, X: Any
 ) -> tuple[FloatArray, FloatArray, Any, list[str] | None]:
     """Return attributions of scores (n, d, 1 or k), the base score (1 or k,), rows and names."""
-    attributions, bases, first_rows, names = [], [], None, None
-    k = len(fitted.classes)
+    attributions, bases, first_rows, names, k = [], [], None, None, len(fitted.classes)
     for fold in fitted.folds:
         model = fold.model
         model = model.estimator if isinstance(model, FrozenEstimator) else model

@@ -16,7 +16,7 @@ from support.children import (
 )
 from support.commands import run
 from support.faults import KINDS, Faults
-from vennforest.tables.read import read_table
+from vennforest.tables.files import read_table
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 FIT = ("--trees", "5", "--jobs", "1")

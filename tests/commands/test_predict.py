@@ -16,7 +16,7 @@ import pytest
 import vennforest
 from support.commands import refused, run
 from vennforest.persistence import read_header
-from vennforest.tables.write import as_text
+from vennforest.tables.files import as_text
 
 TARGET = "what happened"
 CLASSES = ["1e3", "lower", "no way", "yes "]

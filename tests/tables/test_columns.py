@@ -17,7 +17,7 @@ from sklearn.base import clone
 from vennforest._validation import InputError
 from vennforest.tables import TableColumns, TableEncoder
 from vennforest.tables.cells import MISSING, Column, number, text_as_floats
-from vennforest.tables.read import read_table
+from vennforest.tables.files import read_table
 
 
 @pytest.mark.parametrize(

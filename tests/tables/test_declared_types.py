@@ -7,7 +7,7 @@ import pytest
 
 from vennforest._validation import InputError
 from vennforest.tables import TableColumns
-from vennforest.tables.read import read_table
+from vennforest.tables.files import read_table
 from vennforest.tables.target import split_target
 from vennforest.tables.types import read_types
 

@@ -10,8 +10,7 @@ from pyarrow import feather, parquet
 
 from vennforest._validation import InputError
 from vennforest.tables import TableColumns
-from vennforest.tables.files import TableFile
-from vennforest.tables.read import find_column, read_table
+from vennforest.tables.files import TableFile, find_name, read_table
 from vennforest.tables.target import split_target
 
 TABLE = pd.DataFrame(
@@ -127,11 +126,11 @@ def test_missing_files_and_folders(tmp_path):
 
 def test_columns_that_are_not_in_the_table_are_refused():
     table = pd.DataFrame({"Diagnosis": [1], "age": [2]})
-    assert find_column(table, "age") == "age"
+    assert find_name(table.columns, "age") == "age"
     with pytest.raises(InputError, match="did you mean 'Diagnosis'"):
-        find_column(table, "diagnosys")
+        find_name(table.columns, "diagnosys")
     with pytest.raises(InputError, match="there are 'Diagnosis', 'age'"):
-        find_column(table, "zzz")
+        find_name(table.columns, "zzz")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

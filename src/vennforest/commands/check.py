@@ -22,7 +22,7 @@ from vennforest.commands.pages import common_arguments, values_of_columns, write
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import check
 from vennforest.report.check import UNNAMED
-from vennforest.tables.read import read_table
+from vennforest.tables.files import read_table
 from vennforest.tables.target import LabelledTable, split_target
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from vennforest.report.estimators import make_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
 from vennforest.tables import TableColumns, table_pipeline
-from vennforest.tables.read import read_table
+from vennforest.tables.files import read_table
 from vennforest.tables.target import LabelledTable
 from vennforest.tables.types import read_types
 

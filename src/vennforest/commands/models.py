@@ -21,7 +21,7 @@ from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.tables.cells import Column, as_floats
 from vennforest.tables.columns import unknown_names
-from vennforest.tables.read import find_column
+from vennforest.tables.files import find_name
 
 MAX_EXAMPLES = 4_096
 """Scores that a file keeps of a calibrator that keeps none itself."""
@@ -73,7 +73,7 @@ def text_of_label(label: Any) -> str:
 
 def numbers_in(frame: pd.DataFrame, name: str, table: str = "the table") -> FloatArray:
     """Return a column as float64, NaN where a cell is empty."""
-    cells = Column(frame[find_column(frame, name)], name).array
+    cells = Column(frame[find_name(frame.columns, name)], name).array
     return as_floats(cells, name, table).astype(np.float64)
 
 

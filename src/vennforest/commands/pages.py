@@ -11,7 +11,7 @@ from vennforest._files import shown_path
 from vennforest.commands.options import Check, Fit, Report
 from vennforest.commands.terminal import print_json, say
 from vennforest.report import Evaluation
-from vennforest.tables.read import find_column
+from vennforest.tables.files import find_name
 from vennforest.tables.target import LabelledTable, split_target
 from vennforest.tables.types import DROP, read_declared
 
@@ -31,7 +31,7 @@ def split_table(
 
     Columns that rows are split by are no features.
     """
-    columns = [find_column(frame, column) for column in split_by if column is not None]
+    columns = [find_name(frame.columns, column) for column in split_by if column is not None]
     drop = [*(options.drop or []), *(column for column in columns if column != target)]
     by = [options.by] if isinstance(options.by, str) else options.by or []
     keep = [*(options.keep or []), *(by if isinstance(options, Fit) else [])]
@@ -47,7 +47,7 @@ def values_of_columns(
 ) -> dict[str, Any]:
     """Return the values of columns in the rows of X, by name."""
     rows = frame.loc[table.X.index]
-    return {name: rows[find_column(frame, name)].to_numpy(object) for name in names if name}
+    return {name: rows[find_name(frame.columns, name)].to_numpy(object) for name in names if name}
 
 
 def common_arguments(

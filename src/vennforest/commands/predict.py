@@ -13,8 +13,7 @@ from vennforest.batch import BatchPredictor, kinds_of, table_columns
 from vennforest.commands.models import read_model
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say
-from vennforest.tables.files import TableFile
-from vennforest.tables.write import all_as_text, output_format, table_writer
+from vennforest.tables.files import TableFile, all_as_text, output_format, table_writer
 
 ROWS_AT_ONCE = 20_000
 

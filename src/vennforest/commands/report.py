@@ -9,7 +9,7 @@ from vennforest.commands.pages import common_arguments, split_table, write_page
 from vennforest.commands.terminal import names_in, progress_bar
 from vennforest.report import Evaluation, evaluate
 from vennforest.report.splits import times
-from vennforest.tables.read import read_table
+from vennforest.tables.files import read_table
 from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types
 

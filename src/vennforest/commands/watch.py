@@ -34,7 +34,7 @@ from vennforest.report.splits import moments
 from vennforest.report.watched import watched
 from vennforest.sources.row_hashes import hash_rows
 from vennforest.tables.cells import Column
-from vennforest.tables.read import find_column, read_table
+from vennforest.tables.files import find_name, read_table
 
 
 def run(options: Watch) -> None:
@@ -77,7 +77,7 @@ def _ordered_rows(options: Watch, notes: list[str]) -> tuple[pd.DataFrame, NDArr
     table = read_table(options.data, decimal=options.decimal)
     if options.time is None:
         return table, None
-    name = find_column(table, options.time)
+    name = find_name(table.columns, options.time)
     times = moments(table[name], name)
     numbers = as_numbers(times)
     unknown = np.isnan(numbers)
@@ -93,7 +93,7 @@ def _ordered_rows(options: Watch, notes: list[str]) -> tuple[pd.DataFrame, NDArr
 
 def _labels(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[Any]:
     """Return labels as the model has them, None where missing."""
-    column = Column(table[find_column(table, target)], target)
+    column = Column(table[find_name(table.columns, target)], target)
     label_of = label_of_text(monitor.classes_)
     texts = [text_of_label(cell) for cell in column.array.drop_null().to_pylist()]
     if not texts:
@@ -190,7 +190,7 @@ def _reference(
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return the rows and labels that a model was fitted to, and their columns."""
     table, model = read_table(path), monitor.model
-    target = find_column(table, header["target"], "target")
+    target = find_name(table.columns, header["target"], "target")
     labels = _labels(table, target, monitor)
     has_label = np.array([label is not None for label in labels.tolist()])
     table, labels = table[has_label], labels[has_label].astype(monitor.classes_.dtype)

@@ -19,7 +19,7 @@ from vennforest.calibrators.base import Increasing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._forest import fit_partitions
 from vennforest.engines._tasks import Task, calibrate_partitions, run_task
-from vennforest.tables.read import find_name
+from vennforest.tables.files import find_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,7 +165,7 @@ def _run(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
     """Run a task on some columns of every partition, and return the results by number."""
     dask = _dask()
     for name in columns:
-        find_name(list(_check_frame(frame).columns), name, where=" in the data frame")
+        find_name(_check_frame(frame).columns, name, where=" in the data frame")
     shipped = dask.delayed(task)
     parts = frame[list(dict.fromkeys(columns))].to_delayed()
     results = dask.compute(*(dask.delayed(_run_part)(shipped, p, n) for n, p in enumerate(parts)))

@@ -17,7 +17,7 @@ from vennforest.calibrators.base import Increasing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._forest import fit_partitions
 from vennforest.engines._tasks import Task, calibrate_partitions, run_task
-from vennforest.tables.read import find_name
+from vennforest.tables.files import find_name
 
 __all__ = ["calibrate", "fit", "predict"]
 

@@ -19,6 +19,8 @@ LINES: tuple[Any, ...] = ("-", "--", "-.", (0, (3, 1, 1, 1, 1, 1)), (0, (5, 1)),
 GREY = "#767676"
 MAX_NAME_LENGTH = 42
 """Characters of a name in a legend or at a tick."""
+MAX_NAMES_INSIDE = 6
+"""Lines up to which the legend is inside the axes."""
 
 
 class Style(NamedTuple):
@@ -69,13 +71,9 @@ def percents(*axes: Any) -> None:
         axis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
 
 
-MAX_NAMES_INSIDE = 6
-"""Lines up to which the legend is inside the axes."""
-
-
-def legend(ax: Axes, entries: Sequence[tuple[str, Line2D]], loc: str = "upper left") -> None:
-    """Add a legend of named lines: inside the axes at ``loc``, of many lines beside them."""
-    position: dict[str, Any] = {"loc": loc, "framealpha": 0.85}
+def legend(ax: Axes, entries: Sequence[tuple[str, Line2D]]) -> None:
+    """Add a legend of named lines: inside the axes, of many lines beside them."""
+    position: dict[str, Any] = {"loc": "upper left", "framealpha": 0.85}
     if len(entries) > MAX_NAMES_INSIDE:
         position = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "frameon": False}
     lines, names = [line for _, line in entries], [short(name) for name, _ in entries]

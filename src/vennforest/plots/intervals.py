@@ -113,8 +113,7 @@ class IntervalDisplay:
         self.ax_ = ax = new_axes((6.4, 4.2)) if ax is None else ax
         self.figure_ = ax.figure
         few = len(curve.x) <= MAX_SINGLE_BARS
-        self.confidence_ = None
-        width, name = (2.2 if few else 0.9), "Lower to upper"
+        self.confidence_, width, name = None, (2.2 if few else 0.9), "Lower to upper"
         if curve.confidence is not None:
             level = f"{100 * (curve.level or 0):g}% confidence interval"
             self.confidence_ = self._draw_ends(*curve.confidence, COLOURS[2], 0.9, 0.6, level)
@@ -131,8 +130,8 @@ class IntervalDisplay:
         )[0]
         if curve.outcome is not None:
             self._draw_outcomes(curve.outcome)
-        event = short(curve.event)
-        event_name = "the predicted label" if curve.event == "predicted label" else repr(event)
+        is_of_label = curve.event == "predicted label"
+        event_name = "the predicted label" if is_of_label else repr(short(curve.event))
         x_label = "Score"
         if not curve.by_score:
             subset = "" if len(curve.x) == curve.n else f", {len(curve.x):,} of {curve.n:,} shown"
@@ -152,7 +151,7 @@ class IntervalDisplay:
         color: str,
         width: float,
         alpha: float,
-        label: str | None,
+        label: str,
     ) -> Collection:
         """Draw a bar for each object, or a band of many scores."""
         curve, ax = self.curve, self.ax_
@@ -163,7 +162,7 @@ class IntervalDisplay:
             ax.plot(curve.x, end, color=color, linewidth=0.7, alpha=0.8)
         return ax.fill_between(curve.x, low, high, alpha=alpha / 2, linewidth=0, **look)
 
-    def _draw_outcomes(self, outcome: Any) -> None:
+    def _draw_outcomes(self, outcome: FloatArray) -> None:
         alpha = 1.0 if len(self.curve.x) <= MAX_SINGLE_BARS else 0.5
         for value, at, color, label in (
             (1.0, 1.045, COLOURS[1], "It happened (top)"),

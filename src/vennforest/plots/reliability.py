@@ -147,8 +147,10 @@ class ReliabilityDisplay:
         width = 5.2 if len(self.curves) < MAX_NAMES_INSIDE else 8.4
         self.ax_ = ax = new_axes((width, 6.0 if histogram else 5.0)) if ax is None else ax
         self.figure_ = ax.figure
-        if band or (band is None and len(self.curves) == 1):
-            self._draw_band(next(iter(self.curves.values())))
+        first = next(iter(self.curves.values()))
+        if len(first.band_estimate) and (band or (band is None and len(self.curves) == 1)):
+            look: dict[str, Any] = {"color": "0.75", "alpha": 0.45, "linewidth": 0, "zorder": 1}
+            ax.fill_between(first.band_estimate, first.band_low, first.band_high, **look)
         ideal = ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":")[0]
         self.lines_ = []
         for i, (key, values) in enumerate(self.curves.items()):
@@ -157,7 +159,7 @@ class ReliabilityDisplay:
             )
             self._draw_bins(values, i)
         self.line_ = self.lines_[0]
-        x_label, y_label = _axis_labels(next(iter(self.curves.values())).event)
+        x_label, y_label = _axis_labels(first.event)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_label, ylabel=y_label)
         if not histogram:  # the layout would lose a histogram below a square
             ax.set_aspect("equal", adjustable="box")
@@ -191,18 +193,12 @@ class ReliabilityDisplay:
         for points in ax.collections:  # bins with a share of 0 would be drawn outside of the axes
             points.set_clip_on(True)
 
-    def _draw_band(self, curve: ReliabilityCurve) -> None:
-        if len(curve.band_estimate):
-            look: dict[str, Any] = {"color": "0.75", "alpha": 0.45, "linewidth": 0, "zorder": 1}
-            self.ax_.fill_between(curve.band_estimate, curve.band_low, curve.band_high, **look)
-
     def _draw_bins(self, values: ReliabilityCurve, i: int) -> None:
         look = style(i)
-        share = values.bin_weight / values.bin_weight.sum()
         self.ax_.scatter(
             values.bin_estimate,
             values.bin_share,
-            s=14 + 110 * share,
+            s=14 + 110 * values.bin_weight / values.bin_weight.sum(),
             marker=look.marker,
             facecolor="white",
             edgecolor=look.color,

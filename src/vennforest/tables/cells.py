@@ -110,10 +110,9 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_array(cells: Any, name: str) -> pa.Array:
-    """Return cells as numbers, booleans, timestamps in universal time, or text.
+    """Return an Arrow array or pandas series as numbers, booleans, timestamps or text.
 
-    ``cells`` is an Arrow array or a pandas series. Decimals become floats, durations seconds, bytes
-    text in UTF-8, and cells of several types text. Missing cells are null.
+    Durations become seconds, bytes and cells of several types text. Missing cells are null.
     """
     array = cells if isinstance(cells, pa.Array | pa.ChunkedArray) else _from_pandas(cells)
     if isinstance(array, pa.ChunkedArray):
@@ -220,13 +219,7 @@ def date_format_of(cells: pa.Array) -> str | None:
 def as_floats(
     cells: pa.Array, name: str, table: str, first_row: int = 0, markers: Sequence[str] = ()
 ) -> NDArray[Any]:
-    """Return cells as floating-point numbers, NaN where missing, shape (n,).
-
-    Raises
-    ------
-    InputError
-        If a cell is not a number; with its row in ``table``, of which ``first_row`` is the first.
-    """
+    """Return cells (n,) as floating-point numbers, NaN where missing; see `Column`."""
     if not markers and (pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)):
         values: NDArray[Any] = cells.to_numpy(zero_copy_only=False)
         return values
@@ -234,28 +227,11 @@ def as_floats(
 
 
 class Column:
-    """The cells of a column, as numbers, booleans, timestamps or text.
+    """The cells of a pandas series or Arrow array, as numbers, booleans, timestamps or text.
 
-    Parameters
-    ----------
-    cells : pandas.Series or pyarrow.Array
-    name : str
-        The name in error messages.
-    markers : sequence of str
-        Cells that stand for missing values besides `MISSING`.
-    table : str, optional
-        The name of the table in error messages; without it, rows are named by the index.
-    first_row : int
-        The row of the first cell in the table.
-
-    Attributes
-    ----------
-    array : pyarrow.Array
-        Missing cells are null.
-    is_present : ndarray of bool
-        The cells that are not missing.
-    is_categorical : bool
-        Whether the cells came as categories.
+    ``markers`` are cells that stand for missing values besides `MISSING`; these are null in
+    ``array``. Errors name the row in ``table``, of which ``first_row`` is that of the first cell,
+    or without a table the index.
     """
 
     def __init__(
@@ -303,12 +279,8 @@ class Column:
     def read(self, kind: Kind, date_format: str | None = None) -> NDArray[Any]:
         """Return the cells as float64, datetime64[us], or objects of str and None, shape (n,).
 
-        ``date_format`` is that of dates that are text; None: ISO 8601.
-
-        Raises
-        ------
-        InputError
-            If a cell is of another kind, with its row.
+        ``date_format`` is that of dates that are text; None: ISO 8601. An `InputError` names the
+        first cell of another kind.
         """
         if kind == "text":
             return self._texts()

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._messages import listed
 from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import MAX_NUMBER, Column, Kind
-from vennforest.tables.read import find_name
+from vennforest.tables.files import find_name
 from vennforest.tables.types import DROP, check_types, infer_declared
 
 

@@ -1,24 +1,26 @@
-"""Tables in files: CSV, Parquet, Arrow and Excel, read batch by batch or whole."""
+"""Tables in files: CSV, Parquet, Arrow and Excel, read and written batch by batch or whole."""
 
 from __future__ import annotations
 
+import os
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import dataset, parquet
+from pyarrow import csv, dataset, parquet
 
 from vennforest._files import files_of, one_line
-from vennforest._messages import needed
+from vennforest._messages import listed, nearest, needed
 from vennforest._validation import InputError
-from vennforest.tables.cells import MISSING, Column, is_text, plain_array, plain_type
+from vennforest.tables.cells import MISSING, Column, is_text, number, plain_array, plain_type
 from vennforest.tables.text import TextTable, with_decimal_point
 
 PARQUET, ARROW, ZIP = b"PAR1", b"ARROW1", b"PK\x03\x04"
@@ -30,12 +32,15 @@ BATCH_ROWS = 1 << 16
 MAX_EXACT_FLOAT = 2**53
 """Integers from here on are not told apart as floats."""
 
+FORMULA = re.compile(r"[=+\-@\t\r＝＋－＠]")
+"""First letters of text that spreadsheet programs may take for a formula."""
+
 
 class TableFile:
     """A table in a file, or in a folder of Parquet files.
 
-    CSV or TSV (also packed by gzip), Parquet, Arrow and the first sheet of an Excel
-    workbook are recognised by their content.
+    CSV or TSV (also packed by gzip), Parquet, Arrow and the first sheet of an Excel workbook are
+    recognised by their content. An `InputError` refuses what is not a table.
 
     Parameters
     ----------
@@ -47,21 +52,12 @@ class TableFile:
 
     Attributes
     ----------
-    path : Path
     schema : pyarrow.Schema
         Of the batches: all columns of text files are text.
     names : list of str
         The columns, without the unnamed index that pandas writes to Parquet.
     n_rows : int or None
         Number of rows, None for text.
-    decimal : {".", ","}
-    is_text : bool
-        Whether all cells are text, because the file is.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or not a table, or two columns have one name.
     """
 
     def __init__(self, path: Path, decimal: str | None = None) -> None:
@@ -81,11 +77,7 @@ class TableFile:
         _refuse_duplicates(path, self.names)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as record batches, in the order of the file, in bounded memory.
-
-        ``columns`` are those to read; None: all. An `InputError` refuses a file that cannot be
-        read.
-        """
+        """Yield the rows, or some columns of them, as record batches in the order of the file."""
         columns = self.names if columns is None else list(dict.fromkeys(columns))
         with self._errors():
             yield from self._source.to_batches(
@@ -220,3 +212,61 @@ def _to_pandas(cells: pa.ChunkedArray, name: str, missing: Sequence[str]) -> pd.
     if missing or is_text(cells.type):
         series = series.where(Column(cells, name, missing).is_present)
     return series
+
+
+def read_table(
+    path: Path,
+    as_text: Iterable[str] = (),
+    missing: Sequence[str] = (),
+    decimal: str | None = None,
+) -> pd.DataFrame:
+    """Return a table from a file, see `TableFile`; its index is 0, 1, …, and it has rows.
+
+    Columns ``as_text`` of a text file stay as they are written: those whose types are declared.
+    Others become numbers or booleans where every cell is one. ``missing`` names cells that stand
+    for missing values, besides NA, NaN, null and nothing.
+    """
+    table = TableFile(path, decimal).read(as_text, missing)
+    if table.empty:
+        raise InputError(f"{path} must have rows, got the names of {len(table.columns)} columns")
+    return table
+
+
+def find_name(names: Iterable[str], name: str, noun: str = "column", where: str = "") -> str:
+    """Return a name that is among some; refuse another one, with the closest of them."""
+    names = list(names)
+    if name in names:
+        return name
+    hint = nearest(name, names) or f": there are {listed(names, 8)}"
+    raise InputError(f"there is no {noun} {name!r}{where}{hint}")
+
+
+def output_format(path: str | os.PathLike[str]) -> str:
+    """Return csv or parquet, by the suffix of a name."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".csv", ".parquet"):
+        raise InputError(f"the output must end in .csv or .parquet, got {Path(path).name!r}")
+    return suffix[1:]
+
+
+def table_writer(path: Path | IO[bytes], file_format: str, schema: pa.Schema) -> Any:
+    """Return a writer whose ``write_table`` appends to a new file; it is a context manager."""
+    return (parquet.ParquetWriter if file_format == "parquet" else csv.CSVWriter)(path, schema)
+
+
+def as_text(value: str) -> str:
+    """Return text with an apostrophe before it if a spreadsheet may take it for a formula."""
+    return f"'{value}" if FORMULA.match(value) and number(value) is None else value
+
+
+def all_as_text(table: pa.Table) -> pa.Table:
+    """Return a table whose names and texts are not formulas, see `as_text`."""
+    arrays = []
+    for column in table.columns:
+        kind = plain_type(column.type)
+        if is_text(kind):
+            cells = [None if cell is None else as_text(cell) for cell in column.to_pylist()]
+            arrays.append(pa.array(cells, kind))
+        else:
+            arrays.append(column)
+    return pa.Table.from_arrays(arrays, names=[as_text(name) for name in table.column_names])

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from vennforest._validation import InputError
 from vennforest.tables.cells import Column, as_floats, is_text, row_name, shown_cell
-from vennforest.tables.files import TableFile, typed_text
-from vennforest.tables.read import find_name
+from vennforest.tables.files import TableFile, find_name, typed_text
 from vennforest.tables.target import MAX_CLASSES, check_classes, typed_labels
 from vennforest.tables.text import with_decimal_point
 
@@ -21,27 +20,10 @@ from vennforest.tables.text import with_decimal_point
 class LabelledScores:
     """The columns of a table that contain scores, labels, and perhaps weights.
 
-    The labels are read once when this is made; `batches` are for `ScoreCounts.from_batches`.
-
-    Parameters
-    ----------
-    table : TableFile
-    scores : sequence of str
-        The column of the second of two classes, or one a class.
-    target : str
-        The column of labels. Text that is whole numbers in all rows, or true and false, becomes
-        such labels.
-    weight : str, optional
-        The column of the weights of rows.
-    progress : callable, optional
-        Called with the number of rows read and, where known, that of all.
-
-    Attributes
-    ----------
-    classes : list
-        The labels, sorted.
-    n_rows, n_missing : int
-        Rows with and without a label.
+    The labels are read once when this is made: ``classes``, sorted, and ``n_rows`` with and
+    ``n_missing`` without a label. Text that is whole numbers in all rows, or true and false,
+    becomes such labels. There is one column of ``scores``, of the second of two classes, or one a
+    class. ``progress`` is called with the number of rows read and, where known, that of all.
     """
 
     def __init__(
@@ -80,10 +62,7 @@ class LabelledScores:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows with a label: scores and weights as float64, and labels.
 
-        Raises
-        ------
-        InputError
-            If a score is not finite, or a weight is negative or not finite, with its row.
+        An `InputError` names the row of a score or weight that is not finite, or negative weight.
         """
         n_rows = 0
         names = self._numbers()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vennforest._messages import not_one_of
 from vennforest._validation import InputError
 from vennforest.tables.cells import Column, is_text
-from vennforest.tables.read import find_column
+from vennforest.tables.files import find_name
 from vennforest.tables.screening import screen
 from vennforest.tables.types import DROP, check_types, read_declared
 
@@ -28,15 +28,9 @@ MAX_FRACTIONS = 20
 class LabelledTable:
     """A table split into X, whose index is the row in the file, from 0, and y.
 
-    Attributes
-    ----------
-    notes : list of str
-        Remarks on what was left out or looks doubtful, a sentence each.
-    types : dict of str to str
-        The declared types of columns of X.
-    suspects : dict of str to str
-        Columns to check: ``"leak"``, one that alone predicts the label almost without error, or
-        ``"id"``, one left out as an ID that several rows share.
+    ``notes`` are sentences on what was left out or looks doubtful, ``types`` the declared types of
+    columns of X. ``suspects`` are columns to check: ``"leak"``, one that alone predicts the label
+    almost without error, or ``"id"``, one left out as an ID that several rows share.
     """
 
     X: pd.DataFrame
@@ -65,7 +59,7 @@ def split_target(
     """
     types = check_types(types or {})
     for column in [target, *(drop or []), *(keep or []), *types]:
-        find_column(table, column)
+        find_name(table.columns, column)
     unwanted = [*(drop or []), *(column for column, kind in types.items() if kind == DROP)]
     if target in [*types, *unwanted]:
         raise InputError(
