@@ -431,7 +431,7 @@ REFUSED = [
     Hazard(
         "a generator of splits that is used up, or more folds than rows",
         "refused",
-        "splits once|n_splits",
+        "generator ended|n_splits",
         {"generator": splits_used_up, "one fold": with_cv(1), "many folds": with_cv(300)},
         lambda rng: CalibratedClassifier(GaussianNB(), cv=KFold(5)).fit(*coin(rng)).fit(*coin(rng)),
     ),
