@@ -11,13 +11,24 @@ from sklearn.tree import DecisionTreeClassifier
 
 from oracles import formulas as oracle
 from theorems.test_enumeration import POINTS, Frequencies, Sums, bags, exact, table, with_one_new
-from theorems.test_validity import LIMIT, calibration_z, draw_bag, unbiasedness_z
+from theorems.test_validity import LIMIT, calibration_z, draw_objects, unbiasedness_z
 from vennforest.calibrators.base import normalised_bounds
 from vennforest_experiments.transductive import (
     TransductiveClassifier,
     isotonic_value,
     label_values,
 )
+
+
+def draw_bag(rng, n, k):
+    """Objects and labels, at least two of each class, so that any n - 1 of them train a model.
+
+    A condition on the first n - 1 alone would break the exchangeability that the theorem needs.
+    """
+    while True:
+        X, y = draw_objects(rng, n, k)
+        if np.bincount(y, minlength=k).min() >= 2:
+            return X, y
 
 
 def draw_data(seed, n=18, k=2, d=2, discrete=False):
