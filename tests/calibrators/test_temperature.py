@@ -95,3 +95,13 @@ def test_it_stops_at_values_that_work_without_warnings(scores, y):
     assert_allclose(p.sum(axis=1), 1, atol=1e-12)
     assert ((p >= 0) & (p <= 1)).all()
     assert model.temperature_ > 0
+
+
+def test_the_kind_of_scores_is_that_of_the_fit_whatever_new_rows_look_like():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(scale=3, size=(60, 2))
+    y = (rng.random(60) < expit(logits[:, 1] - logits[:, 0])).astype(int)
+    model = TemperatureScaling().fit(logits, y)
+    like_probabilities = [[0.3, 0.7], [0.9, 0.1]]
+    together = model.predict_proba([*like_probabilities, [-2.0, 1.0]])
+    assert_allclose(model.predict_proba(like_probabilities), together[:2])
