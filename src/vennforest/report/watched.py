@@ -213,9 +213,10 @@ def verdict(summary: Mapping[str, Any], monitor: Monitor) -> list[str]:
         return ["Nothing was watched: no row of this table counts yet."]
     expected = _expected(summary)
     if not summary["alarm"]:
+        chance = f"up to 1 of {top} streams" if top != "1" else "any stream"
         return [
-            f"No alarm in {n}: so much of a difference would be seen by chance in up to 1 of {top} "
-            f"streams, and an alarm needs 1 of {rounded_down(monitor.threshold_)}. Small and "
+            f"No alarm in {n}: so much of a difference would be seen by chance in {chance}, "
+            f"and an alarm needs 1 of {rounded_down(monitor.threshold_)} streams. Small and "
             "recent changes take more rows to be seen.",
             *expected,
         ]
