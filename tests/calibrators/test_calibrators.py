@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from vennforest.calibrators import (
+    METHODS,
     BetaCalibration,
     BostromScaling,
     IsotonicCalibration,
@@ -259,3 +260,9 @@ def test_a_larger_score_never_gets_a_smaller_probability(calibrator, pairs):
     model = clone(calibrator).fit(scores, y, sample_weight=weight, classes=[False, True])
     p = model.predict_proba(np.sort(np.append(np.linspace(0, 1, 101), scores)))[:, 1]
     assert (np.diff(p) >= -1e-15).all()
+
+
+def test_rows_that_sum_to_one_but_for_rounding_are_divided_by_their_sum():
+    scores = np.array([[0.2, 0.3, 0.500004], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]])
+    p = METHODS["none"]().fit(scores, [0, 1, 2]).predict_proba(scores)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=0, atol=1e-12)
