@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import _num_samples
 
 from vennforest._files import one_line
 from vennforest._messages import needed
 from vennforest._shown import KINDS, names_of
-from vennforest._validation import FloatArray, InputError, check_count, check_inside
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    check_count,
+    check_inside,
+    check_option,
+)
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.base import has_bounds, merged
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.classifier.prediction import Prediction, predict, predict_confidence
 from vennforest.forest import is_ensemble
+from vennforest.multiprobability import Multiprobability
 from vennforest.tables.cells import as_floats, plain_type, row_name, shown_cell
 from vennforest.tables.columns import TableColumns, unknown_names
 from vennforest.tables.files import TableFile, find_name
@@ -30,7 +38,7 @@ else:
 
 __all__ = ["BatchPredictor"]
 
-Known = tuple[Prediction, ConfidenceIntervals | None]
+Known = tuple[Prediction, ConfidenceIntervals | Multiprobability | None]
 """Bounds and probabilities, and confidence intervals where the model gives them."""
 
 ROWS_AT_ONCE = 1 << 16
@@ -71,6 +79,9 @@ class BatchPredictor:
         label come before the columns of the classes.
     rows_at_once : int
         Above zero; makes no difference to the output.
+    missing_scores : {"refuse", "keep"}, default="refuse"
+        Of a calibrator: whether a row with a missing score is an error, or has an empty label and
+        empty numbers. Infinite scores are an error.
 
     Attributes
     ----------
@@ -108,32 +119,21 @@ class BatchPredictor:
         level: float = 0.95,
         of_label: bool = False,
         rows_at_once: int = ROWS_AT_ONCE,
+        missing_scores: Literal["refuse", "keep"] = "refuse",
     ) -> None:
         check_count(rows_at_once, "rows_at_once")
+        check_option(missing_scores, Literal["refuse", "keep"], "missing_scores")
+        self._keeps_missing = missing_scores == "keep"
+        if self._keeps_missing and not isinstance(model, Calibrator):
+            raise InputError("missing_scores must be 'refuse' for a model, which reads no scores")
         level = check_inside(level, "level")
         self.model, self.level, self.rows_at_once = model, level, int(rows_at_once)
         self.carried, self.columns = list(carried), _columns_of(model, schema, columns)
         self.kinds, self._of_label = kinds_of(model, answers), of_label
         for name in [*self.columns, *self.carried]:
             find_name(schema.names, name, where=" in the table")
-        classes = [str(label) for label in model.classes_.tolist()]
-        self._labels = _arrow_labels(model.classes_)
-        prefixes = [name for kind in self.kinds for name in names_of(kind, level)]
-        numbers = ["probability" if name == "p" else name for name in prefixes if of_label]
-        numbers += [f"{name}({label})" for label in classes for name in prefixes]
-        for name in self.carried:
-            if name in ("label", *numbers) or self.carried.count(name) > 1:
-                raise InputError(
-                    f"carried must name columns apart from those of the output, got {name!r}: "
-                    "rename it, or name the columns to copy"
-                )
-        self.schema = pa.schema(
-            [
-                *((name, plain_type(schema.field(name).type)) for name in self.carried),
-                ("label", self._labels.type),
-                *((name, pa.float64()) for name in numbers),
-            ]
-        )
+        carried_types = [(name, plain_type(schema.field(name).type)) for name in self.carried]
+        self.schema = output_schema(carried_types, model.classes_, self.kinds, level, of_label)
 
     def over(self, table: TableFile) -> Iterator[pa.RecordBatch]:
         """Yield the predictions for the rows of a table in a file."""
@@ -172,10 +172,9 @@ class BatchPredictor:
                 features = {name: part.column(name) for name in self.columns}
                 if decimal is not None:
                     features |= self._numbers(features, where, n_rows + start, decimal)
-                prediction = self._predict(features, where, n_rows + start)
                 types = zip(self.carried, self.schema.types, strict=False)
                 carried = [part.column(name).cast(kind) for name, kind in types]
-                arrays = [*carried, *self._output(prediction)]
+                arrays = [*carried, *self._output(features, where, n_rows + start)]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
             n_rows += batch.num_rows
 
@@ -193,9 +192,20 @@ class BatchPredictor:
             numbers[name] = pa.array(floats, from_pandas=True)
         return numbers
 
-    def _predict(self, columns: dict[str, pa.Array], where: str, first_row: int) -> Known:
+    def _output(self, columns: dict[str, pa.Array], where: str, first_row: int) -> list[pa.Array]:
+        """Return the columns of the output that are not carried along."""
+        rows, classes = self._rows(columns, where, first_row), self.model.classes_
+        if not self._keeps_missing:
+            prediction = self._predict(rows, where, first_row)
+            return output_columns(classes, self.kinds, prediction, self._of_label)
+        has_score = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
+        prediction = self._predict(rows[has_score], where, first_row)
+        position = pa.array(np.cumsum(has_score) - 1, mask=~has_score)
+        arrays = output_columns(classes, self.kinds, prediction, self._of_label)
+        return [array.take(position) for array in arrays]
+
+    def _predict(self, rows: Any, where: str, first_row: int) -> Known:
         level = self.level if "confidence" in self.kinds else None
-        rows = self._rows(columns, where, first_row)
         try:
             if isinstance(self.model, Calibrator):
                 return _calibrated(self.model, rows, level)
@@ -205,7 +215,7 @@ class BatchPredictor:
         except InputError as error:
             raise InputError(f"{one_line(error)} (in {where})") from error
         except ValueError as error:
-            last_row = first_row + len(next(iter(columns.values())))
+            last_row = first_row + _num_samples(rows)
             raise InputError(
                 f"the model refuses rows {first_row + 1:,} to {last_row:,} of {where}: "
                 f"{one_line(error)}"
@@ -225,25 +235,51 @@ class BatchPredictor:
         table = np.column_stack(arrays)
         if not is_calibrator:
             return table
-        for row, column in np.argwhere(~np.isfinite(table))[:1].tolist():
+        is_wrong = np.isinf(table) if self._keeps_missing else ~np.isfinite(table)
+        for row, column in np.argwhere(is_wrong)[:1].tolist():
             raise InputError(
                 f"column {list(columns)[column]!r} must contain finite scores, got "
                 f"{shown_cell(float(table[row, column]))} in {row_name(first_row + row, where)}"
             )
         return table[:, 0] if len(arrays) == 1 else table
 
-    def _output(self, prediction: Known) -> list[pa.Array]:
-        """Return the columns of the output that are not carried along."""
-        (bounds, p), intervals = prediction
-        tables: dict[str, list[FloatArray]] = {"p": [p]}
-        for kind, ends in (("bounds", bounds), ("confidence", intervals)):
-            if ends is not None:
-                tables[kind] = [ends.lower, ends.upper]
-        parts = [table for kind in self.kinds for table in tables[kind]]
-        best = p.argmax(axis=1)
-        columns = [part[np.arange(len(p)), best] for part in parts if self._of_label]
-        columns += [part[:, j] for j in range(p.shape[1]) for part in parts]
-        return [self._labels.take(pa.array(best)), *map(pa.array, columns)]
+
+def output_schema(
+    carried: Sequence[tuple[str, pa.DataType]],
+    classes: NDArray[Any],
+    kinds: Sequence[str],
+    level: float = 0.95,
+    of_label: bool = False,
+) -> pa.Schema:
+    """Return the schema of predictions after carried columns; refuse names that clash."""
+    prefixes = [name for kind in kinds for name in names_of(kind, level)]
+    numbers = ["probability" if name == "p" else name for name in prefixes if of_label]
+    numbers += [f"{name}({label})" for label in classes.tolist() for name in prefixes]
+    names = [name for name, _ in carried]
+    for name in names:
+        if name in ("label", *numbers) or names.count(name) > 1:
+            raise InputError(
+                f"carried must name columns apart from those of the output, got {name!r}: "
+                "rename it, or name the columns to copy"
+            )
+    label = ("label", _arrow_labels(classes).type)
+    return pa.schema([*carried, label, *((name, pa.float64()) for name in numbers)])
+
+
+def output_columns(
+    classes: NDArray[Any], kinds: Sequence[str], prediction: Known, of_label: bool = False
+) -> list[pa.Array]:
+    """Return predictions as the columns that `output_schema` names, from the label on."""
+    (bounds, p), intervals = prediction
+    tables: dict[str, list[FloatArray]] = {"p": [p]}
+    for kind, ends in (("bounds", bounds), ("confidence", intervals)):
+        if ends is not None:
+            tables[kind] = [ends.lower, ends.upper]
+    parts = [table for kind in kinds for table in tables[kind]]
+    best = p.argmax(axis=1)
+    columns = [part[np.arange(len(p)), best] for part in parts if of_label]
+    columns += [part[:, j] for j in range(p.shape[1]) for part in parts]
+    return [_arrow_labels(classes).take(pa.array(best)), *map(pa.array, columns)]
 
 
 def _calibrated(calibrator: Calibrator, scores: FloatArray, level: float | None) -> Known:

@@ -16,11 +16,13 @@ from vennforest._messages import InputError
 from vennforest.commands.options import app
 from vennforest.commands.terminal import say
 
-USERS_ERROR, OUR_ERROR, STOPPED = 2, 1, 130
+USERS_ERROR, OUR_ERROR, STOPPED = 2, 3, 130
 
 
 def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app) -> int:
-    """Run a command and return its exit code: 0, 2 for the user's errors, 1 for ours.
+    """Run a command and return its exit code: 0, 2 for the user's errors, 3 for ours.
+
+    ``check --fail-on`` ends with 1.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from support.commands import refused, run
 from vennforest import IsotonicCalibration, VennAbers
 from vennforest.calibrators import METHODS
 from vennforest.calibrators.base import has_bounds
-from vennforest.export import from_json
+from vennforest.export import from_json, to_sql
 
 # By default pandas 2 reads numbers to within a unit in the last place.
 read_csv = partial(pd.read_csv, float_precision="round_trip")
@@ -263,3 +263,54 @@ def test_apply_for_other_shares_of_the_classes(table, capsys, method):
     for wrong in ("maybe=0.1", "yes", "yes=often"):
         assert "--prior must be LABEL=SHARE" in refused(capsys, *apply(folder, "--prior", wrong))
     assert "1.5" in refused(capsys, *apply(folder, "--prior", "yes=1.5"))
+
+
+def test_rows_without_a_score_are_kept(table, capsys):
+    frame, folder = table
+    for method in ("venn-abers", "beta"):
+        assert run(*calibrate(folder, "--method", method)) == 0
+        assert run(*apply(folder)) == 0
+        expected = read_csv(folder / "out.csv")
+        holes = frame.assign(s=frame["s"].where(frame["id"] % 7 > 0))
+        holes.to_csv(folder / "holes.csv", index=False)
+        holes.to_parquet(folder / "holes.parquet")
+        assert "finite scores, got NaN" in refused(capsys, *apply(folder, data="holes.csv"))
+        for data in ("holes.csv", "holes.parquet"):
+            assert run(*apply(folder, "--missing-scores", "keep", data=data)) == 0
+            assert "Note: 58 rows have no score" in capsys.readouterr().err
+            rows = read_csv(folder / "out.csv")
+            assert rows["id"].tolist() == frame["id"].tolist()
+            has_score = (frame["id"] % 7 > 0).to_numpy()
+            assert rows.loc[~has_score, "label":].isna().all(axis=None)
+            pd.testing.assert_frame_equal(rows[has_score], expected[has_score])
+    (folder / "empty.csv").write_text("id,s,y\n1,,yes\n2,,no\n")
+    assert run(*apply(folder, "--missing-scores", "keep", data="empty.csv")) == 0
+    assert read_csv(folder / "out.csv").loc[:, "label":].isna().all(axis=None)
+    (folder / "inf.csv").write_text("id,s,y\n1,,yes\n2,inf,no\n")
+    keep = ("--missing-scores", "keep")
+    assert "got inf in row 2" in refused(capsys, *apply(folder, *keep, data="inf.csv"))
+    wrong = refused(capsys, *apply(folder, "--missing-scores", "drop"))
+    assert "--missing-scores must be one of ['refuse', 'keep'], got 'drop'" in wrong
+
+
+def test_a_calibrator_as_a_query(table, capsys):
+    frame, folder = table
+    assert run(*calibrate(folder)) == 0
+    capsys.readouterr()
+    assert run("sql", folder / "c.json", "--table", "t", "--confidence") == 0
+    query = capsys.readouterr().out
+    expected = to_sql(calibrator_in(folder), table="t", score="s", confidence=True)
+    assert query == expected + "\n"
+    options = ("--dialect", "postgres", "--score", "other", "--json")
+    assert run("sql", folder / "c.json", *options) == 0
+    query = json.loads(capsys.readouterr().out)["sql"]
+    assert query == to_sql(calibrator_in(folder), "postgres", score="other")
+    duckdb = pytest.importorskip("duckdb")
+    assert run(*apply(folder)) == 0
+    assert run("sql", folder / "c.json") == 0
+    scores = frame  # by this name for duckdb
+    answers = duckdb.sql(f"SELECT * FROM ({capsys.readouterr().out}) ORDER BY id").df()
+    np.testing.assert_allclose(answers["p"], read_csv(folder / "out.csv")["p(yes)"], atol=1e-13)
+    assert len(scores) == len(answers)
+    wrong = refused(capsys, "sql", folder / "c.json", "--dialect", "mysql")
+    assert "--dialect must be one of ['duckdb', 'spark', 'postgres'], got 'mysql'" in wrong

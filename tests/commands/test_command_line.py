@@ -18,7 +18,7 @@ from vennforest.classifier.fitting import SOURCE_NAMES
 from vennforest.commands import options
 from vennforest.report.estimators import ESTIMATORS
 
-COMMANDS = ("fit", "predict", "report", "check", "calibrate", "apply", "watch", "show")
+COMMANDS = ("fit", "predict", "report", "check", "calibrate", "apply", "sql", "watch", "show")
 FAST = ("--folds", "2", "--trees", "10", "--methods", "venn-abers", "--jobs", "1")
 
 
@@ -115,12 +115,12 @@ def test_our_errors_ask_for_a_report(table, tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr("vennforest.commands.report.evaluate", broken)
     monkeypatch.chdir(tmp_path)
-    assert run("report", table, "-t", "y") == 1
+    assert run("report", table, "-t", "y") == 3
     said = capsys.readouterr().err
     last = said.splitlines()[-1]
     assert "ZeroDivisionError: by nought" in last and "report this" in last and "--debug" in last
     assert "Traceback" not in said
-    assert run("report", table, "-t", "y", "--debug") == 1
+    assert run("report", table, "-t", "y", "--debug") == 3
     assert "Traceback" in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["data.csv"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from support.commands import run
+from support.commands import refused, run
 from support.report_data import calibrated, table_of
 
 
@@ -108,3 +108,66 @@ def test_the_advised_command_keeps_groups_and_estimator(tmp_path, capsys):
     assert run(*command, "--drop", "leak", "--tolerance", 20) == 0
     err = capsys.readouterr().err
     assert "  vennforest fit" not in err or "--groups person --drop leak" in err
+
+
+def test_a_check_that_fails_a_build(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    p = rng.random(3000)
+    frame = pd.DataFrame({"right": p, "off": p**3, "y": rng.random(3000) < p})
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    command = ("check", tmp_path / "p.csv", "-t", "y", "-o", tmp_path / "c.html")
+    on = ("--fail-on", "miscalibrated")
+    assert run(*command, "--probability", "right", *on) == 0
+    assert run(*command, "--probability", "off") == 0
+    assert run(*command, "--probability", "off", *on) == 1
+    assert capsys.readouterr().err.endswith("beyond the tolerance and chance.\n")
+    assert (tmp_path / "c.html").exists()
+    assert run(*command, "--probability", "off", *on, "--tolerance", "40") == 0
+    wrong = refused(capsys, *command, "--probability", "off", "--fail-on", "drift")
+    assert "--fail-on must be miscalibrated, got 'drift'" in wrong
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_predictions_of_the_folds_are_written(tmp_path, suffix, capsys):
+    y, p, rng = calibrated(160, 5, strength=2.0)
+    frame = pd.DataFrame({"id": [f"{i:03}" for i in range(160)], "x": p, "z": rng.random(160)})
+    frame["y"] = y
+    frame.loc[[3, 50], "y"] = None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / f"out.{suffix}"
+    fast = ("--trees", "20", "--folds", "3", "--jobs", "1", "--json", "--methods", "venn-abers")
+    command = ("report", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "r.html", *fast)
+    assert run(*command, "--write-predictions", out) == 0
+    said = capsys.readouterr()
+    summary = json.loads(said.out)
+    assert said.err.endswith("out." + suffix + ": 158 rows\n")
+    rows = pd.read_csv(out, dtype={"id": str}) if suffix == "csv" else pd.read_parquet(out)
+    assert rows["id"].tolist() == frame["id"].drop([3, 50]).tolist()
+    kinds = ["p", "lower", "upper", "low95", "high95"]
+    assert rows.columns.tolist() == [
+        *frame.columns, "label", "probability", *kinds[1:],
+        *(f"{kind}({c})" for c in ("no", "yes") for kind in kinds),
+    ]  # fmt: skip
+    best = rows[["p(no)", "p(yes)"]].to_numpy()
+    assert (rows["label"] == np.array(["no", "yes"])[best.argmax(axis=1)]).all()
+    assert (rows["probability"] == best.max(axis=1)).all()
+    assert ((rows["lower(yes)"] <= rows["p(yes)"]) & (rows["p(yes)"] <= rows["upper(yes)"])).all()
+    check = ("check", out, "-t", "y", "--probability", "p(no)", "--probability", "p(yes)")
+    assert run(*check, "-o", tmp_path / "c.html", "--json") == 0
+    again = json.loads(capsys.readouterr().out)["methods"]["Predictions"]
+    for name in ("log_loss", "brier", "auc", "calibration_error"):
+        assert again[name] == pytest.approx(summary["methods"]["venn-abers"][name], abs=1e-12)
+
+
+def test_predictions_that_cannot_be_written_are_refused_before_the_work(tmp_path, capsys):
+    y, p, _ = calibrated(40, 5)
+    pd.DataFrame({"x": p, "label": y}).to_csv(tmp_path / "t.csv", index=False)
+    command = ("report", tmp_path / "t.csv", "-t", "label", "-o", tmp_path / "r.html")
+    for name, message in (
+        ("out.csv", "got 'label': rename it"),
+        ("out.xlsx", "must end in .csv or .parquet, got 'out.xlsx'"),
+        ("t.csv", "the predictions must not be written to the table itself"),
+        ("r.html", "the predictions must not be written to the page itself"),
+    ):
+        assert message in refused(capsys, *command, "--write-predictions", tmp_path / name)
+    assert not (tmp_path / "r.html").exists()

@@ -240,8 +240,36 @@ def test_scores_of_another_system_are_watched(watch, tmp_path, capsys, form, met
     assert (
         found["expected"]["accuracy"][1] - 0.01 <= truth <= found["expected"]["accuracy"][2] + 0.01
     )
-    code, _, err = watch(calibrator, later, "--keep", tmp_path / "kept.skops")
-    assert code == 2 and "--keep" in err
+
+
+@pytest.mark.parametrize("method", ["venn-abers", "platt"])
+def test_a_kept_monitor_of_scores_goes_on(watch, tmp_path, capsys, method):
+    rng = np.random.default_rng(12)
+    old, first, second, both = (tmp_path / f"{n}.csv" for n in ("old", "first", "second", "both"))
+    scores_of_another_system(rng, 900, "2024-01-01").to_csv(old, index=False)
+    parts = [
+        scores_of_another_system(rng, 500, "2024-06-01"),
+        scores_of_another_system(rng, 500, "2024-07-12 16:00", 0.7),
+    ]
+    for path, part in zip((first, second, both), [*parts, pd.concat(parts)], strict=True):
+        part.to_csv(path, index=False)
+    calibrator, kept, later = (tmp_path / n for n in ("c.json", "kept.skops", "later.skops"))
+    made = ["-s", "credit", "-t", "outcome", "--method", method, "--increasing", "no"]
+    assert main(["calibrate", str(old), *made, "-o", str(calibrator)]) == 0
+    for options in (["--json"], ["--json", "-t", "outcome", "--time", "day"]):
+        capsys.readouterr()
+        expected = json.loads(watch(calibrator, both, *options)[1])
+        assert watch(calibrator, first, *options, "--keep", str(kept))[0] == 0
+        code, out, err = watch(kept, second, *options, "--keep", str(later))
+        assert code == 0, err
+        for name in ("evidence", "max_evidence", "alarm_row", "rows", "changes"):
+            assert json.loads(out)[name] == expected[name]
+        assert watch(later, second, *options, "--score", "region")[0] == 2
+    assert main(["show", str(later)]) == 0
+    assert "Monitor" in (text := capsys.readouterr().out) and "thresholds" not in text
+    vennforest.save(vennforest.load(kept), kept)  # without its calibrator
+    code, _, err = watch(kept, second, "-t", "outcome", "--time", "day")
+    assert code == 2 and "contains a monitor of scores: use vennforest.load in Python" in err
 
 
 def test_a_calibrator_without_scores_to_compare_with_is_refused(watch, tmp_path):

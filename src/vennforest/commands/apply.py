@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
-from vennforest._validation import InputError
+from vennforest._validation import InputError, check_option
 from vennforest.calibrators import Calibrator
 from vennforest.commands.models import label_of_text, read_calibrator
 from vennforest.commands.options import Apply
@@ -15,13 +15,21 @@ from vennforest.tables.files import TableFile
 
 def run(options: Apply) -> None:
     """Calibrate the scores of a table, and say how many rows."""
+    check_option(options.missing_scores, Literal["refuse", "keep"], "--missing-scores")
     file = read_calibrator(options.calibrator, options.scores)
     calibrator = file.calibrator
     if options.prior:
         calibrator = calibrator.with_prior(_shares(options.prior, calibrator))
     table = TableFile(options.data, options.decimal)
     carried = options.carried or table.names
-    write_predictions(options, calibrator, table, columns=file.scores, carried=carried)
+    write_predictions(
+        options,
+        calibrator,
+        table,
+        columns=file.scores,
+        carried=carried,
+        missing_scores=options.missing_scores,
+    )
 
 
 def _shares(prior: Sequence[str], calibrator: Calibrator) -> dict[Any, float]:

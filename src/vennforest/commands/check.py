@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from vennforest._files import refused_as
@@ -19,8 +20,9 @@ from vennforest.commands.models import (
 )
 from vennforest.commands.options import Check
 from vennforest.commands.pages import common_arguments, values_of_columns, write_page
+from vennforest.commands.terminal import say
 from vennforest.multiprobability import Multiprobability
-from vennforest.report import check
+from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED
 from vennforest.tables.files import read_table
 from vennforest.tables.target import LabelledTable, split_target
@@ -36,14 +38,21 @@ def run(options: Check) -> None:
             "give a table with --probability COLUMN, or a model and a table (check MODEL DATA), "
             "not both"
         )
+    if options.fail_on not in (None, "miscalibrated"):
+        raise InputError(f"--fail-on must be miscalibrated, got {options.fail_on!r}")
     path = options.data or options.predictions
     frame = read_table(path, decimal=options.decimal)
     table = split_target(frame, options.target, name=path.name, screened=False)
     values = values_of_columns(frame, table, [options.groups, *(options.by or [])])
-    (_check_columns if options.data is None else _check_model)(options, table, values)
+    judge = _check_columns if options.data is None else _check_model
+    comparison = judge(options, table, values).comparison
+    best = comparison.best
+    if options.fail_on and (best.impossible or best.exceeds(comparison.tolerance)):
+        say("Failed: the probabilities are miscalibrated beyond the tolerance and chance.")
+        raise typer.Exit(1)
 
 
-def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any]) -> None:
+def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any]) -> Evaluation:
     """Evaluate columns of probabilities."""
     names = list(options.probability or ())
     p = np.column_stack([numbers_in(table.X, name) for name in names])
@@ -92,6 +101,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     words += ["--decimal", options.decimal] if options.decimal else []
     is_off = evaluation.verdict.action == "recalibrate"
     write_page(evaluation, options, [words] if is_off else [])
+    return evaluation
 
 
 def _with_bounds(p: FloatArray, X: pd.DataFrame, y: NDArray[Any]) -> Any:
@@ -108,7 +118,7 @@ def _score_options(names: Sequence[str]) -> list[str]:
     return [word for name in names for word in ("-s", name)]
 
 
-def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -> None:
+def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -> Evaluation:
     """Evaluate a model or a calibrator in a file."""
     path, data, target = options.predictions, str(options.data), ["-t", table.target]
     if is_calibrator_file(path):
@@ -130,3 +140,4 @@ def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -
         evaluation = check(table.y, model, X=X, **common_arguments(options, table, values))
     is_off = evaluation.verdict.action == "recalibrate"
     write_page(evaluation, options, commands if is_off else [])
+    return evaluation

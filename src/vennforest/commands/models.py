@@ -136,18 +136,20 @@ def is_calibrator_file(path: Path) -> bool:
         return False
 
 
-def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
-    """Return the calibrator of a file, and what else the file says of it."""
-    text = path.read_bytes()
+def read_document(path: Path, text: str | None = None) -> tuple[Calibrator, dict[str, Any]]:
+    """Return the calibrator of a file, or of a text in it, and what else is said of it."""
+    text = path.read_text(encoding="utf-8", errors="replace") if text is None else text
     try:
         return from_json(text), json.loads(text).get("about", {})
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
 
-def read_calibrator(path: Path, scores: Sequence[str] | None = None) -> CalibratorFile:
+def read_calibrator(
+    path: Path, scores: Sequence[str] | None = None, text: str | None = None
+) -> CalibratorFile:
     """Return the calibrator of a file, and the columns of scores: as named, or at ``calibrate``."""
-    calibrator, entries = read_document(path)
+    calibrator, entries = read_document(path, text)
     columns = list(scores or entries.get("scores", []))
     k = len(calibrator.classes_)
     if len(columns) != (1 if k == 2 else k):

@@ -111,6 +111,7 @@ Costs = Annotated[
 Tolerance = Annotated[float | None, option("In percentage points.", default="2")]
 Jobs = Annotated[int, option("Processors to use; -1: all.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
+MissingScores = Annotated[str, option("Rows without a score: refuse, keep.", metavar="CHOICE")]
 Json = Annotated[bool, option("Print a summary as JSON.", "--json")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug")]
 
@@ -221,6 +222,11 @@ class Report(Options):
     trees: Trees = 300
     seed: Seed = 0
     jobs: Jobs = -1
+    write_predictions: Annotated[
+        Path | None,
+        option("Save the predictions of the folds.", metavar="FILE"),
+        Output("predictions"),
+    ] = None
 
 
 @command
@@ -246,6 +252,9 @@ class Check(Options):
     tolerance: Tolerance = None
     decimal: Decimal = None
     trusted: Trusted = None
+    fail_on: Annotated[
+        Text, option("Exit with code 1 if: miscalibrated.", metavar="CONDITION", default=False)
+    ] = None
 
 
 @command
@@ -289,7 +298,19 @@ class Apply(Options):
     ] = None
     columns: Kinds = None
     level: Level = 0.95
+    missing_scores: MissingScores = "refuse"
     decimal: Decimal = None
+
+
+@command
+class Sql(Options):
+    """Print a query that adds a calibrator's probabilities to a table of scores."""
+
+    calibrator: Annotated[Path, argument("CALIBRATOR", "A calibrator."), Input("calibrator")]
+    dialect: Annotated[str, option("duckdb, spark, postgres.")] = "duckdb"
+    table: Annotated[str, option("The text after FROM.", metavar="TEXT")] = "scores"
+    scores: ScoreColumns = None
+    confidence: Annotated[bool, option("Add confidence intervals.", "--confidence")] = False
 
 
 @command

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,25 +44,38 @@ def write_predictions(
     options: Predict | Apply, model: Any, table: TableFile, **arguments: Any
 ) -> None:
     """Write the predictions for a table's rows by a `BatchPredictor` with these arguments."""
-    start, n_rows = time.perf_counter(), 0
+    start, n_rows, n_empty = time.perf_counter(), 0, 0
     kinds = kinds_of(model, options.columns, "--columns")
     predictor = BatchPredictor(model, table.schema, answers=kinds, level=options.level, **arguments)
-    address = str(options.output).partition("?")[0]  # the rest may be a key
-    file_format = output_format(Path(address))
-    safe = all_as_text if file_format == "csv" else (lambda part: part)
-    schema = safe(predictor.schema.empty_table()).schema
     with (
         progress_bar("Rows") as progress,
-        written_whole(options.output) as part,
-        table_writer(part, file_format, schema) as writer,
+        output_table(options.output, predictor.schema) as write,
     ):
         for batch in predictor.over(table):
-            writer.write_table(safe(pa.Table.from_batches([batch])))
+            write(pa.Table.from_batches([batch]))
             n_rows += batch.num_rows
+            n_empty += batch["label"].null_count
             progress(n_rows, table.n_rows)
+    if n_empty:
+        say(f"Note: {n_empty:,} rows have no score, and empty probabilities.")
     seconds, output = time.perf_counter() - start, shown_path(options.output)
     if options.as_json:
         columns = predictor.schema.names
         print_json({"n_rows": n_rows, "columns": columns, "seconds": seconds, "output": output})
     else:
         say(f"Wrote {output}: {n_rows:,} rows ({seconds:.0f} s)")
+
+
+def format_of(output: Path) -> str:
+    """Return csv or parquet, by the suffix of a path or address."""
+    return output_format(Path(str(output).partition("?")[0]))  # the rest may be a key
+
+
+@contextmanager
+def output_table(output: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    """Give a function that appends tables of a schema to a new file."""
+    file_format = format_of(output)
+    safe = all_as_text if file_format == "csv" else (lambda table: table)
+    schema = safe(schema.empty_table()).schema
+    with written_whole(output) as part, table_writer(part, file_format, schema) as writer:
+        yield lambda table: writer.write_table(safe(table))

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from vennforest._files import refused_as
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from vennforest._files import refused_as, shown_path
+from vennforest._shown import KINDS
 from vennforest._validation import InputError
+from vennforest.batch import output_columns, output_schema
 from vennforest.commands.options import Report
 from vennforest.commands.pages import common_arguments, split_table, write_page
-from vennforest.commands.terminal import names_in, progress_bar
+from vennforest.commands.predict import format_of, output_table
+from vennforest.commands.terminal import names_in, progress_bar, say
 from vennforest.report import Evaluation, evaluate
 from vennforest.report.splits import times
-from vennforest.tables.files import read_table
+from vennforest.tables.cells import plain_type
+from vennforest.tables.files import TableFile, read_table
 from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
 
 
 def run(options: Report) -> None:
@@ -30,6 +43,10 @@ def run(options: Report) -> None:
         raise InputError("name the column to predict with --target")
     split_by = (options.groups, options.time)
     table, values = split_table(options, frame, target, name, types, split_by)
+    if options.write_predictions is not None:  # refused before the work
+        format_of(options.write_predictions)
+        carried = [(str(column), pa.string()) for column in frame]
+        output_schema(carried, np.unique(table.y), KINDS, of_label=True)
     with progress_bar("Folds") as progress, refused_as():
         evaluation = evaluate(
             table.X,
@@ -51,6 +68,32 @@ def run(options: Report) -> None:
         )
     command = next_command(evaluation, options)
     write_page(evaluation, options, [command] if command else [])
+    if options.write_predictions is not None:
+        rows = table.X.index[evaluation.rows].to_numpy()
+        _write_predictions(options, evaluation, frame, rows)
+
+
+def _write_predictions(
+    options: Report, evaluation: Evaluation, frame: pd.DataFrame, rows: NDArray[Any]
+) -> None:
+    """Write rows of the table with the recommended method's predictions by models of other rows."""
+    path, predictions = options.write_predictions, evaluation.comparison.predictions
+    assert path is not None
+    if options.data is None:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    else:  # as predict copies it: numbers of text files with all their digits
+        table = pa.Table.from_batches(TableFile(options.data, options.decimal).batches())
+    estimates = predictions.estimates[evaluation.verdict.method]
+    ends = [True, estimates.bounds is not None, estimates.confidence is not None]
+    kinds = [kind for kind, is_there in zip(KINDS, ends, strict=True) if is_there]
+    carried = [(field.name, plain_type(field.type)) for field in table.schema]
+    schema = output_schema(carried, predictions.classes, kinds, of_label=True)
+    columns = [table[name].take(pa.array(rows)).cast(kind) for name, kind in carried]
+    prediction = (estimates.bounds, estimates.p), estimates.confidence
+    columns += output_columns(predictions.classes, kinds, prediction, of_label=True)
+    with output_table(path, schema) as write:
+        write(pa.Table.from_arrays(columns, schema=schema))
+    say(f"Wrote {shown_path(path)}: {len(rows):,} rows")
 
 
 def next_command(evaluation: Evaluation, options: Report) -> list[str]:

@@ -16,7 +16,7 @@ from vennforest.persistence import read_header
 MAX_NAMES = 20
 """Columns and classes that are listed by name."""
 
-OMITTED = ("format", "libraries", "features", "types")
+OMITTED = ("format", "libraries", "features", "types", "calibrator_json")
 """Entries that are in files for programs."""
 
 

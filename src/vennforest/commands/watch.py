@@ -39,22 +39,32 @@ from vennforest.tables.files import find_name, read_table
 
 def run(options: Watch) -> None:
     """Watch, print the verdict, and write the page and the monitor."""
-    is_calibrator = is_calibrator_file(options.model)
+    path = options.model
+    model, header = None, {}
+    if not is_calibrator_file(path):
+        model = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
+        header = {
+            name: text
+            for name, text in persistence.read_header(path).items()
+            if name in ("target", "calibrator_json") and isinstance(text, str)
+        }
+    elif options.keep is not None:  # the monitor's file contains the calibrator
+        header["calibrator_json"] = path.read_text(encoding="utf-8", errors="replace")
+    is_calibrator = model is None or (isinstance(model, Monitor) and model.model is None)
     if options.reference is not None and (is_calibrator or options.target is not None):
         raise InputError("--reference is for a model without --target: leave one of them out")
-    if is_calibrator and options.keep is not None:
-        raise InputError("--keep is for models: a calibrator is watched over a whole table")
     if options.scores and not is_calibrator:
         raise InputError("--score is for a calibrator: a model reads its own columns")
+    if isinstance(model, Monitor):
+        _check_continued(options, model)
     notes: list[str] = []
     with progress_bar("Watching"):
         table, times = _ordered_rows(options, notes)
-        header: dict[str, str] = {}
         with refused_as("the table cannot be watched"):
             if is_calibrator:
-                monitor, arguments = _watch_scores(options, table)
+                monitor, arguments = _watch_scores(options, table, model, header)
             else:
-                monitor, arguments, header = _watch_rows(options, table)
+                monitor, arguments = _watch_rows(options, table, model, header)
             y = None if options.target is None else _labels(table, options.target, monitor)
             arguments |= {"y": y, "times": times, "notes": notes, "name": options.data.name}
             command = shlex.join(["vennforest", *sys.argv[1:]])
@@ -126,9 +136,27 @@ def _new_monitor(options: Watch, model: Any = None) -> Monitor:
     return Monitor(model, watch=watch, alpha=options.alpha, random_state=0)
 
 
-def _watch_scores(options: Watch, table: pd.DataFrame) -> tuple[Monitor, dict[str, Any]]:
+def _check_continued(options: Watch, monitor: Monitor) -> None:
+    """Refuse options that differ from those with which a monitor began."""
+    if options.alpha != monitor.alpha:
+        raise InputError(
+            f"--alpha must be that with which the monitor began, {monitor.alpha}, got "
+            f"{options.alpha}"
+        )
+    if (monitor.watch == "labels") != (options.target is not None):
+        verb = "named" if monitor.watch == "labels" else "left out"
+        raise InputError(f"--target must be {verb}, since the monitor watches {monitor.watch}")
+
+
+def _watch_scores(
+    options: Watch, table: pd.DataFrame, monitor: Monitor | None, header: dict[str, str]
+) -> tuple[Monitor, dict[str, Any]]:
     """Return a monitor of the scores of another system, and arguments of `watched`."""
-    file = read_calibrator(options.model, options.scores)
+    if monitor is not None and "calibrator_json" not in header:
+        raise InputError(
+            f"{options.model} contains a monitor of scores: use vennforest.load in Python"
+        )
+    file = read_calibrator(options.model, options.scores, header.get("calibrator_json"))
     calibrator, examples = file.calibrator, file.examples()
     if examples is None:
         raise InputError(
@@ -140,8 +168,9 @@ def _watch_scores(options: Watch, table: pd.DataFrame) -> tuple[Monitor, dict[st
             f"{options.model} is for other shares of the classes than its examples have "
             "(with_prior): watch the calibrator that it was made from"
         )
-    monitor = _new_monitor(options)
-    monitor.fit(calibrator._check_new(examples[0]), examples[1], classes=calibrator.classes_)
+    if monitor is None:
+        monitor = _new_monitor(options)
+        monitor.fit(calibrator._check_new(examples[0]), examples[1], classes=calibrator.classes_)
     scores = file.scores_in(table)
     return monitor, {
         "X": calibrator._check_new(scores),
@@ -152,24 +181,10 @@ def _watch_scores(options: Watch, table: pd.DataFrame) -> tuple[Monitor, dict[st
 
 
 def _watch_rows(
-    options: Watch, table: pd.DataFrame
-) -> tuple[Monitor, dict[str, Any], dict[str, str]]:
-    """Return the monitor of a file or of its model, arguments of `watched`, and a header."""
-    path = options.model
-    monitor = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
-    header = {"target": persistence.read_header(path).get("target", "")}
-    if not isinstance(monitor, Monitor):
-        monitor = _new_monitor(options, monitor).fit()
-    elif monitor.model is None:
-        raise InputError(f"{path} contains a monitor of scores: use vennforest.load in Python")
-    if options.alpha != monitor.alpha:
-        raise InputError(
-            f"--alpha must be that with which the monitor began, {monitor.alpha}, got "
-            f"{options.alpha}"
-        )
-    if (monitor.watch == "labels") != (options.target is not None):
-        verb = "named" if monitor.watch == "labels" else "left out"
-        raise InputError(f"--target must be {verb}, since the monitor watches {monitor.watch}")
+    options: Watch, table: pd.DataFrame, model: Any, header: dict[str, str]
+) -> tuple[Monitor, dict[str, Any]]:
+    """Return a monitor, or that of a model, and arguments of `watched`."""
+    monitor = model if isinstance(model, Monitor) else _new_monitor(options, model).fit()
     model = monitor.model
     X = rows_for(model, table, [name for name in (options.time, options.target) if name])
     arguments = {
@@ -182,7 +197,7 @@ def _watch_rows(
         examples, columns = _reference(options, options.reference, monitor, header)
         arguments["judged"] = model, X, {"shift": "covariate", "reference": examples}
         arguments["reference"] = options.reference.name, columns
-    return monitor, arguments, header
+    return monitor, arguments
 
 
 def _reference(
@@ -190,7 +205,7 @@ def _reference(
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return the rows and labels that a model was fitted to, and their columns."""
     table, model = read_table(path), monitor.model
-    target = find_name(table.columns, header["target"], "target")
+    target = find_name(table.columns, header.get("target", ""), "target")
     labels = _labels(table, target, monitor)
     has_label = np.array([label is not None for label in labels.tolist()])
     table, labels = table[has_label], labels[has_label].astype(monitor.classes_.dtype)
