@@ -15,7 +15,7 @@ import numpy as np
 from experiments.studies.tables import RESULTS, append_row
 from scipy.special import expit
 
-from vennforest.validation.update import UpdateRows, _by_tests
+from vennforest.validation.update import UpdateRows, by_tests
 
 TRUTHS = {
     "calibrated": lambda z: z,
@@ -49,7 +49,7 @@ def draw(truth, n, rng, with_interval):
     for choice in CHOICES:
         p = rows.fit(choice).predict_proba(expit(new))[:, 1]
         losses[choice] = expected_loss(np.log(p) - np.log1p(-p), q)
-    choice = _by_tests(rows.test())[0]
+    choice = by_tests(rows.test())[0]
     losses["auto"] = losses[choice]
     differences = {name: loss - losses["keep"] for name, loss in losses.items()}
     holds = None

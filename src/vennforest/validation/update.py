@@ -64,6 +64,8 @@ class Update:
         Which update was chosen.
     reason : str
         Why, in a sentence.
+    gain : series
+        What the choice gains: its row of ``gains``, or that of ``"auto"``.
     calibrator : Calibrator
         The map from old probabilities to new ones, which ``vennforest.export.to_json`` writes.
     tests : data frame
@@ -77,6 +79,7 @@ class Update:
 
     choice: str
     reason: str
+    gain: pd.Series
     calibrator: Calibrator
     tests: pd.DataFrame
     gains: pd.DataFrame
@@ -160,7 +163,7 @@ def update(
     if hasattr(p, "predict_proba"):
         if X is None:
             raise InputError("X must be given for a fitted classifier, got None")
-        prior, labels, p = getattr(p, "prior_", None), p.classes_, p.predict_proba(X)
+        prior, labels, p = shares_of(p), p.classes_, p.predict_proba(X)
     codes, labels = encode_labels(y, labels)
     rows = UpdateRows(labels, check_probabilities(p), codes, groups, prior, new_map)
     if (k := len(labels)) > 2:
@@ -168,9 +171,10 @@ def update(
             f"y must contain two classes for an update, got {k}: update the probability of one "
             "class against all others, or fit a calibrator"
         )
-    tests = rows.test()
-    choice, reason = _by_tests(tests) if choose == "auto" else (choose, "As chosen beforehand.")
-    return Update(choice, reason, rows.fit(choice), tests, rows.gains(random_state))
+    tests, gains = rows.test(), rows.gains(random_state)
+    choice, reason = by_tests(tests) if choose == "auto" else (choose, "As chosen beforehand.")
+    gain: Any = gains.loc[choose]
+    return Update(choice, reason, gain, rows.fit(choice), tests, gains)
 
 
 class UpdateRows:
@@ -192,12 +196,12 @@ class UpdateRows:
         self.classes, self.codes, self.prior, self.new_map = classes, codes, prior, new_map
         self.p = np.column_stack([1 - p, p]) if p.ndim == 1 else p
         n, k = len(codes), len(classes)
+        if not n or np.ptp(codes) == 0:
+            raise InputError("y must contain at least two classes, got one")
         if self.p.shape != (n, k):
             raise InputError(f"p must be of {n} rows and {k} classes, got shape {p.shape}")
         if n < MIN_ROWS:
             raise InputError(f"y must have at least {MIN_ROWS} rows for an update, got {n}")
-        if np.ptp(codes) == 0:
-            raise InputError("y must contain at least two classes, got one")
         certain = int((self.p <= 0).any(axis=1).sum())
         if certain:
             raise InputError(
@@ -298,7 +302,7 @@ class UpdateRows:
             part = self.take(train)
             calibrators = {c: part.fit(c) for c in choices if c != "auto"}
             if is_binary:
-                calibrators["auto"] = calibrators[_by_tests(part.test())[0]]
+                calibrators["auto"] = calibrators[by_tests(part.test())[0]]
             scores, codes = self.p[test, 1] if is_binary else self.p[test], self.codes[test]
             for choice, calibrator in calibrators.items():
                 of_label = calibrator.predict_proba(scores)[np.arange(len(test)), codes]
@@ -353,7 +357,7 @@ def design_effect(largest: LogisticFit, groups: IntArray, n_smaller: int) -> flo
     return max(1.0, float(np.trace(ratio)) / len(ratio))
 
 
-def _by_tests(tests: pd.DataFrame) -> tuple[str, str]:
+def by_tests(tests: pd.DataFrame) -> tuple[str, str]:
     """Return the choice by closed testing, and the reason."""
     rejected = (tests["pvalue"] < LEVEL).to_numpy()
     n_rejected = int(np.append(rejected, False).argmin())
@@ -367,3 +371,22 @@ def _by_tests(tests: pd.DataFrame) -> tuple[str, str]:
         join = ", but not significantly better " if better else " not significantly better "
         sentence += join + comparisons[n_rejected]
     return [*N_COEFFICIENTS, "map"][n_rejected], f"{sentence}."
+
+
+def shares_of(model: Any) -> FloatArray | None:
+    """Return the class shares (k,) for which a model's probabilities are right; None: unknown."""
+    if isinstance(model, Calibrator):
+        return model.class_shares_ if model.shift_ is None else model.shift_.shares
+    shares: FloatArray | None = getattr(model, "prior_", None)
+    return shares
+
+
+def gain_sentence(gain: pd.Series) -> str:
+    """Return what an update gains, from a row of ``gains``; nothing where it always keeps."""
+    if gain["gain"] == 0:
+        return ""
+    return (
+        f"On rows that it was not fitted to, the log loss is {gain['log_loss']:.4f}, a gain of "
+        f"{gain['gain']:.4f} over keeping (95% interval {gain['gain_low']:.4f} to "
+        f"{gain['gain_high']:.4f})."
+    )
