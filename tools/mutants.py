@@ -113,14 +113,10 @@ FAULTS = [
     ("groups.py", "index < len(self.labels)", "index <= len(self.labels)"),
     ("forest/walk_kernels.py", "(tail - index) * inner", "(tail + index) * inner"),
     ("forest/walk_kernels.py", "n += row == n", "n += row != n"),
-    ("forest/membership.py", "may_score = ~is_seen[groups]", "may_score = is_seen[groups]"),
-    ("forest/bags.py", "if not (total > 0).all():", "if not (total > 0).any():"),
-    ("forest/packed.py", "n * part // n_parts for", "n * part // n_parts + part % 2 for"),
-    (
-        "forest/members.py",
-        "np.asarray(member.classes_, dtype=np.intp)",
-        "np.arange(len(member.classes_))",
-    ),
+    ("forest/bags.py", "may_score = ~is_seen[groups]", "may_score = is_seen[groups]"),
+    ("forest/bags.py", "high[smaller] = low[larger]", "high[larger] = low[smaller]"),
+    ("forest/members.py", "n * part // n_parts for", "n * part // n_parts + part % 2 for"),
+    ("forest/members.py", "scores[:, member.classes_]", "scores[:, : len(member.classes_)]"),
     ("sources/splits.py", "<= n - 1:", "<= n + 1:"),
     (
         "sources/out_of_bag.py",
