@@ -377,10 +377,10 @@ def _check_range(scores: FloatArray, low: float, high: float) -> None:
 @kernel
 def are_inside(scores: FloatArray, low: float, high: float) -> bool:
     """Return whether all scores lie between two numbers."""
+    n_inside = 0
     for score in scores:
-        if not low <= score <= high:
-            return False
-    return True
+        n_inside += (low <= score) & (score <= high)
+    return n_inside == len(scores)
 
 
 # --- no calibration, and one class against the rest
