@@ -109,6 +109,7 @@ Costs = Annotated[
     Text, option("Costs of decisions, or a file.", metavar="JSON"), Input("file of costs")
 ]
 Tolerance = Annotated[float | None, option("In percentage points.", default="2")]
+Share = Annotated[float | None, option("Find a threshold with at least this.", default=False)]
 Jobs = Annotated[int, option("Processors to use; -1: all.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
 OutOfFold = Annotated[Path | None, option("Predictions.", metavar="FILE"), Output("predictions")]
@@ -248,6 +249,9 @@ class Check(Options):
     tolerance: Tolerance = None
     decimal: Decimal = None
     trusted: Trusted = None
+    sensitivity: Share = None
+    specificity: Share = None
+    precision: Share = None
     fail_on: Annotated[Text, option("miscalibrated: exit with code 1.", default=False)] = None
 
 
