@@ -21,8 +21,8 @@ from vennforest._validation import (
     class_index,
     encode_labels,
 )
-from vennforest.calibrators.intervals import binomial_bound
 from vennforest.classifier import CalibratedClassifier
+from vennforest.counts import binomial_bound
 from vennforest.sources import CalibrationExamples
 
 Promise = Literal["precision", "recall", "false_alarms", "cost"]
