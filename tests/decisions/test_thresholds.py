@@ -5,12 +5,19 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
 
-from oracles.decisions import precise_threshold, quiet_threshold, recalling_threshold
+from oracles.decisions import (
+    precise_threshold,
+    promised_quantity,
+    quiet_threshold,
+    recalling_threshold,
+    specific_threshold,
+)
 from vennforest import CalibratedClassifier
 from vennforest.decisions import threshold_for
 from vennforest.decisions.thresholds import limits
@@ -39,6 +46,8 @@ def test_thresholds_against_the_definitions():
         some += expected is not None
         expected = recalling_threshold(scores.tolist(), y.tolist(), share, delta)
         assert threshold_for(scores, y, recall=share, delta=delta).threshold == expected
+        expected = specific_threshold(scores.tolist(), y.tolist(), share, delta)
+        assert threshold_for(scores, y, specificity=share, delta=delta).threshold == expected
         expected = quiet_threshold(scores.tolist(), y.tolist(), share, delta)
         found = threshold_for(scores, y, false_alarms=share, delta=delta).threshold
         assert found == expected
@@ -160,13 +169,97 @@ def test_what_is_refused():
         ValueError, match="29 examples of the class are needed at least and 25 are there"
     ):
         none.decide(scores)
+    few = threshold_for(scores, y, specificity=0.9)
+    assert "29 examples of other classes are needed at least and 25 are there" in few.reason
+    with pytest.raises(ValueError, match="groups must be of 50 rows, got 49"):
+        threshold_for(scores, y, precision=0.9, groups=np.arange(49))
+    model = CalibratedClassifier(GaussianNB(), calibrate_on="cv").fit(X, Y)
+    with pytest.raises(ValueError, match="a model has those of its fit"):
+        threshold_for(model, precision=0.9, groups=np.arange(900))
 
 
-@pytest.mark.parametrize("what", ["sample_weight", "groups", "with_prior", "training"])
+PROMISES = {
+    "precision": {"precision": 0.7},
+    "recall": {"recall": 0.8},
+    "specificity": {"specificity": 0.75},
+    "false_alarms": {"false_alarms": 0.2},
+    "cost": {"cost": 0.9, "costs": (1, 3)},
+}
+
+
+@pytest.mark.parametrize("promise", list(PROMISES))
+def test_the_promise_holds_for_groups_drawn_from_a_population(promise):
+    """Groups of 1 to 12 rows of one label each, mostly of one score: rows are not independent."""
+    seed = np.random.SeedSequence().entropy
+    print(f"seed {seed}")
+    rng, delta, n_samples, n_failed, n_naive, n_some = (
+        np.random.default_rng(seed),
+        0.2,
+        400,
+        0,
+        0,
+        0,
+    )
+    bad = np.less if promise in ("precision", "recall", "specificity") else np.greater
+    for _ in range(4):
+        population = []
+        for _ in range(30):
+            score, size = rng.integers(0, 20) / 20, int(rng.choice([1, 2, 12]))
+            label = bool(rng.random() < 0.1 + 0.8 * score)
+            moves = rng.integers(-1, 2, size) / 40
+            population.append([(score + move, label) for move in moves])
+        for _ in range(n_samples // 4):
+            sample = rng.integers(0, len(population), 90)
+            rows = [(s, y, g) for g, i in enumerate(sample) for s, y in population[i]]
+            scores, y, groups = map(np.array, zip(*rows, strict=True))
+            for by_group in (groups, None):
+                options = {**PROMISES[promise], "delta": delta, "groups": by_group}
+                t = threshold_for(scores, y, **options).threshold
+                if t is None:
+                    continue
+                truth = promised_quantity(promise, population, t)
+                fails = bool(bad(truth, next(iter(PROMISES[promise].values()))))
+                if by_group is None:
+                    n_naive += fails
+                else:
+                    n_some, n_failed = n_some + 1, n_failed + fails
+    assert n_some > n_samples / 10
+    assert n_failed <= binom.ppf(1 - 1e-6, n_samples, delta)
+    print(promise, n_some, n_failed, n_naive)
+
+
+def test_groups_of_one_row_and_groups_of_a_model():
+    rng = np.random.default_rng(1)
+    scores = rng.random(500)
+    y = rng.random(500) < scores
+    for options in PROMISES.values():
+        alone = threshold_for(scores, y, **options)
+        same = threshold_for(scores, y, **options, groups=rng.permutation(500))
+        assert (alone.threshold, alone.observed) == (same.threshold, same.observed)
+    copies = np.repeat(np.arange(500), 20)
+    many = threshold_for(scores[copies], y[copies], recall=0.9, groups=copies)
+    assert many.threshold == threshold_for(scores, y, recall=0.9).threshold
+    assert many.n_examples == y.sum()
+    assert threshold_for(scores, y, recall=0.9, groups=np.zeros(500)).threshold is None
+    groups = np.arange(900) // 2
+    for source in ("holdout", "cv"):
+        model = CalibratedClassifier(
+            GaussianNB(), method="platt", calibrate_on=source, random_state=0
+        ).fit(X, Y, groups=groups)
+        by_model = threshold_for(model, recall=0.7)
+        rows = np.concatenate([fold.rows for fold in model._state.folds])
+        by_scores = threshold_for(
+            model.calibration_scores_, model.calibration_y_, recall=0.7, groups=groups[rows]
+        )
+        assert by_model.threshold == by_scores.threshold is not None
+        assert by_model.exact is (source == "holdout")
+
+
+@pytest.mark.parametrize("what", ["sample_weight", "with_prior", "training"])
 def test_models_without_independent_examples_are_refused(what):
     source = "training" if what == "training" else "cv"
     model = CalibratedClassifier(GaussianNB(), method="platt", calibrate_on=source)
-    given = {what: 1 + np.arange(300) // 2} if what in ("sample_weight", "groups") else {}
+    given = {what: 1 + np.arange(300) // 2} if what == "sample_weight" else {}
     model.fit(X[:300], Y[:300], **given)
     if what == "with_prior":
         model = model.with_prior({0: 0.9})

@@ -61,3 +61,34 @@ def quiet_threshold(scores, labels, share, delta):
         if 1 - tail(sum(s >= t for s in others) + 1, n, share) <= delta
     ]
     return min(sound, default=None)
+
+
+def specific_threshold(scores, labels, share, delta):
+    """Just above the smallest score that leaves too many of the others at or below it."""
+    others = [s for s, y in zip(scores, labels, strict=True) if not y]
+    sound = [
+        t for t in set(scores) if tail(sum(s <= t for s in others), len(others), share) <= delta
+    ]
+    return math.nextafter(min(sound), math.inf) if sound else None
+
+
+def promised_quantity(promise, groups, threshold, costs=(1, 3)):
+    """The quantity for a random row of a random group; rows are pairs of score and label.
+
+    Of recall and specificity the row is of the class, or not, and the group has such rows.
+    """
+
+    def mean(values):
+        return sum(values) / len(values)
+
+    if promise in ("recall", "specificity"):
+        wanted = promise == "recall"
+        rows = [[s for s, y in group if y == wanted] for group in groups]
+        return mean([mean([(s >= threshold) == wanted for s in part]) for part in rows if part])
+    flagged = mean([mean([s >= threshold for s, _ in group]) for group in groups])
+    hits = mean([mean([s >= threshold and y for s, y in group]) for group in groups])
+    misses = mean([mean([s < threshold and y for s, y in group]) for group in groups])
+    if promise == "precision":
+        return hits / flagged if flagged else 1.0
+    alarms = flagged - hits
+    return alarms if promise == "false_alarms" else costs[0] * alarms + costs[1] * misses

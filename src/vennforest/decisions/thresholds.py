@@ -1,4 +1,4 @@
-"""Thresholds of scores with guaranteed precision, recall, false alarms or cost."""
+"""Thresholds of scores with guaranteed sensitivity, specificity, precision or others."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from vennforest._validation import (
     encode_labels,
 )
 from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.fitting import codes_of
 from vennforest.counts import binomial_bound
+from vennforest.metrics._inputs import group_numbers
 from vennforest.sources import CalibrationExamples
 
-Promise = Literal["precision", "recall", "false_alarms", "cost"]
+Promise = Literal["precision", "recall", "specificity", "false_alarms", "cost"]
 """Guaranteed quantities."""
 
 START_RATIO = 2
@@ -44,7 +46,7 @@ class Threshold:
     threshold : float or None
         Cases with this score or a higher one are flagged. None: no threshold keeps the promise
         with these data.
-    promise : {"precision", "recall", "false_alarms", "cost"}
+    promise : {"precision", "recall", "specificity", "false_alarms", "cost"}
     target : float
         Its value.
     delta : float
@@ -54,7 +56,7 @@ class Threshold:
     flagged : float
         Share of the calibration examples that are flagged, in [0, 1].
     n_examples : int
-        Number of calibration examples.
+        Number of calibration examples, with groups of those drawn.
     exact : bool
         Whether the promise is a theorem. False: calibration scores are out of bag or of folds, by
         other trees or models than those that score new cases.
@@ -95,15 +97,17 @@ def threshold_for(
     *,
     precision: float | None = None,
     recall: float | None = None,
+    specificity: float | None = None,
     false_alarms: float | None = None,
     cost: float | None = None,
     costs: tuple[float, float] | None = None,
     delta: float = 0.05,
     pos_label: Any = None,
+    groups: ArrayLike | None = None,
 ) -> Threshold:
-    """Return a threshold that guarantees a precision, recall, share of false alarms or cost.
+    """Return a threshold that guarantees a precision, sensitivity, specificity or another quantity.
 
-    One of the four is given. Over the drawing of the calibration examples, the guarantee fails
+    One of the five is given. Over the drawing of the calibration examples, the guarantee fails
     with probability ``delta`` at most.
 
     Parameters
@@ -118,6 +122,9 @@ def threshold_for(
     recall : float, optional
         In (0, 1): minimum share of the cases of the class that are flagged (the sensitivity). The
         largest threshold.
+    specificity : float, optional
+        In (0, 1): minimum share of the cases of other classes that are not flagged. The smallest
+        threshold.
     false_alarms : float, optional
         In (0, 1): maximum share of all cases that are of the other class and flagged. The smallest
         threshold.
@@ -129,6 +136,9 @@ def threshold_for(
         In (0, 1).
     pos_label : label, optional
         The class; by default the second of two.
+    groups : array-like of shape (n,), optional
+        Where scores are given: rows of one group, such as a patient, depend on each other. Of a
+        model they are those given to ``fit``.
 
     Raises
     ------
@@ -136,8 +146,7 @@ def threshold_for(
         Before ``fit``.
     ValueError
         If not exactly one promise is given, or its value is out of range; if calibration examples
-        have weights or groups, so they are not independent, trained the model, or are of a
-        population with another prior.
+        have weights, trained the model, or are of a population with another prior.
 
     Notes
     -----
@@ -148,6 +157,10 @@ def threshold_for(
     parts of earlier ones (the fallback procedure, Wiens 2003). Recall and false alarms move in one
     direction with the threshold: one exact binomial limit serves for all. Costs: exact binomial
     limits of false alarms and misses at ranks 1, 2, 3, 5, 8 ..., with an equal part of delta each.
+
+    Groups: one row of each is drawn with a fixed seed, for recall one of the class, for specificity
+    one of the others. These rows are independent, so the guarantee is as exact as without groups.
+    It is for a random row of a random group: each group counts once, however many rows it has.
 
     Examples
     --------
@@ -160,7 +173,13 @@ def threshold_for(
     array([0, 1, 1, 1, 1, 1, 1, 1])
     """
     promise, target = _read_promise(
-        {"precision": precision, "recall": recall, "false_alarms": false_alarms, "cost": cost},
+        {
+            "precision": precision,
+            "recall": recall,
+            "specificity": specificity,
+            "false_alarms": false_alarms,
+            "cost": cost,
+        },
         costs,
     )
     delta = check_inside(delta, "delta")
@@ -170,15 +189,26 @@ def threshold_for(
         codes, classes = encode_labels(y)
         code = class_index(classes, pos_label)
     else:
-        scores, codes, exact = _calibration_examples(model)
+        if groups is not None:
+            raise InputError("groups must be given with scores: a model has those of its fit")
+        scores, codes, groups, exact = _calibration_examples(model)
         fitted, code = model, class_index(model.classes_, pos_label)
         scores = _of_class(scores, code)
     labels = codes == code
+    all_scores, all_labels = scores, labels
+    if groups is not None:
+        can_be_drawn = {"recall": labels, "specificity": ~labels}.get(promise, labels | True)
+        numbers = group_numbers(groups, len(labels))
+        rows = _draw_from_groups(numbers, np.flatnonzero(can_be_drawn))
+        scores, labels = scores[rows], labels[rows]
     n, positives = len(labels), int(labels.sum())
     if promise == "precision":
         threshold = _precision_threshold(scores, labels, target, delta)
     elif promise == "recall":
         threshold = _recall_threshold(scores, labels, target, delta)
+    elif promise == "specificity":  # the recall of scores up to one, which are not flagged
+        threshold = _recall_threshold(-scores, ~labels, target, delta)
+        threshold = None if threshold is None else float(np.nextafter(-threshold, inf))
     elif promise == "false_alarms":
         threshold = _false_alarm_threshold(scores, labels, target, delta)
     else:
@@ -187,15 +217,17 @@ def threshold_for(
     if threshold is None:
         reason = _reason(promise, target, delta, n, positives)
     else:
-        flagged = scores >= threshold
+        flagged = all_scores >= threshold
         share_flagged = float(flagged.mean())
-        hits, alarms = int((flagged & labels).sum()), int((flagged & ~labels).sum())
+        hits, alarms = int((flagged & all_labels).sum()), int((flagged & ~all_labels).sum())
+        n_rows, n_of_class = len(all_labels), int(all_labels.sum())
         cost_of_alarm, cost_of_miss = costs or (0, 0)
         observed = {
             "precision": hits / (hits + alarms) if hits + alarms else None,
-            "recall": hits / positives if positives else None,
-            "false_alarms": alarms / n,
-            "cost": (cost_of_alarm * alarms + cost_of_miss * (positives - hits)) / n,
+            "recall": hits / n_of_class if n_of_class else None,
+            "specificity": 1 - alarms / (n_rows - n_of_class) if n_rows > n_of_class else None,
+            "false_alarms": alarms / n_rows,
+            "cost": (cost_of_alarm * alarms + cost_of_miss * (n_of_class - hits)) / n_rows,
         }[promise]
     return Threshold(
         threshold=threshold,
@@ -236,8 +268,14 @@ def _read_promise(
     return promise, float(target)
 
 
-def _calibration_examples(model: Any) -> tuple[FloatArray, IntArray, bool]:
-    """Return scores, class numbers and exactness of the calibration examples of a model."""
+def _draw_from_groups(groups: IntArray, rows: IntArray) -> IntArray:
+    """Return one of the rows of each group, drawn with a fixed seed."""
+    order = np.random.RandomState(0).permutation(rows)
+    return order[np.unique(groups[order], return_index=True)[1]]
+
+
+def _calibration_examples(model: Any) -> tuple[FloatArray, IntArray, IntArray | None, bool]:
+    """Return scores, class numbers, groups and exactness of the calibration examples."""
     if not isinstance(model, CalibratedClassifier):
         raise InputError(
             "model must be a fitted CalibratedClassifier, or scores with their labels as y, got "
@@ -249,7 +287,7 @@ def _calibration_examples(model: Any) -> tuple[FloatArray, IntArray, bool]:
     for name, is_set in (
         ('calibrate_on="training"', fitted.calibrate_on == "training"),
         ("sample_weight", examples.weight is not None),
-        ("groups", fitted.row_groups is not None),
+        ("groups of unknown rows", examples.rows is None and fitted.row_groups is not None),
         ("with_prior", fitted.shift is not None),
     ):
         if is_set:
@@ -259,7 +297,8 @@ def _calibration_examples(model: Any) -> tuple[FloatArray, IntArray, bool]:
                 "labels as y"
             )
     exact = len(fitted.folds) == 1 and fitted.calibrate_on in INDEPENDENT_SOURCES
-    return examples.scores, examples.codes, exact
+    groups = codes_of(examples.rows, fitted.row_groups)
+    return examples.scores, examples.codes, groups, exact
 
 
 def _of_class(scores: FloatArray, code: int) -> FloatArray:
@@ -386,7 +425,10 @@ def _reason(promise: Promise, target: float, delta: float, n: int, positives: in
     )
     if promise != "cost":
         n_needed = min_examples(1 - target if promise == "false_alarms" else target, delta)
-        kind = "examples" if promise == "false_alarms" else "examples of the class"
-        available = n if promise == "false_alarms" else positives
+        kind, available = "examples of the class", positives
+        if promise == "false_alarms":
+            kind, available = "examples", n
+        elif promise == "specificity":
+            kind, available = "examples of other classes", n - positives
         text += f", for which {n_needed:,} {kind} are needed at least and {available:,} are there"
     return f"{text}: ask for less, or for a larger delta, or calibrate on more examples"

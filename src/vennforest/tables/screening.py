@@ -1,4 +1,4 @@
-"""Doubtful columns of a table: identifiers, leaks, and numbers or dates that are read as text."""
+"""Doubtful columns of a table: identifiers, leaks, misread cells, sentinels and misspellings."""
 
 from __future__ import annotations
 
@@ -36,6 +36,22 @@ MIN_SHARE_ALIKE = 0.8
 
 MAX_MARKERS = 5
 """Distinct cells of a column of numbers that may stand for missing values."""
+
+SENTINELS = [-1, *(sign * (10**digits - 1) for digits in range(1, 7) for sign in (-1, 1))]
+"""Numbers that often stand for missing ones: -1, -9, 9, -99, 99, …"""
+
+MIN_SENTINELS, MIN_OTHERS = 3, 10
+"""Cells with such a number from which on it is no mere outlier, and distinct numbers from which on
+a single negative one is remarkable."""
+
+MAX_CATEGORIES = 200
+"""Distinct cells up to which text is compared pair by pair."""
+
+MIN_LETTERS = 6
+"""Letters of a category from which on one that differs by a letter may be misspelt."""
+
+MIN_RATIO_OF_MISSPELT = 20
+"""How many times more frequent the other category is."""
 
 ID = re.compile(
     r"(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(id|uuid|guid|index|key|nr|no|number)[_\W]*$|^unnamed:",
@@ -92,8 +108,9 @@ def screen(
     ]
     suspects = dict.fromkeys(leaking, "leak") | dict.fromkeys(repeated, "id")
     for column in (str(name) for name in X if name not in declared):
-        note = _misread(X[column].dropna(), column)
-        notes += [note] if note else []
+        cells = X[column].dropna()
+        remarks = [_misread(cells, column), _sentinel(cells, column), _misspelt(cells, column)]
+        notes += filter(None, remarks)
     return [*row_names, *repeated], notes, suspects
 
 
@@ -184,6 +201,61 @@ def _misread(cells: pd.Series[Any], name: str) -> str:
         f"{name!r} looks like numbers but is read as text, because of cells such as "
         f"{markers[0][:30]!r}: {remedy}."
     )
+
+
+def _sentinel(cells: pd.Series[Any], name: str) -> str:
+    """Return a sentence on a number such as -999 that is unlike all others, "" without one."""
+    is_number = cells.dtype.kind in "iuf" and len(cells)
+    if not is_number or not {cells.min(), cells.max()}.intersection(SENTINELS):
+        return ""
+    values, counts = np.unique(cells.to_numpy(), return_counts=True)
+    for end, others in ((0, values[1:]), (-1, values[:-1])):
+        if len(others) < 3 or values[end] not in SENTINELS or counts[end] < MIN_SENTINELS:
+            continue
+        low, high = others[0], others[-1]
+        # The only negative number, or one farther from the others than these from each other.
+        is_far = min(abs(values[end] - others)) > high - low
+        if is_far or (values[end] < 0 and low >= 0 and len(others) >= MIN_OTHERS):
+            return (
+                f"{name!r} is {values[end]:g} in {counts[end]:,} rows, unlike its other numbers "
+                f"({low:g} to {high:g}): if that stands for a missing value, say so with "
+                f"--missing={values[end]:g}."
+            )
+    return ""
+
+
+def _misspelt(cells: pd.Series[Any], name: str) -> str:
+    """Return a sentence on categories that differ by case, spaces or a letter, "" without any."""
+    if not _sample(cells) or cells.nunique() > MAX_CATEGORIES:
+        return ""
+    counts = cells.value_counts()
+    spelling: dict[str, str] = {}
+    for text in counts.index:
+        usual = spelling.setdefault(" ".join(text.casefold().split()), text)
+        if usual != text:
+            return (
+                f"{name!r} contains {usual!r} and {text!r}, which are different categories: write "
+                "them alike if they are the same."
+            )
+    for rare in counts.index[::-1]:
+        for usual in counts.index[counts >= MIN_RATIO_OF_MISSPELT * counts[rare]]:
+            if _differ_by_a_letter(rare, usual):
+                return (
+                    f"{name!r} contains {rare!r} in {counts[rare]:,} rows and {usual!r} in "
+                    f"{counts[usual]:,}: write them alike if one is misspelt."
+                )
+    return ""
+
+
+def _differ_by_a_letter(first: str, second: str) -> bool:
+    """Tell whether long words differ by one letter that is wrong, missing or too many."""
+    if min(len(first), len(second)) < MIN_LETTERS:
+        return False
+    pairs = enumerate(zip(first, second, strict=False))
+    n_equal = next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
+    first, second = first[n_equal:], second[n_equal:]
+    is_one_edit = second[1:] in (first, first[1:]) or second == first[1:]
+    return is_one_edit and (first[:1] + second[:1]).isalpha()
 
 
 def _dates_sentence(cells: pd.Series[Any], name: str, date_format: str) -> str:
