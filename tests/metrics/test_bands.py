@@ -6,6 +6,8 @@ import pytest
 from oracles import bands as oracle
 from support.cases import close, draw_estimates
 from vennforest import metrics
+from vennforest.metrics._inputs import EventEstimates
+from vennforest.metrics.curves import recalibrate
 
 
 def read(band, x):
@@ -22,14 +24,14 @@ def test_band_is_that_of_all_intervals():
         band = metrics.calibration_band(y, p, level=level, classes=[0, 1])
         assert (band.x[0], band.x[-1]) == (0, 1)
         assert (np.diff(band.x) > 0).all()
-        curve = metrics.reliability_curve(y, p, n_resamples=0, classes=[0, 1])
+        fit = recalibrate(EventEstimates(y.astype(float), p, np.ones(len(p))))
         groups = oracle.groups(p.tolist(), y.tolist())
         at = rng.choice([*p, rng.random(), np.nextafter(p[0], 0), np.nextafter(p[0], 1), 0, 1], 2)
         for x in at.clip(0, 1):
             lower, upper = oracle.band_at(groups, x, level)
             # Bounds that cross are widened to the isotonic regression beside x.
             left, right = max(p[p <= x], default=0), min(p[p >= x], default=1)
-            shares = np.interp([left, right], curve.corp_estimate, curve.corp_share)
+            shares = np.interp([left, right], fit.p, fit.fitted)
             close(read(band, x), (min(lower, shares[0]), max(upper, shares[1])))
 
 
@@ -143,6 +145,8 @@ def test_refused_bands(options, message):
         metrics.calibration_band(**{"y": [0, 1], "p": [0.1, 0.2], **options})
     with pytest.raises(ValueError, match="band must be"):
         metrics.reliability_curve([0, 1], [0.1, 0.2], band="none")
+    with pytest.raises(ValueError, match="groups must be None for band='confidence'"):
+        metrics.reliability_curve([0, 1], [0.1, 0.2], band="confidence", groups=[1, 2])
 
 
 def test_reliability_curve_has_the_corners_of_the_band():
@@ -150,7 +154,7 @@ def test_reliability_curve_has_the_corners_of_the_band():
     p = rng.random(300)
     y = rng.random(300) < p
     band = metrics.calibration_band(y, p, level=0.9)
-    curve = metrics.reliability_curve(y, p, band="confidence")
+    curve = metrics.reliability_curve(y, p, band="confidence", level=0.9)
     x = rng.random(1000)
     for at, low, high in zip(x, *read(band, x), strict=True):
         close(np.interp(at, curve.band_estimate, curve.band_low), low)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri, stdtrit
 from scipy.stats import rankdata
@@ -81,7 +81,7 @@ def auc_interval(
     check_inside(level, "level")
     estimates = check_estimates(y, p, None, classes, pos_label)
     n = len(estimates.codes)
-    group = np.arange(n) if groups is None else group_numbers(groups, n)
+    group = np.arange(n) if (numbers := group_numbers(groups, n)) is None else numbers
     counts = np.bincount(estimates.codes, minlength=estimates.p.shape[1])
     if (counts > 0).sum() < 2:
         return AucInterval(float("nan"), 0.0, 1.0, level)
@@ -318,10 +318,7 @@ def decision_curve(
     if versus is not None:
         check_inside(level, "level")
         other = positive_problem(y, versus, sample_weight, classes, pos_label).p
-        group = None
-        if groups is not None:
-            counted = _has_weight(sample_weight, len(np.asarray(y)))
-            group = group_numbers(groups, len(counted))[counted]
+        group = group_numbers(groups, len(np.asarray(y)), sample_weight)
         band |= {"versus": benefit(other), "difference": benefit(estimate) - benefit(other)}
         margin = _margin_of_difference(estimate, other, outcome, weight, group, at, level)
         band["difference_low"] = band["difference"] - margin
@@ -343,7 +340,7 @@ def _margin_of_difference(
     n = weight.sum()
     size = weight if group is None else np.bincount(group, weights=weight)
     # Without groups a weight of 2 is two observations.
-    n_groups = n if group is None else np.count_nonzero(size)
+    n_groups = n if group is None else len(size)
     if n_groups < 2:
         raise ValueError(f"versus must be compared in two rows or groups, got {n_groups:g}")
     variance = np.empty(len(at))
@@ -391,10 +388,5 @@ def _bounds_of(
     if len(bounds) != n:
         raise ValueError(f"bounds must be of {n} rows, got {len(bounds)}")
     column = class_index(bounds.classes, pos_label)
-    counted = _has_weight(sample_weight, n)
+    counted = np.broadcast_to(np.asarray(1 if sample_weight is None else sample_weight) > 0, n)
     return bounds.lower[counted, column], bounds.upper[counted, column]
-
-
-def _has_weight(sample_weight: Any, n: int) -> NDArray[np.bool_]:
-    """Return whether each of n rows has a weight above zero."""
-    return np.broadcast_to(np.asarray(1 if sample_weight is None else sample_weight) > 0, n)
