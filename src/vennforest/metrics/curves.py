@@ -1,19 +1,29 @@
-"""Curves of reliability diagrams: bins, and the isotonic curve with its band."""
+"""Curves of reliability diagrams: bins, a smooth and an isotonic curve, and a band."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
-from vennforest._validation import FloatArray, check_inside
-from vennforest.metrics._inputs import EventEstimates, Strategy, binned, check_estimates
+from vennforest._validation import FloatArray, check_inside, check_option
+from vennforest.metrics._inputs import (
+    EventEstimates,
+    Strategy,
+    bin_codes,
+    binned,
+    check_estimates,
+    group_numbers,
+)
+from vennforest.metrics.calibration_line import CalibrationLine, line_of
+from vennforest.metrics.intervals import share_interval
+from vennforest.metrics.smooth import smooth_curve
 
-N_HISTOGRAM_BINS = 25
-"""Equal parts of [0, 1] in the histogram."""
+Band = Literal["smooth", "consistency"]
+"""Bands around the smooth curve, and around the diagonal of calibrated estimates."""
 
 MAX_BAND_LEVELS = 2000
 """Distinct estimates for which labels are drawn for a consistency band."""
@@ -45,34 +55,47 @@ def recalibrate(problem: EventEstimates) -> Recalibration:
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Observed shares against estimates: binned, by isotonic regression, with a band.
+    """Observed shares against estimates: in groups, by a smooth and by the isotonic curve.
 
     Attributes
     ----------
-    bin_estimate, bin_share, bin_weight : ndarray of shape (b,)
-        Mean estimate, observed share and number of observations of the non-empty bins.
+    bin_estimate, bin_share, bin_weight, bin_low, bin_high : ndarray of shape (b,)
+        Mean estimate, observed share and number of observations of the non-empty bins, and the
+        confidence interval (Wilson's) of the share.
+    smooth_estimate, smooth_share : ndarray of shape (m,)
+        Smooth curve: logistic regression on a natural spline of the log-odds. Empty where there is
+        no maximum, as for separated labels.
     corp_estimate, corp_share : ndarray of shape (c,)
         Corners of the CORP curve: the ends of each block of the isotonic regression.
     band_estimate, band_low, band_high : ndarray of shape (g,)
-        Consistency band: the range of CORP curves of calibrated estimates. Empty without
-        resamples.
-    histogram : ndarray of shape (h,)
-        Share of observations in h equal parts of [0, 1].
+        The band, of the kind ``band``.
+    estimate, positives, negatives : ndarray of shape (d,)
+        The distinct estimates, with the number of observations of each outcome.
+    line : CalibrationLine
+        Observed over expected, calibration intercept and slope.
     event : str
         The class of the estimates, or ``"predicted label"``.
     level : float
-        The share of calibrated samples that the band covers at each point.
+        The level of intervals and band.
     """
 
     bin_estimate: FloatArray
     bin_share: FloatArray
     bin_weight: FloatArray
+    bin_low: FloatArray
+    bin_high: FloatArray
+    smooth_estimate: FloatArray
+    smooth_share: FloatArray
     corp_estimate: FloatArray
     corp_share: FloatArray
+    band: Band
     band_estimate: FloatArray
     band_low: FloatArray
     band_high: FloatArray
-    histogram: FloatArray
+    estimate: FloatArray
+    positives: FloatArray
+    negatives: FloatArray
+    line: CalibrationLine
     event: str
     level: float
 
@@ -82,64 +105,101 @@ def reliability_curve(
     p: ArrayLike,
     *,
     bins: int = 10,
-    strategy: Strategy = "uniform",
+    strategy: Strategy = "quantile",
+    groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
-    level: float = 0.9,
+    level: float = 0.95,
+    band: Band = "smooth",
     n_resamples: int = 200,
     random_state: int | np.random.Generator | None = 0,
 ) -> ReliabilityCurve:
-    """Return the bins, curve, band and histogram of a reliability diagram.
+    """Return the bins, curves and band of a reliability diagram.
 
     Parameters
     ----------
     y, p, bins, strategy, sample_weight, classes, pos_label
         As in ``brier_decomposition``. With more than two classes and no ``pos_label`` the curve is
         that of the confidence in the predicted label.
+    groups : array-like of shape (n,), optional
+        The intervals, but not the consistency band, treat the rows of a group as one observation.
     level : float
-        Pointwise level of the consistency band, in (0, 1).
+        Level of intervals and band, in (0, 1).
+    band : {"smooth", "consistency"}
+        The pointwise confidence band of the smooth curve, or the pointwise range of CORP curves of
+        calibrated estimates.
     n_resamples : int
-        Calibrated samples drawn for the band; 0 for no band.
+        Calibrated samples drawn for the consistency band.
     random_state : int, Generator or None
         The seed of these draws.
 
     Notes
     -----
+    The smooth curve has up to five knots at quantiles of the log-odds (Harrell 2015), fewer where
+    the rarer outcome has less than ten rows for each; its band is that of the delta method. Rows
+    whose estimate is 0 or 1 are not in it.
+
     The CORP curve and its band are those of Dimitriadis, Gneiting & Jordan (2021): labels are
     drawn with the estimates as their probabilities, the isotonic regression of each sample is read
     at the estimates, and quantiles are taken point by point. Of more than 2,000 distinct estimates
     neighbours are drawn together, with their mean as the probability.
     """
     check_inside(level, "level")
-    if n_resamples < 0:
-        raise ValueError(f"n_resamples must not be negative, got {n_resamples}")
+    check_option(band, Band, "band")
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
-    fit = recalibrate(estimates.main())
+    problem = estimates.main()
+    numbers = group_numbers(groups, len(np.asarray(y)), sample_weight)
+    fit = recalibrate(problem)
     n_k, r_k, phi_k = binned(EventEstimates(fit.observed, fit.p, fit.weight), bins, strategy)
+    codes = bin_codes(problem.p, bins, strategy, problem.weight)
+    intervals = [
+        share_interval(
+            problem.outcome[rows],
+            None if numbers is None else numbers[rows],
+            problem.weight[rows],
+            level,
+        )
+        for rows in (codes == k for k in np.unique(codes))
+    ]
     steps = np.flatnonzero(np.diff(fit.fitted) > 0)
     corners = np.unique(np.concatenate([[0], steps, steps + 1, [len(fit.fitted) - 1]]))
-    rng = np.random.default_rng(random_state)
-    counts, _ = np.histogram(fit.p, N_HISTOGRAM_BINS, (0, 1), weights=fit.weight)
+    smooth_estimate, smooth_share, low, high = smooth_curve(problem, numbers, level)
+    band_of_curve = smooth_estimate, low, high
+    if band == "consistency":
+        rng = np.random.default_rng(random_state)
+        band_of_curve = _consistency_band(fit, level, n_resamples, rng)
+    bin_low, bin_high = np.array(intervals).T
+    band_estimate, band_low, band_high = band_of_curve
     return ReliabilityCurve(
-        r_k,
-        phi_k,
-        n_k,
-        fit.p[corners],
-        fit.fitted[corners],
-        *_band(fit, level, n_resamples, rng),
-        histogram=counts / counts.sum(),
+        bin_estimate=r_k,
+        bin_share=phi_k,
+        bin_weight=n_k,
+        bin_low=bin_low,
+        bin_high=bin_high,
+        smooth_estimate=smooth_estimate,
+        smooth_share=smooth_share,
+        corp_estimate=fit.p[corners],
+        corp_share=fit.fitted[corners],
+        band=band,
+        band_estimate=band_estimate,
+        band_low=band_low,
+        band_high=band_high,
+        estimate=fit.p,
+        positives=fit.weight * fit.observed,
+        negatives=fit.weight * (1 - fit.observed),
+        line=line_of(problem, numbers, level),
         event=estimates.event,
         level=level,
     )
 
 
-def _band(
+def _consistency_band(
     fit: Recalibration, level: float, n_resamples: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return estimates (g,) with quantiles of the isotonic fits of calibrated labels."""
-    if not n_resamples:
-        return np.empty(0), np.empty(0), np.empty(0)
     block = np.arange(len(fit.p))
     if len(block) > MAX_BAND_LEVELS:
         cumulative = np.cumsum(fit.weight)
