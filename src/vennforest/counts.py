@@ -305,7 +305,10 @@ def count_examples(
         by_class[:n_first].sort()
         by_class[n_first:].sort()
         m = merge_sorted(by_class[:n_first], by_class[n_first:], distinct, weights)
-        return ScoreCounts(classes, distinct[:m], weights[:, :m].T)
+        distinct, weights = distinct[:m], weights[:, :m]
+        if 2 * m < len(scores):  # a view would keep all of the memory
+            distinct, weights = distinct.copy(), weights.copy()
+        return ScoreCounts(classes, distinct, weights.T)
     weights = np.array([codes == j for j in range(len(classes))], np.float64)
     weights *= 1.0 if weight is None else weight
     if sort:
