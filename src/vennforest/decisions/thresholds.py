@@ -21,9 +21,9 @@ from vennforest._validation import (
     class_index,
     encode_labels,
 )
-from vennforest.calibrators.intervals import binomial_bound
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitting import codes_of
+from vennforest.counts import binomial_bound
 from vennforest.metrics._inputs import group_numbers
 from vennforest.sources import CalibrationExamples
 
@@ -196,9 +196,9 @@ def threshold_for(
         scores = _of_class(scores, code)
     labels = codes == code
     all_scores, all_labels = scores, labels
-    if groups is not None:
+    numbers = group_numbers(groups, len(labels))
+    if numbers is not None:
         can_be_drawn = {"recall": labels, "specificity": ~labels}.get(promise, labels | True)
-        numbers = group_numbers(groups, len(labels))
         rows = _draw_from_groups(numbers, np.flatnonzero(can_be_drawn))
         scores, labels = scores[rows], labels[rows]
     n, positives = len(labels), int(labels.sum())
