@@ -22,13 +22,9 @@ def run(options: Apply) -> None:
     calibrator = with_shares(file.calibrator, options.prior)
     table = TableFile(options.data, options.decimal)
     carried = options.carried or _without_predictions(table.names, calibrator)
+    keep = options.missing_scores == "keep"
     write_predictions(
-        options,
-        calibrator,
-        table,
-        columns=file.scores,
-        carried=carried,
-        missing_scores=options.missing_scores,
+        options, calibrator, table, columns=file.scores, carried=carried, keep_missing=keep
     )
 
 
