@@ -128,8 +128,9 @@ def check(
     )
     if is_trained_on_rows:
         return evaluation
-    prior = shares_of(p) if is_model and evaluation.verdict.method != RAW else None
-    sections = updates(evaluation.comparison, prior, random_state)
+    method = [*estimates][-1] if is_model else evaluation.verdict.method
+    prior = shares_of(p) if is_model else None
+    sections = updates(evaluation.comparison.predictions, method, prior, random_state)
     return replace(evaluation, sections=(*evaluation.sections, *sections))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vennforest._validation import FloatArray, InputError
-from vennforest.report.comparison import Comparison
+from vennforest.report.measures import Predictions
 from vennforest.report.section import Section
 from vennforest.validation.update import TITLES, UpdateRows, by_tests
 
@@ -15,12 +15,13 @@ MAX_CLASSES = 10
 """Classes up to which updates are compared: maps of more take long."""
 
 
-def updates(comparison: Comparison, prior: FloatArray | None, random_state: int) -> list[Section]:
-    """Return the section on updates of the recommended method's probabilities.
+def updates(
+    predictions: Predictions, method: str, prior: FloatArray | None, random_state: int
+) -> list[Section]:
+    """Return the section on updates of a method's probabilities.
 
     ``prior`` (k,) are the class shares for which they are right, if they are known.
     """
-    predictions, method = comparison.predictions, comparison.method
     if len(predictions.classes) > MAX_CLASSES:
         return []
     p, groups = predictions.estimates[method].p, predictions.groups
@@ -49,5 +50,5 @@ def updates(comparison: Comparison, prior: FloatArray | None, random_state: int)
     ]
     frame.index = [TITLES[name] for name in frame.index]
     return [
-        Section("Another population", "updates", sentences, frame.rename_axis("update"), columns)
+        Section("Another population", "updates", sentences, frame.rename_axis("Update"), columns)
     ]
