@@ -8,7 +8,7 @@ from typing import Literal
 
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option, warn_of_small_weights
-from vennforest.calibrators import check_method
+from vennforest.calibrators import METHODS
 from vennforest.calibrators.base import ranking
 from vennforest.commands.models import examples_to_keep
 from vennforest.commands.options import Calibrate
@@ -26,7 +26,8 @@ def run(options: Calibrate) -> None:
     start = time.perf_counter()
     if options.increasing is not None:
         check_option(options.increasing, Literal["yes", "no", "auto"], "--increasing")
-    calibrator = check_method(options.method, "--method")()
+    check_option(options.method, METHODS, "--method")
+    calibrator = METHODS[options.method]()
     table = TableFile(options.data, options.decimal)
     with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
         rows = LabelledScores(table, options.scores, options.target, options.weight, progress)

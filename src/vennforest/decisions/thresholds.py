@@ -23,7 +23,7 @@ from vennforest._validation import (
 )
 from vennforest.calibrators.intervals import binomial_bound
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.fitting import codes_of
+from vennforest.groups import codes_of
 from vennforest.metrics._inputs import group_numbers
 from vennforest.sources import CalibrationExamples
 
