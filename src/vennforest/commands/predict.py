@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from vennforest._files import shown_path, written_whole
 from vennforest.batch import BatchPredictor, kinds_of, table_columns
-from vennforest.commands.models import read_model
+from vennforest.commands.models import read_model, with_shares
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.tables.files import TableFile, all_as_text, output_format, table_writer
@@ -22,7 +22,7 @@ ROWS_AT_ONCE = 20_000
 
 def run(options: Predict) -> None:
     """Predict the rows of a table, and say how many rows."""
-    model = read_model(options.model, options.trusted)
+    model = with_shares(read_model(options.model, options.trusted), options.prior)
     table, carried = TableFile(options.data, options.decimal), list(options.carried or ())
     columns = None
     if table_columns(model) is None and not hasattr(model, "feature_names_in_"):

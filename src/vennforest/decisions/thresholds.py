@@ -22,8 +22,8 @@ from vennforest._validation import (
     encode_labels,
 )
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.fitting import codes_of
 from vennforest.counts import binomial_bound
+from vennforest.groups import codes_of
 from vennforest.metrics._inputs import group_numbers
 from vennforest.sources import CalibrationExamples
 
