@@ -8,16 +8,44 @@ import io
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._files import written_whole
 from vennforest._validation import FloatArray
-from vennforest.metrics import ReliabilityCurve, reliability_curve
-from vennforest.plots import ReliabilityDisplay
-from vennforest.plots._style import COLOURS, GREY, percents, plain, style
+from vennforest.calibrators.intervals import ConfidenceIntervals
+from vennforest.metrics import (
+    ReliabilityCurve,
+    decision_curve,
+    interval_curve,
+    reliability_curve,
+)
+from vennforest.plots import IntervalDisplay, ReliabilityDisplay
+from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, style
 from vennforest.report.comparison import Comparison
+from vennforest.report.words import shown_methods
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vennforest.report.evaluation import Evaluation
+
+Paint = Callable[[Any], Any]
+"""Draws into matplotlib's axes."""
+
+ENDINGS = ("svg", "pdf", "png", "csv")
+PIXELS_PER_INCH = 200
+NARROW_WIDTH, NARROW_FONT_SIZE = 4.7, 16.0
+"""Width in inches and size of text of drawings for narrow screens, where an inch has 72 pixels."""
+
+LOG_SHARE = 0.01
+"""Share of the positive class below which the axes of calibration are logarithmic."""
+
+N_THRESHOLDS = 200
+"""Thresholds of a decision curve, up to the probability that 1% of the rows exceed."""
 
 MAX_CLASS_DIAGRAMS = 12
 MAX_EVIDENCE_POINTS = 2000
@@ -32,45 +60,183 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 10.5,
     "axes.linewidth": 0.8,
     "figure.dpi": 72.0,
+    "pdf.fonttype": 42,
 }
 
 
-def draw(name: str, size: tuple[float, float], paint: Callable[[Any], Any], alt: str) -> str:
-    """Return what ``paint`` draws into axes as an HTML image; ``size`` is in inches."""
+def draw(name: str, size: tuple[float, float], paint: Paint, alt: str) -> str:
+    """Return what ``paint`` draws into axes as an HTML image; ``size`` is in inches.
+
+    A narrow screen gets a drawing of its own, with text as large as the page's.
+    """
+    narrow = NARROW_WIDTH, NARROW_WIDTH * max(0.9, 1.25 * size[1] / size[0])
+    wide_url, narrow_url = (
+        f"data:image/svg+xml;base64,{base64.b64encode(drawn(name, paint, *look)).decode()}"
+        for look in ((size, STYLE["font.size"], "svg"), (narrow, NARROW_FONT_SIZE, "svg"))
+    )
+    return (
+        f'<picture><source media="(max-width: 40rem)" srcset="{narrow_url}">'
+        f'<img alt="{html.escape(alt)}" style="max-width:{round(2 * 72 * size[0])}px" '
+        f'src="{wide_url}"></picture>'
+    )
+
+
+def drawn(
+    name: str, paint: Paint, size: tuple[float, float], font_size: float, format: str
+) -> bytes:
+    """Return what ``paint`` draws into axes as a file; the same for the same numbers."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    look = {"font.size": font_size, "axes.titlesize": font_size, "svg.hashsalt": name}
+    date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format)
     buffer = io.BytesIO()
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+    with matplotlib.rc_context({**STYLE, **look}), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the browser has the glyphs that are missing here
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)  # measures text for the layout
         paint(figure.subplots())
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    data = base64.b64encode(buffer.getvalue()).decode()
-    return (
-        f'<img alt="{html.escape(alt)}" style="max-width:{round(2 * 72 * size[0])}px" '
-        f'src="data:image/svg+xml;base64,{data}">'
+        figure.savefig(buffer, format=format, dpi=PIXELS_PER_INCH, metadata=date)
+    return buffer.getvalue()
+
+
+class Picture(NamedTuple):
+    """A picture of an evaluation: its size in inches, its description, and what it draws."""
+
+    size: tuple[float, float]
+    paint: Paint
+    alt: str
+    data: pd.DataFrame
+
+
+def pictures(evaluation: Evaluation) -> dict[str, Picture]:
+    """Return the pictures that the evaluation has, by names of `FIGURES`."""
+    comparison, names = evaluation.comparison, dict(evaluation.source.names)
+    methods = shown_methods(comparison, evaluation.source)
+    result = {"calibration": _calibration(comparison, methods, names)}
+    if comparison.predictions.positive is not None:
+        result["decision-curve"] = _decision_curve(comparison, methods, names)
+    if comparison.predictions.estimates[comparison.method].bounds is not None:
+        result["intervals"] = _intervals(comparison, names[comparison.method])
+    return result
+
+
+def write_pictures(evaluation: Evaluation, folder: Path) -> list[str]:
+    """Write the pictures, each as SVG, PDF and PNG with a CSV of what is drawn; return names."""
+    available = pictures(evaluation)
+    folder.mkdir(exist_ok=True)
+    for name, picture in available.items():
+        for ending in ENDINGS:
+            with written_whole(folder / f"{name}.{ending}") as part:
+                if ending == "csv":
+                    picture.data.to_csv(part, index=False)
+                else:
+                    look = picture.size, STYLE["font.size"], ending
+                    part.write_bytes(drawn(name, picture.paint, *look))
+    return list(available)
+
+
+def _calibration(comparison: Comparison, methods: list[str], names: dict[str, str]) -> Picture:
+    """Return the picture of some methods' calibration, with the intervals of the first."""
+    import pandas as pd
+
+    curves = {names[method]: _curve(comparison, method) for method in methods}
+    share = comparison.predictions.share
+    is_log = share is not None and share < LOG_SHARE
+    parts = []
+    for name, c in curves.items():
+        columns = {
+            "dots": (c.bin_estimate, c.bin_share, c.bin_low, c.bin_high, c.bin_weight),
+            "line": (c.smooth_estimate, c.smooth_share, c.band_low, c.band_high),
+            "rows that happened": (c.estimate, np.ones(len(c.estimate)), *2 * (None,), c.positives),
+            "rows that did not": (c.estimate, np.zeros(len(c.estimate)), *2 * (None,), c.negatives),
+        }
+        for part, values in columns.items():
+            titles = ("probability", "observed", "low95", "high95", "rows")[: len(values)]
+            drawn_values = dict(zip(titles, values, strict=True))
+            parts.append(pd.DataFrame({"method": name, "part": part, **drawn_values}))
+    return Picture(
+        (4.8, 5.4),
+        lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_log, title=""),
+        f"Calibration of {' and '.join(curves)}: how often it happened, by predicted probability",
+        pd.concat(parts),
     )
 
 
-def calibration(comparison: Comparison, methods: list[str], names: dict[str, str]) -> str:
-    """Return the picture of some methods' calibration, with the band of the first."""
-    is_rare = comparison.predictions.is_rare
-    curves = {names[method]: _curve(comparison, method) for method in methods}
-    titles = " and ".join(curves)
-    return draw(
-        "calibration",
-        (4.8, 5.0),
-        lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_rare, title=""),
-        f"Calibration of {titles}: how often it happened, by predicted probability",
+def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str, str]) -> Picture:
+    """Return the picture of the net benefit of some methods, of flagging all rows and none."""
+    import pandas as pd
+
+    predictions = comparison.predictions
+    highest = max(
+        np.quantile(predictions.estimates[m].p[:, predictions.positive], 0.99) for m in methods
+    )
+    thresholds = np.linspace(0, min(1.0, highest), N_THRESHOLDS + 2)[1:-1]
+    curves = {
+        names[m]: decision_curve(
+            thresholds=thresholds, **predictions.for_metric(predictions.estimates[m])
+        )
+        for m in methods
+    }
+
+    def paint(ax: Any) -> None:
+        everyone = next(iter(curves.values())).everyone
+        lines = {
+            name: draw_line(ax, i, name, thresholds, curve.net_benefit)
+            for i, (name, curve) in enumerate(curves.items())
+        }
+        lines["flag every row"] = ax.plot(thresholds, everyone, color=GREY, linewidth=1)[0]
+        lines["flag no row"] = ax.axhline(0, color="black", linewidth=1, linestyle=":")
+        top = max(predictions.share or 0.0, 1e-6)
+        ax.set(ylim=(-0.1 * top, 1.05 * top), xlim=(0, thresholds[-1]))
+        ax.set(xlabel="Threshold", ylabel="Net benefit per row")
+        percents(ax.xaxis)
+        plain(ax)
+        points = np.concatenate([line.get_xydata() for line in list(lines.values())[:-1]])
+        legend(ax, list(lines.items()), "", points)
+
+    tables = [
+        pd.DataFrame({"method": name, "threshold": thresholds, "net_benefit": curve.net_benefit})
+        for name, curve in curves.items()
+    ]
+    everyone = next(iter(curves.values())).everyone
+    flagged = {"method": "flag every row", "threshold": thresholds, "net_benefit": everyone}
+    alt = f"Net benefit of deciding by {' and '.join(curves)}, by threshold"
+    return Picture((4.8, 3.6), paint, alt, pd.concat([*tables, pd.DataFrame(flagged)]))
+
+
+def _intervals(comparison: Comparison, name: str) -> Picture:
+    """Return the picture of probabilities with bounds and confidence intervals."""
+    import pandas as pd
+
+    predictions = comparison.predictions
+    estimates = predictions.estimates[comparison.method]
+    confidence = estimates.confidence
+    if confidence is not None:
+        ends = confidence.lower, confidence.upper, confidence.classes
+        confidence = ConfidenceIntervals(*ends, level=0.95)
+    curve = interval_curve(
+        predictions.classes[predictions.codes],
+        estimates.bounds,
+        p=estimates.p,
+        confidence=confidence,
+        pos_label=predictions.label,
+    )
+    columns = {"rank": curve.x, "probability": curve.p, "lower": curve.low, "upper": curve.high}
+    if curve.confidence is not None:
+        columns |= dict(zip(("low95", "high95"), curve.confidence, strict=True))
+    return Picture(
+        (4.8, 3.6),
+        lambda ax: IntervalDisplay(curve).plot(ax=ax),
+        f"Probabilities of {name} with bounds and confidence intervals, row by row",
+        pd.DataFrame({**columns, "observed": curve.outcome}),
     )
 
 
 def _curve(comparison: Comparison, method: str, **options: Any) -> ReliabilityCurve:
     predictions = comparison.predictions
-    options |= predictions.for_metric(predictions.estimates[method]) | options
+    options = predictions.for_metric(predictions.estimates[method]) | options
     return reliability_curve(groups=predictions.groups, **options)
 
 
