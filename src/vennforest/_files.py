@@ -63,7 +63,7 @@ def check_files(options: Any) -> None:
     paths = [(mark.name, str(getattr(options, field))) for field, mark in marked(options, Input)]
     for field, output in marked(options, Output):
         path = str(getattr(options, field))
-        targets = [path, *(os.path.join(path, file) for file in output.files)]
+        targets = [path, *(str(Path(path, file)) for file in output.files)]
         for target, (name, other_path) in product(targets, paths):
             if is_same_file(target, other_path) or _is_part(target, other_path):
                 raise InputError(
@@ -84,7 +84,7 @@ def check_folder(path: str) -> None:
         raise InputError(f"{shown_path(path)} is an address: name a folder on this machine")
     if target.exists() and not target.is_dir():
         raise InputError(f"{path} is a file: name a folder")
-    check_output(os.path.join(path if target.is_dir() else target.parent, ".vennforest"))
+    check_output((target if target.is_dir() else target.parent) / ".vennforest")
 
 
 def check_output(path: str | os.PathLike[str]) -> None:

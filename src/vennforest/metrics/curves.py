@@ -136,9 +136,9 @@ def reliability_curve(
 
     Notes
     -----
-    The smooth curve has up to five knots at quantiles of the log-odds (Harrell 2015), fewer where
-    the rarer outcome has less than ten rows for each; its band is that of the delta method. Rows
-    whose estimate is 0 or 1 are not in it.
+    The smooth curve has five knots if there are 200 rows of each outcome (Van Calster et al. 2016),
+    and fewer, or none, with fewer rows; its band is that of the delta method. Rows whose estimate
+    is 0 or 1 are not in it.
 
     The CORP curve and its band are those of Dimitriadis, Gneiting & Jordan (2021): labels are
     drawn with the estimates as their probabilities, the isotonic regression of each sample is read
@@ -151,7 +151,8 @@ def reliability_curve(
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     problem = estimates.main()
-    numbers = group_numbers(groups, len(np.asarray(y)), sample_weight)
+    n = len(np.asarray(y))
+    numbers = None if groups is None else group_numbers(groups, n, sample_weight)
     fit = recalibrate(problem)
     n_k, r_k, phi_k = binned(EventEstimates(fit.observed, fit.p, fit.weight), bins, strategy)
     codes = bin_codes(problem.p, bins, strategy, problem.weight)

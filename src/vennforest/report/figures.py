@@ -69,14 +69,14 @@ def draw(name: str, size: tuple[float, float], paint: Paint, alt: str) -> str:
 
     A narrow screen gets a drawing of its own, with text as large as the page's.
     """
-    narrow = NARROW_WIDTH, NARROW_WIDTH * max(0.9, 1.25 * size[1] / size[0])
+    narrow = NARROW_WIDTH, NARROW_WIDTH * max(0.9, 1.4 * size[1] / size[0])
     wide_url, narrow_url = (
         f"data:image/svg+xml;base64,{base64.b64encode(drawn(name, paint, *look)).decode()}"
         for look in ((size, STYLE["font.size"], "svg"), (narrow, NARROW_FONT_SIZE, "svg"))
     )
     return (
         f'<picture><source media="(max-width: 40rem)" srcset="{narrow_url}">'
-        f'<img alt="{html.escape(alt)}" style="max-width:{round(2 * 72 * size[0])}px" '
+        f'<img alt="{html.escape(alt)}" style="max-width:{round(1.45 * 72 * size[0])}px" '
         f'src="{wide_url}"></picture>'
     )
 
@@ -89,7 +89,11 @@ def drawn(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    look = {"font.size": font_size, "axes.titlesize": font_size, "svg.hashsalt": name}
+    look: dict[Any, Any] = {
+        "font.size": font_size,
+        "axes.titlesize": font_size,
+        "svg.hashsalt": name,
+    }
     date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format)
     buffer = io.BytesIO()
     with matplotlib.rc_context({**STYLE, **look}), warnings.catch_warnings():
@@ -157,7 +161,7 @@ def _calibration(comparison: Comparison, methods: list[str], names: dict[str, st
             drawn_values = dict(zip(titles, values, strict=True))
             parts.append(pd.DataFrame({"method": name, "part": part, **drawn_values}))
     return Picture(
-        (4.8, 5.4),
+        (4.8, 6.0),
         lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_log, title=""),
         f"Calibration of {' and '.join(curves)}: how often it happened, by predicted probability",
         pd.concat(parts),
@@ -212,10 +216,10 @@ def _intervals(comparison: Comparison, name: str) -> Picture:
 
     predictions = comparison.predictions
     estimates = predictions.estimates[comparison.method]
-    confidence = estimates.confidence
-    if confidence is not None:
-        ends = confidence.lower, confidence.upper, confidence.classes
-        confidence = ConfidenceIntervals(*ends, level=0.95)
+    assert estimates.bounds is not None
+    confidence = None
+    if (ends := estimates.confidence) is not None:
+        confidence = ConfidenceIntervals(ends.lower, ends.upper, ends.classes, level=0.95)
     curve = interval_curve(
         predictions.classes[predictions.codes],
         estimates.bounds,
