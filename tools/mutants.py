@@ -188,9 +188,9 @@ def run_tests(module, source, seconds):
         )
     except subprocess.TimeoutExpired:
         return True  # an endless loop, if the time is long enough
-    if result.returncode not in (0, 1, 2):
+    if result.returncode in (4, 5):
         raise SystemExit(f"pytest found no tests for {module}: {result.stdout.decode()[-500:]}")
-    return result.returncode != 0
+    return result.returncode != 0  # below 0: a kernel that reads beyond an array may crash
 
 
 def main():

@@ -507,9 +507,9 @@ class BoundedCalibrator(Calibrator):
         n = len(self.example_codes_)
         if rows.shape != (m,) or (rows.dtype.kind not in "iu" and m):
             raise ValueError(f"left_out must be {m} integers, got {rows.tolist()}")
-        wrong = (rows < -1) | (rows >= n)
-        if wrong.any():
-            raise ValueError(f"left_out must lie between -1 and {n - 1}, got {rows[wrong][0]}")
+        if not are_inside(rows, -1, n - 1):
+            wrong = rows[(rows < -1) | (rows >= n)]
+            raise ValueError(f"left_out must lie between -1 and {n - 1}, got {wrong[0]}")
         return rows.astype(np.intp)
 
     def _check_state(self) -> None:
