@@ -31,7 +31,7 @@ def test_text_on_a_narrow_screen_is_as_large_as_the_pages(evaluation):
     for source in sources:
         svg = base64.b64decode(source).decode()
         width = float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1])
-        ticks = re.findall(r"font: ([\d.]+)px[^>]*>[\d.]+%?<", svg)
+        ticks = re.findall(r"font-size: ([\d.]+)px[^>]*>[\d.]+%?<", svg)
         assert ticks and min(map(float, ticks)) * NARROW_IMAGE / width >= BODY_TEXT
 
 
@@ -53,9 +53,13 @@ def test_files_contain_what_is_drawn(evaluation, tmp_path):
     happened = parts["rows that happened"]["rows"].sum()
     assert happened == (np.asarray(options["y"]) == options["pos_label"]).sum()
     table = pd.read_csv(tmp_path / "new" / "decision-curve.csv")
-    table = table[table["method"] == "Predictions"]
-    expected = metrics.decision_curve(thresholds=table["threshold"], **options).net_benefit
-    np.testing.assert_allclose(table["net_benefit"], expected)
+    of = {method: part.reset_index() for method, part in table.groupby("method")}
+    at = of["Predictions"]["threshold"]
+    expected = metrics.decision_curve(thresholds=at, versus=np.zeros(len(options["y"])), **options)
+    np.testing.assert_allclose(of["Predictions"]["net_benefit"], expected.net_benefit)
+    np.testing.assert_allclose(of["flag every row"]["net_benefit"], expected.everyone)
+    for key in ("difference", "difference_low", "difference_high"):
+        np.testing.assert_allclose(of["flag no row"][key], getattr(expected, key))
     table = pd.read_csv(tmp_path / "new" / "intervals.csv")
     assert (table["lower"] <= table["probability"]).all() and set(table["observed"]) == {0, 1}
 

@@ -131,8 +131,12 @@ def positive_problem(
     return estimates.of_column(estimates.positive)
 
 
-def group_numbers(groups: ArrayLike, n: int, sample_weight: ArrayLike | None = None) -> IntArray:
-    """Return the number of the group of each of n rows that has weight."""
+def group_numbers(
+    groups: ArrayLike | None, n: int, sample_weight: ArrayLike | None = None
+) -> IntArray | None:
+    """Return the number of the group of each of n rows that has weight; None without groups."""
+    if groups is None:
+        return None
     codes = np.unique(np.asarray(groups), return_inverse=True)[1]
     if len(codes) != n:
         raise ValueError(f"groups must be of {n} rows, got {len(codes)}")

@@ -83,9 +83,7 @@ def calibration_line(
     """
     check_inside(level, "level")
     problem = positive_problem(y, p, sample_weight, classes, pos_label)
-    n = len(np.asarray(y))
-    numbers = None if groups is None else group_numbers(groups, n, sample_weight)
-    return line_of(problem, numbers, level)
+    return line_of(problem, group_numbers(groups, len(np.asarray(y)), sample_weight), level)
 
 
 def line_of(problem: EventEstimates, groups: IntArray | None, level: float) -> CalibrationLine:

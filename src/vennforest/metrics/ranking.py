@@ -81,7 +81,7 @@ def auc_interval(
     check_inside(level, "level")
     estimates = check_estimates(y, p, None, classes, pos_label)
     n = len(estimates.codes)
-    group = np.arange(n) if groups is None else group_numbers(groups, n)
+    group = np.arange(n) if (numbers := group_numbers(groups, n)) is None else numbers
     counts = np.bincount(estimates.codes, minlength=estimates.p.shape[1])
     if (counts > 0).sum() < 2:
         return AucInterval(float("nan"), 0.0, 1.0, level)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._files import written_whole
+from vennforest._files import write_text, written_whole
 from vennforest._validation import FloatArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.metrics import (
@@ -71,7 +71,7 @@ def draw(name: str, size: tuple[float, float], paint: Paint, alt: str) -> str:
     """
     narrow = NARROW_WIDTH, NARROW_WIDTH * max(0.9, 1.4 * size[1] / size[0])
     wide_url, narrow_url = (
-        f"data:image/svg+xml;base64,{base64.b64encode(drawn(name, paint, *look)).decode()}"
+        f"data:image/svg+xml;base64,{base64.b64encode(drawn(name, paint, *look)['svg']).decode()}"
         for look in ((size, STYLE["font.size"], "svg"), (narrow, NARROW_FONT_SIZE, "svg"))
     )
     return (
@@ -82,27 +82,30 @@ def draw(name: str, size: tuple[float, float], paint: Paint, alt: str) -> str:
 
 
 def drawn(
-    name: str, paint: Paint, size: tuple[float, float], font_size: float, format: str
-) -> bytes:
-    """Return what ``paint`` draws into axes as a file; the same for the same numbers."""
+    name: str, paint: Paint, size: tuple[float, float], font_size: float, *formats: str
+) -> dict[str, bytes]:
+    """Return what ``paint`` draws into axes in file formats; the same for the same numbers."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    look: dict[Any, Any] = {
-        "font.size": font_size,
-        "axes.titlesize": font_size,
-        "svg.hashsalt": name,
-    }
-    date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format)
-    buffer = io.BytesIO()
-    with matplotlib.rc_context({**STYLE, **look}), warnings.catch_warnings():
+    look: dict[Any, Any] = {"font.size": font_size, "axes.titlesize": font_size}
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    files = {}
+    with (
+        matplotlib.rc_context({**STYLE, **look, "svg.hashsalt": name}),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")  # the browser has the glyphs that are missing here
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)  # measures text for the layout
         paint(figure.subplots())
-        figure.savefig(buffer, format=format, dpi=PIXELS_PER_INCH, metadata=date)
-    return buffer.getvalue()
+        for ending in formats:
+            buffer = io.BytesIO()
+            metadata = dates.get(ending)
+            figure.savefig(buffer, format=ending, dpi=PIXELS_PER_INCH, metadata=metadata)
+            files[ending] = buffer.getvalue()
+    return files
 
 
 class Picture(NamedTuple):
@@ -131,13 +134,11 @@ def write_pictures(evaluation: Evaluation, folder: Path) -> list[str]:
     available = pictures(evaluation)
     folder.mkdir(exist_ok=True)
     for name, picture in available.items():
-        for ending in ENDINGS:
+        files = drawn(name, picture.paint, picture.size, STYLE["font.size"], *ENDINGS[:-1])
+        for ending, content in files.items():
             with written_whole(folder / f"{name}.{ending}") as part:
-                if ending == "csv":
-                    picture.data.to_csv(part, index=False)
-                else:
-                    look = picture.size, STYLE["font.size"], ending
-                    part.write_bytes(drawn(name, picture.paint, *look))
+                part.write_bytes(content)
+        write_text(folder / f"{name}.csv", picture.data.to_csv(index=False))
     return list(available)
 
 
@@ -169,45 +170,61 @@ def _calibration(comparison: Comparison, methods: list[str], names: dict[str, st
 
 
 def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str, str]) -> Picture:
-    """Return the picture of the net benefit of some methods, of flagging all rows and none."""
+    """Return the picture of the net benefit of some methods, of flagging all rows and none.
+
+    The band of the first is the interval of its difference from the second, or else from none.
+    """
     import pandas as pd
 
-    predictions = comparison.predictions
-    highest = max(
-        np.quantile(predictions.estimates[m].p[:, predictions.positive], 0.99) for m in methods
-    )
-    thresholds = np.linspace(0, min(1.0, highest), N_THRESHOLDS + 2)[1:-1]
+    predictions, groups = comparison.predictions, comparison.predictions.groups
+    p = {names[m]: predictions.estimates[m].p[:, predictions.positive] for m in methods}
+    highest = max(float(np.quantile(values, 0.99)) for values in p.values())
+    highest = min(max(highest, predictions.share or 0.0), 1.0)
+    thresholds = np.linspace(0, highest, N_THRESHOLDS + 2)[1:-1]
+    first, none = names[methods[0]], "flag no row"
+    options = predictions.for_metric(predictions.estimates[methods[0]])
+    if groups is None or groups.any():
+        options["groups"] = groups
+    rivals = {name: values for name, values in p.items() if name != first}
+    rivals[none] = np.zeros(comparison.n)
     curves = {
-        names[m]: decision_curve(
-            thresholds=thresholds, **predictions.for_metric(predictions.estimates[m])
-        )
-        for m in methods
+        name: decision_curve(thresholds=thresholds, versus=values, **options)
+        for name, values in rivals.items()
     }
+    main = curves[none]
+    benefits = {first: main.net_benefit} | {name: c.versus for name, c in curves.items()}
+    benefits["flag every row"] = main.everyone
+    rival = vars(curves[next(iter(rivals))])
+    nearest, margins = rival["versus"], (rival["difference_low"], rival["difference_high"])
 
     def paint(ax: Any) -> None:
-        everyone = next(iter(curves.values())).everyone
-        lines = {
-            name: draw_line(ax, i, name, thresholds, curve.net_benefit)
-            for i, (name, curve) in enumerate(curves.items())
+        lines: dict[str, Any] = {
+            name: draw_line(ax, i, name, thresholds, benefits[name]) for i, name in enumerate(p)
         }
-        lines["flag every row"] = ax.plot(thresholds, everyone, color=GREY, linewidth=1)[0]
-        lines["flag no row"] = ax.axhline(0, color="black", linewidth=1, linestyle=":")
-        top = max(predictions.share or 0.0, 1e-6)
-        ax.set(ylim=(-0.1 * top, 1.05 * top), xlim=(0, thresholds[-1]))
+        look = {"color": COLOURS[0], "alpha": 0.15, "linewidth": 0}
+        low, high = (nearest + margin for margin in margins)
+        ax.fill_between(thresholds, low, high, **look)
+        rest = {"flag every row": "-", none: ":"}
+        for name, line in rest.items():
+            lines[name] = ax.plot(thresholds, benefits[name], color=GREY, lw=1, ls=line)[0]
+        top = max(predictions.share or 0.0, high.max())
+        ax.set(ylim=(-0.1 * top, 1.05 * top), xlim=(0, highest))
         ax.set(xlabel="Threshold", ylabel="Net benefit per row")
         percents(ax.xaxis)
         plain(ax)
-        points = np.concatenate([line.get_xydata() for line in list(lines.values())[:-1]])
+        heights = np.concatenate([low, high, *benefits.values()])
+        points = np.column_stack([np.resize(thresholds, len(heights)), heights])
         legend(ax, list(lines.items()), "", points)
 
-    tables = [
-        pd.DataFrame({"method": name, "threshold": thresholds, "net_benefit": curve.net_benefit})
-        for name, curve in curves.items()
-    ]
-    everyone = next(iter(curves.values())).everyone
-    flagged = {"method": "flag every row", "threshold": thresholds, "net_benefit": everyone}
-    alt = f"Net benefit of deciding by {' and '.join(curves)}, by threshold"
-    return Picture((4.8, 3.6), paint, alt, pd.concat([*tables, pd.DataFrame(flagged)]))
+    tables = []
+    for name, benefit in benefits.items():
+        table = pd.DataFrame({"method": name, "threshold": thresholds, "net_benefit": benefit})
+        if name in curves:
+            for key in ("difference", "difference_low", "difference_high"):
+                table[key] = getattr(curves[name], key)
+        tables.append(table)
+    alt = f"Net benefit of deciding by {' and '.join(p)}, by threshold"
+    return Picture((4.8, 3.6), paint, alt, pd.concat(tables))
 
 
 def _intervals(comparison: Comparison, name: str) -> Picture:

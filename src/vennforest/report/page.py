@@ -175,6 +175,8 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
             for name, picture in figures.pictures(evaluation).items()
         },
         methods=table(frame.assign(pvalue=frame["pvalue"].drop(BASELINE)), MEASURES, frame["name"]),
+        has_log_axes=(predictions.share or 1) < figures.LOG_SHARE,
+        others=[names[m] for m in methods[1:]],
         differences=_differences(evaluation),
         levels=table(levels, LEVELS, [numbers.probability(p) for p in levels["expected"]]),
         certain={

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vennforest._validation import InputError
 from vennforest.decisions import threshold_for
-from vennforest.report.breakdown import share_interval
+from vennforest.metrics.intervals import share_interval
 from vennforest.report.comparison import Comparison
 from vennforest.report.section import Section
 
