@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option, warn_of_small_weights
-from vennforest.calibrators import Calibrator, check_method
+from vennforest.calibrators import METHODS, Calibrator
 from vennforest.calibrators.base import ranking
 from vennforest.commands.models import check_probabilities_in, examples_to_keep, numbers_in
 from vennforest.commands.options import Calibrate
@@ -30,7 +30,9 @@ def run(options: Calibrate) -> None:
     start = time.perf_counter()
     if options.increasing is not None:
         check_option(options.increasing, Literal["yes", "no", "auto"], "--increasing")
-    calibrator: Calibrator = check_method(options.method or "venn-abers", "--method")()
+    method = options.method or "venn-abers"
+    check_option(method, METHODS, "--method")
+    calibrator: Calibrator = METHODS[method]()
     if options.update is None and options.groups is not None:
         raise InputError("--groups is for --update: a calibrator is fitted to single rows")
     result = None

@@ -66,15 +66,10 @@ def write_predictions(
         say(f"Wrote {output}: {n_rows:,} rows ({seconds:.0f} s)")
 
 
-def format_of(output: Path) -> str:
-    """Return csv or parquet, by the suffix of a path or address."""
-    return output_format(Path(str(output).partition("?")[0]))  # the rest may be a key
-
-
 @contextmanager
 def output_table(output: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
     """Give a function that appends tables of a schema to a new file."""
-    file_format = format_of(output)
+    file_format = output_format(output)
     safe = all_as_text if file_format == "csv" else (lambda table: table)
     schema = safe(schema.empty_table()).schema
     with written_whole(output) as part, table_writer(part, file_format, schema) as writer:
