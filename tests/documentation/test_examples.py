@@ -33,11 +33,7 @@ def run(path, arguments, folder):
 def test_example(path, tmp_path):
     pytest.importorskip("matplotlib")
     if "VENNFOREST_DATA" in path.read_text("utf-8") and "VENNFOREST_DATA" not in os.environ:
-<<<<<<< HEAD
-        pytest.skip("the folder of data sets, VENNFOREST_DATA, is not set")
-=======
         pytest.skip("needs the data sets of VENNFOREST_DATA")
->>>>>>> main
     picture = tmp_path / "picture.svg"
     arguments = ["4000", "10"] if path.stem == "million_rows" else [str(picture)]
     assert run(path, arguments, tmp_path)
