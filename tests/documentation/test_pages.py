@@ -88,6 +88,8 @@ def of_page(name, given, folder):
         given["model"] = CalibratedClassifier(forest).fit(given["X"], given["y"])
     elif name == "explain.md":
         pytest.importorskip("shap")
+    elif name == "another-site.md":
+        given |= {"p": np.clip(given["X"][:, 0] / 4 + 0.4, 0.01, 0.99), "patients": np.arange(1000)}
     elif name == "report.md":
         pytest.importorskip("jinja2")
         given |= {name: given[name][:60] for name in "Xy"}

@@ -330,12 +330,20 @@ def ranking(counts: ScoreCounts) -> tuple[float, bool]:
     m, n = counts.class_totals.tolist()
     if m * n == 0:  # one class, or weights that are next to nothing
         return 0.5, False
-    # Pairs in the right order; ties count half. Unlike BLAS, einsum adds in one order.
-    pairs = np.einsum("i,i", np.cumsum(negatives), positives)
-    area = float(pairs - np.einsum("i,i", negatives, positives) / 2) / (m * n)
+    area = _pairs_in_order(negatives, positives) / (m * n)
     # The standard error of scores that say nothing, without ties (Mann & Whitney 1947, section 4).
     error = float(np.sqrt((m + n + 1) / (12 * m * n)))
     return area, abs(area - 0.5) > MIN_STANDARD_ERRORS * error
+
+
+@kernel
+def _pairs_in_order(negatives: FloatArray, positives: FloatArray) -> float:
+    """Return the weight of the pairs with the positive example on the right; ties count half."""
+    below, pairs = 0.0, 0.0
+    for i in range(len(negatives)):
+        pairs += positives[i] * (below + negatives[i] / 2)
+        below += negatives[i]
+    return pairs
 
 
 def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
