@@ -172,6 +172,27 @@ def performance_table():
 
 
 FOREST_ROWS = "all 300 trees, 20,000 rows, 2 classes, 20 columns, two threads"
+
+
+def band_table():
+    for curve in ("calibrated", "overconfident", "steps", "constant", "rare", "ties", "waves"):
+        cells = []
+        for rows in (100, 1000, 10_000):
+            where = {"curve": curve, "rows": rows}
+            columns = ("coverage", "width", "pointwise width")
+            cells += [short(mean("bands", column, **where), 2) for column in columns]
+        yield f"| {curve} | {' | '.join(cells)} |"
+
+
+def net_benefit_table():
+    for problem in ("even", "rare", "close", "visits"):
+        cells = []
+        for rows in (100, 300, 1000, 5000):
+            coverage = select("net_benefit", "coverage", problem=problem, rows=rows)
+            cells.append(f"{short(coverage.min(), 2)} to {short(coverage.max(), 2)}")
+        yield f"| {problem} | {' | '.join(cells)} |"
+
+
 SPEED = {
     (
         "CalibratedClassifier(forest).fit, 15,000 × 20, 200 trees",
@@ -238,6 +259,8 @@ TABLES = {
         bounds_table(),
         interval_table(),
         performance_table(),
+        band_table(),
+        net_benefit_table(),
         speed_table(),
     ],
     "README.md": [
@@ -292,7 +315,7 @@ def test_claims_of_papers_are_counted():
         assert re.search(rf"\(`{name}`\).*\| {n_held} of {n_claims} \|", text)
 
 
-LEVELS = {".05", "0.5", ".95", ".90", ".2", ".31", "1e-15", "0.8", ".8", ".5"}
+LEVELS = {".05", ".7", "0.5", ".95", ".90", ".2", ".31", "1e-15", "0.8", ".8", ".5"}
 """Numbers that are no measurements: levels, examples of probabilities, the cut of log losses."""
 
 
