@@ -57,13 +57,3 @@ def test_samplers_in_pipelines_make_auto_mean_folds(data):
         fitted(sampled, X, y, calibrate_on="oob")
     plain = pipeline.make_pipeline(StandardScaler(), forest)
     assert fitted(plain, X, y).calibrate_on_ == "oob"
-
-
-def test_a_forest_that_draws_its_own_samples_is_found_out(data):
-    ensemble = pytest.importorskip("sklearnex.ensemble")
-    X, y = data
-    model = fitted(ensemble.RandomForestClassifier(50), X, y)
-    assert model.calibrate_on_ == "cv"
-    assert ((model.calibration_scores_ > 0.5) == (model.calibration_y_ == 1)).mean() < 0.97
-    with pytest.raises(ValueError, match='use calibrate_on="cv"'):
-        fitted(ensemble.RandomForestClassifier(50), X, y, calibrate_on="oob")

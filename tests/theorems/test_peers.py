@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit, softmax
-from sklearn.calibration import CalibratedClassifierCV, _SigmoidCalibration, _TemperatureScaling
+from sklearn.calibration import _SigmoidCalibration, _TemperatureScaling
 from sklearn.datasets import make_classification
 from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
@@ -151,34 +150,3 @@ def test_cross_venn_abers_agrees_with_venn_abers(loss, seed):
     model = CalibratedClassifier(GaussianNB(), cv=folds, merge=loss).fit(X[:200], y[:200])
     found, expected = model.predict_proba(X[200:]), peer.predict_proba(X[200:], loss=loss)
     assert_allclose(found, expected, rtol=0, atol=1e-9)
-
-
-# --- scikit-learn: the whole way -------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ensemble", [True, False])
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(
-    ("name", "method", "atol"),
-    [
-        ("sigmoid", "platt", 3e-4),
-        ("isotonic", IsotonicCalibration(between="linear"), 1e-6),
-        ("temperature", "temperature", 1e-5),
-    ],
-)
-def test_calibration_on_folds_agrees_with_calibrated_classifier_cv(
-    name, method, atol, n_classes, ensemble
-):
-    X, y = make_classification(
-        700, 8, n_informative=5, n_classes=n_classes, flip_y=0.2, random_state=1
-    )
-    base = LogisticRegression()  # its decision values are what the other package calibrates
-
-    class Decision(LogisticRegression):
-        predict_proba = property()
-
-    peer = CalibratedClassifierCV(base, method=name, cv=4, ensemble=ensemble).fit(X[:500], y[:500])
-    model = CalibratedClassifier(Decision(), method=method, cv=4, ensemble=ensemble)
-    model.fit(X[:500], y[:500])
-    found, expected = model.predict_proba(X[500:]), peer.predict_proba(X[500:])
-    assert_allclose(found, expected, rtol=0, atol=atol)
