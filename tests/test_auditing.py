@@ -22,6 +22,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
+from hazards.audits import with_synthetic
+from hazards.table import coin
 from vennforest import CalibratedClassifier, audit
 from vennforest.auditing import remembers, sees_labels
 
@@ -34,36 +36,17 @@ def forest(n=20):
     return RandomForestClassifier(n, random_state=0)
 
 
-def coin(n, d, rng):
-    return rng.normal(size=(n, d)), rng.integers(0, 2, n)
-
-
-def doubled(X, y, rng, jitter=0.0):
-    order = rng.permutation(2 * len(y))
-    both = np.vstack([X, X + jitter * rng.normal(size=X.shape)])
-    return both[order], np.concatenate([y, y])[order]
-
-
-def smote(X, y, rng, n_synthetic, k=5):
-    """Add points on the lines from examples of class 1 to their nearest neighbours."""
-    rare = X[y == 1]
-    distance = np.linalg.norm(rare[:, None] - rare[None], axis=2)
-    neighbors = np.argsort(distance, axis=1)[:, 1 : k + 1]
-    start = rng.integers(0, len(rare), n_synthetic)
-    end = neighbors[start, rng.integers(0, k, n_synthetic)]
-    rows = rare[start] + rng.random((n_synthetic, 1)) * (rare[end] - rare[start])
-    return np.vstack([X, rows]), np.concatenate([y, np.ones(n_synthetic, int)])
-
-
 # --- copies -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["exact", "jitter", "counts"])
 def test_copies_are_found_beside_a_column_that_numbers_the_rows(kind):
     rng = np.random.default_rng(0)
-    X, y = coin(300, 6, rng)
+    X, y = coin(rng, 300, 6)
     X = rng.poisson(6, (300, 8)).astype(float) if kind == "counts" else X
-    X, y = doubled(X, y, rng, 1e-3 * (kind == "jitter"))
+    order = rng.permutation(600)
+    X = np.vstack([X, X + 1e-3 * (kind == "jitter") * rng.normal(size=X.shape)])[order]
+    y = np.tile(y, 2)[order]
     numbered = np.column_stack([rng.permutation(len(y)), X])
     for table in (numbered, pd.DataFrame(numbered), pl.DataFrame(numbered)):
         (finding,) = audit(forest(), table, y)
@@ -75,7 +58,7 @@ def test_copies_are_found_beside_a_column_that_numbers_the_rows(kind):
 
 def test_copies_within_a_group_are_no_fault():
     rng = np.random.default_rng(1)
-    X, y = coin(200, 6, rng)
+    X, y = coin(rng, 200, 6)
     patient = np.arange(400) % 200
     for jitter in (0.0, 1e-3):
         table = np.vstack([X, X + jitter * rng.normal(size=X.shape)])
@@ -85,9 +68,8 @@ def test_copies_within_a_group_are_no_fault():
 
 def test_synthetic_rows_are_named():
     rng = np.random.default_rng(1)
-    X, _ = coin(1000, 6, rng)
-    y = (rng.random(1000) < 0.06).astype(int)
-    (finding,) = audit(forest(), *smote(X, y, rng, 880))
+    X, y = coin(rng, 1000, 6, 0.06)
+    (finding,) = audit(forest(), *with_synthetic(X, y, rng))
     assert finding.kind == "synthetic rows" and (finding.rows >= 1000).mean() > 0.9
     rows = np.concatenate([np.arange(1000), rng.choice(np.flatnonzero(y), 880)])
     (finding,) = audit(forest(), X[rows], y[rows])
@@ -96,7 +78,7 @@ def test_synthetic_rows_are_named():
 
 def test_rows_of_weight_zero_are_left_out():
     rng = np.random.default_rng(2)
-    X, y = coin(100, 4, rng)
+    X, y = coin(rng, 100, 4)
     X, y, weight = np.vstack([X, X]), np.tile(y, 2), np.repeat([1.0, 0.0], 100)
     assert kinds(forest(), X, y, sample_weight=weight) == []
     (finding,) = audit(forest(), X, y, sample_weight=np.arange(200))
@@ -105,7 +87,7 @@ def test_rows_of_weight_zero_are_left_out():
 
 def test_sparse_tables_are_compared_exactly():
     rng = np.random.default_rng(3)
-    X, y = coin(60, 3, rng)
+    X, y = coin(rng, 60, 3)
     assert kinds(forest(), sparse.csr_array(np.vstack([X, X])), np.tile(y, 2)) == ["copies"]
     assert kinds(forest(), sparse.csr_array(X), y) == []
 
@@ -212,11 +194,11 @@ def test_nothing_is_said_of_few_rows_or_a_model_that_learns_nothing():
 
 def test_rows_that_a_calibrated_classifier_was_trained_on_are_found_among_new_ones():
     rng = np.random.default_rng(8)
-    X, y = coin(400, 5, rng)
+    X, y = coin(rng, 400, 5)
     model = CalibratedClassifier(forest(), method="platt").fit(X, y)
     assert kinds(model, X, y) == []
     assert kinds(model, X[:200], y[:200]) == ["training rows"]
-    assert kinds(model, *coin(200, 5, rng)) == []
+    assert kinds(model, *coin(rng, 200, 5)) == []
 
 
 # --- steps ----------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import warnings
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
@@ -166,9 +165,7 @@ SETTINGS = [
 def test_models_shift_their_odds(settings, k):
     X, y, new = problem(k)
     forest = RandomForestClassifier(15, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        model = CalibratedClassifier(forest, random_state=0, **settings).fit(X, y)
+    model = CalibratedClassifier(forest, random_state=0, **settings).fit(X, y)
     shares = {0: 0.1, 1: 0.9} if k == 2 else {0: 0.05, 1: 0.35, 2: 0.6}
     other = model.with_prior(shares)
     assert other.prior_ == pytest.approx(list(shares.values()))

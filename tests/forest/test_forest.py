@@ -20,6 +20,7 @@ from sklearn.ensemble import (
 )
 
 from oracles import formulas as oracle
+from vennforest import MixedForestClassifier
 from vennforest.forest import Membership, PackedForest, packed
 
 # scikit-learn's own: it sums a column of the largest float32 numbers to see whether all are finite,
@@ -46,7 +47,8 @@ def draw_case(seed):
     codes = rng.integers(0, k, n)
     codes[:2] = [0, 1]  # at least two classes
     y = np.array([f"class {c}" for c in "dacbfe"])[codes] if rng.random() < 0.5 else codes * 3 - 4
-    kind = RandomForestClassifier if rng.random() < 0.6 else ExtraTreesClassifier
+    kinds = [RandomForestClassifier, ExtraTreesClassifier, MixedForestClassifier]
+    kind = kinds[rng.choice(3, p=[0.4, 0.35, 0.25])]
     forest = kind(
         n_estimators=int(rng.integers(1, 12)),
         bootstrap=True,

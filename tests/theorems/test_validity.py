@@ -46,9 +46,10 @@ def select(y, lower, upper):
     return np.where(np.arange(lower.shape[1]) == y[:, None], upper, lower)
 
 
-def draw_objects(rng, n):
+def draw_objects(rng, n, k=2):
     X = rng.normal(size=(n, 2))
-    return X, (X[:, 0] + 1.5 * rng.normal(size=n) > 0.6).astype(int)
+    noisy = X[:, 0] + 1.5 * rng.normal(size=n)
+    return X, np.digitize(noisy, [0.6] if k == 2 else [-0.6, 1.0])
 
 
 def simulate_classifier(make, repetitions, n, seed=0, objects=draw_objects):
