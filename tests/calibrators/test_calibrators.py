@@ -26,13 +26,8 @@ from vennforest.calibrators.matrix import SoftmaxMap
 CALIBRATORS = [*MAPS, SoftmaxMap("shared"), SoftmaxMap("full")]
 
 REGRESSIONS = [
-    BetaCalibration(),
-    BetaCalibration(targets="hard"),
-    SoftmaxMap("shared"),
-    SoftmaxMap("diagonal"),
-    SoftmaxMap("full"),
-    SplineCalibration(),
-    PooledCalibration(),
+    *(m for m in MAPS if isinstance(m, BetaCalibration | SplineCalibration | PooledCalibration)),
+    *map(SoftmaxMap, ("shared", "diagonal", "full")),
 ]
 
 every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)

@@ -75,7 +75,7 @@ def test_labels_of_any_kind_give_what_0_and_1_give(setup, names):
         pl.Series,
     ],
 )
-@each_setup
+@pytest.mark.parametrize("setup", SETUPS[:2], ids=str)
 def test_labels_in_any_container(setup, wrap):
     X, y, new = draw_grid(k=3)
     names = np.array(["a", "b", "c"])[y]

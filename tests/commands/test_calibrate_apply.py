@@ -11,7 +11,6 @@ import pytest
 from support.commands import refused, run
 from vennforest import IsotonicCalibration, VennAbers
 from vennforest.calibrators import METHODS
-from vennforest.calibrators.base import has_bounds
 from vennforest.export import from_json, to_sql
 
 # By default pandas 2 reads numbers to within a unit in the last place.
@@ -93,27 +92,6 @@ def test_every_method(table, method, capsys):
     if method != "venn-abers":
         message = "got 'confidence': a "
         assert message in refused(capsys, *apply(folder, "--columns", "p,confidence"))
-
-
-@pytest.mark.parametrize("method", ["venn-abers", "isotonic", "temperature", "venn"])
-def test_more_than_two_classes(tmp_path, method):
-    rng = np.random.default_rng(52)
-    p = rng.multinomial(20, [0.4, 0.4, 0.2], 200) / 20
-    frame = pd.DataFrame(p, columns=["a", "b", "c"])
-    frame["y"] = np.array(["x", "y", "z"])[[rng.choice(3, p=row) for row in p]]
-    frame.to_csv(tmp_path / "scores.csv", index=False)
-    scores = ("-s", "a", "-s", "b", "-s", "c")
-    assert run(*calibrate(tmp_path, *scores, "--method", method)) == 0
-    assert run(*apply(tmp_path)) == 0
-    found = read_csv(tmp_path / "out.csv")
-    fitted = METHODS[method]().fit(p, frame["y"])
-    expected = fitted.predict_proba(p)
-    names = [f"p({label})" for label in "xyz"]
-    np.testing.assert_allclose(found[names], expected, rtol=0, atol=1e-12)
-    assert ("lower(x)" in found.columns) == has_bounds(METHODS[method])
-    if has_bounds(METHODS[method]):
-        lower = fitted.predict_multiprobability(p).lower
-        np.testing.assert_allclose(found[[f"lower({c})" for c in "xyz"]], lower, atol=1e-12)
 
 
 def test_weights_labels_and_rows_without_a_label(tmp_path, capsys):

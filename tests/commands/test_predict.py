@@ -142,21 +142,8 @@ def test_what_is_written_of_each_class_can_be_chosen(folder, tmp_path, capsys):
     assert message.startswith("--columns must be some of p,bounds,confidence, got 'width'")
 
 
-@pytest.mark.parametrize("size", [3, 129])
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
-def test_batches_make_no_difference(folder, tmp_path, size, suffix, monkeypatch):
-    monkeypatch.setattr("vennforest.commands.predict.ROWS_AT_ONCE", size)
-    expected, source = pd.read_parquet(folder / "p.parquet"), folder / f"new.{suffix}"
-    if not source.exists():
-        frame = read_csv(folder / "new.csv")
-        (frame.to_parquet if suffix == "parquet" else frame.to_feather)(source)
-    output = tmp_path / "o.parquet"
-    assert run(*predict(folder, output, data=source.name)) == 0
-    answers = pd.read_parquet(output)
-    pd.testing.assert_frame_equal(answers, expected, check_exact=True)
-
-
-def test_types_and_formats_make_no_difference(folder, tmp_path):
+def test_types_formats_and_batches_make_no_difference(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("vennforest.commands.predict.ROWS_AT_ONCE", 43)
     expected = pd.read_parquet(folder / "p.parquet")
     frame = read_csv(folder / "new.csv")
     frame["joined"] = pd.to_datetime(frame["joined"], format="%d/%m/%Y")
@@ -181,18 +168,7 @@ def test_types_and_formats_make_no_difference(folder, tmp_path):
             np.testing.assert_array_equal(read[column], expected[column], err_msg=name)
 
 
-def test_identifiers_are_carried_along(folder, tmp_path):
-    output = tmp_path / "o.parquet"
-    ids = ("--id", "id", "--id", "city")
-    assert run(*predict(folder, output, *ids)) == 0
-    out = pd.read_parquet(output)
-    new = read_csv(folder / "new.csv", dtype=str)
-    assert list(out.columns) == ["id", "city", *COLUMNS]
-    assert out["id"].tolist() == new["id"].tolist() == [f"{i:05d}" for i in range(130)]
-    pd.testing.assert_series_equal(out["city"], new["city"], check_dtype=False)
-
-
-def test_all_columns_are_carried_along(folder, tmp_path, capsys):
+def test_identifiers_or_all_columns_are_carried_along(folder, tmp_path, capsys):
     output = tmp_path / "o.parquet"
     frame = read_csv(folder / "new.csv", dtype=str).rename(columns={"lower": "LOWER"})
     frame.assign(lower="1").to_csv(tmp_path / "n.csv", index=False)
@@ -201,6 +177,9 @@ def test_all_columns_are_carried_along(folder, tmp_path, capsys):
     )
     start = "carried must name columns apart from those of the output, got 'lower'"
     assert message.startswith(start)
+    assert run(*predict(folder, output, "--id", "id", "--id", "city")) == 0
+    assert list(pd.read_parquet(output).columns) == ["id", "city", *COLUMNS]
+    capsys.readouterr()
     command = ("--columns", "confidence", "--keep", "--id", "city")  # no column is called lower
     assert run(*predict(folder, output, *command)) == 0
     out, err = capsys.readouterr()

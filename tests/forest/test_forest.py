@@ -6,7 +6,6 @@ import pickle
 import joblib
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse
 import sklearn
@@ -233,35 +232,6 @@ def fitted():
     return forest, PackedForest.from_forest(forest), X
 
 
-def checked(ours, X, method="scores"):
-    return getattr(ours, method)(ours.check_rows(X))
-
-
-def test_rows_of_any_container(fitted):
-    _, ours, X = fitted
-    values = X.to_numpy()
-    by_values = checked(ours, X)
-    np.testing.assert_array_equal(checked(ours, pl.from_pandas(X)), by_values)
-    with pytest.warns(UserWarning, match="feature names"):
-        np.testing.assert_array_equal(checked(ours, values.tolist()), by_values)
-    nameless = RandomForestClassifier(9, random_state=0).fit(values, X["a"] > 0)
-    ours = PackedForest.from_forest(nameless)
-    by_values = checked(ours, values)
-    np.testing.assert_array_equal(by_values, nameless.predict_proba(values)[:, 1])
-    readonly = values.astype(np.float32)
-    readonly.flags.writeable = False
-    for same in (
-        values.tolist(),
-        np.asfortranarray(values),
-        readonly,
-        scipy.sparse.csr_matrix(values),
-        scipy.sparse.csc_array(values),
-    ):
-        np.testing.assert_array_equal(checked(ours, same), by_values)
-    by_tree = checked(ours, scipy.sparse.csr_array(values), "tree_scores")
-    np.testing.assert_array_equal(by_tree, checked(ours, values, "tree_scores"))
-
-
 BAD_ROWS = {
     "columns in another order": lambda X: X[["b", "a", "c"]],
     "another name": lambda X: X.rename(columns={"a": "z"}),
@@ -299,7 +269,7 @@ def test_numbers_whose_sum_overflows_are_finite():
     largest = float(np.finfo(np.float32).max)
     X = np.array([[largest, largest, -largest], [np.nan, largest, -largest], [largest] * 3])
     ours = PackedForest.from_forest(forest)
-    np.testing.assert_array_equal(checked(ours, X), forest.predict_proba(X)[:, 1])
+    np.testing.assert_array_equal(ours.scores(ours.check_rows(X)), forest.predict_proba(X)[:, 1])
 
 
 def test_packing_leaves_the_forest_alone_and_pickles(fitted):

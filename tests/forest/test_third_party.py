@@ -36,16 +36,7 @@ def test_balanced_bagging_calibrates_out_of_bag(data):
     assert np.isfinite(model.predict_proba(X)).all()
 
 
-def test_samplers_in_pipelines_make_auto_mean_folds(data):
+def test_pipelines_without_samplers_calibrate_out_of_bag(data):
     pipeline = pytest.importorskip("imblearn.pipeline")
-    sampling = pytest.importorskip("imblearn.under_sampling")
-    X, y = data
-    forest = RandomForestClassifier(20)
-    sampled = pipeline.make_pipeline(sampling.RandomUnderSampler(), forest)
-    model = fit(sampled, X, y)
-    assert model.calibrate_on_ == "cv" and "rows" in model.calibrate_on_reason_
-    assert model.predict_proba(X).shape == (400, 2)
-    with pytest.raises(ValueError, match=r'RandomUnderSampler .* use calibrate_on="cv"'):
-        fit(sampled, X, y, calibrate_on="oob")
-    plain = pipeline.make_pipeline(StandardScaler(), forest)
-    assert fit(plain, X, y).calibrate_on_ == "oob"
+    plain = pipeline.make_pipeline(StandardScaler(), RandomForestClassifier(20))
+    assert fit(plain, *data).calibrate_on_ == "oob"

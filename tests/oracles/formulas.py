@@ -329,15 +329,3 @@ def cumulative_differences(outcome, p):
         walk.append(math.fsum(outcome[i] - p[i] for i in rows))
     sigma = math.sqrt(math.fsum(q * (1 - q) for q in p))
     return (max(walk) - min(walk)) / sigma
-
-
-def area_under_roc(outcome, score):
-    """Share of pairs in which the positive scores above the negative; equals count half."""
-    pairs = [
-        (a > b) + (a == b) / 2
-        for a, y in zip(score, outcome, strict=True)
-        if y
-        for b, z in zip(score, outcome, strict=True)
-        if not z
-    ]
-    return math.fsum(pairs) / len(pairs)

@@ -27,8 +27,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-pytest.importorskip("skops")
-
 import vennforest
 from vennforest import (
     CalibratedClassifier,
