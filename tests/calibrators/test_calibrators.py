@@ -21,7 +21,7 @@ from vennforest.calibrators import (
     Venn,
     VennAbers,
 )
-from vennforest.calibrators.matrix import SoftmaxMap
+from vennforest.calibrators.maps import SoftmaxMap
 
 CALIBRATORS = [*MAPS, SoftmaxMap("shared"), SoftmaxMap("full")]
 

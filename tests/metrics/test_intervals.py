@@ -63,7 +63,8 @@ def test_reliability_curve_agrees_with_the_slow_one():
     rng = np.random.default_rng(4)
     for _ in range(200):
         y, p = draw_estimates(rng)
-        curve = metrics.reliability_curve(y, p, bins=5, n_resamples=0, classes=[0, 1])
+        options = {"bins": 5, "strategy": "uniform", "classes": [0, 1]}
+        curve = metrics.reliability_curve(y, p, **options)
         codes = [oracle._bin_of(q, 5) for q in p.tolist()]
         means = oracle._means_of_bins(y.tolist(), p.tolist(), codes, [1] * len(p))
         close(np.column_stack([curve.bin_weight, curve.bin_estimate, curve.bin_share]), means)
@@ -74,19 +75,20 @@ def test_reliability_curve_agrees_with_the_slow_one():
         for q, value in fitted.items():
             if q not in curve.corp_estimate:
                 close(np.interp(q, curve.corp_estimate, curve.corp_share), float(value))
-        close(curve.histogram.sum(), 1)
-        assert len(curve.band_low) == 0
+        close(curve.positives.sum(), np.sum(y))
+        close(curve.negatives.sum(), len(y) - np.sum(y))
+        close(curve.estimate, np.unique(p))
 
 
 @pytest.mark.parametrize("n", [400, 20_000])
 def test_consistency_band_holds_what_it_promises(n):
     rng = np.random.default_rng(5)
     p = rng.random(n)
-    curve = metrics.reliability_curve(p < 0.5, p, level=0.8, n_resamples=200)
+    curve = metrics.reliability_curve(p < 0.5, p, level=0.8, band="consistency")
     assert len(curve.band_estimate) <= 2000
     inside = []
     for _ in range(60):
-        fair = metrics.reliability_curve(rng.random(n) < p, p, n_resamples=0)
+        fair = metrics.reliability_curve(rng.random(n) < p, p)
         read = np.interp(curve.band_estimate, fair.corp_estimate, fair.corp_share)
         inside.append((curve.band_low - 1e-9 <= read) & (read <= curve.band_high + 1e-9))
     assert 0.74 < np.mean(inside) < 0.92
@@ -104,7 +106,14 @@ def test_reliability_curve_takes_weights_as_repeated_observations():
     p, w = rng.random(50), rng.integers(0, 4, 50)
     y = rng.random(50) < p
     rows = np.repeat(np.arange(50), w)
-    a = metrics.reliability_curve(y, p, sample_weight=w)
-    b = metrics.reliability_curve(y[rows], p[rows])
-    for name in ("bin_weight", "bin_share", "corp_share", "band_low", "band_high", "histogram"):
-        close(getattr(a, name), getattr(b, name))
+    names = ["bin_weight", "bin_share", "bin_low", "bin_high", "corp_share", "smooth_share"]
+    for band in ("smooth", "consistency"):
+        for groups in (None, np.arange(50) // 4):
+            of_rows = None if groups is None else groups[rows]
+            a = metrics.reliability_curve(y, p, sample_weight=w, band=band, groups=groups)
+            b = metrics.reliability_curve(y[rows], p[rows], band=band, groups=of_rows)
+            for name in [*names, "band_low", "band_high", "positives", "negatives"]:
+                close(getattr(a, name), getattr(b, name))
+            for name in ("observed_expected", "intercept", "slope"):
+                first, second = (vars(getattr(curve.line, name)) for curve in (a, b))
+                close(list(first.values()), list(second.values()))

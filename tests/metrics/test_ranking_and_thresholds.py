@@ -176,9 +176,23 @@ def test_intercept_and_slope_maximise_the_likelihood():
         assert line.observed_expected.high == pytest.approx(ratio * spread)
 
 
+def test_rows_of_probability_0_and_1_are_not_in_the_line():
+    rng = np.random.default_rng(8)
+    for _ in range(30):
+        p = rng.random(60)
+        y, groups = (rng.random(60) < p).astype(int), rng.integers(0, 20, 60)
+        edge = rng.integers(0, 2, 5)
+        more = {"y": [*y, *rng.integers(0, 2, 5)], "groups": [*groups, 1, 2, 30, 31, 31]}
+        line = calibration_line(p=[*p, *edge], **more)
+        other = calibration_line(y, p, groups=groups)
+        assert line.certain == 5 and (line.slope, line.intercept) == (other.slope, other.intercept)
+
+
 def test_no_line_where_there_is_none():
     line = calibration_line([0, 1, 0, 1], [0.0, 0.4, 0.2, 1.0])
-    assert line.certain == 2 and np.isnan(line.slope.value) and np.isnan(line.intercept.low)
+    assert line.certain == 2 and np.isnan(line.slope.value)  # 0.4 and 0.2 are separated
+    for none_left in (calibration_line([0, 1], [0.0, 1.0]), calibration_line([1, 0], [0.0, 1.0])):
+        assert none_left.certain == 2 and np.isnan(none_left.intercept.value)
     separated = calibration_line([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.8, 0.9])
     assert np.isnan(separated.slope.value) and np.isfinite(separated.intercept.value)
     constant = calibration_line([0, 1, 1], [0.5, 0.5, 0.5])

@@ -18,6 +18,6 @@ def test_a_logged_model_predicts_the_same(tmp_path):
     mlflow.create_experiment("test", artifact_location=(tmp_path / "artifacts").as_uri())
     mlflow.set_experiment("test")
     with mlflow.start_run():
-        logged = mlflow.sklearn.log_model(model, name="model")
+        logged = mlflow.sklearn.log_model(model, name="model", serialization_format="cloudpickle")
     loaded = mlflow.sklearn.load_model(logged.model_uri)
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))

@@ -65,14 +65,25 @@ def test_reliability_shows_the_curve_of_the_measures():
     y, p = draw_predictions()
     display = ReliabilityDisplay.from_predictions(y, p, name="Venn–Abers", bins=7)
     curve = metrics.reliability_curve(y, p, bins=7)
-    np.testing.assert_array_equal(display.line_.get_xdata(), curve.corp_estimate)
-    np.testing.assert_array_equal(display.line_.get_ydata(), curve.corp_share)
+    np.testing.assert_array_equal(display.line_.get_xdata(), curve.smooth_estimate)
+    np.testing.assert_array_equal(display.line_.get_ydata(), curve.smooth_share)
+    bars = ends_of(display.ax_.collections[0])
+    np.testing.assert_array_equal(bars, [curve.bin_low, curve.bin_high])
     dots = display.ax_.collections[-1].get_offsets()
     np.testing.assert_allclose(dots, np.column_stack([curve.bin_estimate, curve.bin_share]))
     assert display.ax_.get_title() == "Venn–Abers"
-    assert display.ax_histogram_.get_xlabel() == "Predicted probability of “yes”"
+    n_yes = int((y == "yes").sum())
+    assert display.ax_histogram_.get_xlabel() == (
+        f"Predicted probability of “yes”\nup: “yes” ({n_yes} rows), down: not ({200 - n_yes})"
+    )
     assert display.ax_.get_ylabel() == "How often “yes” was observed"
-    assert texts(display.ax_) == ["Venn–Abers", "perfectly calibrated"]
+    name, ideal = texts(display.ax_)
+    assert ideal == "perfectly calibrated" and name.splitlines()[0] == "Venn–Abers"
+    titles = ("observed_expected", "intercept", "slope")
+    for line, title in zip(name.splitlines()[1:], titles, strict=True):
+        estimate = getattr(curve.line, title)
+        ends = f"{estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"
+        assert line.split(maxsplit=1)[1] == ends.replace("-", "−")
     assert len(np.unique(drawn(display.figure_).reshape(-1, 4), axis=0)) > 10
 
 
@@ -85,7 +96,7 @@ def test_reliability_of_several_methods(n_methods, n):
     assert len(display.lines_) == n_methods
     looks = {(line.get_color(), str(line.get_linestyle())) for line in display.lines_}
     assert len(looks) == n_methods
-    assert all(len(text) <= 42 for text in texts(display.ax_))
+    assert all(len(line) <= 42 for text in texts(display.ax_) for line in text.splitlines())
     drawn(display.figure_)
 
 
@@ -93,7 +104,7 @@ def test_reliability_parts_can_be_left_out_and_axes_given():
     y, p = draw_predictions()
     _, (left, right) = plt.subplots(1, 2, layout="constrained")
     ReliabilityDisplay.from_predictions(y, p, ax=left)
-    options = {"histogram": False, "band": False, "title": "Forest"}
+    options = {"histogram": False, "band": False, "statistics": False, "title": "Forest"}
     display = ReliabilityDisplay.from_predictions(y, p, ax=right, plot_options=options)
     assert display.ax_ is right
     assert display.figure_ is right.figure
@@ -101,7 +112,10 @@ def test_reliability_parts_can_be_left_out_and_axes_given():
     assert right.get_title() == "Forest"
     assert texts(right) == ["Estimates", "perfectly calibrated"]
     curve = metrics.reliability_curve(y, p)
-    np.testing.assert_array_equal(display.line_.get_xdata(), curve.corp_estimate)
+    np.testing.assert_array_equal(display.line_.get_xdata(), curve.smooth_estimate)
+    assert len(right.collections) == 2  # bars and dots, no band
+    corp = ReliabilityDisplay.from_predictions(y, p, band="consistency")
+    np.testing.assert_array_equal(corp.line_.get_ydata(), corp.curves["Estimates"].corp_share)
     drawn(display.figure_)
 
 
@@ -195,10 +209,36 @@ def test_logarithmic_axes():
     y = (rng.random(80) < p).astype(int)
     curve = ReliabilityDisplay.from_predictions(y, p).curves
     drawn = ReliabilityDisplay(curve).plot(log=True)
-    assert drawn.ax_.get_xscale() == "log" and drawn.ax_histogram_ is None
+    assert drawn.ax_.get_xscale() == "log"
     drawn.figure_.canvas.draw()
-    ticks = [label.get_text() for label in drawn.ax_.get_xticklabels()]
+    ticks = [label.get_text() for label in drawn.ax_.get_yticklabels()]
     assert "10%" in ticks and not any("$" in tick for tick in ticks)
     assert not [
-        tick.get_text() for tick in drawn.ax_.get_xticklabels(minor=True) if tick.get_text()
+        tick.get_text() for tick in drawn.ax_.get_yticklabels(minor=True) if tick.get_text()
     ]
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.3, 3.0])
+@pytest.mark.parametrize("share", [0.07, 0.5, 0.95])
+def test_the_legend_hides_nothing_and_axes_end_where_the_estimates_do(scale, share):
+    rng = np.random.default_rng(0)
+    z = np.log(share / (1 - share)) + 0.8 * rng.normal(size=1000)
+    y, p = rng.random(1000) < 1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-scale * z))
+    display = ReliabilityDisplay.from_predictions(y, p)
+    curve, ax = display.curves["Estimates"], display.ax_
+    display.figure_.draw_without_rendering()
+    box = ax.get_legend().get_window_extent()
+    for x, values in (
+        (curve.bin_estimate, curve.bin_share),
+        (curve.band_estimate, curve.band_low),
+        (curve.band_estimate, curve.band_high),
+        (curve.smooth_estimate, curve.smooth_share),
+    ):
+        assert not box.count_contains(ax.transData.transform(np.column_stack([x, values])))
+    low, high = ax.get_xlim()
+    assert low <= np.sort(p)[9] and np.sort(p)[-10] <= high
+    if (share, scale) == (0.07, 1.0):
+        assert high == 0.4 or high == 0.5
+        assert not any("100%" in tick.get_text() for tick in ax.get_xticklabels())
+    if share == 0.95 and scale == 1.0:
+        assert low >= 0.5

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
+from oracles.metrics import rows_of_auc, rows_of_ratio, rows_of_slope
 from support.report_data import calibrated
 from vennforest import Multiprobability
 from vennforest.calibrators import METHODS
-from vennforest.metrics import calibration_error
+from vennforest.metrics import calibration_error, calibration_line
 from vennforest.report import check, numbers
 from vennforest.report.comparison import choose, compare_losses, difference_over_folds
 from vennforest.report.measures import (
@@ -15,6 +16,7 @@ from vennforest.report.measures import (
     Predictions,
     chance_errors,
     measure,
+    rows_for_precision,
     squared_losses,
 )
 
@@ -203,3 +205,37 @@ def test_numbers_have_as_many_digits_as_tell_them_apart():
     assert numbers.with_margin(0.016, 0.0012) == "0.0160 ± 0.0012"
     assert numbers.with_margin(0.0, 0.0) == "0 ± 0"
     assert numbers.amounts([1200.0, 1200.0004], -0.0004) == ["1,200.00000", "1,200.00040"]
+
+
+def test_rows_for_narrow_intervals():
+    rng = np.random.default_rng(6)
+    for _ in range(300):
+        p = rng.beta(*rng.uniform(0.1, 5, 2), int(rng.integers(2, 40))).round(
+            int(rng.integers(1, 17))
+        )
+        if len(set(p[(p > 0) & (p < 1)])) < 2:
+            continue
+        auc = rng.uniform(0.51, 0.99)
+        slope, area, ratio = rows_for_precision(p, auc).values()
+        assert slope == pytest.approx(rows_of_slope(p.tolist(), 0.1), rel=1e-6)
+        assert np.ceil(area) == rows_of_auc(p.mean(), auc, 0.05)
+        assert ratio == pytest.approx(rows_of_ratio(p.mean(), 0.1), rel=1e-12)
+    # The paper's example of the AUC: 4,252 rows for a share of 0.018 and an AUC of 0.8.
+    assert np.ceil(rows_for_precision(np.full(5, 0.018), 0.8)["AUC within ±0.05"]) == 4252
+
+
+def test_the_slope_is_as_precise_as_the_rows_promise():
+    rng = np.random.default_rng(7)
+    population = rng.beta(1, 4, 100_000)
+    n = round(rows_for_precision(population, 0.8)["calibration slope within ±0.1"])
+    p = rng.choice(population, n)
+    y = rng.random(n) < p
+    slope = calibration_line(y, p).slope
+    assert (slope.high - slope.low) / 2 == pytest.approx(0.1, rel=0.1)
+    evaluation = check(y, p)
+    sentence = evaluation.verdict.reasons["How many rows narrow intervals take"]
+    assert "Riley et al. 2021" in sentence and f"Here are {n:,} rows." in sentence
+    constant = check([0, 1] * 50, [0.5] * 100).verdict.reasons[
+        "How many rows narrow intervals take"
+    ]
+    assert "slope" not in constant and "number of events" in constant

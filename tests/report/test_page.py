@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,6 +15,7 @@ from support.browser import CHROMIUM, chromium
 from support.report_data import SCRIPT, calibrated
 from vennforest.report import check
 from vennforest.report.page import render
+from vennforest.report.section import Section
 
 
 class Page(HTMLParser):
@@ -186,3 +188,20 @@ def test_print_is_short(cancer_html, tmp_path):
     row = next(line for line in lines if line.split()[:1] == ["Temperature"])
     assert len(row.split()) == 8  # the name and every measure, down to the last
     assert len(sheets) <= 4
+
+
+def test_a_section_has_sentences_a_table_and_a_picture(cancer):
+    frame = pd.DataFrame(
+        {"n": [1200, 3], "rate": [0.5, np.nan], "rate_low": [0.4, np.nan], "rate_high": [0.6, 1]},
+        index=pd.Index(["A", SCRIPT], name="Grade"),
+    ).assign(verdict=["too low", None])
+    columns = [("n", "Rows", "count"), ("rate", "Rate", "probability"), ("verdict", "Is", "text")]
+    section = Section("Grades", "grades", ["One <sentence>."], frame, columns, lambda ax: ax.plot())
+    page = render(replace(cancer, sections=(section,)))
+    text = "|".join(part.strip() for part in Page(page).text if part.strip())
+    assert "Grade|Rows|Rate|Is|A|1,200|0.500 (0.400 to 0.600)|too low|" in text
+    assert "|3|–|–|" in text and "One <sentence>." in text and '<a href="#grades">' in page
+    assert page.count("<figure") == render(cancer).count("<figure") + 1
+    assert SCRIPT not in page
+    summary = json.loads(json.dumps(replace(cancer, sections=(section,)).summary()))
+    assert summary["sections"]["grades"]["table"][1]["rate"] is None

@@ -4,14 +4,16 @@ from sklearn.base import clone
 
 from vennforest._messages import not_one_of
 from vennforest.calibrators.base import BoundedCalibrator, Calibrator, Uncalibrated
-from vennforest.calibrators.beta import BetaCalibration
 from vennforest.calibrators.bostrom import BostromScaling
 from vennforest.calibrators.isotonic import IsotonicCalibration
-from vennforest.calibrators.matrix import MatrixScaling
-from vennforest.calibrators.platt import PlattScaling
-from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.calibrators.spline import SplineCalibration
-from vennforest.calibrators.temperature import TemperatureScaling
+from vennforest.calibrators.maps import (
+    BetaCalibration,
+    MatrixScaling,
+    PlattScaling,
+    PooledCalibration,
+    SplineCalibration,
+    TemperatureScaling,
+)
 from vennforest.calibrators.venn import Venn
 from vennforest.calibrators.venn_abers import VennAbers
 

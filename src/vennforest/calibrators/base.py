@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._jit import kernel
 from vennforest._messages import warn
 from vennforest._validation import (
     FloatArray,
@@ -308,10 +309,9 @@ def ranking(counts: ScoreCounts) -> tuple[float, bool]:
     m, n = counts.class_totals.tolist()
     if m * n == 0:  # one class, or weights that are next to nothing
         return 0.5, False
-    below = np.cumsum(negatives)
-    below -= negatives / 2  # ties count half
-    below *= positives
-    area = float(below.sum() / (m * n))
+    # Pairs in the right order; ties count half. Unlike BLAS, einsum adds in one order.
+    pairs = np.einsum("i,i", np.cumsum(negatives), positives)
+    area = float(pairs - np.einsum("i,i", negatives, positives) / 2) / (m * n)
     # The standard error of scores that say nothing, without ties (Mann & Whitney 1947, section 4).
     error = float(np.sqrt((m + n + 1) / (12 * m * n)))
     return area, abs(area - 0.5) > MIN_STANDARD_ERRORS * error
@@ -359,9 +359,9 @@ def _expected_range(counts: ScoreCounts) -> FloatArray | None:
 
 def _check_range(scores: FloatArray, low: float, high: float) -> None:
     """Warn of scores far outside the range of the calibration scores; refuse it of most."""
-    is_outside = (scores < low) | (scores > high)
-    if not is_outside.any():
+    if are_inside(scores.ravel(), low, high):
         return
+    is_outside = (scores < low) | (scores > high)
     share, value = float(np.mean(is_outside)), scores[is_outside][0]
     if share > MAX_SHARE_OUTSIDE:
         raise InputError(
@@ -372,6 +372,15 @@ def _check_range(scores: FloatArray, low: float, high: float) -> None:
         f"{share:.2%} of the scores lie far outside those calibrated on, in [{low:g}, "
         f"{high:g}], such as {value:g}: there the probability is extrapolated"
     )
+
+
+@kernel
+def are_inside(scores: FloatArray, low: float, high: float) -> bool:
+    """Return whether all scores lie between two numbers."""
+    n_inside = 0
+    for score in scores:
+        n_inside += (low <= score) & (score <= high)
+    return n_inside == len(scores)
 
 
 # --- no calibration, and one class against the rest
@@ -498,9 +507,9 @@ class BoundedCalibrator(Calibrator):
         n = len(self.example_codes_)
         if rows.shape != (m,) or (rows.dtype.kind not in "iu" and m):
             raise ValueError(f"left_out must be {m} integers, got {rows.tolist()}")
-        wrong = (rows < -1) | (rows >= n)
-        if wrong.any():
-            raise ValueError(f"left_out must lie between -1 and {n - 1}, got {rows[wrong][0]}")
+        if not are_inside(rows, -1, n - 1):
+            wrong = rows[(rows < -1) | (rows >= n)]
+            raise ValueError(f"left_out must lie between -1 and {n - 1}, got {wrong[0]}")
         return rows.astype(np.intp)
 
     def _check_state(self) -> None:
@@ -578,14 +587,24 @@ def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, Float
     the other p1)`` and ``p1_j / (p1_j + sum of the other p0)``. The hull of both is returned, so
     rows of ``lower`` (n, k) sum to at most 1 and those of ``upper`` to at least 1.
     """
-    # In C order, since that of columns decides in which order a row is summed.
-    p0, p1 = np.ascontiguousarray(p0), np.ascontiguousarray(p1)
-    smallest = p0 + np.maximum(p1.sum(axis=1, keepdims=True) - p1, 0)
-    largest = p1 + np.maximum(p0.sum(axis=1, keepdims=True) - p0, 0)
-    lowest, highest = np.zeros_like(p0), np.ones_like(p1)
-    lower = np.minimum(p0, np.divide(p0, smallest, out=lowest, where=smallest > 0))
-    upper = np.maximum(p1, np.divide(p1, largest, out=highest, where=largest > 0))
-    return lower, np.minimum(upper, 1.0)
+    lower, upper = np.empty(p0.shape), np.empty(p0.shape)
+    _normalise_rows(np.ascontiguousarray(p0), np.ascontiguousarray(p1), lower, upper)
+    return lower, upper
+
+
+@kernel
+def _normalise_rows(p0: FloatArray, p1: FloatArray, lower: FloatArray, upper: FloatArray) -> None:
+    n, k = p0.shape
+    for i in range(n):
+        sum_p0, sum_p1 = 0.0, 0.0
+        for j in range(k):
+            sum_p0 += p0[i, j]
+            sum_p1 += p1[i, j]
+        for j in range(k):
+            low, up = p0[i, j], p1[i, j]
+            smallest, largest = low + max(sum_p1 - up, 0.0), up + max(sum_p0 - low, 0.0)
+            lower[i, j] = min(low, low / smallest) if smallest > 0 else 0.0
+            upper[i, j] = min(max(up, up / largest), 1.0) if largest > 0 else 1.0
 
 
 def normalised_bounds_formulas(p0: Terms, p1: Terms) -> tuple[Terms, Terms]:

@@ -36,6 +36,7 @@ from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.prior import shift_intervals, shift_probabilities
 
 MAX_WEIGHT = 1e15  # sum of weights up to which the new object's weight of 1 is not lost beside it
+MIN_STEPS_TO_ORDER = 1 << 16  # a table that no fast cache contains is read in the order of scores
 Int32Array = NDArray[np.int32]
 
 
@@ -83,9 +84,13 @@ class StepTable:
 
     def look_up(self, scores: FloatArray, out: FloatArray) -> None:
         """Write p0 and p1 of contiguous scores (n,) to ``out`` (2, n)."""
-        for steps, or_equal, fits in ((self.p0, True, out[0]), (self.p1, False, out[1])):
-            kernels.read_steps(scores, steps.ends, steps.fits, *steps.grid, or_equal, fits)
-        np.minimum(out[0], out[1], out=out[0])  # rounding of large sums may exceed the difference
+        rows = None
+        if min(len(scores), len(self.p0.ends) + len(self.p1.ends)) >= MIN_STEPS_TO_ORDER:
+            ordered, rows = np.empty(len(scores)), np.empty(len(scores), np.uint32)
+            kernels.sort_into_parts(scores, self.x, ordered, rows)
+            scores = ordered
+        tables = [(steps.ends, steps.fits, *steps.grid) for steps in (self.p0, self.p1)]
+        kernels.read_steps(scores, rows, *tables, out)
 
     @cached_property
     def _points_and_hulls(self) -> tuple[tuple[FloatArray, ...], tuple[Int32Array, Int32Array]]:
@@ -100,10 +105,9 @@ class StepTable:
         self, scores: FloatArray, left_out: IntArray, examples: Examples, out: FloatArray
     ) -> None:
         """Do the same, each score without the example of number ``left_out`` (n,), -1: with all."""
-        for v, (ends, _, a, b, _) in enumerate((self.p0, self.p1)):
-            tables = examples, self.x, *self._points_and_hulls, v, (ends, a, b)
-            kernels.read_left_out(scores, left_out, *tables, out[v])
-        np.minimum(out[0], out[1], out=out[0])
+        steps = [(steps.ends, steps.a, steps.b) for steps in (self.p0, self.p1)]
+        tables = examples, self.x, *self._points_and_hulls, *steps
+        kernels.read_left_out(scores, left_out, *tables, out)
 
     def starts(self) -> FloatArray:
         """Return where p0 or p1 may change, increasing."""

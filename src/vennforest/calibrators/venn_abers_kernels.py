@@ -25,6 +25,7 @@ from vennforest._jit import kernel
 
 # Cells of the grid that shortens a search: so many a step, and up to that number in all.
 CELLS_PER_STEP, MAX_CELLS = 8, 1 << 20
+PARTS = 256  # of the range of scores, each with few enough steps for a fast cache
 BLOCK_SIZE = 32  # points in the smallest block of the hull tree, which is searched one by one
 
 
@@ -146,15 +147,20 @@ def grid_of(values):
     begins = np.zeros(n_cells + 1, np.uint32)
     if n == 0:
         return begins, 0.0, 0.0
-    span = values[n - 1] - values[0]
-    scale = n_cells / span if span > 0 else 0.0
-    if not (np.isfinite(span) and np.isfinite(scale)):
-        scale = 0.0
+    scale = scale_of(values, n_cells)
     for i in range(n):
         begins[cell_of(values[i], values[0], scale, n_cells) + 1] += np.uint32(1)
     for cell in range(n_cells):
         begins[cell + 1] += begins[cell]
     return begins, values[0], scale
+
+
+@kernel
+def scale_of(values, n_cells):
+    """Return the number of cells over the span of sorted values, 0 where it is not finite."""
+    span = values[-1] - values[0]
+    scale = n_cells / span if span > 0 else 0.0
+    return scale if np.isfinite(span) and np.isfinite(scale) else 0.0
 
 
 @kernel
@@ -166,7 +172,22 @@ def cell_of(score, origin, scale, n_cells):
 
 
 @kernel
-def read_steps(scores, ends, fits, begins, origin, scale, or_equal, out):
+def sort_into_parts(scores, x, ordered, rows):
+    """Write scores (n,), and their rows, in the order of parts of the range of sorted x."""
+    scale = scale_of(x, PARTS)
+    begins = np.zeros(PARTS + 1, np.int64)
+    for score in scores:
+        begins[cell_of(score, x[0], scale, PARTS) + 1] += 1
+    for part in range(PARTS):
+        begins[part + 1] += begins[part]
+    for i in range(len(scores)):
+        part = cell_of(scores[i], x[0], scale, PARTS)
+        ordered[begins[part]], rows[begins[part]] = scores[i], i
+        begins[part] += 1
+
+
+@kernel
+def read_fits(scores, rows, ends, fits, begins, origin, scale, or_equal, out):
     """Write the fit of each score: the one numbered by the ends below it, ``or_equal`` to it."""
     unit = np.uint32(1)  # unsigned numbers spare the test for a negative index
     n_cells = len(begins) - 1
@@ -187,7 +208,16 @@ def read_steps(scores, ends, fits, begins, origin, scale, or_equal, out):
             if not (end < score) | (or_equal & (end == score)):
                 break
             low += unit
-        out[i] = fits[low]
+        out[i if rows is None else rows[i]] = fits[low]
+
+
+@kernel
+def read_steps(scores, rows, p0, p1, out):
+    """Write p0 and p1 of each score to ``out`` (2, n), at its place or in its row unless None."""
+    read_fits(scores, rows, *p0, True, out[0])
+    read_fits(scores, rows, *p1, False, out[1])
+    for i in range(len(scores)):
+        out[0, i] = min(out[0, i], out[1, i])  # rounding of large sums may exceed the difference
 
 
 @kernel
@@ -315,7 +345,16 @@ def fit_without(W, Y, hulls, k, v, q, weight, positive, rise, run):
 
 
 @kernel
-def read_left_out(scores, left_out, examples, x, points, hulls, v, steps, out):
+def read_left_out(scores, left_out, examples, x, points, hulls, p0, p1, out):
+    """Write to ``out`` (2, n) p0 and p1 of each score, without an example: `fits_left_out`."""
+    fits_left_out(scores, left_out, examples, x, points, hulls, 0, p0, out[0])
+    fits_left_out(scores, left_out, examples, x, points, hulls, 1, p1, out[1])
+    for i in range(len(scores)):
+        out[0, i] = min(out[0, i], out[1, i])
+
+
+@kernel
+def fits_left_out(scores, left_out, examples, x, points, hulls, v, steps, out):
     """Write the fit of each score for label v without example number ``left_out[i]``, -1: all.
 
     ``height`` and ``slope`` are those of the lower hull of all points, at each W and beyond it;

@@ -39,7 +39,7 @@ from vennforest.classifier.prediction import (
     predict_confidence,
     predict_training_rows,
 )
-from vennforest.forest.packed import Votes
+from vennforest.forest import Votes
 from vennforest.groups import Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares

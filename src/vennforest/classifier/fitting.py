@@ -29,10 +29,10 @@ from vennforest.calibrators.base import has_bounds
 from vennforest.forest import (
     BagsError,
     MixedForestClassifier,
+    Votes,
     bags_can_be_verified,
     leaves_rows_out,
 )
-from vennforest.forest.packed import Votes
 from vennforest.groups import PerGroup, check_by
 from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData, with_seed
 from vennforest.sources.checks import check_training_data, steps_obstacle

@@ -21,14 +21,9 @@ def run(options: Apply) -> None:
     if options.prior:
         calibrator = calibrator.with_prior(_shares(options.prior, calibrator))
     table = TableFile(options.data, options.decimal)
-    carried = options.carried or table.names
+    carried, keep = options.carried or table.names, options.missing_scores == "keep"
     write_predictions(
-        options,
-        calibrator,
-        table,
-        columns=file.scores,
-        carried=carried,
-        missing_scores=options.missing_scores,
+        options, calibrator, table, columns=file.scores, carried=carried, keep_missing=keep
     )
 
 

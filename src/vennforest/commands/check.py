@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import typer
 from numpy.typing import NDArray
 
 from vennforest._files import refused_as
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import FloatArray, InputError, check_inside
 from vennforest.commands.models import (
     is_calibrator_file,
     numbers_in,
@@ -24,11 +25,15 @@ from vennforest.commands.terminal import say
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED
+from vennforest.report.promises import promised_thresholds
 from vennforest.tables.files import read_table
 from vennforest.tables.target import LabelledTable, split_target
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Outcome = tuple[Evaluation, list[list[str]]]
+"""An evaluation, and the commands that follow it."""
 
 
 def run(options: Check) -> None:
@@ -44,15 +49,26 @@ def run(options: Check) -> None:
     frame = read_table(path, decimal=options.decimal)
     table = split_target(frame, options.target, name=path.name, screened=False)
     values = values_of_columns(frame, table, [options.groups, *(options.by or [])])
+    promises = {
+        name: getattr(options, name) for name in ("sensitivity", "specificity", "precision")
+    }
+    targets = {
+        n: check_inside(share, f"--{n}") for n, share in promises.items() if share is not None
+    }
     judge = _check_columns if options.data is None else _check_model
-    comparison = judge(options, table, values).comparison
+    evaluation, commands = judge(options, table, values)
+    comparison = evaluation.comparison
+    if targets:
+        section = promised_thresholds(comparison, targets)
+        evaluation = replace(evaluation, sections=(*evaluation.sections, section))
+    write_page(evaluation, options, commands)
     best = comparison.best
     if options.fail_on and (best.impossible or best.exceeds(comparison.tolerance)):
         say("Failed: the probabilities are miscalibrated beyond the tolerance and chance.")
         raise typer.Exit(1)
 
 
-def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any]) -> Evaluation:
+def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any]) -> Outcome:
     """Evaluate columns of probabilities."""
     names = list(options.probability or ())
     p = np.column_stack([numbers_in(table.X, name) for name in names])
@@ -100,8 +116,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     words += score_options[evaluation.verdict.method]
     words += ["--decimal", options.decimal] if options.decimal else []
     is_off = evaluation.verdict.action == "recalibrate"
-    write_page(evaluation, options, [words] if is_off else [])
-    return evaluation
+    return evaluation, [words] if is_off else []
 
 
 def _with_bounds(p: FloatArray, X: pd.DataFrame, y: NDArray[Any]) -> Any:
@@ -118,7 +133,7 @@ def _score_options(names: Sequence[str]) -> list[str]:
     return [word for name in names for word in ("-s", name)]
 
 
-def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -> Evaluation:
+def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -> Outcome:
     """Evaluate a model or a calibrator in a file."""
     path, data, target = options.predictions, str(options.data), ["-t", table.target]
     if is_calibrator_file(path):
@@ -139,5 +154,4 @@ def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -
     with refused_as("the table does not fit the model"):
         evaluation = check(table.y, model, X=X, **common_arguments(options, table, values))
     is_off = evaluation.verdict.action == "recalibrate"
-    write_page(evaluation, options, commands if is_off else [])
-    return evaluation
+    return evaluation, commands if is_off else []

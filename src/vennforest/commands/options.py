@@ -109,9 +109,10 @@ Costs = Annotated[
     Text, option("Costs of decisions, or a file.", metavar="JSON"), Input("file of costs")
 ]
 Tolerance = Annotated[float | None, option("In percentage points.", default="2")]
+Share = Annotated[float | None, option("Find a threshold with at least this.", default=False)]
 Jobs = Annotated[int, option("Processors to use; -1: all.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
-MissingScores = Annotated[str, option("Rows without a score: refuse, keep.", metavar="CHOICE")]
+OutOfFold = Annotated[Path | None, option("Predictions.", metavar="FILE"), Output("predictions")]
 Json = Annotated[bool, option("Print a summary as JSON.", "--json")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug")]
 
@@ -222,11 +223,7 @@ class Report(Options):
     trees: Trees = 300
     seed: Seed = 0
     jobs: Jobs = -1
-    write_predictions: Annotated[
-        Path | None,
-        option("Save the predictions of the folds.", metavar="FILE"),
-        Output("predictions"),
-    ] = None
+    write_predictions: OutOfFold = None
 
 
 @command
@@ -252,9 +249,10 @@ class Check(Options):
     tolerance: Tolerance = None
     decimal: Decimal = None
     trusted: Trusted = None
-    fail_on: Annotated[
-        Text, option("Exit with code 1 if: miscalibrated.", metavar="CONDITION", default=False)
-    ] = None
+    sensitivity: Share = None
+    specificity: Share = None
+    precision: Share = None
+    fail_on: Annotated[Text, option("miscalibrated: exit with code 1.", default=False)] = None
 
 
 @command
@@ -298,7 +296,7 @@ class Apply(Options):
     ] = None
     columns: Kinds = None
     level: Level = 0.95
-    missing_scores: MissingScores = "refuse"
+    missing_scores: Annotated[str, option("Rows without a score: refuse, keep.")] = "refuse"
     decimal: Decimal = None
 
 

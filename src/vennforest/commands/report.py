@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from vennforest._files import refused_as, shown_path
 from vennforest._shown import KINDS
@@ -21,10 +23,6 @@ from vennforest.tables.cells import plain_type
 from vennforest.tables.files import TableFile, read_table
 from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
 
 
 def run(options: Report) -> None:

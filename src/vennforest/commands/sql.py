@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from vennforest._validation import check_option
 from vennforest.commands.models import read_calibrator
 from vennforest.commands.options import Sql
 from vennforest.commands.terminal import print_json, show
 from vennforest.export import to_sql
-from vennforest.export.sql import Dialect
 
 
 def run(options: Sql) -> None:
     """Print the query."""
-    check_option(options.dialect, Dialect, "--dialect")
     file = read_calibrator(options.calibrator, options.scores)
     query = to_sql(
         file.calibrator,

@@ -40,14 +40,12 @@ from vennforest.tables.files import find_name, read_table
 def run(options: Watch) -> None:
     """Watch, print the verdict, and write the page and the monitor."""
     path = options.model
-    model, header = None, {}
+    model: Any = None
+    header: dict[str, str] = {}
     if not is_calibrator_file(path):
         model = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
-        header = {
-            name: text
-            for name, text in persistence.read_header(path).items()
-            if name in ("target", "calibrator_json") and isinstance(text, str)
-        }
+        saved = persistence.read_header(path)
+        header = {n: str(saved[n]) for n in ("target", "calibrator_json") if n in saved}
     elif options.keep is not None:  # the monitor's file contains the calibrator
         header["calibrator_json"] = path.read_text(encoding="utf-8", errors="replace")
     is_calibrator = model is None or (isinstance(model, Monitor) and model.model is None)

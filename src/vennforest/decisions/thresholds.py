@@ -21,9 +21,9 @@ from vennforest._validation import (
     class_index,
     encode_labels,
 )
-from vennforest.calibrators.intervals import binomial_bound
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitting import codes_of
+from vennforest.counts import binomial_bound
 from vennforest.metrics._inputs import group_numbers
 from vennforest.sources import CalibrationExamples
 
@@ -196,9 +196,9 @@ def threshold_for(
         scores = _of_class(scores, code)
     labels = codes == code
     all_scores, all_labels = scores, labels
-    if groups is not None:
+    numbers = group_numbers(groups, len(labels))
+    if numbers is not None:
         can_be_drawn = {"recall": labels, "specificity": ~labels}.get(promise, labels | True)
-        numbers = group_numbers(groups, len(labels))
         rows = _draw_from_groups(numbers, np.flatnonzero(can_be_drawn))
         scores, labels = scores[rows], labels[rows]
     n, positives = len(labels), int(labels.sum())
@@ -219,16 +219,15 @@ def threshold_for(
     else:
         flagged = all_scores >= threshold
         share_flagged = float(flagged.mean())
-        hits, alarms = int((flagged & all_labels).sum()), int((flagged & ~all_labels).sum())
-        n_rows, n_of_class = len(all_labels), int(all_labels.sum())
         cost_of_alarm, cost_of_miss = costs or (0, 0)
-        observed = {
-            "precision": hits / (hits + alarms) if hits + alarms else None,
-            "recall": hits / n_of_class if n_of_class else None,
-            "specificity": 1 - alarms / (n_rows - n_of_class) if n_rows > n_of_class else None,
-            "false_alarms": alarms / n_rows,
-            "cost": (cost_of_alarm * alarms + cost_of_miss * (n_of_class - hits)) / n_rows,
+        of_rows = {
+            "precision": all_labels[flagged],
+            "recall": flagged[all_labels],
+            "specificity": ~flagged[~all_labels],
+            "false_alarms": flagged & ~all_labels,
+            "cost": np.where(all_labels, cost_of_miss * ~flagged, cost_of_alarm * flagged),
         }[promise]
+        observed = float(of_rows.mean()) if len(of_rows) else None
     return Threshold(
         threshold=threshold,
         promise=promise,
@@ -425,10 +424,9 @@ def _reason(promise: Promise, target: float, delta: float, n: int, positives: in
     )
     if promise != "cost":
         n_needed = min_examples(1 - target if promise == "false_alarms" else target, delta)
-        kind, available = "examples of the class", positives
-        if promise == "false_alarms":
-            kind, available = "examples", n
-        elif promise == "specificity":
-            kind, available = "examples of other classes", n - positives
+        kind, available = {
+            "false_alarms": ("examples", n),
+            "specificity": ("examples of other classes", n - positives),
+        }.get(promise, ("examples of the class", positives))
         text += f", for which {n_needed:,} {kind} are needed at least and {available:,} are there"
     return f"{text}: ask for less, or for a larger delta, or calibrate on more examples"

@@ -131,11 +131,18 @@ def positive_problem(
     return estimates.of_column(estimates.positive)
 
 
-def group_numbers(groups: ArrayLike, n: int) -> IntArray:
-    """Return the number of each row's group, (n,)."""
-    numbers: IntArray = np.unique(np.asarray(groups), return_inverse=True)[1]
-    if len(numbers) != n:
-        raise ValueError(f"groups must be of {n} rows, got {len(numbers)}")
+def group_numbers(
+    groups: ArrayLike | None, n: int, sample_weight: ArrayLike | None = None
+) -> IntArray | None:
+    """Return the number of the group of each of n rows that has weight; None without groups."""
+    if groups is None:
+        return None
+    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    if len(codes) != n:
+        raise ValueError(f"groups must be of {n} rows, got {len(codes)}")
+    if sample_weight is not None:
+        codes = codes[np.asarray(sample_weight) > 0]
+    numbers: IntArray = np.unique(codes, return_inverse=True)[1]
     return numbers
 
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from vennforest._validation import FloatArray, IntArray, check_inside
-from vennforest.metrics._inputs import group_numbers, positive_problem
-from vennforest.metrics.logistic import fit_logistic, sum_by_group
+from vennforest.metrics._inputs import EventEstimates, group_numbers, positive_problem
+from vennforest.metrics.logistic import covariance, fit_logistic, is_separated
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class CalibrationLine:
         Factor of the log-odds in a logistic regression with an intercept of its own; 1 if
         calibrated, below 1 where probabilities are too extreme.
     certain : int
-        Rows whose probability is exactly 0 or 1. Their log-odds are infinite, so that there is
-        neither intercept nor slope.
+        Rows whose probability is exactly 0 or 1. Their log-odds are infinite; intercept and slope
+        are of the other rows.
     """
 
     observed_expected: IntervalEstimate
@@ -57,6 +57,7 @@ def calibration_line(
     p: ArrayLike,
     *,
     groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
     level: float = 0.95,
@@ -65,7 +66,7 @@ def calibration_line(
 
     Parameters
     ----------
-    y, p, classes, pos_label
+    y, p, sample_weight, classes, pos_label
         As in ``brier_decomposition``.
     groups : array-like of shape (n,), optional
         The intervals treat the rows of a group as one observation.
@@ -81,52 +82,65 @@ def calibration_line(
     of the number observed, n q (1 - q) for its share q; of groups the variance between them.
     """
     check_inside(level, "level")
-    outcome, estimate, _ = positive_problem(y, p, None, classes, pos_label)
-    groups = None if groups is None else group_numbers(groups, len(outcome))
+    problem = positive_problem(y, p, sample_weight, classes, pos_label)
+    return line_of(problem, group_numbers(groups, len(np.asarray(y)), sample_weight), level)
+
+
+def line_of(problem: EventEstimates, groups: IntArray | None, level: float) -> CalibrationLine:
+    """Return the calibration line of checked estimates, for groups (n,) numbered from 0."""
     z = float(ndtri((1 + level) / 2))
-    ratio = _observed_expected(outcome, estimate, groups, z)
-    certain = int(((estimate == 0) | (estimate == 1)).sum())
-    if certain:
+    ratio = _observed_expected(problem, groups, z)
+    # Which rows are left out depends on p alone, so it does not bias the regression on p.
+    inside = (problem.p > 0) & (problem.p < 1)
+    certain = int((~inside).sum())
+    outcome, p, weight = (values[inside] for values in problem)
+    if not len(p):
         return CalibrationLine(ratio, UNDEFINED, UNDEFINED, certain)
-    odds = np.log(estimate) - np.log1p(-estimate)
+    groups = None if groups is None else np.unique(groups[inside], return_inverse=True)[1]
+    odds = np.log(p) - np.log1p(-p)
     ones = np.ones((len(odds), 1))
-    intercept = _last_coefficient(ones, odds, outcome, groups, z)
-    slope = _last_coefficient(np.column_stack([ones, odds]), 0 * odds, outcome, groups, z)
-    return CalibrationLine(ratio, intercept, slope, 0)
+    intercept = _last_coefficient(ones, odds, outcome, weight, groups, z)
+    design = np.column_stack([ones, odds])
+    slope = _last_coefficient(design, 0 * odds, outcome, weight, groups, z)
+    return CalibrationLine(ratio, intercept, slope, certain)
 
 
 def _observed_expected(
-    outcome: FloatArray, estimate: FloatArray, groups: IntArray | None, z: float
+    problem: EventEstimates, groups: IntArray | None, z: float
 ) -> IntervalEstimate:
-    observed, expected, n = outcome.sum(), estimate.sum(), len(outcome)
+    outcome, p, weight = problem
+    observed, expected, n = weight @ outcome, weight @ p, weight.sum()
     if not observed or not expected:
         return UNDEFINED if not expected else IntervalEstimate(0.0, float("nan"), float("nan"))
     ratio = observed / expected
     variance = observed * (1 - observed / n)
     if groups is not None:
-        sums = np.bincount(groups, weights=outcome - observed / n)
+        sums = np.bincount(groups, weights=weight * (outcome - observed / n))
         variance = sums @ sums * len(sums) / max(1, len(sums) - 1)
     spread = float(np.exp(z * np.sqrt(variance) / observed))
     return IntervalEstimate(float(ratio), float(ratio / spread), float(ratio * spread))
 
 
 def _last_coefficient(
-    design: FloatArray, offset: FloatArray, outcome: FloatArray, groups: IntArray | None, z: float
+    design: FloatArray,
+    offset: FloatArray,
+    outcome: FloatArray,
+    weight: FloatArray,
+    groups: IntArray | None,
+    z: float,
 ) -> IntervalEstimate:
     """Return the last coefficient of a logistic regression with its interval."""
-    if outcome.all() or not outcome.any() or (design.shape[1] > 1 and not np.ptp(design[:, -1])):
+    if outcome.all() or not outcome.any():
+        return UNDEFINED
+    if design.shape[1] > 1 and is_separated(design[:, -1], outcome):
         return UNDEFINED
     # Columns of similar size keep the Newton steps well conditioned.
     scale = np.abs(design).max(axis=0)
     scale[scale == 0] = 1
     offsets = np.column_stack([np.zeros(len(offset)), offset])
-    fit = fit_logistic(offsets, (design / scale)[:, None, :], outcome.astype(np.intp))
-    if not fit.converged or fit.log_likelihood > -1e-6:  # separated labels have no maximum
+    fit = fit_logistic(offsets, (design / scale)[:, None, :], outcome.astype(np.intp), weight)
+    if not fit.converged:
         return UNDEFINED
-    covariance = np.linalg.inv(fit.hessian)
-    if groups is not None:
-        sums = sum_by_group(fit.scores, groups)
-        covariance = covariance @ (sums.T @ sums) @ covariance * len(sums) / max(1, len(sums) - 1)
     value = float(fit.theta[-1] / scale[-1])
-    error = float(np.sqrt(covariance[-1, -1]) / scale[-1])
+    error = float(np.sqrt(covariance(fit, groups, weight)[-1, -1]) / scale[-1])
     return IntervalEstimate(value, value - z * error, value + z * error)

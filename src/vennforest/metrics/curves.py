@@ -1,22 +1,38 @@
-"""Curves of reliability diagrams: bins, and the isotonic curve with its band."""
+"""Curves of reliability diagrams: bins, a smooth and an isotonic curve, and a band."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
-from vennforest._validation import FloatArray, check_inside
-from vennforest.metrics._inputs import EventEstimates, Strategy, binned, check_estimates
+from vennforest._validation import FloatArray, IntArray, check_inside, check_option
+from vennforest.counts import binomial_bound
+from vennforest.metrics._inputs import (
+    EventEstimates,
+    Strategy,
+    bin_codes,
+    binned,
+    check_estimates,
+    group_numbers,
+    positive_problem,
+)
+from vennforest.metrics.calibration_line import CalibrationLine, line_of
+from vennforest.metrics.intervals import share_interval
+from vennforest.metrics.smooth import smooth_curve
 
-N_HISTOGRAM_BINS = 25
-"""Equal parts of [0, 1] in the histogram."""
+Band = Literal["smooth", "confidence", "consistency"]
+"""Bands around the smooth curve, the isotonic curve, and the diagonal of calibrated estimates."""
 
 MAX_BAND_LEVELS = 2000
 """Distinct estimates for which labels are drawn for a consistency band."""
+
+MAX_BAND_GROUPS = 200
+"""Groups of neighbouring estimates between which the intervals of a confidence band lie: of 20 to
+2,000, about as many make the band narrowest for 1,000 to 100,000 rows."""
 
 
 class Recalibration(NamedTuple):
@@ -45,34 +61,47 @@ def recalibrate(problem: EventEstimates) -> Recalibration:
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Observed shares against estimates: binned, by isotonic regression, with a band.
+    """Observed shares against estimates: in groups, by a smooth and by the isotonic curve.
 
     Attributes
     ----------
-    bin_estimate, bin_share, bin_weight : ndarray of shape (b,)
-        Mean estimate, observed share and number of observations of the non-empty bins.
+    bin_estimate, bin_share, bin_weight, bin_low, bin_high : ndarray of shape (b,)
+        Mean estimate, observed share and number of observations of the non-empty bins, and the
+        confidence interval (Wilson's) of the share.
+    smooth_estimate, smooth_share : ndarray of shape (m,)
+        Smooth curve: logistic regression on a natural spline of the log-odds. Empty where there is
+        no maximum, as for separated labels.
     corp_estimate, corp_share : ndarray of shape (c,)
         Corners of the CORP curve: the ends of each block of the isotonic regression.
     band_estimate, band_low, band_high : ndarray of shape (g,)
-        Consistency band: the range of CORP curves of calibrated estimates. Empty without
-        resamples.
-    histogram : ndarray of shape (h,)
-        Share of observations in h equal parts of [0, 1].
+        The band, of the kind ``band``.
+    estimate, positives, negatives : ndarray of shape (d,)
+        The distinct estimates, with the number of observations of each outcome.
+    line : CalibrationLine
+        Observed over expected, calibration intercept and slope.
     event : str
         The class of the estimates, or ``"predicted label"``.
     level : float
-        The share of calibrated samples that the band covers at each point.
+        The level of intervals and band.
     """
 
     bin_estimate: FloatArray
     bin_share: FloatArray
     bin_weight: FloatArray
+    bin_low: FloatArray
+    bin_high: FloatArray
+    smooth_estimate: FloatArray
+    smooth_share: FloatArray
     corp_estimate: FloatArray
     corp_share: FloatArray
+    band: Band
     band_estimate: FloatArray
     band_low: FloatArray
     band_high: FloatArray
-    histogram: FloatArray
+    estimate: FloatArray
+    positives: FloatArray
+    negatives: FloatArray
+    line: CalibrationLine
     event: str
     level: float
 
@@ -82,69 +111,112 @@ def reliability_curve(
     p: ArrayLike,
     *,
     bins: int = 10,
-    strategy: Strategy = "uniform",
+    strategy: Strategy = "quantile",
+    groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
-    level: float = 0.9,
+    level: float = 0.95,
+    band: Band = "smooth",
     n_resamples: int = 200,
     random_state: int | np.random.Generator | None = 0,
 ) -> ReliabilityCurve:
-    """Return the bins, curve, band and histogram of a reliability diagram.
+    """Return the bins, curves and band of a reliability diagram.
 
     Parameters
     ----------
     y, p, bins, strategy, sample_weight, classes, pos_label
         As in ``brier_decomposition``. With more than two classes and no ``pos_label`` the curve is
         that of the confidence in the predicted label.
+    groups : array-like of shape (n,), optional
+        The intervals and the smooth band, but not the consistency band, treat the rows of a group
+        as one observation. The confidence band needs independent rows.
     level : float
-        Pointwise level of the consistency band, in (0, 1).
+        Level of intervals and band, in (0, 1).
+    band : {"smooth", "confidence", "consistency"}
+        The pointwise confidence band of the smooth curve, the simultaneous confidence band of
+        ``calibration_band``, or the pointwise range of CORP curves of calibrated estimates.
     n_resamples : int
-        Calibrated samples drawn for the band; 0 for no band.
+        Calibrated samples drawn for the consistency band.
     random_state : int, Generator or None
         The seed of these draws.
 
     Notes
     -----
+    The smooth curve has up to five knots at quantiles of the log-odds (Harrell 2015), fewer where
+    the rarer outcome has less than ten rows for each; its band is that of the delta method. Rows
+    whose estimate is 0 or 1 are not in it.
+
     The CORP curve and its band are those of Dimitriadis, Gneiting & Jordan (2021): labels are
     drawn with the estimates as their probabilities, the isotonic regression of each sample is read
     at the estimates, and quantiles are taken point by point. Of more than 2,000 distinct estimates
     neighbours are drawn together, with their mean as the probability.
     """
     check_inside(level, "level")
-    if n_resamples < 0:
-        raise ValueError(f"n_resamples must not be negative, got {n_resamples}")
+    check_option(band, Band, "band")
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
+    if band == "confidence" and groups is not None:
+        raise ValueError(
+            "groups must be None for band='confidence', which needs independent rows, got groups: "
+            "use band='smooth'"
+        )
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
-    fit = recalibrate(estimates.main())
+    problem = estimates.main()
+    numbers = group_numbers(groups, len(np.asarray(y)), sample_weight)
+    fit = recalibrate(problem)
     n_k, r_k, phi_k = binned(EventEstimates(fit.observed, fit.p, fit.weight), bins, strategy)
+    codes = bin_codes(problem.p, bins, strategy, problem.weight)
+    intervals = [
+        share_interval(
+            problem.outcome[rows],
+            None if numbers is None else numbers[rows],
+            problem.weight[rows],
+            level,
+        )
+        for rows in (codes == k for k in np.unique(codes))
+    ]
     steps = np.flatnonzero(np.diff(fit.fitted) > 0)
     corners = np.unique(np.concatenate([[0], steps, steps + 1, [len(fit.fitted) - 1]]))
-    rng = np.random.default_rng(random_state)
-    counts, _ = np.histogram(fit.p, N_HISTOGRAM_BINS, (0, 1), weights=fit.weight)
+    smooth_estimate, smooth_share, low, high = smooth_curve(problem, numbers, level)
+    band_of_curve = smooth_estimate, low, high
+    if band == "consistency":
+        rng = np.random.default_rng(random_state)
+        band_of_curve = _consistency_band(fit, level, n_resamples, rng)
+    elif band == "confidence":
+        x, low, high = _confidence_band(fit, level)
+        # Between two points the lower bound is that of the left one, the upper that of the right.
+        band_of_curve = np.repeat(x, 3)[1:-1], np.repeat(low, 3)[:-2], np.repeat(high, 3)[2:]
+    bin_low, bin_high = np.array(intervals).T
+    band_estimate, band_low, band_high = band_of_curve
     return ReliabilityCurve(
-        r_k,
-        phi_k,
-        n_k,
-        fit.p[corners],
-        fit.fitted[corners],
-        *_band(fit, level, n_resamples, rng),
-        histogram=counts / counts.sum(),
+        bin_estimate=r_k,
+        bin_share=phi_k,
+        bin_weight=n_k,
+        bin_low=bin_low,
+        bin_high=bin_high,
+        smooth_estimate=smooth_estimate,
+        smooth_share=smooth_share,
+        corp_estimate=fit.p[corners],
+        corp_share=fit.fitted[corners],
+        band=band,
+        band_estimate=band_estimate,
+        band_low=band_low,
+        band_high=band_high,
+        estimate=fit.p,
+        positives=fit.weight * fit.observed,
+        negatives=fit.weight * (1 - fit.observed),
+        line=line_of(problem, numbers, level),
         event=estimates.event,
         level=level,
     )
 
 
-def _band(
+def _consistency_band(
     fit: Recalibration, level: float, n_resamples: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return estimates (g,) with quantiles of the isotonic fits of calibrated labels."""
-    if not n_resamples:
-        return np.empty(0), np.empty(0), np.empty(0)
-    block = np.arange(len(fit.p))
-    if len(block) > MAX_BAND_LEVELS:
-        cumulative = np.cumsum(fit.weight)
-        block = np.ceil(cumulative / cumulative[-1] * MAX_BAND_LEVELS - 1e-9).astype(np.intp)
-    starts = np.flatnonzero(np.diff(block, prepend=-1))
+    starts = _group_starts(fit.weight, MAX_BAND_LEVELS)
     weight = np.add.reduceat(fit.weight, starts)
     p = (np.add.reduceat(fit.weight * fit.p, starts) / weight).clip(0, 1)
     n = np.maximum(1, np.rint(weight)).astype(np.int64)
@@ -152,3 +224,99 @@ def _band(
     fits = np.array([isotonic_regression(row / n, weights=n).x for row in positives])
     low, high = np.quantile(fits, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return p, low, high
+
+
+def _group_starts(weight: FloatArray, max_groups: int) -> IntArray:
+    """Return where groups of neighbours of about equal weight start, of more than max_groups."""
+    group = np.arange(len(weight))
+    if len(group) > max_groups:
+        cumulative = np.cumsum(weight)
+        group = np.ceil(cumulative / cumulative[-1] * max_groups - 1e-9).astype(np.intp)
+    return np.flatnonzero(np.diff(group, prepend=-1))
+
+
+class CalibrationBand(NamedTuple):
+    """Simultaneous confidence band of a calibration curve, each of shape (g,).
+
+    ``x`` increases from 0 to 1. Between two points the ``lower`` bound is that of the left one and
+    the ``upper`` bound that of the right one.
+    """
+
+    x: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+def calibration_band(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> CalibrationBand:
+    """Return a band that contains the whole calibration curve with the given confidence.
+
+    The curve is the frequency of the event given the estimate. Valid for any number of independent
+    rows and any curve that does not fall where the estimate rises, whether it jumps or not.
+
+    Parameters
+    ----------
+    y, p, classes, pos_label
+        As in ``brier_decomposition``; with more than two classes ``pos_label`` is needed.
+    level : float
+        Simultaneous confidence, in (0, 1).
+    sample_weight : array-like of shape (n,), optional
+        Integers; a weight of 2 is the observation twice.
+
+    Notes
+    -----
+    Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023): every interval of neighbouring estimates has
+    an upper bound for the curve at its left end and a lower one at its right end, those of
+    Clopper & Pearson with error (1 - level) / (m (m + 1)) each; the band is the minimum of the
+    upper bounds to the right and the maximum of the lower ones to the left. The m distinct
+    estimates are grouped to 200 of equal count if there are more, which costs n log n steps and
+    m² bounds. Where both bounds cross, no such curve fits the labels; the band is widened to
+    contain the isotonic regression.
+
+    Examples
+    --------
+    >>> x, lower, upper = calibration_band([0] * 30 + [1] * 30, [0.2] * 30 + [0.7] * 30)
+    >>> x, lower.round(2), upper.round(2)
+    (array([0. , 0.2, 0.7, 1. ]), array([0.  , 0.  , 0.85, 0.85]), array([0.15, 0.15, 1.  , 1.  ]))
+    """
+    check_inside(level, "level")
+    problem = positive_problem(y, p, sample_weight, classes, pos_label)
+    return _confidence_band(recalibrate(problem), level)
+
+
+def _confidence_band(fit: Recalibration, level: float) -> CalibrationBand:
+    """Return the band of the isotonic regression."""
+    fractions = fit.weight[fit.weight != np.rint(fit.weight)]
+    if len(fractions):
+        raise ValueError(
+            "sample_weight must be integers for a confidence band, which counts rows, got a sum of "
+            f"{fractions[0]}: use band='smooth' of reliability_curve"
+        )
+    starts = _group_starts(fit.weight, MAX_BAND_GROUPS)
+    first, last = fit.p[starts], fit.p[np.append(starts[1:], len(fit.p)) - 1]
+    positives, total = (
+        # Row i, column j: the sum over groups i to j; none below the diagonal.
+        np.triu(np.cumsum(sums) - (np.cumsum(sums) - sums)[:, None])
+        for sums in (
+            np.add.reduceat(np.rint(fit.observed * fit.weight), starts),
+            np.add.reduceat(fit.weight, starts),
+        )
+    )
+    error = (1 - level) / (len(starts) * (len(starts) + 1))
+    highest = binomial_bound(positives, total, error, upper=True).min(axis=1)
+    lowest = binomial_bound(positives, total, error, upper=False).max(axis=0)
+    x = np.unique(np.concatenate([[0.0], first, last, [1.0]]))
+    isotonic = np.interp(x, fit.p, fit.fitted)
+    upper = np.minimum.accumulate(np.append(highest, 1.0)[::-1])[::-1]
+    upper = np.maximum(upper[np.searchsorted(first, x, "left")], isotonic)
+    lower = np.maximum.accumulate(np.append(0.0, lowest))
+    lower = np.minimum(lower[np.searchsorted(last, x, "right")], isotonic)
+    changes = (np.diff(lower, prepend=-1.0) > 0) | (np.diff(upper, append=2.0) > 0)
+    return CalibrationBand(x[changes], lower[changes], upper[changes])

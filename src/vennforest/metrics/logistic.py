@@ -86,6 +86,24 @@ def shifted_log_probabilities(
     return np.asarray(log_softmax(logits, axis=1))
 
 
+def is_separated(x: FloatArray, outcome: FloatArray) -> bool:
+    """Return whether a threshold of x (n,) parts the outcomes 0 and 1, as in one class or one x."""
+    first, second = x[outcome == 0], x[outcome == 1]
+    if not len(first) or not len(second):
+        return True
+    return bool(first.max() <= second.min() or second.max() <= first.min())
+
+
+def covariance(fit: LogisticFit, groups: IntArray | None, weight: FloatArray) -> FloatArray:
+    """Return the covariance of the coefficients, with groups that of the sandwich."""
+    inverse: FloatArray = np.asarray(np.linalg.inv(fit.hessian), np.float64)
+    if groups is None:
+        return inverse
+    sums = sum_by_group(weight[:, None] * fit.scores, groups)
+    sandwich = inverse @ (sums.T @ sums) @ inverse
+    return np.asarray(sandwich * len(sums) / max(1, len(sums) - 1))
+
+
 def sum_by_group(values: FloatArray, groups: IntArray) -> FloatArray:
     """Return the sums (n_groups, m) of rows (n, m), for groups (n,) numbered from 0."""
     sums = np.zeros((int(groups.max()) + 1, values.shape[1]))

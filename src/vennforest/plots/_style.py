@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import shorten
+from textwrap import fill, shorten
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vennforest._messages import needed
+from vennforest._validation import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,10 +72,33 @@ def percents(*axes: Any) -> None:
         axis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
 
 
-def legend(ax: Axes, entries: Sequence[tuple[str, Line2D]]) -> None:
-    """Add a legend of named lines: inside the axes, of many lines beside them."""
-    position: dict[str, Any] = {"loc": "upper left", "framealpha": 0.85}
+def wrapped(ax: Axes, text: str) -> str:
+    """Return a label in lines that fit the width of the figure."""
+    from matplotlib import rcParams
+
+    width, size = 72 * ax.figure.bbox.width / ax.figure.dpi, float(rcParams["font.size"])
+    return fill(text, max(20, int(0.85 * width / (0.55 * size))))  # letters: about half as wide
+
+
+def legend(ax: Axes, entries: Sequence[tuple[str, Line2D]], title: str, points: FloatArray) -> None:
+    """Add a legend of named lines where it hides none of the points (n, 2), and the title.
+
+    It is in the lower right or upper left corner, or if both are taken above the axes; of many
+    lines beside them.
+    """
+    lines, names = [line for _, line in entries], [name for name, _ in entries]
+    look: dict[str, Any] = {"fontsize": "small", "handlelength": 2.2, "framealpha": 0.85}
     if len(entries) > MAX_NAMES_INSIDE:
-        position = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "frameon": False}
-    lines, names = [line for _, line in entries], [short(name) for name, _ in entries]
-    ax.legend(lines, names, fontsize="small", handlelength=2.6, **position)
+        ax.legend(lines, names, loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, **look)
+        ax.set_title(title)
+        return
+    ax.set_title(title)
+    root: Any = ax.figure.figure
+    for corner in ("lower right", "upper left"):
+        box = ax.legend(lines, names, loc=corner, **look)
+        root.draw_without_rendering()
+        if not box.get_window_extent().padded(4).count_contains(ax.transData.transform(points)):
+            return
+    box = ax.legend(lines, names, loc="lower left", bbox_to_anchor=(-0.02, 1.0), **look)
+    box.set_frame_on(False)
+    ax.set_title(title, pad=6 + 72 * box.get_window_extent().height / root.dpi if title else None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vennforest._validation import FloatArray
 from vennforest.metrics import ReliabilityCurve, reliability_curve
 from vennforest.plots._style import (
     GREY,
@@ -19,6 +20,7 @@ from vennforest.plots._style import (
     plain,
     short,
     style,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -28,13 +30,21 @@ if TYPE_CHECKING:
 
 UNNAMED = "Estimates"
 
+AXIS_ENDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0)
+"""Where axes end that do not reach 1 (mirrored: 0)."""
+
+N_HISTOGRAM_BARS = 40
+
 
 class ReliabilityDisplay:
-    """Reliability diagram of one or several methods, with the histogram of the estimates below.
+    """Reliability diagram of one or several methods, with the distribution of estimates below.
 
-    Dots are bins: mean estimate against observed share, their size the number of observations.
-    The line is the CORP curve, the isotonic regression of the outcomes on the estimates. The grey
-    band is the range of that curve for calibrated estimates.
+    Dots are groups of equally many rows: mean estimate against observed share, with its confidence
+    interval. The line is smooth, with its pointwise confidence band; with another ``band`` of
+    ``reliability_curve`` it is the CORP curve, the isotonic regression of outcomes on estimates.
+    Bars and band are of the first method, and so are observed over expected, calibration intercept
+    and slope, and the distribution: bars up for rows where the event happened, bars down for the
+    others, each to a scale of its own. Axes end where estimates and dots do.
 
     Parameters
     ----------
@@ -44,9 +54,9 @@ class ReliabilityDisplay:
     Attributes
     ----------
     ax_, figure_, ax_histogram_
-        The diagram, and the histogram below it (None without).
+        The diagram, and the distribution below it (None without).
     lines_, line_
-        The CORP curve of every method, and that of the first.
+        The curve of every method, and that of the first.
     """
 
     ax_: Axes
@@ -120,7 +130,8 @@ class ReliabilityDisplay:
         self,
         *,
         ax: Axes | None = None,
-        band: bool | None = None,
+        band: bool = True,
+        statistics: bool = True,
         histogram: bool = True,
         title: str | None = None,
         log: bool = False,
@@ -130,75 +141,93 @@ class ReliabilityDisplay:
         Parameters
         ----------
         ax : Axes, optional
-            By default of a new figure. The histogram is below them; a figure with
+            By default of a new figure. The distribution is below them; a figure with
             ``layout="constrained"`` leaves space for it.
-        band : bool, optional
-            Whether to show the consistency band of the first method; by default that of a single
-            one.
-        histogram : bool
-            Whether to show how the estimates are distributed.
+        band, statistics, histogram : bool
+            Whether to show the band, observed over expected with intercept and slope, and the
+            distribution, all of the first method.
         title : str, optional
             By default the name of a single method.
         log : bool
-            Whether both axes are logarithmic, for a rare event; then shares of 0 and the histogram
-            are not shown.
+            Whether both axes are logarithmic, for a rare event; shares of 0 are at the lower edge.
         """
-        histogram = histogram and not log
         width = 5.2 if len(self.curves) < MAX_NAMES_INSIDE else 8.4
         self.ax_ = ax = new_axes((width, 6.0 if histogram else 5.0)) if ax is None else ax
         self.figure_ = ax.figure
         first = next(iter(self.curves.values()))
-        if len(first.band_estimate) and (band or (band is None and len(self.curves) == 1)):
-            look: dict[str, Any] = {"color": "0.75", "alpha": 0.45, "linewidth": 0, "zorder": 1}
-            ax.fill_between(first.band_estimate, first.band_low, first.band_high, **look)
-        ideal = ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":")[0]
+        low, high = self._limits(log)
+        ideal = ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle=":")[0]
         self.lines_ = []
-        for i, (key, values) in enumerate(self.curves.items()):
-            self.lines_.append(
-                draw_line(ax, i, key, values.corp_estimate, values.corp_share, zorder=3)
-            )
-            self._draw_bins(values, i)
+        for i, (key, curve) in enumerate(self.curves.items()):
+            is_smooth = curve.band == "smooth"
+            x = curve.smooth_estimate if is_smooth else curve.corp_estimate
+            y = curve.smooth_share if is_smooth else curve.corp_share
+            self.lines_.append(draw_line(ax, i, key, x, np.maximum(y, low), zorder=3))
         self.line_ = self.lines_[0]
+        bottom, top = np.maximum(first.bin_low, low), np.maximum(first.bin_high, low)
+        look: dict[str, Any] = {"color": style(0).color, "linewidth": 1.2, "zorder": 3.5}
+        ax.vlines(first.bin_estimate, bottom, top, **look)
+        bars = np.linspace(bottom, top, 20)
+        points = [
+            np.column_stack([np.tile(first.bin_estimate, len(bars)), bars.ravel()]),
+            *(line.get_xydata() for line in self.lines_),
+            np.repeat(np.linspace(low, high, 100)[:, None], 2, axis=1),
+        ]
+        if band and len(first.band_estimate):
+            bottom, top = np.maximum(first.band_low, low), np.maximum(first.band_high, low)
+            look = {"color": style(0).color, "alpha": 0.15, "linewidth": 0}
+            ax.fill_between(first.band_estimate, bottom, top, **look)
+            points += [np.column_stack([first.band_estimate, edge]) for edge in (bottom, top)]
+        for i, curve in enumerate(self.curves.values()):
+            self._draw_bins(curve, i, low)
         x_label, y_label = _axis_labels(first.event)
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_label, ylabel=y_label)
-        if not histogram:  # the layout would lose a histogram below a square
-            ax.set_aspect("equal", adjustable="box")
         if log:
             self._draw_log()
-        else:
-            ax.set(xticks=np.linspace(0, 1, 6), yticks=np.linspace(0, 1, 6))
-            percents(ax.xaxis, ax.yaxis)
+        ax.set(xlim=(low, high), ylim=(low, high), ylabel=wrapped(ax, y_label))
+        percents(ax.xaxis, ax.yaxis)
         plain(ax)
         if title is None:
             name = next(iter(self.curves)) if len(self.curves) == 1 else UNNAMED
             title = "Reliability diagram" if name == UNNAMED else short(name)
-        ax.set_title(title)
-        self.ax_histogram_ = self._draw_histogram(x_label) if histogram else None
-        lines = dict(zip(self.curves, self.lines_, strict=True))
-        legend(ax, [*lines.items(), ("perfectly calibrated", ideal)])
+        self.ax_histogram_ = None
+        if histogram:
+            self.ax_histogram_ = self._draw_histogram(first, x_label, log)
+        else:  # the layout would lose a histogram below a square
+            ax.set_xlabel(wrapped(ax, x_label))
+            ax.set_aspect("equal", adjustable="box")
+        entries = [(short(name), line) for name, line in zip(self.curves, self.lines_, strict=True)]
+        if statistics:
+            entries[0] = "\n".join([entries[0][0], *_statistics(first)]), entries[0][1]
+        legend(ax, [*entries, ("perfectly calibrated", ideal)], title, np.concatenate(points))
         return self
 
-    def _draw_log(self) -> None:
-        """Show the estimates from half the smallest bin's to 1, by powers of ten."""
-        estimates = np.concatenate([curve.bin_estimate for curve in self.curves.values()])
-        smallest = min(float(estimates[estimates > 0].min(initial=0.1)) / 2, 0.1)
-        ax = self.ax_
-        ax.set_xscale("log", nonpositive="mask")
-        ax.set_yscale("log", nonpositive="mask")
-        ax.set(xlim=(smallest, 1.1), ylim=(smallest, 1.1))
-        ax.plot([smallest, 1], [smallest, 1], color=GREY, linewidth=1, linestyle=":")
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter(lambda x, _: f"{100 * x:g}%")
-            axis.set_minor_formatter("")
-        for points in ax.collections:  # bins with a share of 0 would be drawn outside of the axes
-            points.set_clip_on(True)
+    def _limits(self, log: bool) -> tuple[float, float]:
+        """Return where both axes begin and end."""
+        curves = self.curves.values()
+        values = np.concatenate(
+            [v for c in curves for v in (c.smooth_estimate, c.bin_estimate, c.bin_share)]
+        )
+        first = next(iter(curves))
+        if log:
+            powers = np.log10([values[values > 0].min(initial=0.1), values.max()])
+            return float(10 ** np.floor(powers[0])), float(10 ** np.ceil(powers[1]))
+        values = np.concatenate([values, first.bin_low, first.bin_high])
+        ends = np.array(AXIS_ENDS)
+        high = ends[np.searchsorted(ends, min(values.max(), 1.0))]
+        return 1 - ends[np.searchsorted(ends, min(1 - values.min(), 1.0))], high
 
-    def _draw_bins(self, values: ReliabilityCurve, i: int) -> None:
+    def _draw_log(self) -> None:
+        self.ax_.set_xscale("log")
+        self.ax_.set_yscale("log")
+        for axis in (self.ax_.xaxis, self.ax_.yaxis):
+            axis.set_minor_formatter("")
+
+    def _draw_bins(self, curve: ReliabilityCurve, i: int, lowest: float) -> None:
         look = style(i)
         self.ax_.scatter(
-            values.bin_estimate,
-            values.bin_share,
-            s=14 + 110 * values.bin_weight / values.bin_weight.sum(),
+            curve.bin_estimate,
+            np.maximum(curve.bin_share, lowest),
+            s=30,
             marker=look.marker,
             facecolor="white",
             edgecolor=look.color,
@@ -207,28 +236,37 @@ class ReliabilityDisplay:
             clip_on=False,
         )
 
-    def _draw_histogram(self, label: str) -> Axes:
-        below = self.ax_.inset_axes((0, -0.26, 1, 0.2))
-        for i, values in enumerate(self.curves.values()):
-            look = style(i)
-            edges = np.linspace(0, 1, len(values.histogram) + 1)
-            below.stairs(
-                values.histogram,
-                edges,
-                color=look.color,
-                linestyle=look.linestyle,
-                fill=i == 0,
-                alpha=0.6 if i == 0 else 1.0,
-                linewidth=1.3,
-            )
-        below.set(xlim=self.ax_.get_xlim(), ylim=(0, None), xlabel=label, ylabel="Rows")
-        below.set_xticks(np.linspace(0, 1, 6))
-        percents(below.xaxis, below.yaxis)
-        below.locator_params(axis="y", nbins=3)
-        self.ax_.set_xlabel("")
-        self.ax_.tick_params(labelbottom=False)
+    def _draw_histogram(self, curve: ReliabilityCurve, label: str, log: bool) -> Axes:
+        below = self.ax_.inset_axes((0, -0.26, 1, 0.2), sharex=self.ax_)
+        low, high = self.ax_.get_xlim()
+        edges: FloatArray = (np.geomspace if log else np.linspace)(low, high, N_HISTOGRAM_BARS + 1)
+        for sign, weight in ((1, curve.positives), (-1, curve.negatives)):
+            heights = np.histogram(curve.estimate, edges, weights=weight)[0]
+            heights = sign * heights / max(heights.max(), 1)
+            color = style(0).color if sign > 0 else GREY
+            below.stairs(heights, edges, color=color, fill=True, alpha=0.7)
+        happened = "right" if curve.event == "predicted label" else f"“{short(curve.event)}”"
+        rows = [f"{count:,.0f}" for count in (curve.positives.sum(), curve.negatives.sum())]
+        below.set(ylim=(-1.08, 1.08), yticks=[])
+        below.axhline(0, color="black", linewidth=0.6)
+        counts = f"up: {happened} ({rows[0]} rows), down: not ({rows[1]})"
+        below.set_xlabel("\n".join([wrapped(below, label), wrapped(below, counts)]))
         plain(below)
+        percents(below.xaxis)
+        self.ax_.tick_params(labelbottom=False)
         return below
+
+
+def _statistics(curve: ReliabilityCurve) -> list[str]:
+    """Return observed over expected, intercept and slope, a line each, where they exist."""
+    line = curve.line
+    titles = {"O/E": line.observed_expected, "intercept": line.intercept, "slope": line.slope}
+    texts = [
+        f"{title} {estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"
+        for title, estimate in titles.items()
+        if np.isfinite(estimate.low)
+    ]
+    return [text.replace("-0.00", "0.00").replace("-", "−") for text in texts]
 
 
 def _axis_labels(event: str) -> tuple[str, str]:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
-from scipy.stats import t as student
 
-from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._validation import InputError, IntArray
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import auc_interval, threshold_table
+from vennforest.metrics.intervals import share_interval
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
 from vennforest.report.measures import CALIBRATION_TESTS, Event, Predictions, squared_losses
@@ -61,32 +60,6 @@ def summarise(event: Event, rows: IntArray, groups: IntArray | None) -> dict[str
             means = (float(end[rows].mean()) for end in ends)
             summary |= dict(zip((f"{name}_low", f"{name}_high"), means, strict=True))
     return summary
-
-
-def share_interval(outcome: FloatArray, groups: IntArray | None = None) -> tuple[float, float]:
-    """Return the 95% confidence interval (Wilson) of the share of 1 in ``outcome`` (n,).
-
-    With groups n is divided by the design effect (Korn & Graubard 1998, Survey Methodology 24,
-    193-201): the variance of the share over groups over that of independent rows, at least 1, times
-    (t / z)². Where all rows agree each group counts as one row. Of one group nothing is known.
-    """
-    n, share = float(len(outcome)), float(outcome.mean())
-    z = float(norm.ppf(0.975))
-    if groups is not None:
-        member = np.unique(groups, return_inverse=True)[1]
-        sizes = np.bincount(member)
-        if len(sizes) == 1:
-            return 0.0, 1.0
-        residual = np.bincount(member, weights=outcome - share)
-        effect = float((sizes**2).sum()) / n
-        if 0 < share < 1:
-            between = len(sizes) / (len(sizes) - 1) * float((residual**2).sum())
-            effect = max(1.0, between / (n * share * (1 - share)))
-        n /= effect * (float(student.ppf(0.975, len(sizes) - 1)) / z) ** 2
-    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    low = 0.0 if share == 0 else max(0.0, middle - half)
-    return low, 1.0 if share == 1 else min(1.0, middle + half)
 
 
 def levels(event: Event, is_rare: bool, groups: IntArray | None) -> pd.DataFrame:

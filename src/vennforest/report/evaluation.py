@@ -19,6 +19,7 @@ from vennforest.decisions import CostMatrix
 from vennforest.report.breakdown import cost_threshold, levels, subgroups, thresholds
 from vennforest.report.comparison import Comparison, classes_frame, compare, methods_frame
 from vennforest.report.measures import BASELINE, RAW, Predictions
+from vennforest.report.section import Section
 from vennforest.report.words import Source, Verdict, judge
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Evaluation:
         parts of the rows, where there is a ``by``.
     model : CalibratedClassifier or None
         The recommended model, not fitted; None where nothing was trained.
+    sections : tuple of Section
+        Further questions about the probabilities.
     notes : list of str
         What was left out or done differently, a sentence each.
     """
@@ -68,6 +71,7 @@ class Evaluation:
     model: CalibratedClassifier | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    sections: tuple[Section, ...] = ()
 
     @property
     def probabilities(self) -> dict[str, NDArray[Any]]:
@@ -127,6 +131,15 @@ class Evaluation:
                     name: frame.reset_index().to_dict("records")
                     for name, frame in frames.items()
                     if frame is not None
+                },
+                "sections": {
+                    section.anchor: {
+                        "sentences": list(section.sentences),
+                        "table": None
+                        if section.frame is None
+                        else section.frame.reset_index().to_dict("records"),
+                    }
+                    for section in self.sections
                 },
                 "settings": self.settings,
                 "notes": self.notes,

@@ -58,20 +58,20 @@ def draw(name: str, size: tuple[float, float], paint: Callable[[Any], Any], alt:
 def calibration(comparison: Comparison, methods: list[str], names: dict[str, str]) -> str:
     """Return the picture of some methods' calibration, with the band of the first."""
     is_rare = comparison.predictions.is_rare
-    bins = {"strategy": "quantile"} if is_rare else {}
-    curves = {names[method]: _curve(comparison, method, **bins) for method in methods}
+    curves = {names[method]: _curve(comparison, method) for method in methods}
     titles = " and ".join(curves)
     return draw(
         "calibration",
         (4.8, 5.0),
-        lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_rare, band=True, title=""),
+        lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_rare, title=""),
         f"Calibration of {titles}: how often it happened, by predicted probability",
     )
 
 
 def _curve(comparison: Comparison, method: str, **options: Any) -> ReliabilityCurve:
     predictions = comparison.predictions
-    return reliability_curve(**(predictions.for_metric(predictions.estimates[method]) | options))
+    options |= predictions.for_metric(predictions.estimates[method]) | options
+    return reliability_curve(groups=predictions.groups, **options)
 
 
 def classes(comparison: Comparison, names: dict[str, str]) -> dict[str, str]:
@@ -80,10 +80,9 @@ def classes(comparison: Comparison, names: dict[str, str]) -> dict[str, str]:
 
     def paint(ax: Any, j: int) -> None:
         curves = {
-            names[m]: _curve(comparison, m, pos_label=labels[j], n_resamples=0)
-            for m in comparison.raw_and_best
+            names[m]: _curve(comparison, m, pos_label=labels[j]) for m in comparison.raw_and_best
         }
-        ReliabilityDisplay(curves).plot(ax=ax, histogram=False, title="")
+        ReliabilityDisplay(curves).plot(ax=ax, statistics=False, histogram=False, title="")
         ax.set(xlabel="Predicted probability", ylabel="How often it was observed")
 
     counts = np.bincount(codes, minlength=len(labels))

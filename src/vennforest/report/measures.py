@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfc
+from scipy.special import erfc, logit
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.metrics import (
@@ -233,6 +233,26 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
         overconfidence=confidence_minus_accuracy(y, p, classes=classes),
         width=None if bounds is None else float(np.subtract(*bounds.of_label()[::-1]).mean()),
     )
+
+
+def rows_for_precision(p: FloatArray, auc: float) -> dict[str, float]:
+    """Return how many independent rows give 95% intervals of half a width, by measure and width.
+
+    For a calibrated event with probabilities p (n,): Riley et al. (2021), Statistics in Medicine
+    40, 4230-4251; the variance of the AUC is Newcombe's (2006).
+    """
+    weight, share = p * (1 - p), p.mean()
+    log_odds = logit(np.where(weight > 0, p, 0.5))
+    half = ((1 - auc) / (2 - auc) + auc / (1 + auc)) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = (weight * log_odds**2).mean() - (weight * log_odds).mean() ** 2 / weight.mean()
+        ratio = (1.96 / 0.05) ** 2 * auc * (1 - auc) / (share * (1 - share))
+        return {
+            "calibration slope within ±0.1": (1.96 / 0.1) ** 2 / np.abs(spread),
+            "AUC within ±0.05": ratio * half / 2
+            + np.sqrt((ratio * half / 2) ** 2 + ratio * (1 - 2 * half)),
+            "number of events within 10%": (1.96 / 0.1) ** 2 * (1 - share) / share,
+        }
 
 
 def chance_errors(q: FloatArray, seed: int) -> FloatArray:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import math
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from vennforest._messages import harmless, needed
 from vennforest.report import figures, numbers
 from vennforest.report.breakdown import cost_threshold, sentence
 from vennforest.report.measures import BASELINE
+from vennforest.report.section import Columns, Section
 from vennforest.report.words import shown_methods
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 FOLDER = resources.files("vennforest.report").joinpath("templates")
 LIBRARIES = ("vennforest", "scikit-learn", "numpy", "scipy", "numba")
-
-Columns = Sequence[tuple[str, str, str]]
-"""Name in a data frame, title, and a form of `written`, for each column of a table."""
 
 MEASURES = (
     ("log_loss", "Log loss", "number"),
@@ -79,9 +77,11 @@ SUBGROUPS = (
 
 
 def written(value: Any, form: str, decimals: int = 3) -> str:
-    """Return a value as text: a count, percent, probability, p-value, or (short) number."""
+    """Return a value as text: a count, percent, probability, p-value, (short) number, or text."""
     if value is None or value != value:
         return "–"
+    if form == "text":
+        return str(value)
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if form == "count":
@@ -106,7 +106,8 @@ def table(frame: pd.DataFrame, columns: Columns, names: Iterable[str]) -> pd.Dat
     for key, title, form in columns:
         if key not in frame:
             continue
-        decimals = numbers.common_decimals(frame[key].drop(BASELINE, errors="ignore"))
+        values = frame[key].drop(BASELINE, errors="ignore") if form == "number" else ()
+        decimals = numbers.common_decimals(values)
         cells = [written(value, form, decimals) for value in frame[key]]
         if f"{key}_low" in frame:
             ends = zip(frame[f"{key}_low"], frame[f"{key}_high"], strict=True)
@@ -185,7 +186,16 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         class_diagrams={} if is_binary else figures.classes(comparison, names),
         costs=None if costs is None else _costs(evaluation),
         subgroups=[] if evaluation.subgroups is None else _subgroups(evaluation),
+        sections=[(section, *_shown(section)) for section in evaluation.sections],
     )
+
+
+def _shown(section: Section) -> tuple[pd.DataFrame | None, str | None]:
+    """Return the table of a section as text, and its picture."""
+    frame, picture = section.frame, None
+    if section.paint is not None:
+        picture = figures.draw(section.anchor, section.size, section.paint, section.caption)
+    return None if frame is None else table(frame, section.columns, frame.index), picture
 
 
 def _differences(evaluation: Evaluation) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from vennforest.report.comparison import Comparison, Difference, skill
-from vennforest.report.measures import RAW
+from vennforest.report.measures import RAW, rows_for_precision
 from vennforest.report.numbers import (
     amounts,
     area,
@@ -236,6 +236,8 @@ def reasons(c: Comparison, source: Source) -> dict[str, str]:
         texts["What its decisions cost"] = decisions(c, name)
     if c.against:
         texts[f"Why {name}"] = recommendation(c, source)
+    if c.predictions.positive is not None:
+        texts["How many rows narrow intervals take"] = sample_size(c)
     if c.event().confidence is not None:
         texts["How precisely the probabilities are known"] = precision(c)
     return texts
@@ -329,6 +331,14 @@ def precision(c: Comparison) -> str:
     if c.best.is_rejected:
         claim = "Calibration is rejected on these rows, so confidence intervals do not hold here."
     return f"{claim} Half of them are narrower than ±{points(half_width(c))} points."
+
+
+def sample_size(c: Comparison) -> str:
+    """Say how many rows narrow intervals take at these probabilities."""
+    needed = rows_for_precision(c.event().p, c.auc.auc)
+    parts = [f"{rounded_up(n)} for the {name}" for name, n in needed.items() if 0 < n < 1e9]
+    text = f"Narrow 95% intervals take {', '.join(parts)} (independent rows, Riley et al. 2021)."
+    return f"{text} Here are {rows(c.n)}."
 
 
 def half_width(c: Comparison) -> float:

@@ -25,8 +25,7 @@ from vennforest._validation import (
     check_option,
     require,
 )
-from vennforest.forest import BagsError, Members, Membership, leaves_rows_out
-from vennforest.forest.packed import Votes
+from vennforest.forest import BagsError, Members, Membership, Votes, leaves_rows_out
 from vennforest.sources.checks import steps_obstacle
 from vennforest.sources.data import Fold, Scores, TrainingData, split_pipeline, transform_rows
 from vennforest.sources.row_hashes import draw_examples, hash_rows

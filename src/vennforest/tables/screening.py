@@ -44,14 +44,9 @@ MIN_SENTINELS, MIN_OTHERS = 3, 10
 """Cells with such a number from which on it is no mere outlier, and distinct numbers from which on
 a single negative one is remarkable."""
 
-MAX_CATEGORIES = 200
-"""Distinct cells up to which text is compared pair by pair."""
-
-MIN_LETTERS = 6
-"""Letters of a category from which on one that differs by a letter may be misspelt."""
-
-MIN_RATIO_OF_MISSPELT = 20
-"""How many times more frequent the other category is."""
+MAX_CATEGORIES, MIN_LETTERS, MIN_RATIO_OF_MISSPELT = 200, 6, 20
+"""Categories are compared up to this number; one of so many letters may be misspelt where another
+that differs by a letter is so many times more frequent."""
 
 ID = re.compile(
     r"(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(id|uuid|guid|index|key|nr|no|number)[_\W]*$|^unnamed:",

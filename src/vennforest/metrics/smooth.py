@@ -1,0 +1,88 @@
+"""Smooth calibration curves: a logistic regression on a spline of the log-odds."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit, logit, ndtri
+
+from vennforest._validation import FloatArray, IntArray
+from vennforest.metrics._inputs import EventEstimates
+from vennforest.metrics.logistic import covariance, fit_logistic, is_separated
+
+KNOT_QUANTILES = (
+    (0.05, 0.275, 0.5, 0.725, 0.95),
+    (0.05, 0.35, 0.65, 0.95),
+    (0.1, 0.5, 0.9),
+    (0.1, 0.9),
+)
+"""Shares of the rows below the knots (Harrell 2015, table 2.3), the most knots first."""
+
+MIN_CASES_PER_KNOT = 10
+"""Rows of the rarer outcome that each knot needs."""
+
+N_POINTS = 100
+"""Points of the curve, evenly spaced in the probability, and as many in the log-odds."""
+
+N_LEFT_OUT = 9
+MIN_ROWS_TO_LEAVE_OUT = 200
+"""Rows at either end where no curve is drawn, and rows from which that is so (as in R's rms)."""
+
+Curve = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+
+def smooth_curve(problem: EventEstimates, groups: IntArray | None, level: float) -> Curve:
+    """Return estimates (m,), the share observed there, and its pointwise interval.
+
+    The log-odds of the outcome are a natural cubic spline of those of the estimate, straight beyond
+    the outer knots, fitted by maximum likelihood; the interval is that of the delta method, with
+    the sandwich variance of groups (n,). Rows with an estimate of 0 or 1 are left out. Empty where
+    no maximum exists or all estimates are equal.
+    """
+    inside = (problem.p > 0) & (problem.p < 1)
+    outcome, p, weight = (values[inside] for values in problem)
+    empty = (np.empty(0),) * 4
+    order = np.argsort(p, kind="stable")
+    if is_separated(p, outcome):
+        return empty
+    groups = None if groups is None else np.unique(groups[inside], return_inverse=True)[1]
+    z = logit(p)
+    rank = np.cumsum(weight[order])
+    n, n_cases = rank[-1], min(weight @ outcome, weight @ (1 - outcome))
+    left_out = N_LEFT_OUT if n >= MIN_ROWS_TO_LEAVE_OUT else 0
+    low, high = p[order[np.searchsorted(rank, [left_out, n - left_out - 0.5], "right")]]
+    for shares in KNOT_QUANTILES:
+        at = np.searchsorted(rank, np.array(shares) * n * (1 - 1e-12))  # share * n is rounded
+        knots = np.unique(z[order[at]])
+        is_too_much = len(knots) < len(shares) or n_cases < MIN_CASES_PER_KNOT * len(shares)
+        if is_too_much and len(shares) > 2:
+            continue
+        features = spline_features(z, knots)
+        fit = fit_logistic(
+            np.zeros((len(z), 2)), features[:, None], outcome.astype(np.intp), weight
+        )
+        if fit.converged:
+            break
+    else:
+        return empty
+    points = np.linspace(low, high, N_POINTS), expit(np.linspace(logit(low), logit(high), N_POINTS))
+    estimate = np.unique(np.concatenate(points))
+    at_points = spline_features(logit(estimate), knots)
+    middle = at_points @ fit.theta
+    spread = np.einsum("ij,jk,ik->i", at_points, covariance(fit, groups, weight), at_points)
+    half = float(ndtri((1 + level) / 2)) * np.sqrt(np.maximum(spread, 0))
+    return estimate, expit(middle), expit(middle - half), expit(middle + half)
+
+
+def spline_features(z: FloatArray, knots: FloatArray) -> FloatArray:
+    """Return 1, z and the cubic terms (n, max(2, m)) of a natural spline with m knots.
+
+    Harrell (2015), section 2.4.5.
+    """
+    columns = [np.ones(len(z)), z]
+    if len(knots) > 2:
+        *first, before, last = knots
+        cubes = {knot: np.maximum(z - knot, 0) ** 3 for knot in knots}
+        for knot in first:
+            ends = (last - knot) * cubes[before] - (before - knot) * cubes[last]
+            columns.append((cubes[knot] - ends / (last - before)) / (last - knots[0]) ** 2)
+    return np.column_stack(columns)

@@ -1,0 +1,59 @@
+"""Thresholds that promise a sensitivity, specificity or precision, as a section of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vennforest._validation import InputError
+from vennforest.decisions import threshold_for
+from vennforest.report.breakdown import share_interval
+from vennforest.report.comparison import Comparison
+from vennforest.report.section import Section
+
+SHARES = ("flagged", "sensitivity", "specificity", "precision")
+
+
+def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
+    """Return the section on a threshold for each target, of a share that `SHARES` names."""
+    predictions, j = c.predictions, c.predictions.positive
+    if j is None:
+        raise InputError("promised thresholds need two classes, got more: leave the promises out")
+    p, y, groups = (
+        predictions.estimates[c.method].p[:, j],
+        predictions.codes == j,
+        predictions.groups,
+    )
+    rows: dict[str, dict[str, float]] = {}
+    drawn = "rows" if groups is None else "groups, of which one row each counts"
+    sentences = [
+        f"Rows whose probability of “{predictions.label}” reaches the threshold are flagged. Over "
+        f"the drawing of these {drawn}, each promise fails with probability 5% at most. The "
+        "interval of a threshold is of the one at which sensitivity or specificity equals the "
+        "target; the other numbers are those of these rows."
+    ]
+    for name, target in targets.items():
+        promise: dict[str, Any] = {"recall" if name == "sensitivity" else name: target}
+        safe, *ends = (
+            threshold_for(p, y, **promise, delta=delta, groups=groups, pos_label=True)
+            for delta in (0.05, 0.025, 0.975)
+        )
+        sentences += [f"{safe.reason[:1].upper()}{safe.reason[1:]}."] if safe.reason else []
+        values = [np.nan if t.threshold is None else t.threshold for t in (safe, *ends)]
+        row = rows[f"{name} of {100 * target:g}%"] = {"threshold": values[0]}
+        if name != "precision":
+            row["threshold_low"], row["threshold_high"] = sorted(values[1:])
+        flagged = p >= values[0]
+        subsets = (flagged, np.ones_like(y)), (flagged, y), (~flagged, ~y), (y, flagged)
+        for share, (hits, of) in zip(SHARES, subsets, strict=True):
+            if safe.threshold is not None and of.any():
+                outcome, some = hits[of].astype(np.float64), None if groups is None else groups[of]
+                row[share], ends_of_share = float(outcome.mean()), share_interval(outcome, some)
+                row[f"{share}_low"], row[f"{share}_high"] = ends_of_share
+    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Promise")
+    columns = [("threshold", "Threshold", "probability")]
+    columns += [(name, name.capitalize(), "percent") for name in SHARES]
+    return Section("Promised thresholds", "promises", sentences, frame, columns)

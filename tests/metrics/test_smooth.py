@@ -1,0 +1,148 @@
+"""The smooth calibration curve: Harrell's spline, maximum likelihood, the delta method."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+
+from vennforest import metrics
+from vennforest.metrics.smooth import spline_features
+
+LEAST_CASES = {5: 50, 4: 40, 3: 30}
+SHARES = {5: (0.05, 0.275, 0.5, 0.725, 0.95), 4: (0.05, 0.35, 0.65, 0.95), 3: (0.1, 0.5, 0.9)}
+
+
+def slow_features(z, knots):
+    """Harrell (2015), equation 2.25, number by number."""
+    k = len(knots)
+    rows = []
+    for x in z:
+        row = [1.0, x]
+        for j in range(k - 2):
+            value = max(x - knots[j], 0) ** 3
+            value -= (
+                max(x - knots[k - 2], 0) ** 3
+                * (knots[k - 1] - knots[j])
+                / (knots[k - 1] - knots[k - 2])
+            )
+            value += (
+                max(x - knots[k - 1], 0) ** 3
+                * (knots[k - 2] - knots[j])
+                / (knots[k - 1] - knots[k - 2])
+            )
+            row.append(value / (knots[k - 1] - knots[0]) ** 2)
+        rows.append(row)
+    return np.array(rows)
+
+
+def slow_curve(y, p, at, groups=None):
+    """Shares at probabilities, with the half-width of their interval in log-odds."""
+    inside = [0 < q < 1 for q in p]
+    y, z = y[inside], np.log(p[inside] / (1 - p[inside]))
+    n_cases = min(y.sum(), len(y) - y.sum())
+    n_knots = next((k for k in (5, 4, 3) if n_cases >= LEAST_CASES[k]), 2)
+    # The smallest estimate below or at which at least this share of the rows lies.
+    knots = [
+        sorted(z)[int(np.ceil(share * len(z) - 1e-9)) - 1] for share in SHARES.get(n_knots, ())
+    ]
+    x = slow_features(z, knots) if knots else np.column_stack([np.ones(len(z)), z])
+
+    def minus_likelihood(beta):
+        eta = x @ beta
+        return (np.logaddexp(0, eta) - y * eta).sum()
+
+    def gradient(beta):
+        return x.T @ (expit(x @ beta) - y)
+
+    beta = minimize(minus_likelihood, np.zeros(x.shape[1]), jac=gradient, method="BFGS",
+                    options={"gtol": 1e-9, "maxiter": 10_000}).x  # fmt: skip
+    q = expit(x @ beta)
+    variance = np.linalg.inv((x * (q * (1 - q))[:, None]).T @ x)
+    if groups is not None:
+        groups = groups[inside]
+        sums = np.array(
+            [((y - q)[:, None] * x)[groups == g].sum(axis=0) for g in np.unique(groups)]
+        )
+        variance = variance @ sums.T @ sums @ variance * len(sums) / (len(sums) - 1)
+    new = (
+        slow_features(logit(at), knots) if knots else np.column_stack([np.ones(len(at)), logit(at)])
+    )
+    return expit(new @ beta), 1.959963984540054 * np.sqrt(np.diag(new @ variance @ new.T))
+
+
+def test_the_spline_is_harrells():
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        knots = np.sort(rng.normal(size=rng.integers(3, 6)) * 3)
+        z = np.concatenate([rng.normal(size=20) * 5, knots])
+        np.testing.assert_allclose(
+            spline_features(z, knots), slow_features(z, knots), rtol=1e-9, atol=1e-9
+        )
+        beyond = knots[-1] + np.array([1.0, 2.0, 3.0])
+        assert np.ptp(np.diff(spline_features(beyond, knots), axis=0), axis=0).max() < 1e-6
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_curve_is_that_of_the_slow_version(grouped):
+    rng = np.random.default_rng(2)
+    for _ in range(40):
+        n = int(rng.integers(60, 500))
+        z = rng.normal(size=n) * rng.choice([0.5, 1, 2]) + rng.normal()
+        p = expit(z)
+        y = (rng.random(n) < expit(0.7 * z + 0.2 * np.sin(2 * z))).astype(int)
+        y[:2] = 0, 1
+        p[rng.integers(0, n, 3)] = rng.choice([0.0, 1.0])
+        groups = rng.integers(0, n // 3, n) if grouped else None
+        curve = metrics.reliability_curve(y, p, groups=groups)
+        if not len(curve.smooth_estimate):
+            continue
+        share, half = slow_curve(y, p, curve.smooth_estimate, groups)
+        np.testing.assert_allclose(curve.smooth_share, share, atol=1e-5)
+        np.testing.assert_allclose(curve.band_low, expit(logit(share) - half), atol=1e-4)
+        np.testing.assert_allclose(curve.band_high, expit(logit(share) + half), atol=1e-4)
+        inside = np.sort(p[(p > 0) & (p < 1)])
+        ends = inside[[9, -10]] if len(inside) >= 200 else inside[[0, -1]]
+        np.testing.assert_allclose(curve.smooth_estimate[[0, -1]], ends)
+
+
+def test_the_band_covers_what_it_promises():
+    rng = np.random.default_rng()
+    at, covered = np.array([0.1, 0.3, 0.5, 0.7]), []
+    for _ in range(300):
+        z = rng.normal(size=500) - 0.5
+        y = rng.random(500) < expit(0.8 * z)
+        curve = metrics.reliability_curve(y, expit(z))
+        truth = expit(0.8 * logit(at))
+        low, high = (
+            np.interp(at, curve.band_estimate, end) for end in (curve.band_low, curve.band_high)
+        )
+        covered.append((low <= truth) & (truth <= high))
+    assert 0.9 < np.mean(covered) < 0.98
+
+
+def test_what_has_no_curve():
+    for y, p in (
+        ([0, 1], [0.2, 0.8]),
+        ([0, 0, 1, 1], [0.1, 0.2, 0.3, 0.4]),
+        ([0, 1, 1], [0.5, 0.5, 0.5]),
+        ([0, 1, 0], [0.0, 1.0, 1.0]),
+        ([0, 1, 0, 1], [0.3, np.nextafter(0.3, 1), 0.3, np.nextafter(0.3, 1)]),
+    ):
+        curve = metrics.reliability_curve(y, p)
+        assert len(curve.smooth_estimate) == len(curve.band_low) == 0
+    extreme = metrics.reliability_curve([0, 1, 0, 1, 1], [1e-300, 1e-300, 0.4, 0.4, 1 - 1e-16])
+    assert np.isfinite(extreme.smooth_share).all() and np.isfinite(extreme.band_high).all()
+    one_group = metrics.reliability_curve(
+        [0, 1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4, 0.5], groups=[1] * 5
+    )
+    assert (one_group.bin_low == 0).all() and (one_group.bin_high == 1).all()
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"band": "wide"}, "band must be one of"),
+    ({"groups": [1, 2]}, "groups must be of 4 rows, got 2"),
+    ({"n_resamples": 0}, "n_resamples must be at least 1, got 0"),
+])  # fmt: skip
+def test_refused_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.reliability_curve([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], **options)
