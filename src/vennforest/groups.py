@@ -116,7 +116,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class PerGroup(Generic[Fitted]):
-    """Something fitted to all calibration examples, and to those of each large group.
+    """A calibrator fitted to all calibration examples, and one to those of each large group.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class PerGroup(Generic[Fitted]):
     def parts(
         self, codes: IntArray | None, n: int
     ) -> Iterator[tuple[IntArray | slice, Fitted, IntArray | None]]:
-        """Yield sets of rows, what is fitted for them, and the indices of its examples.
+        """Yield sets of rows, the calibrator fitted for them, and the indices of its examples.
 
         ``codes`` (n,) are the groups of n rows; None for the indices: all examples.
         """

@@ -111,7 +111,7 @@ class Multiprobability:
         return Multiprobability(lower, upper, self.classes, is_outside)
 
     def hold(self, p: FloatArray) -> FloatArray:
-        """Return p (n, k) with what rounding alone put outside the bounds put back inside."""
+        """Return p (n, k), moved into the bounds where rounding alone put it outside."""
         clipped = np.clip(p, self.lower, self.upper)
         return np.where(np.abs(p - clipped) < 1e-12, clipped, p)
 

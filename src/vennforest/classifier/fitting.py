@@ -1,4 +1,4 @@
-"""The parameters of a classifier: its estimator, source of scores and calibrators, fitted."""
+"""The steps of ``fit``: check parameters, choose a source of scores, fit folds and calibrators."""
 
 from __future__ import annotations
 

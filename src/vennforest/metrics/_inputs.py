@@ -1,4 +1,4 @@
-"""Checked estimates of probabilities, one problem for each event, and bins of them."""
+"""Checked probability estimates, split into one two-class problem per event, and binned."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def _score_interval(area: float, m: int, n: int, z: float) -> tuple[float, float
 
 @dataclass(frozen=True, eq=False)
 class ThresholdTable:
-    """Decisions at t thresholds, each array of shape (t,); NaN where nothing is divided by.
+    """Decisions at t thresholds, each array of shape (t,); NaN where a denominator is 0.
 
     A row is flagged where its probability is at least the threshold.
 

@@ -1,4 +1,4 @@
-"""How numbers are written: enough digits to tell apart what differs, and no more."""
+"""Formats of numbers: enough digits to tell different values apart, and no more."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_DECIMALS_OF_PERCENT = 4
 
 
 def _inside(value: float, top: float, decimals: int, most: int) -> str:
-    """Return a value in [0, top]; one that is not quite 0 or the top never reads as such.
+    """Format a value in [0, top]; it is shown as 0 or the top only where it equals these.
 
     Near the ends there are as many decimals as show two significant digits.
     """
@@ -41,7 +41,7 @@ def points(gap: float) -> str:
 
 
 def area(value: float) -> str:
-    """Return an area under a curve; one below 1 never reads as 1."""
+    """Format an area under a curve; a value below 1 is never shown as 1."""
     return ">0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
 
 

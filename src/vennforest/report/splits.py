@@ -1,4 +1,4 @@
-"""Which rows train and which are predicted, and the groups and times that decide it."""
+"""Splits into training rows and predicted rows, with groups and times."""
 
 from __future__ import annotations
 

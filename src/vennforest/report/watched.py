@@ -1,4 +1,4 @@
-"""What a monitor finds in a table, and the page on it."""
+"""Findings of a monitor in a table, and their page."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _before_and_since(
 
 
 def verdict(summary: Mapping[str, Any], monitor: Monitor) -> list[str]:
-    """Return what was found, in sentences."""
+    """Return the findings in sentences."""
     top, first = rounded_down(summary["max_evidence"]), summary["changes"][0]
     n = f"{summary['rows']:,}{' labelled' if monitor.watch == 'labels' else ''} rows"
     if not summary["rows"]:
@@ -287,7 +287,7 @@ def _expected(summary: Mapping[str, Any]) -> list[str]:
 
 
 def rounded_down(value: float) -> str:
-    """Return a number of cases as people say it: 1, 2 or 5 and zeros, at most 1,000,000."""
+    """Round a number of cases down to 1, 2 or 5 times a power of ten, at most 1,000,000."""
     value = min(max(value, 1.0), 1e6) * (1 + 1e-9)
     power = 10 ** int(np.floor(np.log10(value)))
     return f"{max(digit for digit in (1, 2, 5) if digit * power <= value) * power:,}"

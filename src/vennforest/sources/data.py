@@ -71,7 +71,7 @@ class Fold:
         return model_scores(self.model, X, np.asarray(classes))
 
     def draw(self, X: Any) -> Scores:
-        """Return scores for bounds, and which calibration example each leaves out."""
+        """Return scores for the bounds, and the calibration example that each leaves out."""
         return self.score(X), None
 
     def score_subforests(self, X: Any) -> list[FloatArray]:
@@ -231,7 +231,7 @@ class TrainingData:
         return params
 
     def fold(self, model: Any, scores: FloatArray | None = None) -> Fold:
-        """Return the fold of a fitted model that these rows calibrate, by default by its scores."""
+        """Return a fold: a fitted model that these rows calibrate, by default at its own scores."""
         if scores is None:
             scores = model_scores(model, self.X, self.classes)
         return Fold(model, scores, self.codes, self.weight, self.all_row_numbers(), self.classes)

@@ -79,7 +79,7 @@ class OutOfBagFold(Fold):
 
     @property
     def few_trees(self) -> bool:
-        """Whether scores of subforests make the probability."""
+        """Whether the probability is averaged over the scores of subforests."""
         return self.members.n_trees < MIN_TREES_FOR_POINT
 
     def score(self, X: Any) -> FloatArray:
@@ -87,7 +87,7 @@ class OutOfBagFold(Fold):
         return self.members.mean(self._member_rows(X))
 
     def draw(self, X: Any) -> Scores:
-        """Return scores for bounds, and which calibration example each leaves out."""
+        """Return scores for the bounds, and the calibration example that each leaves out."""
         if self.subforest == "all":
             return self.score(X), None
         # The members that did not see an example, drawn by a hash of the row, score the row.
