@@ -426,8 +426,8 @@ class SoftmaxMap(ProbabilityCalibrator):
     Parameters
     ----------
     structure : {"shared", "diagonal", "full"}
-        Which slopes are free with more than two classes: one for all, one per class, or one per pair
-        of classes.
+        Which slopes are free with more than two classes: one for all, one per class, or one for
+        each pair of classes.
     ridge, shrinkage : float
         Factor of the penalty, and the c of the shrinkage of scores, above 0.
     """
