@@ -108,8 +108,8 @@ class Groups:
     def _check_state(self) -> None:
         require(not callable(self.by), "by must be a column")
         labels = self.labels
-        sound = type(labels) is np.ndarray and labels.ndim == 1
-        require(sound and (labels.dtype == np.float64 or labels.dtype.kind == "U"), "labels")
+        is_vector = type(labels) is np.ndarray and labels.ndim == 1
+        require(is_vector and (labels.dtype == np.float64 or labels.dtype.kind == "U"), "labels")
         check_increasing(labels, "labels")
         require(len(self) > 0, "labels must name a group")
 

@@ -133,8 +133,7 @@ class Multiprobability:
     def _second(self, bounds: FloatArray) -> FloatArray:
         if len(self.classes) != 2:
             raise ValueError(
-                f"p0 and p1 must be asked of two classes, got {len(self.classes)}: "
-                "use lower and upper"
+                f"p0 and p1 must be of two classes, got {len(self.classes)}: use lower and upper"
             )
         return bounds[:, 1]
 

@@ -172,7 +172,7 @@ def test_nothing_is_there_before_fit():
     for name in ("estimator_", "estimators_", "calibrator_", "calibrators_", "calibration_y_"):
         assert not hasattr(model, name)
     model = CalibratedClassifier(GaussianNB()).fit(*draw_rows()[:2])
-    with pytest.raises(AttributeError, match="with one estimator a fold there is estimators_"):
+    with pytest.raises(AttributeError, match="with one estimator per fold there is estimators_"):
         _ = model.estimator_
 
 

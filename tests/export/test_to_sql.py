@@ -44,5 +44,5 @@ def test_dialects():
     three = VennAbers().fit(np.eye(3), [0, 1, 2])
     with pytest.raises(InputError, match="score must name a column of scores for each of 3"):
         to_sql(three)
-    with pytest.raises(ValueError, match="a formula must be of a taxonomy that has one"):
+    with pytest.raises(ValueError, match="the taxonomy must have a formula, got"):
         to_sql(Venn(np.rint).fit(scores, y))

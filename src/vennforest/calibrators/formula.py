@@ -145,7 +145,7 @@ Terms = tuple[Term, ...]
 
 def no_formula(kind: str, value: object) -> ValueError:
     """Return the error for a calibrator or a taxonomy without a formula."""
-    return ValueError(f"a formula must be of a {kind} that has one, got {value}")
+    return ValueError(f"the {kind} must have a formula, got {value}")
 
 
 def summed(terms: Iterable[Term]) -> Term:

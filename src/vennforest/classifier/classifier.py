@@ -522,5 +522,5 @@ def _check_classes(
 
 def _only(name: str, values: list[Value]) -> Value:
     if len(values) != 1:
-        raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
+        raise AttributeError(f"with one {name} per fold there is {name}s_, not {name}_")
     return values[0]

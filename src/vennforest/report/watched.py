@@ -84,8 +84,8 @@ def watched(
     elif is_alarm:
         classes, observed = _before_and_since(monitor.classes_, y, probabilities, began)
     reference_name, earlier = reference or ("", {})
-    both = {key: np.concatenate([values, columns[key]]) for key, values in earlier.items()}
-    shifted = column_changes(both, len(next(iter(earlier.values()), ())))
+    all_rows = {key: np.concatenate([values, columns[key]]) for key, values in earlier.items()}
+    shifted = column_changes(all_rows, len(next(iter(earlier.values()), ())))
     strong = {change.kind for change in changes if change.evidence >= monitor.threshold_}
     summary: dict[str, Any] = for_json(
         {
@@ -246,9 +246,9 @@ def verdict(summary: Mapping[str, Any], monitor: Monitor) -> list[str]:
 def _meaning(kinds: list[str], watch: str) -> tuple[str, str]:
     """Return what has moved and what to do about it, a sentence each."""
     if "labels given scores" in kinds:
-        both = "the scores, and " if "scores" in kinds else ""
+        prefix = "the scores, and " if "scores" in kinds else ""
         return (
-            f"What has moved: {both}what a score says of the label.",
+            f"What has moved: {prefix}what a score says of the label.",
             f"the probabilities are off; {SET_PRIOR}, otherwise calibrate again on labelled rows "
             "from after the change, and train again if the ranking has become worse. If the scores "
             "tell more than before, check that these are new rows.",

@@ -255,15 +255,15 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
     They are (n,) of the second of two classes, else (n, k), a column for each of ``classes``. A
     class that the model does not know has probability 0, or the smallest decision value of the row.
     """
-    known = np.asarray(model.classes_) if hasattr(model, "classes_") else classes
+    model_classes = np.asarray(model.classes_) if hasattr(model, "classes_") else classes
     if hasattr(model, "predict_proba"):
         scores = np.asarray(model.predict_proba(X), dtype=np.float64)
         missing = np.zeros(len(scores))
     elif hasattr(model, "decision_function"):
         scores = np.asarray(model.decision_function(X), dtype=np.float64)
         if scores.ndim == 1:
-            scores = np.column_stack([-scores, scores])[:, -len(known) :]
-        elif getattr(model, "decision_function_shape", "ovr") == "ovo" and len(known) > 2:
+            scores = np.column_stack([-scores, scores])[:, -len(model_classes) :]
+        elif getattr(model, "decision_function_shape", "ovr") == "ovo" and len(model_classes) > 2:
             raise ValueError(
                 "estimator must have one decision value per class, got one for each pair: "
                 'use decision_function_shape="ovr"'
@@ -273,18 +273,18 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         raise TypeError(
             f"estimator must have predict_proba or decision_function, got {type(model).__name__}"
         )
-    n_rows = _num_samples(X)
-    if scores.shape != (n_rows, len(known)):
+    shape = (_num_samples(X), len(model_classes))
+    if scores.shape != shape:
         raise InputError(
-            f"estimator must give scores of shape ({n_rows}, {len(known)}), a column for each of "
-            f"classes_, got {scores.shape}"
+            f"estimator must give scores of shape {shape}, a column for each of classes_, "
+            f"got {scores.shape}"
         )
-    if not np.array_equal(known, classes):
-        column = {label: j for j, label in enumerate(known.tolist())}
+    if not np.array_equal(model_classes, classes):
+        column = {label: j for j, label in enumerate(model_classes.tolist())}
         if not set(column) <= set(classes.tolist()):
             raise InputError(
                 "estimator must keep the labels of y in classes_, got others: "
-                f"{known.tolist()} for {classes.tolist()}"
+                f"{model_classes.tolist()} for {classes.tolist()}"
             )
         scores = np.column_stack(
             [scores[:, column[c]] if c in column else missing for c in classes.tolist()]
