@@ -119,15 +119,15 @@ FAULTS = [
     ("forest/members.py", "scores[:, member.classes_]", "scores[:, : len(member.classes_)]"),
     ("sources/splits.py", "<= n - 1:", "<= n + 1:"),
     (
-        "sources/out_of_bag.py",
+        "sources/data.py",
         "np.maximum(of_score - 1 / len(self.membership), 0)",
         "np.maximum(of_score + 1 / len(self.membership), 0)",
     ),
     ("sources/checks.py", "counts[number] > 1", "counts[number] > 2"),
     ("sources/row_hashes.py", ">> np.uint64(32)", ">> np.uint64(33)"),
     ("classifier/prediction.py", "if point is not None:", "if point is None:"),
-    ("classifier/prediction.py", "total / count[:, None, None]", "total / count.max()"),
-    ("classifier/fitting.py", "is_default = value is None or", "is_default = value is not None or"),
+    ("classifier/classifier.py", "total / count[:, None, None]", "total / count.max()"),
+    ("classifier/classifier.py", "repr(value) != repr(", "repr(value) == repr("),
     ("classifier/classifier.py", "self.votes = votes", "self.votes = 'soft'"),
     ("monitoring/bets.py", "expit(logit(share) + shift)", "expit(logit(share) - shift / 9)"),
     (

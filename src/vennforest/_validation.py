@@ -146,11 +146,11 @@ def warn_of_small_weights(total: float, n: int) -> None:
         )
 
 
-def check_option(value: object, options: object, name: str) -> None:
-    """Refuse a value that is not one of a ``Literal``'s options."""
-    allowed = get_args(options)
+def check_option(value: object, options: Any, name: str, alternative: str = "") -> None:
+    """Refuse a value that is not one of some names, or of a ``Literal``'s options."""
+    allowed = get_args(options) or options
     if not isinstance(value, str) or value not in allowed:
-        raise not_one_of(name, allowed, value)
+        raise not_one_of(name, allowed, value, alternative)
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:

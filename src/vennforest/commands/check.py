@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from vennforest._files import refused_as
 from vennforest._validation import FloatArray, InputError, check_inside
 from vennforest.commands.models import (
+    check_probabilities_in,
     is_calibrator_file,
     numbers_in,
     read_calibrator,
     read_model,
     rows_for,
+    with_shares,
 )
 from vennforest.commands.options import Check
 from vennforest.commands.pages import common_arguments, values_of_columns, write_page
@@ -70,6 +72,8 @@ def run(options: Check) -> None:
 
 def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any]) -> Outcome:
     """Evaluate columns of probabilities."""
+    if options.prior:
+        raise InputError("--prior is for a model or a calibrator, whose class shares are known")
     names = list(options.probability or ())
     p = np.column_stack([numbers_in(table.X, name) for name in names])
     present = np.isfinite(p).all(axis=1)
@@ -79,12 +83,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     X: Any = table.X[present]
     p, y = p[present], table.y[present]
     for name, column in zip(names, p.T, strict=True):
-        if column.min() < -1e-9 or column.max() > 1 + 1e-9:
-            raise InputError(
-                f"the column {name!r} must contain probabilities in [0, 1], got numbers from "
-                f"{column.min():.4g} to {column.max():.4g}: divide percentages by 100, and turn "
-                "scores into probabilities with vennforest calibrate and apply"
-            )
+        check_probabilities_in(column, name)
     labels, k = np.unique(y).astype(str).tolist(), len(np.unique(y))
     if not present.all():
         table.notes.append(f"{int((~present).sum()):,} rows without a probability are left out.")
@@ -138,12 +137,12 @@ def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -
     path, data, target = options.predictions, str(options.data), ["-t", table.target]
     if is_calibrator_file(path):
         file = read_calibrator(path, options.scores)
-        model, X = file.calibrator, file.scores_in(table.X)
+        model, X = with_shares(file.calibrator, options.prior), file.scores_in(table.X)
         commands = [["calibrate", data, *target, *_score_options(file.scores)]]
     else:
         if options.scores:
             raise InputError("--score is for a calibrator: a model reads its own columns")
-        model = read_model(path, options.trusted)
+        model = with_shares(read_model(path, options.trusted), options.prior)
         X = rows_for(model, table.X)
         labels = model.classes_[0 if len(model.classes_) > 2 else 1 :]
         scores = _score_options([f"p({label})" for label in labels])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, inf, log
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +22,8 @@ from vennforest._validation import (
     encode_labels,
 )
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.fitting import codes_of
 from vennforest.counts import binomial_bound
+from vennforest.groups import codes_of
 from vennforest.metrics._inputs import group_numbers
 from vennforest.sources import CalibrationExamples
 
@@ -172,16 +172,8 @@ def threshold_for(
     >>> threshold.decide(X[400:408])
     array([0, 1, 1, 1, 1, 1, 1, 1])
     """
-    promise, target = _read_promise(
-        {
-            "precision": precision,
-            "recall": recall,
-            "specificity": specificity,
-            "false_alarms": false_alarms,
-            "cost": cost,
-        },
-        costs,
-    )
+    values = precision, recall, specificity, false_alarms, cost
+    promise, target = _read_promise(dict(zip(get_args(Promise), values, strict=True)), costs)
     delta = check_inside(delta, "delta")
     if y is not None:
         scores, exact, fitted = _one_column(model), True, None
@@ -229,17 +221,7 @@ def threshold_for(
         }[promise]
         observed = float(of_rows.mean()) if len(of_rows) else None
     return Threshold(
-        threshold=threshold,
-        promise=promise,
-        target=target,
-        delta=delta,
-        observed=observed,
-        flagged=share_flagged,
-        n_examples=n,
-        exact=exact,
-        reason=reason,
-        _model=fitted,
-        _code=code,
+        threshold, promise, target, delta, observed, share_flagged, n, exact, reason, fitted, code
     )
 
 

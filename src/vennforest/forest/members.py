@@ -19,7 +19,14 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import validate_data
 
-from vennforest._validation import CodeArray, FloatArray, IntArray, check_option, require
+from vennforest._validation import (
+    CodeArray,
+    FloatArray,
+    IntArray,
+    check_option,
+    check_scores,
+    require,
+)
 from vennforest.forest import walk_kernels
 from vennforest.forest.bags import FORESTS, BagsError, Membership, training_rows, verify_member
 
@@ -397,7 +404,7 @@ class Members:
                 total[index] += self._member_scores(number, part)
                 count[index] += 1
         means = total / count[:, None]
-        return np.ascontiguousarray(means[:, 1] if k == 2 else means)
+        return check_scores(means[:, 1] if k == 2 else means)
 
     def per_member(self, rows: Any) -> FloatArray:
         """Return each member's scores of checked rows, (m, n_members) or (m, n_members, k)."""

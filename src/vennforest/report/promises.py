@@ -10,15 +10,13 @@ import pandas as pd
 
 from vennforest._validation import InputError
 from vennforest.decisions import threshold_for
-from vennforest.report.breakdown import share_interval
+from vennforest.metrics.intervals import share_interval
 from vennforest.report.comparison import Comparison
 from vennforest.report.section import Section
 
-SHARES = ("flagged", "sensitivity", "specificity", "precision")
-
 
 def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
-    """Return the section on a threshold for each target, of a share that `SHARES` names."""
+    """Return the section on a threshold for each target: sensitivity, specificity, precision."""
     predictions, j = c.predictions, c.predictions.positive
     if j is None:
         raise InputError("promised thresholds need two classes, got more: leave the promises out")
@@ -27,7 +25,6 @@ def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
         predictions.codes == j,
         predictions.groups,
     )
-    rows: dict[str, dict[str, float]] = {}
     drawn = "rows" if groups is None else "groups, of which one row each counts"
     sentences = [
         f"Rows whose probability of “{predictions.label}” reaches the threshold are flagged. Over "
@@ -35,6 +32,7 @@ def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
         "interval of a threshold is of the one at which sensitivity or specificity equals the "
         "target; the other numbers are those of these rows."
     ]
+    rows: dict[str, dict[str, float]] = {}
     for name, target in targets.items():
         promise: dict[str, Any] = {"recall" if name == "sensitivity" else name: target}
         safe, *ends = (
@@ -47,13 +45,14 @@ def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
         if name != "precision":
             row["threshold_low"], row["threshold_high"] = sorted(values[1:])
         flagged = p >= values[0]
-        subsets = (flagged, np.ones_like(y)), (flagged, y), (~flagged, ~y), (y, flagged)
-        for share, (hits, of) in zip(SHARES, subsets, strict=True):
+        subsets = {"flagged": (flagged, y | ~y), "sensitivity": (flagged, y)}
+        subsets |= {"specificity": (~flagged, ~y), "precision": (y, flagged)}
+        for share, (hits, of) in subsets.items():
             if safe.threshold is not None and of.any():
-                outcome, some = hits[of].astype(np.float64), None if groups is None else groups[of]
-                row[share], ends_of_share = float(outcome.mean()), share_interval(outcome, some)
-                row[f"{share}_low"], row[f"{share}_high"] = ends_of_share
+                some = None if groups is None else groups[of]
+                row[share], interval = hits[of].mean(), share_interval(hits[of].astype(float), some)
+                row[f"{share}_low"], row[f"{share}_high"] = interval
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Promise")
     columns = [("threshold", "Threshold", "probability")]
-    columns += [(name, name.capitalize(), "percent") for name in SHARES]
+    columns += [(share, share.capitalize(), "percent") for share in subsets]
     return Section("Promised thresholds", "promises", sentences, frame, columns)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from vennforest.report.comparison import Comparison, Difference, skill
+from vennforest.metrics.differences import Difference
+from vennforest.report.comparison import Comparison, skill
 from vennforest.report.measures import RAW, rows_for_precision
 from vennforest.report.numbers import (
     amounts,

@@ -40,9 +40,8 @@ MAX_MARKERS = 5
 SENTINELS = [-1, *(sign * (10**digits - 1) for digits in range(1, 7) for sign in (-1, 1))]
 """Numbers that often stand for missing ones: -1, -9, 9, -99, 99, …"""
 
-MIN_SENTINELS, MIN_OTHERS = 3, 10
-"""Cells with such a number from which on it is no mere outlier, and distinct numbers from which on
-a single negative one is remarkable."""
+MIN_SENTINELS = 3
+"""Cells with such a number from which on it is no mere outlier."""
 
 MAX_CATEGORIES, MIN_LETTERS, MIN_RATIO_OF_MISSPELT = 200, 6, 20
 """Categories are compared up to this number; one of so many letters may be misspelt where another
@@ -74,7 +73,7 @@ def screen(
     rows = np.random.default_rng(0).permutation(len(X))[:MAX_ROWS]
     codes = np.unique(y[rows], return_inverse=True)[1]
     free = [str(name) for name in X if name not in protected]
-    row_names = {name: reason for name in free if (reason := _identifies(X[name], name))}
+    row_names = {name: why for name in free if (why := _identifies(X[name], name))}
     if len(row_names) == len(X.columns):
         row_names = {}
     elif row_names:
@@ -200,17 +199,16 @@ def _misread(cells: pd.Series[Any], name: str) -> str:
 
 def _sentinel(cells: pd.Series[Any], name: str) -> str:
     """Return a sentence on a number such as -999 that is unlike all others, "" without one."""
-    is_number = cells.dtype.kind in "iuf" and len(cells)
-    if not is_number or not {cells.min(), cells.max()}.intersection(SENTINELS):
+    if cells.dtype.kind not in "iuf" or not {cells.min(), cells.max()} & set(SENTINELS):
         return ""
     values, counts = np.unique(cells.to_numpy(), return_counts=True)
-    for end, remaining in ((0, values[1:]), (-1, values[:-1])):
-        if len(remaining) < 3 or values[end] not in SENTINELS or counts[end] < MIN_SENTINELS:
+    for end, others in ((0, values[1:]), (-1, values[:-1])):
+        if len(others) < 3 or values[end] not in SENTINELS or counts[end] < MIN_SENTINELS:
             continue
-        low, high = remaining[0], remaining[-1]
-        # The only negative number, or one farther from the others than these from each other.
-        is_far = min(abs(values[end] - remaining)) > high - low
-        if is_far or (values[end] < 0 and low >= 0 and len(remaining) >= MIN_OTHERS):
+        low, high = others[0], others[-1]
+        # Farther from the others than these from each other, or the only negative one of many.
+        is_far = min(abs(values[end] - others)) > high - low
+        if is_far or (values[end] < 0 <= low and len(others) > 9):
             return (
                 f"{name!r} is {values[end]:g} in {counts[end]:,} rows, unlike its other numbers "
                 f"({low:g} to {high:g}): if that stands for a missing value, say so with "
