@@ -59,11 +59,19 @@ def test_labels_that_cannot_be_sorted_or_are_unknown_are_refused():
     X, y, _ = draw_rows()
     text = np.array(["a", "b"])
     for base, labels, message in (
-        (GaussianNB(), [None, "a"], "y must contain labels .* got NoneType and str: leave out"),
-        (GaussianNB(), [1, "a"], "y must contain labels .* got int and str: leave out"),
+        (
+            GaussianNB(),
+            np.array([None, "a"]),
+            "y must contain labels .* got NoneType and str: leave out",
+        ),
+        (
+            GaussianNB(),
+            np.array([1, "a"], object),
+            "y must contain labels .* got int and str: leave out",
+        ),
         (GaussianNB().fit(X, y), [1, 2], r"y must contain labels of classes \[0, 1\], got 2"),
         (GaussianNB().fit(X, text[y]), [0, 1], r"labels of classes \['a', 'b'\], got [01]"),
     ):
         base = FrozenEstimator(base) if hasattr(base, "classes_") else base
         with pytest.raises(ValueError, match=message):
-            CalibratedClassifier(base).fit(X, np.array(labels, object)[y])
+            CalibratedClassifier(base).fit(X, np.asarray(labels)[y])

@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from support.commands import refused, run
 from vennforest import CalibratedClassifier, load, save
+from vennforest.report.estimators import NumberedLabels
 from vennforest.tables import TableColumns
 
 FAST = ("--trees", 15, "--jobs", 1)
@@ -155,7 +156,9 @@ class Numbered(DecisionTreeClassifier):
 
 def test_an_estimator_of_another_package_gets_numbers_and_needs_trust(data, tmp_path, capsys):
     model, frame = tmp_path / "m.skops", table()
-    fitted = CalibratedClassifier(Numbered(max_depth=2), cv=2).fit(frame[["x"]], frame["y"])
+    fitted = CalibratedClassifier(NumberedLabels(Numbered(max_depth=2)), cv=2).fit(
+        frame[["x"]], frame["y"]
+    )
     save(fitted, model)
     command = ("predict", model, data, "-o", tmp_path / "p.csv")
     assert "vennforest predict with --trust" in refused(capsys, *command)

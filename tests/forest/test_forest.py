@@ -48,13 +48,13 @@ def draw_case(seed):
     kind = kinds[rng.choice(3, p=[0.4, 0.35, 0.25])]
     forest = kind(
         n_estimators=int(rng.integers(1, 12)),
-        bootstrap=True,
         criterion=str(rng.choice(["gini", "entropy", "log_loss"])),
         max_depth=[None, 1, 2, 4][rng.integers(4)],
         min_samples_leaf=[1, 1, 3, n][rng.integers(4)],
         max_samples=[None, None, 0.3, max(1, n // 2)][rng.integers(4)],
         class_weight=[None, "balanced", "balanced_subsample"][rng.integers(3)],
         random_state=int(seed),
+        **({} if kind is MixedForestClassifier else {"bootstrap": True}),
     )
     weight = rng.integers(1, 4, n) * 0.7 if rng.random() < 0.3 else None
     if rng.random() < 0.3:
