@@ -62,12 +62,12 @@ def test_labels_that_cannot_be_sorted_or_are_unknown_are_refused():
         (
             GaussianNB(),
             np.array([None, "a"]),
-            "y must contain labels .* got NoneType and str: leave out",
+            "must contain labels .* got NoneType and str: leave",
         ),
         (
             GaussianNB(),
             np.array([1, "a"], object),
-            "y must contain labels .* got int and str: leave out",
+            "must contain labels .* got int and str: leave",
         ),
         (GaussianNB().fit(X, y), [1, 2], r"y must contain labels of classes \[0, 1\], got 2"),
         (GaussianNB().fit(X, text[y]), [0, 1], r"labels of classes \['a', 'b'\], got [01]"),
