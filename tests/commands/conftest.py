@@ -7,5 +7,5 @@ import pytest
 def few_refits():
     """Calibrate training rows in two parts; tests/classifier looks at the numbers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vennforest.classifier.prediction.N_REFITS", 2)
+        patch.setattr("vennforest.classifier.classifier.N_REFITS", 2)
         yield

@@ -14,7 +14,8 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 from vennforest._files import one_line, refused_as, shown_path
 from vennforest._messages import CalibrationWarning
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.prediction import predict_training_rows, seed_sentence
+from vennforest.classifier.classifier import predict_training_rows
+from vennforest.classifier.prediction import seed_sentence
 from vennforest.commands.options import Fit
 from vennforest.commands.pages import split_table
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_of
