@@ -154,17 +154,16 @@ class Numbered(DecisionTreeClassifier):
         return super().fit(X, y, sample_weight)
 
 
-def test_an_estimator_of_another_package_gets_numbers_and_needs_trust(data, tmp_path, capsys):
-    model, frame = tmp_path / "m.skops", table()
-    fitted = CalibratedClassifier(NumberedLabels(Numbered(max_depth=2)), cv=2).fit(
-        frame[["x"]], frame["y"]
-    )
+def test_an_estimator_of_another_package_gets_numbers_and_needs_trust(tmp_path, capsys):
+    model, x, y = tmp_path / "m.skops", table()[["x"]], table()["y"]
+    fitted = CalibratedClassifier(NumberedLabels(Numbered(max_depth=2)), cv=2).fit(x, y)
     save(fitted, model)
-    command = ("predict", model, data, "-o", tmp_path / "p.csv")
+    x.to_csv(tmp_path / "x.csv", index=False)
+    command = ("predict", model, tmp_path / "x.csv", "-o", tmp_path / "p.csv")
     assert "vennforest predict with --trust" in refused(capsys, *command)
     assert run(*command, "--trust", f"{Numbered.__module__}.Numbered") == 0
     p = pd.read_csv(tmp_path / "p.csv")["p(yes)"]
-    np.testing.assert_allclose(p, fitted.predict_proba(frame[["x"]])[:, 1])
+    np.testing.assert_allclose(p, fitted.predict_proba(x)[:, 1])
 
 
 def test_a_summary_that_fails_does_not_fail_the_command(data, tmp_path, capsys, monkeypatch):

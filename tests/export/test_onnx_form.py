@@ -65,7 +65,7 @@ def test_a_classifier(estimator, options):
 def test_what_cannot_be_a_graph_says_so():
     def fails(message, estimator=None, of=(X[:200], Y[:200]), error=InputError, **options):
         one = forest() if estimator is None else estimator
-        model = CalibratedClassifier(one, method="platt", random_state=0, **options).fit(*of)
+        model = CalibratedClassifier(one, random_state=0, **options).fit(*of)
         with pytest.raises(error, match=message):
             to_onnx(model)
 
