@@ -17,9 +17,9 @@ from vennforest.calibrators import (
     IsotonicCalibration,
     PlattScaling,
 )
-from vennforest.calibrators.base import scaled_formulas
 from vennforest.calibrators.formula import Evaluation, Score
 from vennforest.export import to_json, to_sql
+from vennforest.export.formulas import scaled_formulas
 from vennforest.multiprobability import scale_into_bounds
 
 SEED = 20261123

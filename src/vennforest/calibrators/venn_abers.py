@@ -21,9 +21,7 @@ from vennforest.calibrators import venn_abers_kernels as kernels
 from vennforest.calibrators.base import (
     BoundedCalibrator,
     normalised_bounds,
-    normalised_bounds_formulas,
 )
-from vennforest.calibrators.formula import LOWEST, Terms
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
     IntervalCurve,
@@ -270,18 +268,3 @@ class VennAbers(BoundedCalibrator):
     @cached_property
     def _curves(self) -> dict[tuple[float, str], list[IntervalCurve]]:
         return {}
-
-    def _starts(self) -> FloatArray:
-        return self._tables[0].starts()
-
-    def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
-        bounds = []
-        for score, table in zip(scores, self._tables, strict=True):
-            start = table.starts()
-            values = np.empty((2, len(start) + 1))
-            table.look_up(np.append(LOWEST, start), values)
-            columns = score.look_up(start, {"p0": values[0], "p1": values[1]})
-            bounds.append((columns["p0"], columns["p1"]))
-        p0, p1 = zip(*bounds, strict=True)
-        lower, upper = normalised_bounds_formulas(p0, p1)
-        return {"p0": lower, "p1": upper}

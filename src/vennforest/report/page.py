@@ -170,10 +170,18 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         best=best,
         reasons=list(evaluation.verdict.reasons.items()),
         errors=errors,
-        picture=figures.calibration(comparison, methods, names),
+        pictures={
+            name: figures.draw(name, picture.size, picture.paint, picture.alt)
+            for name, picture in figures.pictures(evaluation).items()
+        },
         methods=table(frame.assign(pvalue=frame["pvalue"].drop(BASELINE)), MEASURES, frame["name"]),
+        has_log_axes=(predictions.share or 1) < figures.LOG_SHARE,
+        others=[names[m] for m in methods[1:]],
         differences=_differences(evaluation),
         levels=table(levels, LEVELS, [numbers.probability(p) for p in levels["expected"]]),
+        certain={
+            names[m]: frame.loc[m, "certain"] for m in methods if frame.loc[m].get("certain", 0)
+        },
         line=table(frame.loc[methods], LINE, frame.loc[methods, "name"]) if is_binary else None,
         thresholds=None
         if thresholds is None
