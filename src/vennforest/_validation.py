@@ -63,7 +63,8 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
         span = int(y.max()) - int(low) + 1
         if span <= 1 << 16:  # counting is faster than sorting
             shifted = np.subtract(y, low, dtype=np.intp)
-            occurs = np.bincount(shifted, minlength=span) > 0
+            # The smallest and the largest label occur.
+            occurs = np.bincount(shifted, minlength=span) > 0 if span > 2 else np.ones(span, bool)
             if occurs.all():
                 return shifted, np.arange(span, dtype=y.dtype) + low
             return (np.cumsum(occurs) - 1)[shifted], np.flatnonzero(occurs).astype(y.dtype) + low

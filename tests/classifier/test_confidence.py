@@ -1,4 +1,4 @@
-"""Confidence intervals of a classifier, and how far another seed would move it."""
+"""Confidence intervals of a classifier."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ from sklearn.naive_bayes import GaussianNB
 from support.cases import draw_rows, score
 from vennforest import CalibratedClassifier
 from vennforest.calibrators.intervals import interval_curves, mean_intervals, read_intervals
-from vennforest.classifier.prediction import seed_sentence
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -64,15 +63,3 @@ def test_exact_confidence_is_refused_where_it_is_not_proved():
     weighted.fit(X, y, sample_weight=weight / 2)
     with pytest.raises(ValueError, match="sample_weight must be integers for exact"):
         weighted.predict_confidence(new, method="exact")
-
-
-def test_the_sentence_on_seeds_is_what_other_seeds_show():
-    X, y, _ = draw_rows()
-    models = [
-        CalibratedClassifier(RandomForestClassifier(50), random_state=seed).fit(X, y)
-        for seed in range(8)
-    ]
-    observed = np.var([model.predict_proba(X)[:, 1] for model in models], axis=0, ddof=1)
-    deviations = [float(seed_sentence(m._state).split("±")[1][:5]) for m in models]
-    assert 0.5 < np.mean(deviations) / np.sqrt(observed.mean()) < 2
-    assert seed_sentence(CalibratedClassifier(GaussianNB()).fit(X, y)._state) == ""

@@ -6,10 +6,14 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
+from support.cases import draw_rows
 from support.commands import refused, run
 from vennforest import CalibratedClassifier, load, save
+from vennforest.commands.fit import seed_sentence
 from vennforest.report.estimators import NumberedLabels
 from vennforest.tables import TableColumns
 
@@ -206,3 +210,15 @@ def test_marks_among_numbers_and_in_frames():
     read = columns.transform(X)
     assert columns.kinds_ == ["number", "text", "number"]
     assert np.isnan(read["a"][1]) and read["b"][0] is None and np.isnan(read["c"][0])
+
+
+def test_the_sentence_on_seeds_is_what_other_seeds_show():
+    X, y, _ = draw_rows()
+    models = [
+        CalibratedClassifier(RandomForestClassifier(50), random_state=seed).fit(X, y)
+        for seed in range(8)
+    ]
+    observed = np.var([model.predict_proba(X)[:, 1] for model in models], axis=0, ddof=1)
+    deviations = [float(seed_sentence(m._state).split("±")[1][:5]) for m in models]
+    assert 0.5 < np.mean(deviations) / np.sqrt(observed.mean()) < 2
+    assert seed_sentence(CalibratedClassifier(GaussianNB()).fit(X, y)._state) == ""

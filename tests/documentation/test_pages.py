@@ -82,6 +82,8 @@ def of_page(name, given, folder):
     elif name == "files.md":
         forest = RandomForestClassifier(20, random_state=0)
         given["model"] = CalibratedClassifier(forest).fit(given["X"], given["y"])
+    elif name == "another-site.md":
+        given |= {"p": np.clip(given["X"][:, 0] / 4 + 0.4, 0.01, 0.99), "patients": np.arange(1000)}
     elif name == "report.md":
         given |= {name: given[name][:60] for name in "Xy"}
         p = np.clip(given["X"][:, 0] / 4 + 0.4, 0.01, 0.99)

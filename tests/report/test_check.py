@@ -84,6 +84,7 @@ def test_a_model_judged_on_its_own_rows_says_so(model):
     for rows in (np.arange(300), order):
         evaluation = check(y[rows], model, X=X.iloc[rows])
         assert evaluation.verdict.action == "check" and "trained on these" in str(evaluation)
+        assert not evaluation.sections
     assert not check(labels, model, X=new).source.trained_on_rows
 
 

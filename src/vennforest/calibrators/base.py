@@ -56,6 +56,7 @@ MAPS_OF_ANY_SCORES = '"venn-abers", "venn", "platt", "isotonic" and "temperature
 # Calibration examples from which on new scores are compared with their range; the part of it by
 # which new scores may lie beyond it; and the share of scores outside that is refused.
 MIN_EXAMPLES_FOR_RANGE, RANGE_MARGIN, MAX_SHARE_OUTSIDE = 10, 0.5, 0.5
+N_TRIED_SCORES = 101  # scores at which a map that is read from a file is tried
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -292,6 +293,22 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if self.shift_ is not None:
             is_shift = isinstance(self.shift_, ShiftedPrior) and len(self.shift_.shares) == k
             require(is_shift, f"shift_ must be a ShiftedPrior of {k} classes")
+        if not has_bounds(self):
+            self._check_map()
+
+    def _check_map(self) -> None:
+        """Refuse learnt numbers that are not finite, or that give no probabilities."""
+        for name, value in vars(self).items():
+            for array in value if isinstance(value, list) else [value]:
+                if isinstance(array, np.ndarray) and array.dtype.kind == "f":
+                    check_array(array, name, (None,) * array.ndim)
+        low, high = 0.0, 1.0
+        if self.score_range_ is not None and not self._takes_probabilities:
+            low, high = self.score_range_.tolist()
+        x, k = np.linspace(low, high, N_TRIED_SCORES), len(self.classes_)
+        scores = x if k == 2 else np.column_stack([x, *[(1 - x) / (k - 1)] * (k - 1)])
+        p = self._predict_proba(scores)
+        require(((p >= 0) & (p <= 1)).all(), f"{type(self).__name__} must give probabilities")
 
     def _n_columns(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
@@ -313,12 +330,20 @@ def ranking(counts: ScoreCounts) -> tuple[float, bool]:
     m, n = counts.class_totals.tolist()
     if m * n == 0:  # one class, or weights that are next to nothing
         return 0.5, False
-    # Pairs in the right order; ties count half. Unlike BLAS, einsum adds in one order.
-    pairs = np.einsum("i,i", np.cumsum(negatives), positives)
-    area = float(pairs - np.einsum("i,i", negatives, positives) / 2) / (m * n)
+    area = _pairs_in_order(negatives, positives) / (m * n)
     # The standard error of scores that say nothing, without ties (Mann & Whitney 1947, section 4).
     error = float(np.sqrt((m + n + 1) / (12 * m * n)))
     return area, abs(area - 0.5) > MIN_STANDARD_ERRORS * error
+
+
+@kernel
+def _pairs_in_order(negatives: FloatArray, positives: FloatArray) -> float:
+    """Return the weight of the pairs with the positive example on the right; ties count half."""
+    below, pairs = 0.0, 0.0
+    for i in range(len(negatives)):
+        pairs += positives[i] * (below + negatives[i] / 2)
+        below += negatives[i]
+    return pairs
 
 
 def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:

@@ -17,11 +17,8 @@ from vennforest._messages import warn
 from vennforest._validation import (
     FloatArray,
     IntArray,
-    check_array,
-    check_number,
     check_option,
     columns,
-    require,
 )
 from vennforest.calibrators.base import (
     SUM_TOLERANCE,
@@ -81,10 +78,6 @@ class LogitCalibrator(Calibrator):
     @property
     def _takes_probabilities(self) -> bool:
         return self.on_ == "probabilities"
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        check_option(self.on_, ScoreKind, "on_")
 
 
 class TemperatureScaling(LogitCalibrator):
@@ -147,12 +140,6 @@ class TemperatureScaling(LogitCalibrator):
             scores = tuple(p.max(self.low_).log() for p in divided_by_sum(scores))
         return softmax([score / self.temperature_ for score in scores])
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        check_number(self.temperature_, "temperature_", float(np.finfo(np.float64).tiny))
-        check_number(self.low_, "low_", 0, 1)
-        check_number(self.high_, "high_", self.low_, 1)
-
 
 def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     """Return the T of the least log loss of ``softmax(z / T)``; columns of z have maximum 0."""
@@ -211,10 +198,6 @@ class ProbabilityCalibrator(LogitCalibrator):
     @abstractmethod
     def _map_formula(self, p: Terms) -> Terms:
         """Return the formulas of the map of probabilities."""
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        check_number(self.temperature_, "temperature_", float(np.finfo(np.float64).tiny))
 
 
 # --- Platt scaling --------------------------------------------------------------------------------
@@ -313,17 +296,6 @@ class PlattScaling(OneVsRestCalibrator):
         z = z.clip(-MAX_STANDARD_SCORE, MAX_STANDARD_SCORE)
         return (float(self.slope_[j]) * z + float(self.intercept_[j])).logistic()
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        n = self._n_columns()
-        check_option(self.on_, Literal["score", "logit"], "on_")
-        check_array(self.clip_, "clip_", (n, 2), low=0, high=1)
-        require((self.clip_[:, 0] <= self.clip_[:, 1]).all(), "clip_ must be intervals")
-        check_array(self.center_, "center_", (n,))
-        check_array(self.slope_, "slope_", (n,))
-        check_array(self.intercept_, "intercept_", (n,))
-        check_array(self.scale_, "scale_", (n,), low=1 / MAX_COEFFICIENT**3)
-
 
 # --- beta calibration -----------------------------------------------------------------------------
 
@@ -384,15 +356,6 @@ class BetaCalibration(OneVsRestCalibrator):
         s = score.clip(low, high)
         f: Term = a * s.log() - b * (1.0 - s).log() + c
         return f.logistic()
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        n = self._n_columns()
-        check_array(self.coef_, "coef_", (n, 3), low=-MAX_COEFFICIENT, high=MAX_COEFFICIENT)
-        require((self.coef_[:, :2] >= 0).all(), "a and b must not be negative")
-        check_array(self.clip_, "clip_", (n, 2), low=0, high=1)
-        low, high = self.clip_.T
-        require(((low > 0) & (low <= high) & (high < 1)).all(), "clip_ must be inside (0, 1)")
 
 
 # --- matrix scaling -------------------------------------------------------------------------------
@@ -468,14 +431,6 @@ class SoftmaxMap(ProbabilityCalibrator):
         if k == 2:
             return (logit(W[1] - W[0], b[1] - b[0]).logistic(),)
         return softmax([logit(W[j], b[j]) for j in range(k)])
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        k, limit = len(self.classes_), MAX_COEFFICIENT
-        check_number(self.shrinkage_, "shrinkage_", 1e-300, limit)
-        check_array(self.shares_, "shares_", (k,), low=1e-300, high=1)
-        check_array(self.coef_, "coef_", (k, k), low=-limit, high=limit)
-        check_array(self.intercept_, "intercept_", (k,), low=-limit, high=limit)
 
 
 class MatrixScaling(SoftmaxMap):
@@ -640,8 +595,6 @@ N_KNOTS = 8  # knots of the slope
 ROUGHNESS = (1000.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 RIDGE = 0.3  # penalty of the distance of the mean slope from 1 and of the intercept from 0
 NARROW_RANGE = 1e-9  # relative range of the log-odds up to which all of them count as one
-# Largest log-odds of a knot, and smallest distance of two knots, that a file may contain.
-MAX_KNOT, MIN_KNOT_DISTANCE = 1e6, 1e-30
 
 
 class SplineCalibration(ProbabilityCalibrator):
@@ -718,20 +671,6 @@ class SplineCalibration(ProbabilityCalibrator):
             t = z - knots[k]
             f = z.unless_above(knots[k + 1], line(k) + bend * t * t, f)
         return z.unless_above(knots[0], line(0), f).logistic()
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        n = self._n_columns()
-        check_number(self.shrinkage_, "shrinkage_", 1e-300, MAX_COEFFICIENT)
-        check_array(self.shares_, "shares_", (n, 2), low=1e-300, high=1)
-        require(len(self.knots_) == len(self.slopes_) == n, f"knots_ and slopes_ must be {n}")
-        for knots, slopes in zip(self.knots_, self.slopes_, strict=True):
-            check_array(knots, "knots_", (None,), low=-MAX_KNOT, high=MAX_KNOT)
-            is_increasing = (np.diff(knots) >= MIN_KNOT_DISTANCE).all()
-            require(len(knots) and is_increasing, "knots_ must increase, and not be empty")
-            check_array(slopes, "slopes_", (len(knots),), low=0, high=MAX_COEFFICIENT)
-        check_array(self.intercept_, "intercept_", (n,), low=-MAX_COEFFICIENT, high=MAX_COEFFICIENT)
-        check_array(self.roughness_, "roughness_", (n,), low=0)
 
 
 def shrunk_log_odds(score: Term, c: float, shares: FloatArray) -> Term:
@@ -895,17 +834,6 @@ class PooledCalibration(ProbabilityCalibrator):
             for column in zip(*members, strict=True)
         )
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        require(self.weights_.keys() == self.members_.keys(), "weights_ must be of members_")
-        for name, member in self.members_.items():
-            check_number(self.weights_[name], "weights_", 0, 1)
-            is_member = isinstance(member, Calibrator) and len(member.classes_) == len(
-                self.classes_
-            )
-            require(is_member, "members_ must be calibrators of the classes")
-        require(abs(sum(self.weights_.values()) - 1) < 1e-9, "weights_ must sum to 1")
-
 
 def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:
     """Return the unfitted members by name: see `PooledCalibration`."""
@@ -1011,8 +939,6 @@ def pool_weights(weight: FloatArray, p: FloatArray) -> FloatArray:
 
 # Limits of the distance between 0 or 1 and the score at which log-odds are cut off.
 MARGINS = float(np.finfo(np.float64).eps), 0.01
-# Largest coefficient of a map that is read from a file: sums of products stay finite.
-MAX_COEFFICIENT = 1e100
 Targets = Literal["smoothed", "hard"]
 """The targets of a sigmoid's fit."""
 

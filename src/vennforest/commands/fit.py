@@ -13,9 +13,10 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import one_line, refused_as, shown_path
 from vennforest._messages import CalibrationWarning
+from vennforest.calibrators.intervals import seed_deviation
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import predict_training_rows
-from vennforest.classifier.prediction import seed_sentence
+from vennforest.classifier.prediction import FittedClassifier
 from vennforest.commands.options import Fit
 from vennforest.commands.pages import split_table
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_of
@@ -23,6 +24,7 @@ from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import make_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
+from vennforest.sources import OutOfBagFold
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.files import read_table
 from vennforest.tables.target import LabelledTable
@@ -135,3 +137,16 @@ def _sentence(measures: Mapping[str, float]) -> str:
     if "mean_width" in measures:
         text += "; bounds are {mean_width:.4f} wide on average"
     return text.format(**measures) + "."
+
+
+def seed_sentence(fitted: FittedClassifier) -> str:
+    """Return how far another random state would move probabilities, "" where that is unknown."""
+    fold, point = fitted.folds[0], fitted.point_calibrator
+    if not isinstance(fold, OutOfBagFold) or point is None:
+        return ""
+    n_trees = len(fold.membership)
+    deviation = seed_deviation(point.predict_proba, fold.scores, fold.variance / n_trees)
+    return (
+        f"Another forest of {n_trees:,} trees would move a probability by about ±{deviation:.4f}; "
+        f"{4 * n_trees:,} trees would make that ±{deviation / 2:.4f}."
+    )

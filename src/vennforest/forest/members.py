@@ -454,6 +454,8 @@ class Members:
             If the ensemble does not name its members' rows, or names others.
         """
         ensemble, n = self.ensemble, len(codes)
+        if (n_trained_on := getattr(ensemble, "_n_samples", n)) != n:
+            raise BagsError(f"it was trained on {n_trained_on} examples")
         verified = set()
         if verify:
             verified = set(np.linspace(0, self.n_trees - 1, N_MEMBERS_TO_VERIFY).astype(int))

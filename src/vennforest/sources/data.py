@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -282,15 +282,14 @@ class TrainingData:
         weight = None if self.weight is None else self.weight[index]
         if weight is not None and (weight == 1).all():
             weight = None
-        return TrainingData(
-            _safe_indexing(self.X, index),
-            self.codes[index],
-            self.classes,
-            weight,
-            of_rows(self.fit_params),
-            self.weight_param,
-            of_rows(self.split_params),
-            self.all_row_numbers()[index],
+        return replace(
+            self,
+            X=_safe_indexing(self.X, index),
+            codes=self.codes[index],
+            weight=weight,
+            fit_params=of_rows(self.fit_params),
+            split_params=of_rows(self.split_params),
+            row_numbers=self.all_row_numbers()[index],
         )
 
     def with_positive_weight(self) -> TrainingData:
