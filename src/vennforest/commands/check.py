@@ -39,7 +39,7 @@ Outcome = tuple[Evaluation, list[list[str]]]
 
 
 def run(options: Check) -> None:
-    """Evaluate, write the page, and say what it says."""
+    """Evaluate, write the page, and print its verdict."""
     if (options.data is None) != bool(options.probability):
         raise InputError(
             "give a table with --probability COLUMN, or a model and a table (check MODEL DATA), "
