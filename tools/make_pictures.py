@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
 from vennforest import CalibratedClassifier
+from vennforest.decisions import threshold_for
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -315,6 +316,41 @@ def three_numbers():
     print(", ".join(f"{name} {found.mean():.2f}" for name, found in inside.items()))
 
 
+def promised_thresholds():
+    """Draw sensitivity and specificity of new cases, with promised thresholds of 600 others."""
+    p, y = promise_sample(600, 2)
+    new_p, new_y = promise_sample(100_000, 1)
+    at = np.linspace(0, 1, 201)
+    figure, ax = plt.subplots(figsize=(6.8, 3.4), layout="constrained")
+    curves = {
+        "sensitivity": [(new_p[new_y] >= t).mean() for t in at],
+        "specificity": [(new_p[~new_y] < t).mean() for t in at],
+    }
+    for (name, values), (color, _) in zip(curves.items(), LOOKS, strict=False):
+        option = "recall" if name == "sensitivity" else name
+        safe, *ends = (
+            threshold_for(p, y, **{option: 0.9}, delta=delta).threshold
+            for delta in (0.05, 0.025, 0.975)
+        )
+        ax.plot(at, values, color=color, label=f"{name} of new cases")
+        ax.plot(ends, [0.9, 0.9], color=color, linewidth=5, alpha=0.35, solid_capstyle="butt")
+        ax.axvline(safe, color=color, linestyle="--", linewidth=1.2)
+        ax.annotate(f"promised: {safe:.2f}", (safe, 0.02), (4, 0), textcoords="offset points")
+        print(f"{name} at {safe:.3f}: {np.interp(safe, at, values):.3f}")
+    ax.axhline(0.9, color="#b0b0b0", linewidth=0.8, zorder=0)
+    ax.set(xlabel="threshold", ylabel="share", xlim=(0, 1), ylim=(0, 1.02))
+    ax.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    write(figure, "promised-thresholds")
+
+
+def promise_sample(n, seed):
+    """Return calibrated probabilities and labels."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.7, 1.6, n)
+    return p, rng.random(n) < p
+
+
 def main():
     """Draw them."""
     FOLDER.mkdir(exist_ok=True)
@@ -326,6 +362,7 @@ def main():
     fitted_map()
     first()
     three_numbers()
+    promised_thresholds()
     X, y, _ = sample(1500, 0)
     X_new, y_new, _ = sample(3000, 1)
     model = CalibratedClassifier(RandomForestClassifier(150, random_state=0), random_state=0)

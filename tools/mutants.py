@@ -36,21 +36,21 @@ FAULTS = [
         "outside = (scores < low) & (scores > high)",
     ),
     (
-        "calibrators/temperature.py",
+        "calibrators/maps.py",
         "self.on_ if is_fitted else self._kind(scores)",
         "self._kind(scores)",
     ),
-    ("calibrators/platt.py", "low = min(", "low = max("),
+    ("calibrators/maps.py", "low = min(", "low = max("),
     (
-        "calibrators/regression.py",
+        "calibrators/maps.py",
         "negative * (1 - low) + positive * high",
         "negative + (1 - low) + positive * high",
     ),
-    ("calibrators/regression.py", "total * p - positive", "total + p - positive"),
-    ("calibrators/matrix.py", "(1.0 - p[0], p[0])", "(p[0], 1.0 - p[0])"),
-    ("calibrators/spline.py", "t = z - knots[k]", "t = z + knots[k]"),
+    ("calibrators/maps.py", "total * p - positive", "total + p - positive"),
+    ("calibrators/maps.py", "(1.0 - p[0], p[0])", "(p[0], 1.0 - p[0])"),
+    ("calibrators/maps.py", "t = z - knots[k]", "t = z + knots[k]"),
     (
-        "calibrators/spline.py",
+        "calibrators/maps.py",
         "np.diff(np.eye(m), axis=0) / np.sqrt",
         "np.diff(np.eye(m), axis=0) * np.sqrt",
     ),
@@ -65,7 +65,7 @@ FAULTS = [
         "raised = 1.0 - (1.0 + probability) * q",
     ),
     ("calibrators/bostrom.py", "(q * (q * square + linear))", "(q * (q + square + linear))"),
-    ("calibrators/pooled.py", "n_folds = 1 if counts.total >=", "n_folds = 1 if counts.total <"),
+    ("calibrators/maps.py", "n_folds = 1 if counts.total >=", "n_folds = 1 if counts.total <"),
     ("calibrators/base.py", "divided_by_sum(scores)", "scores"),
     ("calibrators/formula.py", "return self.max(low).min(high)", "return self.max(low).max(high)"),
     (
@@ -113,25 +113,21 @@ FAULTS = [
     ("groups.py", "index < len(self.labels)", "index <= len(self.labels)"),
     ("forest/walk_kernels.py", "(tail - index) * inner", "(tail + index) * inner"),
     ("forest/walk_kernels.py", "n += row == n", "n += row != n"),
-    ("forest/membership.py", "may_score = ~is_seen[groups]", "may_score = is_seen[groups]"),
-    ("forest/bags.py", "if not (total > 0).all():", "if not (total > 0).any():"),
-    ("forest/packed.py", "n * part // n_parts for", "n * part // n_parts + part % 2 for"),
-    (
-        "forest/members.py",
-        "np.asarray(member.classes_, dtype=np.intp)",
-        "np.arange(len(member.classes_))",
-    ),
+    ("forest/bags.py", "may_score = ~is_seen[groups]", "may_score = is_seen[groups]"),
+    ("forest/bags.py", "high[smaller] = low[larger]", "high[larger] = low[smaller]"),
+    ("forest/members.py", "n * part // n_parts for", "n * part // n_parts + part % 2 for"),
+    ("forest/members.py", "scores[:, member.classes_]", "scores[:, : len(member.classes_)]"),
     ("sources/splits.py", "<= n - 1:", "<= n + 1:"),
     (
-        "sources/out_of_bag.py",
+        "sources/data.py",
         "np.maximum(of_score - 1 / len(self.membership), 0)",
         "np.maximum(of_score + 1 / len(self.membership), 0)",
     ),
     ("sources/checks.py", "counts[number] > 1", "counts[number] > 2"),
     ("sources/row_hashes.py", ">> np.uint64(32)", ">> np.uint64(33)"),
     ("classifier/prediction.py", "if point is not None:", "if point is None:"),
-    ("classifier/prediction.py", "total / count[:, None, None]", "total / count.max()"),
-    ("classifier/fitting.py", "is_default = value is None or", "is_default = value is not None or"),
+    ("classifier/classifier.py", "total / count[:, None, None]", "total / count.max()"),
+    ("classifier/classifier.py", "repr(value) != repr(", "repr(value) == repr("),
     ("classifier/classifier.py", "self.votes = votes", "self.votes = 'soft'"),
     ("monitoring/bets.py", "expit(logit(share) + shift)", "expit(logit(share) - shift / 9)"),
     (
@@ -192,9 +188,9 @@ def run_tests(module, source, seconds):
         )
     except subprocess.TimeoutExpired:
         return True  # an endless loop, if the time is long enough
-    if result.returncode not in (0, 1, 2):
+    if result.returncode in (4, 5):
         raise SystemExit(f"pytest found no tests for {module}: {result.stdout.decode()[-500:]}")
-    return result.returncode != 0
+    return result.returncode != 0  # below 0: a kernel that reads beyond an array may crash
 
 
 def main():

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from vennforest.multiprobability import Multiprobability
     from vennforest.performance import estimate_performance
     from vennforest.persistence.model_file import load, save
+    from vennforest.validation import Update, update
 
 __all__ = [
     "BetaCalibration",
@@ -47,6 +48,7 @@ __all__ = [
     "ScoreCounts",
     "SplineCalibration",
     "TemperatureScaling",
+    "Update",
     "Venn",
     "VennAbers",
     "__version__",
@@ -55,6 +57,7 @@ __all__ = [
     "explain",
     "load",
     "save",
+    "update",
 ]
 
 _MODULES = {
@@ -64,11 +67,13 @@ _MODULES = {
     "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
     "ScoreCounts": "counts",
+    "Update": "validation",
     "audit": "auditing",
     "estimate_performance": "performance",
     "explain": "explanation",
     "load": "persistence",
     "save": "persistence",
+    "update": "validation",
 }
 """The modules of the names that are not calibrators."""
 

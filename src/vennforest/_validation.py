@@ -26,12 +26,13 @@ CodeArray = NDArray[np.integer[Any]]
 def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
     """Return scores, any real numbers, as a C-contiguous float64 array of shape (n,) or (n, k)."""
     try:
-        # Kernels are compiled for arrays that may be written to; those that may not are copied.
-        array = np.require(scores, np.float64, ["C", "W"])
+        array = np.asarray(scores, np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers in a dense array, got {error}") from None
     if array.ndim not in (1, 2):
         raise ValueError(f"{name} must have shape (n,) or (n, k), got {array.shape}")
+    if not array.flags.writeable:  # kernels are compiled for arrays that may be written to
+        array = array.copy()
     finite = np.isfinite(array)
     if not finite.all():
         value = "NaN" if np.isnan(array[~finite][0]) else "inf"
@@ -145,11 +146,11 @@ def warn_of_small_weights(total: float, n: int) -> None:
         )
 
 
-def check_option(value: object, options: object, name: str) -> None:
-    """Refuse a value that is not one of a ``Literal``'s options."""
-    allowed = get_args(options)
+def check_option(value: object, options: Any, name: str, alternative: str = "") -> None:
+    """Refuse a value that is not one of some names, or of a ``Literal``'s options."""
+    allowed = get_args(options) or options
     if not isinstance(value, str) or value not in allowed:
-        raise not_one_of(name, allowed, value)
+        raise not_one_of(name, allowed, value, alternative)
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:

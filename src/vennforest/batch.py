@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,7 @@ from sklearn.utils.validation import _num_samples
 from vennforest._files import one_line
 from vennforest._messages import needed
 from vennforest._shown import KINDS, names_of
-from vennforest._validation import (
-    FloatArray,
-    InputError,
-    check_count,
-    check_inside,
-    check_option,
-)
+from vennforest._validation import FloatArray, InputError, check_count, check_inside
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.base import has_bounds, merged
 from vennforest.calibrators.intervals import ConfidenceIntervals
@@ -79,9 +73,8 @@ class BatchPredictor:
         label come before the columns of the classes.
     rows_at_once : int
         Above zero; makes no difference to the output.
-    missing_scores : {"refuse", "keep"}, default="refuse"
-        Of a calibrator: whether a row with a missing score is an error, or has an empty label and
-        empty numbers. Infinite scores are an error.
+    keep_missing : bool, default=False
+        Of a calibrator: whether rows with a missing score get empty cells, or are an error.
 
     Attributes
     ----------
@@ -119,14 +112,11 @@ class BatchPredictor:
         level: float = 0.95,
         of_label: bool = False,
         rows_at_once: int = ROWS_AT_ONCE,
-        missing_scores: Literal["refuse", "keep"] = "refuse",
+        keep_missing: bool = False,
     ) -> None:
         check_count(rows_at_once, "rows_at_once")
-        check_option(missing_scores, Literal["refuse", "keep"], "missing_scores")
-        self._keeps_missing = missing_scores == "keep"
-        if self._keeps_missing and not isinstance(model, Calibrator):
-            raise InputError("missing_scores must be 'refuse' for a model, which reads no scores")
         level = check_inside(level, "level")
+        self._keeps_missing = keep_missing and isinstance(model, Calibrator)
         self.model, self.level, self.rows_at_once = model, level, int(rows_at_once)
         self.carried, self.columns = list(carried), _columns_of(model, schema, columns)
         self.kinds, self._of_label = kinds_of(model, answers), of_label

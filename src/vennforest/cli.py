@@ -20,9 +20,7 @@ USERS_ERROR, OUR_ERROR, STOPPED = 2, 3, 130
 
 
 def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app) -> int:
-    """Run a command and return its exit code: 0, 2 for the user's errors, 3 for ours.
-
-    ``check --fail-on`` ends with 1.
+    """Run a command; return 0, 1 by ``--fail-on``, 2 for the user's errors, or 3 for ours.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainccinv, betaincinv
 from sklearn.utils.validation import check_consistent_length
 
 from vennforest._jit import kernel
@@ -304,7 +305,10 @@ def count_examples(
         by_class[:n_first].sort()
         by_class[n_first:].sort()
         m = merge_sorted(by_class[:n_first], by_class[n_first:], distinct, weights)
-        return ScoreCounts(classes, distinct[:m], weights[:, :m].T)
+        distinct, weights = distinct[:m], weights[:, :m]
+        if 2 * m < len(scores):  # a view would keep all of the memory
+            distinct, weights = distinct.copy(), weights.copy()
+        return ScoreCounts(classes, distinct, weights.T)
     weights = np.array([codes == j for j in range(len(classes))], np.float64)
     weights *= 1.0 if weight is None else weight
     if sort:
@@ -399,3 +403,11 @@ def _codes(batch: Any, name: str, codes_of: dict[Any, int]) -> IntArray:
     codes = np.array([codes_of.setdefault(label, len(codes_of)) for label in labels], np.intp)
     by_row: IntArray = codes[encoded.indices.to_numpy(zero_copy_only=False)]
     return by_row
+
+
+def binomial_bound(s: ArrayLike, m: ArrayLike, error: float, *, upper: bool) -> FloatArray:
+    """Return the bound of Clopper & Pearson (1934) for s of m, each with this error."""
+    s, m = np.asarray(s, np.float64), np.asarray(m, np.float64)
+    if upper:
+        return np.where(s < m, betainccinv(s + 1, np.maximum(m - s, 1), error), 1.0)
+    return np.where(s > 0, betaincinv(np.maximum(s, 1), m - s + 1, error), 0.0)

@@ -182,6 +182,11 @@ class PerGroup(Generic[Fitted]):
             check_increasing(examples, "examples")
 
 
+def codes_of(rows: IntArray | None, row_codes: IntArray | None) -> IntArray | None:
+    """Return the codes of some rows, None where there are none."""
+    return None if rows is None or row_codes is None else row_codes[rows]
+
+
 def _labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the label of each row (n,), as float64 or text, and where there is none."""
     column = by(X) if callable(by) else _column(by, X)

@@ -183,8 +183,10 @@ class Multiprobability:
                 merge_formula(how, self.lower, self.upper), self.lower, self.upper
             )
         # Every formula gives 1 - p for the first class; one subtraction makes sums exact.
-        p = merge_formula(how, self.lower[:, 1], self.upper[:, 1])
-        return np.column_stack([1 - p, p])
+        p = np.empty(self.lower.shape)
+        p[:, 1] = merge_formula(how, self.lower[:, 1], self.upper[:, 1])
+        np.subtract(1, p[:, 1], out=p[:, 0])
+        return p
 
 
 def merge_formula(how: Merge, low: Any, up: Any) -> Any:

@@ -22,7 +22,7 @@ from vennforest.calibrators import (
     SplineCalibration,
     TemperatureScaling,
 )
-from vennforest.calibrators.matrix import SoftmaxMap
+from vennforest.calibrators.maps import SoftmaxMap
 
 CALIBRATORS = [
     PlattScaling(),

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from vennforest import VennAbers
-from vennforest.calibrators.regression import _newton_step, group_scores
+from vennforest.calibrators.maps import _newton_step, group_scores
 from vennforest.counts import ScoreCounts
 
 

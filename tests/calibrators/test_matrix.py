@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from oracles import maps
-from vennforest.calibrators.matrix import SoftmaxMap
+from vennforest.calibrators.maps import SoftmaxMap
 
 STRUCTURES = ["shared", "diagonal", "full"]
 

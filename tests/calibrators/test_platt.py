@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from oracles import formulas as oracle
 from vennforest._messages import CalibrationWarning
 from vennforest.calibrators import PlattScaling, make_calibrator
-from vennforest.calibrators.regression import fit_logistic
+from vennforest.calibrators.maps import fit_logistic
 from vennforest.counts import ScoreCounts
 
 

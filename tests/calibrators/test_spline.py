@@ -6,11 +6,12 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
 from oracles import maps
-from vennforest.calibrators import SplineCalibration, regression, spline
-from vennforest.calibrators.regression import fit_logistic
-from vennforest.calibrators.spline import (
+from vennforest.calibrators import SplineCalibration
+from vennforest.calibrators.maps import (
     RIDGE,
     ROUGHNESS,
+    fit_logistic,
+    group_scores,
     integrals,
     left_out_loss,
     slope_penalty,
@@ -138,7 +139,7 @@ def test_it_follows_a_curve_that_no_sigmoid_can(monkeypatch):
     assert curve.roughness_ == min(ROUGHNESS)
     calibrated = rng.random(20_000) < s
     assert_allclose(SplineCalibration().fit(s, calibrated).predict_proba(s)[:, 1], s, atol=0.03)
-    monkeypatch.setattr(spline, "ROUGHNESS", (1e12,))
+    monkeypatch.setattr("vennforest.calibrators.maps.ROUGHNESS", (1e12,))
     straight = SplineCalibration().fit(s, y)
     assert_allclose(straight.slopes_[0], straight.slopes_[0][0], rtol=1e-4)
     assert near < np.abs(straight.predict_proba(s)[:, 1] - truth).mean() / 4
@@ -149,6 +150,6 @@ def test_groups_of_many_scores_hardly_move_it(monkeypatch):
     s = rng.beta(0.4, 0.4, 40_000)
     y = rng.random(40_000) < 0.1 + 0.8 * s**2
     grouped = SplineCalibration().fit(s, y)
-    monkeypatch.setattr(regression.group_scores, "__defaults__", (50_000,))  # none is
+    monkeypatch.setattr(group_scores, "__defaults__", (50_000,))  # none is
     exact = SplineCalibration().fit(s, y)
     assert_allclose(grouped.predict_proba(s), exact.predict_proba(s), atol=2e-5)

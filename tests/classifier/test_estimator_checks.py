@@ -35,7 +35,7 @@ from vennforest.calibrators import (
 )
 from vennforest.calibrators.bostrom import BostromScaling
 from vennforest.calibrators.isotonic import IsotonicCalibration
-from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.calibrators.maps import PooledCalibration
 
 CALIBRATORS = [
     PlattScaling(),

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from support.cases import draw_rows
 from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling, Venn, VennAbers
-from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.calibrators.maps import PooledCalibration
 
 
 def forest(n_estimators=20, **parameters):

@@ -17,7 +17,7 @@ from oracles import formulas as oracle
 from support.cases import draw_rows, score
 from vennforest import CalibratedClassifier
 from vennforest.calibrators import make_calibrator
-from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.calibrators.maps import PooledCalibration
 from vennforest.classifier.prediction import predict
 
 

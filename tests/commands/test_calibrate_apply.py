@@ -313,4 +313,4 @@ def test_a_calibrator_as_a_query(table, capsys):
     np.testing.assert_allclose(answers["p"], read_csv(folder / "out.csv")["p(yes)"], atol=1e-13)
     assert len(scores) == len(answers)
     wrong = refused(capsys, "sql", folder / "c.json", "--dialect", "mysql")
-    assert "--dialect must be one of ['duckdb', 'spark', 'postgres'], got 'mysql'" in wrong
+    assert "dialect must be one of ['duckdb', 'spark', 'postgres'], got 'mysql'" in wrong

@@ -8,6 +8,7 @@ import pytest
 
 from support.commands import refused, run
 from support.report_data import calibrated, table_of
+from vennforest.decisions import threshold_for
 
 
 def test_a_number_of_a_model_is_no_class(tmp_path, capsys):
@@ -171,3 +172,44 @@ def test_predictions_that_cannot_be_written_are_refused_before_the_work(tmp_path
     ):
         assert message in refused(capsys, *command, "--write-predictions", tmp_path / name)
     assert not (tmp_path / "r.html").exists()
+
+
+@pytest.mark.parametrize("groups", [(), ("--groups", "site")])
+def test_thresholds_with_a_promise_are_on_the_page(tmp_path, capsys, groups):
+    rng = np.random.default_rng(4)
+    p = rng.random(900).round(2)
+    frame = pd.DataFrame({"p": p, "y": rng.random(900) < p, "site": rng.integers(0, 300, 900)})
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    command = ("check", tmp_path / "p.csv", "-t", "y", "-o", tmp_path / "c.html", "--json")
+    command += ("--probability", "p", "--positive", "True", *groups)
+    promises = ("--sensitivity", ".9", "--specificity", ".8", "--precision", ".7")
+    assert run(*command, *promises) == 0
+    table = json.loads(capsys.readouterr().out)["sections"]["promises"]["table"]
+    by = {"groups": frame["site"]} if groups else {}
+    for row, (name, share) in zip(
+        table, [("recall", 0.9), ("specificity", 0.8), ("precision", 0.7)], strict=True
+    ):
+        expected = threshold_for(p, frame["y"], **{name: share}, **by)
+        assert row["threshold"] == expected.threshold
+        assert row["flagged"] == pytest.approx(expected.flagged, abs=1e-12)
+        key = "sensitivity" if name == "recall" else name
+        assert row[key] == pytest.approx(expected.observed, abs=1e-12)
+        assert row[f"{key}_low"] < row[key] < row[f"{key}_high"]
+        is_inside = (row["threshold_low"] or 0) <= row["threshold"] <= (row["threshold_high"] or 1)
+        assert is_inside and (row["threshold_low"] is None) == (name == "precision")
+    assert "sensitivity of 90%" in (tmp_path / "c.html").read_text("utf-8")
+    assert run(*command, "--precision", ".99") == 0
+    found = json.loads(capsys.readouterr().out)["sections"]["promises"]
+    assert (
+        found["table"][0]["threshold"] is None and "No threshold promises" in found["sentences"][1]
+    )
+    assert "--sensitivity must lie between" in refused(capsys, *command, "--sensitivity", "90")
+
+
+def test_promised_thresholds_need_two_classes(tmp_path, capsys):
+    p = np.random.default_rng(4).dirichlet([1, 1, 1], 90)
+    frame = pd.DataFrame(p, columns=["p(a)", "p(b)", "p(c)"]).assign(y=[*"abc"] * 30)
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    names = [word for name in frame.columns[:3] for word in ("--probability", name)]
+    command = ("check", tmp_path / "p.csv", "-t", "y", *names, "--precision", ".9")
+    assert "promised thresholds need two classes" in refused(capsys, *command)

@@ -269,7 +269,7 @@ def test_a_kept_monitor_of_scores_goes_on(watch, tmp_path, capsys, method):
     assert "Monitor" in (text := capsys.readouterr().out) and "thresholds" not in text
     vennforest.save(vennforest.load(kept), kept)  # without its calibrator
     code, _, err = watch(kept, second, "-t", "outcome", "--time", "day")
-    assert code == 2 and "contains a monitor of scores: use vennforest.load in Python" in err
+    assert code == 2 and "contains a monitor of scores: use it in Python" in err
 
 
 def test_a_calibrator_without_scores_to_compare_with_is_refused(watch, tmp_path):

@@ -152,3 +152,11 @@ def test_scaling_into_bounds():
         scaled = Evaluation(scaled_formulas(*map(tuple, columns)))(np.hstack([p, lower, upper]))
         expected = scale_into_bounds(p, lower, upper)
         np.testing.assert_allclose(scaled, expected, rtol=0, atol=1e-12)
+
+
+def test_single_rows_have_the_numbers_of_many(cases):
+    for name, model, new in cases:
+        singles = [model.predict_proba(row) for row in np.split(new[:-3], len(new) - 3)]
+        np.testing.assert_array_equal(
+            np.concatenate(singles), model.predict_proba(new[:-3]), err_msg=name
+        )

@@ -2,16 +2,18 @@
 
 from sklearn.base import clone
 
-from vennforest._messages import not_one_of
+from vennforest._validation import check_option
 from vennforest.calibrators.base import BoundedCalibrator, Calibrator, Uncalibrated
-from vennforest.calibrators.beta import BetaCalibration
 from vennforest.calibrators.bostrom import BostromScaling
 from vennforest.calibrators.isotonic import IsotonicCalibration
-from vennforest.calibrators.matrix import MatrixScaling
-from vennforest.calibrators.platt import PlattScaling
-from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.calibrators.spline import SplineCalibration
-from vennforest.calibrators.temperature import TemperatureScaling
+from vennforest.calibrators.maps import (
+    BetaCalibration,
+    MatrixScaling,
+    PlattScaling,
+    PooledCalibration,
+    SplineCalibration,
+    TemperatureScaling,
+)
 from vennforest.calibrators.venn import Venn
 from vennforest.calibrators.venn_abers import VennAbers
 
@@ -30,7 +32,6 @@ __all__ = [
     "Uncalibrated",
     "Venn",
     "VennAbers",
-    "check_method",
     "make_calibrator",
 ]
 
@@ -49,17 +50,10 @@ METHODS: dict[str, type[Calibrator]] = {
 """The calibrators by name, in the order in which reports list them."""
 
 
-def check_method(method: object, name: str = "method") -> type[Calibrator]:
-    """Return the class of the calibrator of a name."""
-    if not isinstance(method, str) or method not in METHODS:
-        instance = " or a calibrator instance" if name == "method" else ""
-        raise not_one_of(name, METHODS, method, instance)
-    return METHODS[method]
-
-
 def make_calibrator(method: str | Calibrator) -> Calibrator:
     """Return an unfitted calibrator for a name, or a clone of an instance."""
     if isinstance(method, Calibrator):
         calibrator: Calibrator = clone(method)
         return calibrator
-    return check_method(method)()
+    check_option(method, METHODS, "method", " or a calibrator instance")
+    return METHODS[method]()

@@ -178,7 +178,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         ValueError
             If scores are not of the kind given to ``fit``, or most lie far outside its range.
         """
-        p = self._predict_proba(self._check_new(scores))
+        return self._predict_checked(self._read(scores))
+
+    def _predict_checked(self, scores: FloatArray) -> FloatArray:
+        """Return calibrated probabilities (m, k) of finite scores (m,) or (m, k)."""
+        p = self._predict_proba(self._accept(scores))
         return p if self.shift_ is None else shift_probabilities(p, self.shift_.factors)
 
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
@@ -237,14 +241,22 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return columns(scores, k)
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:
+        """Return new scores as ``_fit`` has seen those of calibration examples."""
+        return self._accept(self._read(scores))
+
+    def _read(self, scores: ArrayLike) -> FloatArray:
+        """Return finite scores (m,) of the second of two classes, or (m, k)."""
         if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
-        checked = self._columns(check_scores(scores), len(self.classes_), True)
+        return self._columns(check_scores(scores), len(self.classes_), True)
+
+    def _accept(self, scores: FloatArray) -> FloatArray:
+        """Return scores in the direction of ``_fit``; refuse scores of another kind or range."""
         if self._takes_probabilities:
-            self._check_probabilities(checked)
+            self._check_probabilities(scores)
         elif self.score_range_ is not None:
-            _check_range(checked, *self.score_range_.tolist())
-        return self._reversed(checked)
+            _check_range(scores, *self.score_range_.tolist())
+        return self._reversed(scores)
 
     def _reversed(self, scores: FloatArray) -> FloatArray:
         return scores if self.reversed_at_ is None else self.reversed_at_ - scores
@@ -507,9 +519,9 @@ class BoundedCalibrator(Calibrator):
         n = len(self.example_codes_)
         if rows.shape != (m,) or (rows.dtype.kind not in "iu" and m):
             raise ValueError(f"left_out must be {m} integers, got {rows.tolist()}")
-        wrong = (rows < -1) | (rows >= n)
-        if wrong.any():
-            raise ValueError(f"left_out must lie between -1 and {n - 1}, got {rows[wrong][0]}")
+        if not are_inside(rows, -1, n - 1):
+            wrong = rows[(rows < -1) | (rows >= n)]
+            raise ValueError(f"left_out must lie between -1 and {n - 1}, got {wrong[0]}")
         return rows.astype(np.intp)
 
     def _check_state(self) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
@@ -251,6 +252,17 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "floor": np.floor,
     "if <=": lambda x, limit, value, above: np.where(np.less_equal(x, limit), value, above),
 }
+# The same of single numbers, bit for bit, in an eighth of the time.
+OF_NUMBERS: dict[str, Callable[..., Any]] = {
+    **NUMPY,
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "min": lambda x, y: x if x < y or x != x else y,  # NaN if either is
+    "max": lambda x, y: x if x > y or x != x else y,
+    "if <=": lambda x, limit, value, above: value if x <= limit else above,
+}
 
 
 class Evaluation:
@@ -259,7 +271,7 @@ class Evaluation:
     def __init__(self, terms: Sequence[Term]) -> None:
         self.values: list[Any] = []  # constants, and None for what the steps compute
         self.scores: list[tuple[int, int]] = []
-        self.steps: list[tuple[Callable[..., Any], itemgetter[Any], int]] = []
+        self.steps: list[tuple[list[Callable[..., Any]], itemgetter[Any], int]] = []
         self.results = write_terms(terms, self)
 
     def score(self, column: int) -> int:
@@ -270,28 +282,29 @@ class Evaluation:
 
     def number(self, value: float) -> int:
         """Return the position of a constant."""
-        self.values.append(value)
+        self.values.append(np.float64(value))  # which may be divided by zero
         return len(self.values) - 1
 
     def apply(self, operation: Operation, *terms: int) -> int:
         """Return the position of the result of an operation."""
-        return self._add_step(NUMPY[operation], *terms)
+        return self._add_step([NUMPY[operation], OF_NUMBERS[operation]], *terms)
 
     def look_up(self, table: Steps, x: int) -> dict[str, int]:
         """Return the positions of the columns' entries."""
-        row = self._add_step(lambda x: table.start.searchsorted(x, side="right") - 1, x)
-        return {name: self._add_step(column.take, row) for name, column in table.columns.items()}
+        row = self._add_step([lambda x: table.start.searchsorted(x, side="right") - 1] * 2, x)
+        columns = table.columns.items()
+        return {name: self._add_step([column.take] * 2, row) for name, column in columns}
 
     def keep(self, term: int) -> int:
         """Return the same position: every result is kept."""
         return term
 
-    def _add_step(self, function: Callable[..., Any], *arguments: int) -> int:
+    def _add_step(self, functions: list[Callable[..., Any]], *arguments: int) -> int:
         self.values.append(None)
         # Arguments are taken in one call: for a single row that is a quarter of the time.
         first = arguments[0]
         positions = arguments if len(arguments) > 1 else (slice(first, first + 1),)
-        self.steps.append((function, itemgetter(*positions), len(self.values) - 1))
+        self.steps.append((functions, itemgetter(*positions), len(self.values) - 1))
         return len(self.values) - 1
 
     def __call__(self, scores: FloatArray) -> FloatArray:
@@ -299,13 +312,15 @@ class Evaluation:
         out = np.empty((len(scores), len(self.results)))
         columns = scores[None] if scores.ndim == 1 else scores.T
         values = self.values.copy()
+        of_numbers = len(scores) == 1
         with np.errstate(all="ignore"):
             for start in range(0, len(scores), BLOCK_ROWS):
                 block = slice(start, start + BLOCK_ROWS)
                 for i, j in self.scores:
-                    values[i] = np.ascontiguousarray(columns[j, block])
-                for function, arguments_of, i in self.steps:
-                    values[i] = function(*arguments_of(values))
+                    column = columns[j, block]
+                    values[i] = column[0] if of_numbers else np.ascontiguousarray(column)
+                for functions, arguments_of, i in self.steps:
+                    values[i] = functions[of_numbers](*arguments_of(values))
                 for j, i in enumerate(self.results):
                     out[block, j] = values[i]
         return out

@@ -27,13 +27,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
-from scipy.special import betainccinv, betaincinv
 
 from vennforest._validation import FloatArray, InputError, IntArray, check_inside, check_option
 from vennforest.calibrators import interval_kernels as kernels
-from vennforest.counts import count_examples
+from vennforest.counts import binomial_bound, count_examples
 
 Method = Literal["likelihood-ratio", "exact"]
 """How an interval is computed."""
@@ -325,14 +324,6 @@ def _exact_curve(
         s, m = positives[stop] - positives[begin], ends[stop] - ends[begin]
         lower[fits] = np.maximum(lower[fits], _rounded_bound(s, m, error, upper=False))
     return IntervalCurve(x[indices], lower, upper)
-
-
-def binomial_bound(s: ArrayLike, m: ArrayLike, error: float, *, upper: bool) -> FloatArray:
-    """Return the bound of Clopper & Pearson (1934) for s of m, each with this error."""
-    s, m = np.asarray(s, np.float64), np.asarray(m, np.float64)
-    if upper:
-        return np.where(s < m, betainccinv(s + 1, np.maximum(m - s, 1), error), 1.0)
-    return np.where(s > 0, betaincinv(np.maximum(s, 1), m - s + 1, error), 0.0)
 
 
 def _rounded_bound(s: IntArray, m: IntArray, error: float, *, upper: bool) -> FloatArray:

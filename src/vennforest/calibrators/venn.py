@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._messages import not_one_of
 from vennforest._validation import (
     FloatArray,
     IntArray,
@@ -97,8 +96,8 @@ class Venn(BoundedCalibrator):
         )
 
     def _check_taxonomy(self) -> None:
-        if self.taxonomy not in ("label", "bins") and not callable(self.taxonomy):
-            raise not_one_of("taxonomy", ("label", "bins"), self.taxonomy, " or a callable")
+        if not callable(self.taxonomy):
+            check_option(self.taxonomy, ("label", "bins"), "taxonomy", " or a callable")
 
     def _n_categories(self, k: int) -> int:
         if self.categories_ is not None:

@@ -105,10 +105,9 @@ class StepTable:
         self, scores: FloatArray, left_out: IntArray, examples: Examples, out: FloatArray
     ) -> None:
         """Do the same, each score without the example of number ``left_out`` (n,), -1: with all."""
-        for v, (ends, _, a, b, _) in enumerate((self.p0, self.p1)):
-            tables = examples, self.x, *self._points_and_hulls, v, (ends, a, b)
-            kernels.read_left_out(scores, left_out, *tables, out[v])
-        np.minimum(out[0], out[1], out=out[0])
+        steps = [(steps.ends, steps.a, steps.b) for steps in (self.p0, self.p1)]
+        tables = examples, self.x, *self._points_and_hulls, *steps
+        kernels.read_left_out(scores, left_out, *tables, out)
 
     def starts(self) -> FloatArray:
         """Return where p0 or p1 may change, increasing."""

@@ -345,7 +345,16 @@ def fit_without(W, Y, hulls, k, v, q, weight, positive, rise, run):
 
 
 @kernel
-def read_left_out(scores, left_out, examples, x, points, hulls, v, steps, out):
+def read_left_out(scores, left_out, examples, x, points, hulls, p0, p1, out):
+    """Write to ``out`` (2, n) p0 and p1 of each score, without an example: `fits_left_out`."""
+    fits_left_out(scores, left_out, examples, x, points, hulls, 0, p0, out[0])
+    fits_left_out(scores, left_out, examples, x, points, hulls, 1, p1, out[1])
+    for i in range(len(scores)):
+        out[0, i] = min(out[0, i], out[1, i])
+
+
+@kernel
+def fits_left_out(scores, left_out, examples, x, points, hulls, v, steps, out):
     """Write the fit of each score for label v without example number ``left_out[i]``, -1: all.
 
     ``height`` and ``slope`` are those of the lower hull of all points, at each W and beyond it;

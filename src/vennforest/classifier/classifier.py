@@ -3,49 +3,80 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeVar
+from numbers import Integral
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from vennforest._messages import warn
-from vennforest._validation import FloatArray, check_weights, encode_labels, refuse_text, require
-from vennforest.calibrators import Calibrator
-from vennforest.calibrators.base import no_bounds
-from vennforest.calibrators.intervals import ConfidenceIntervals, Method
-from vennforest.classifier.fitting import (
-    ClassifierMerge,
-    check_parameters,
-    fit_calibrators,
-    fit_folds,
-    method_has_bounds,
-    resolve_estimator,
-    route,
-    score_kind_of,
-    unfitted_calibrators,
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_option,
+    check_weights,
+    encode_labels,
+    refuse_text,
+    require,
 )
+from vennforest.calibrators import METHODS, Calibrator, PooledCalibration
+from vennforest.calibrators.base import has_bounds, no_bounds
+from vennforest.calibrators.intervals import ConfidenceIntervals, Method
 from vennforest.classifier.prediction import (
     FittedClassifier,
+    Prediction,
+    RowScores,
     predict,
     predict_confidence,
-    predict_training_rows,
+    predict_scores,
 )
-from vennforest.forest.packed import Votes
-from vennforest.groups import Groups
+from vennforest.forest import (
+    BagsError,
+    MixedForestClassifier,
+    Votes,
+    bags_can_be_verified,
+    leaves_rows_out,
+)
+from vennforest.groups import Groups, PerGroup, check_by, codes_of
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
-from vennforest.sources import CalibrationExamples, Subforest, TrainingData
-from vennforest.sources.checks import check_order
-from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
+from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData, with_seed
+from vennforest.sources.checks import check_order, check_training_data, steps_obstacle
+from vennforest.sources.data import split_pipeline
+from vennforest.sources.out_of_bag import out_of_bag_fold
+from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows, sketch_rows
+from vennforest.sources.splits import cross_validation_folds, held_out_fold
+
+ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint"]
+
+SOURCE_NAMES = ["auto", "oob", "holdout", "cv", "training"]
+
+SOURCE_PARAMETERS = {
+    "subforest": "oob",
+    "votes": "oob",
+    "holdout_size": "holdout",
+    "cv": "cv",
+    "ensemble": "cv",
+}
+"""The parameters of sources, and which source takes each."""
+
+N_REFITS = 5
+"""Parts of the training rows, each of which calibrators are fitted again without."""
+
+MODEL_IS_FROZEN = "the model is frozen: the data given to fit calibrates it"
 
 Value = TypeVar("Value")
 
@@ -256,14 +287,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "calibrate_on must be a source that says which rows calibrate (Fold.rows) for by, "
                 "got another"
             )
-        calibrators, point = fit_calibrators(
-            *unfitted_calibrators(self),
-            fitted.classes,
-            fitted.folds,
-            fitted.group_codes,
-            score_kind_of(fitted.folds),
-        )
-        self._fitted = replace(fitted, fold_calibrators=calibrators, point_calibrators=point)
+        self._fitted = fit_calibrators(fitted, fitted.folds, *unfitted_calibrators(self))
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -524,3 +548,284 @@ def _only(name: str, values: list[Value]) -> Value:
     if len(values) != 1:
         raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
     return values[0]
+
+
+def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
+    """Return the estimator to be trained, the default forest for None."""
+    if estimator is None:
+        return MixedForestClassifier(n_estimators=300, n_jobs=n_jobs)
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise TypeError(
+            f"estimator must be a classifier (an instance, not fitted), got {estimator!r}"
+        )
+    return estimator
+
+
+def check_parameters(model: Any) -> None:
+    """Refuse values that the parameters of a classifier cannot have."""
+    if not isinstance(model.method, Calibrator):
+        if model.method == "sigmoid":  # scikit-learn's name
+            raise InputError('method must be "platt" for a sigmoid, got "sigmoid"')
+        check_option(model.method, METHODS, "method", " or a calibrator instance")
+    if isinstance(model.cv, str) and model.cv == "prefit":  # scikit-learn's former way
+        raise InputError(
+            'cv must be a number of folds or a splitter, got "prefit": use '
+            "CalibratedClassifier(FrozenEstimator(model))"
+        )
+    source = model.calibrate_on
+    is_source = not isinstance(source, type) and callable(getattr(source, "folds", None))
+    if not is_source:
+        check_option(source, SOURCE_NAMES, "calibrate_on", " or an object with a method folds")
+    check_option(model.subforest, Subforest, "subforest")
+    check_option(model.votes, Votes, "votes")
+    check_option(model.merge, ClassifierMerge, "merge")
+    if model.merge != "auto" and not method_has_bounds(model.method):
+        name = model.method if isinstance(model.method, str) else type(model.method).__name__
+        warn(f"merge={model.merge!r} has no effect with {name}, which gives no bounds")
+    if model.by is not None:
+        check_by(model.by)
+
+
+def route(
+    model: Any, estimator: Any, weight: FloatArray | None, groups: Any, fit_params: dict[str, Any]
+) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
+    """Return the arguments of the estimator's fit, the name of its weights, and the splitter's."""
+    split_params = {} if groups is None else {"groups": groups}
+    if get_config()["enable_metadata_routing"]:
+        metadata = {"sample_weight": weight, "groups": groups}
+        present = {name: value for name, value in metadata.items() if value is not None}
+        routed = process_routing(model, "fit", **present, **fit_params)
+        params = {key: v for key, v in routed.estimator.fit.items() if v is not None}
+        return params, None, {**routed.splitter.split, **split_params}
+    path, last = [], estimator
+    while isinstance(last, Pipeline):
+        step, last = last.steps[-1]
+        path.append(step)
+    takes_weight = has_fit_parameter(last, "sample_weight")
+    if weight is not None and not takes_weight and not isinstance(estimator, FrozenEstimator):
+        warn(
+            f"{type(last).__name__} takes no sample_weight: "
+            "the weights are used for calibration alone"
+        )
+    return fit_params, "__".join([*path, "sample_weight"]) if takes_weight else None, split_params
+
+
+# --- scores --------------------------------------------------------------------------------------
+
+
+def fit_folds(
+    model: Any,
+    estimator: Any,
+    data: TrainingData,
+    hashes: HashArray,
+    random_state: RandomState,
+    split_state: RandomState,
+) -> tuple[list[Fold], str, str]:
+    """Return the folds of fitted models, the name of their source, and why it was chosen."""
+    estimator = with_seed(estimator, random_state)
+    seed = int(random_state.randint(2**31 - 1))
+    name, reason = choose_source(model, estimator, data)
+    check_training_data(estimator, data, hashes, name)
+    try:
+        folds = _folds_of(name, model, estimator, data, seed, split_state)
+    except BagsError as error:
+        if not isinstance(model.calibrate_on, str) or model.calibrate_on != "auto":
+            raise
+        # What is wrong with bags shows in the fitted ensemble: a fit is lost, never a guarantee.
+        is_frozen = isinstance(estimator, FrozenEstimator)
+        name, reason = ("frozen", MODEL_IS_FROZEN) if is_frozen else ("cv", error.reason)
+        folds = _folds_of(name, model, estimator, data, seed, split_state)
+    _warn_of_no_effect(model, name, reason)
+    return folds, name, reason
+
+
+def _folds_of(
+    name: str, model: Any, estimator: Any, data: TrainingData, seed: int, split_state: RandomState
+) -> list[Fold]:
+    """Return the folds of a source by its name, or of the user's."""
+    if not isinstance(model.calibrate_on, str):
+        settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
+        return list(model.calibrate_on.folds(estimator, data, **settings))
+    if name == "oob":
+        return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
+    # Splits behind bounds are not stratified, which would make them inexact.
+    stratify = not method_has_bounds(model.method)
+    if name == "cv":
+        return cross_validation_folds(
+            estimator, data, model.cv, bool(model.ensemble), stratify, split_state, model.n_jobs
+        )
+    if name == "holdout":
+        return held_out_fold(estimator, data, model.holdout_size, stratify, split_state)
+    if name == "training":
+        # The simplified Venn-Abers predictor and the direct method (Vovk & Petej 2014, sections 3
+        # and 5): scores are better than those of new rows, so no guarantee is valid.
+        data = data.with_positive_weight()
+        return [data.fold(data.fit(estimator))]
+    groups = data.groups
+    if groups is not None and len(np.unique(groups)) < len(groups):
+        warn(
+            "groups has no effect with a frozen model, and bounds may be too narrow: calibrate on "
+            "one row of each group"
+        )
+    return [data.with_positive_weight().fold(estimator)]
+
+
+def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, str]:
+    """Return the name of the source that ``calibrate_on`` stands for, and why, in a clause."""
+    source = model.calibrate_on
+    if not isinstance(source, str):
+        return type(source).__name__, "it was given"
+    has_splitter = not (model.cv is None or isinstance(model.cv, Integral))
+    if isinstance(estimator, FrozenEstimator):
+        if source not in ("auto", "oob"):
+            raise ValueError(
+                f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {source!r}: the '
+                'data given to fit calibrates; with "oob" the model was trained on it'
+            )
+        ensemble = split_pipeline(estimator.estimator)[1]
+        # Members that are trees show whether the rows are those of their training.
+        is_verifiable = leaves_rows_out(ensemble) and bags_can_be_verified(ensemble)
+        if source == "auto" and not is_verifiable:
+            return "frozen", MODEL_IS_FROZEN
+        return "oob", "the rows are those that the frozen ensemble was trained on"
+    if source in ("oob", "holdout") and has_splitter:
+        raise ValueError(
+            f"cv must be left out with calibrate_on={source!r}, which does not split by it, "
+            f'got {type(model.cv).__name__}: use calibrate_on="cv"'
+        )
+    if source == "training" and data.groups is not None:
+        raise ValueError('groups must be left out with calibrate_on="training", got some')
+    if source != "auto":
+        return source, "it was asked for"
+    if not leaves_rows_out(split_pipeline(estimator)[1]):
+        return "cv", "the estimator is not a bagged ensemble whose members can score one by one"
+    if data.groups is not None:
+        return "cv", "groups were given, and folds keep each of them together"
+    if has_splitter:
+        return "cv", f"cv is a {type(model.cv).__name__}, which separates rows as bags do not"
+    if (reason := steps_obstacle(estimator)) is not None:
+        return "cv", reason
+    return "oob", "the members of the ensemble leave examples out of bag"
+
+
+def _warn_of_no_effect(model: Any, source: str, reason: str) -> None:
+    """Warn of parameters that are not at their defaults and that the source does not take.
+
+    It is no error, because a search over parameters meets such pairs.
+    """
+    defaults = type(model)()
+    unused = [
+        f"{name}={value!r}"
+        for name, source_of_parameter in SOURCE_PARAMETERS.items()
+        if source_of_parameter != source
+        and (value := getattr(model, name)) is not None
+        and repr(value) != repr(getattr(defaults, name))
+    ]
+    if unused:
+        setting = f"calibrate_on={model.calibrate_on!r}"
+        if setting == "calibrate_on='auto'":
+            setting += f", which is {source!r} here: {reason}"
+        verb, pronoun = ("has", "it") if len(unused) == 1 else ("have", "them")
+        warn(f"{' and '.join(unused)} {verb} no effect with {setting}. Leave {pronoun} out")
+
+
+# --- calibrators ---------------------------------------------------------------------------------
+
+
+def method_has_bounds(method: Any) -> bool:
+    """Tell whether a method, by name or as a calibrator, gives bounds."""
+    return has_bounds(METHODS.get(method) if isinstance(method, str) else method)
+
+
+def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
+    """Return the calibrator of each fold of a classifier, and the point calibrator if any."""
+    method, merge = model.method, model.merge
+    calibrator: Any = METHODS[method]() if isinstance(method, str) else clone(method)
+    if not has_bounds(calibrator) or (merge == "auto" and method != "venn-abers"):
+        return calibrator, None
+    if merge in ("auto", "pooled"):
+        # The merge of the bounds is not used, and this one needs nothing fitted.
+        return calibrator.set_params(merge="log"), PooledCalibration()
+    return calibrator.set_params(merge=merge), None
+
+
+def fit_calibrators(
+    fitted: FittedClassifier,
+    folds: Sequence[Fold | CalibrationExamples],
+    calibrator: Calibrator,
+    point: Calibrator | None,
+) -> FittedClassifier:
+    """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all."""
+    has_proba = all(hasattr(fold.model, "predict_proba") for fold in fitted.folds)
+
+    def fit(unfitted: Calibrator, examples: CalibrationExamples) -> PerGroup[Calibrator]:
+        def fit_some(index: IntArray | None) -> Calibrator:
+            some = examples if index is None else examples.select(index)
+            y = fitted.classes[some.codes]
+            clone_: Calibrator = clone(unfitted)
+            if isinstance(clone_, PooledCalibration):
+                clone_.on = "probabilities" if has_proba else "logits"
+            clone_.fit(some.scores, y, sample_weight=some.weight, classes=fitted.classes)
+            clone_.score_range_ = None  # new scores are by the same model
+            return clone_
+
+        return PerGroup.fit(fit_some, codes_of(examples.rows, fitted.group_codes))
+
+    return replace(
+        fitted,
+        fold_calibrators=[fit(calibrator, CalibrationExamples.of([fold])) for fold in folds],
+        # One pool for the scores of all folds is better than one per fold (docs/measured.md).
+        point_calibrators=None if point is None else fit(point, CalibrationExamples.of(folds)),
+    )
+
+
+def predict_training_rows(fitted: FittedClassifier) -> Prediction:
+    """Return bounds and probabilities of the n rows given to ``fit``, each without its own label.
+
+    Calibrators are fitted again without each of five parts of the rows, and calibrate the rows of
+    that part at their calibration scores. NaN for rows that calibrate nothing.
+    """
+    if fitted.calibrate_on == "training":
+        raise AttributeError(
+            'calibrate_on must be "oob" or "cv" for probabilities of training rows, got "training"'
+        )
+    examples = [CalibrationExamples.of([fold]) for fold in fitted.folds]
+    all_rows = CalibrationExamples.of(examples).rows
+    if fitted.n_rows is None or all_rows is None:
+        raise AttributeError(
+            "calibrate_on must be a source that says which rows calibrate (Fold.rows), got another"
+        )
+    # Groups stay whole, and the part of a row depends on no label.
+    units = np.arange(fitted.n_rows) if fitted.row_groups is None else fitted.row_groups
+    used = np.unique(units[all_rows])
+    number = np.searchsorted(used, units).clip(max=len(used) - 1)
+    part_of_row = np.random.RandomState(0).permutation(len(used))[number] % N_REFITS
+    total = np.zeros((fitted.n_rows, 3, len(fitted.classes)))
+    count = np.zeros(fitted.n_rows)
+    for part in range(part_of_row.max() + 1):
+        in_part = [part_of_row[fold.rows] == part for fold in examples]
+        remaining = [fold.select(~mask) for fold, mask in zip(examples, in_part, strict=True)]
+        if not all(len(fold.codes) for fold in remaining):
+            continue
+        refitted = fit_calibrators(
+            fitted, remaining, fitted.calibrators[0], fitted.point_calibrator
+        )
+        for fold, mask, calibrators in zip(
+            examples, in_part, refitted.fold_calibrators, strict=True
+        ):
+            some = fold.select(mask)
+            scores = RowScores(some.scores, None, None, [some.scores])
+            bounds, p = predict_scores(
+                replace(refitted, folds=fitted.folds[:1], fold_calibrators=[calibrators]),
+                [scores],
+                codes_of(some.rows, fitted.group_codes),
+            )
+            values = [p, p, p] if bounds is None else [p, bounds.lower, bounds.upper]
+            rows = np.asarray(some.rows)  # a splitter may score a row several times
+            np.add.at(total, rows, np.stack(values, axis=1))
+            np.add.at(count, rows, 1)
+    with np.errstate(invalid="ignore"):
+        p, lower, upper = np.moveaxis(total / count[:, None, None], 1, 0)
+    if not has_bounds(fitted.calibrators[0]):
+        return None, p
+    return Multiprobability(lower, upper, fitted.classes), p

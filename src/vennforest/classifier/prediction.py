@@ -36,8 +36,7 @@ from vennforest.calibrators.intervals import (
     read_intervals,
     seed_deviation,
 )
-from vennforest.classifier.fitting import codes_of, fit_calibrators, score_kind_of
-from vennforest.groups import Groups, PerGroup
+from vennforest.groups import Groups, PerGroup, codes_of
 from vennforest.multiprobability import Multiprobability, merge_folds
 from vennforest.prior import (
     ShiftedPrior,
@@ -51,9 +50,6 @@ from vennforest.sources.row_hashes import HashArray
 
 SMALLEST_FACTOR = float(np.finfo(np.float64).tiny)
 """Smallest probability in a geometric mean."""
-
-N_REFITS = 5
-"""Parts of the training rows, each of which calibrators are fitted again without."""
 
 Prediction = tuple[Multiprobability | None, FloatArray]
 """Bounds, where the method has them, and probabilities (n, k)."""
@@ -233,10 +229,10 @@ def _probabilities(
 ) -> FloatArray:
     """Return the probabilities (m, k) of scores (m,) or (m, k) of rows in groups (m,)."""
     if codes is None:
-        return calibrators.overall.predict_proba(scores)
+        return calibrators.overall._predict_checked(scores)
     p = np.empty((len(scores), len(calibrators.overall.classes_)))
     for rows, calibrator, _ in calibrators.parts(codes, len(scores)):
-        p[rows] = calibrator.predict_proba(scores[rows])
+        p[rows] = calibrator._predict_checked(scores[rows])
     return p
 
 
@@ -413,57 +409,3 @@ def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
         codes = codes_of(fold.rows, fitted.group_codes)
         parts.append(_probabilities(fitted.point_calibrators or calibrators, fold.scores, codes))
     return np.concatenate(parts)
-
-
-def predict_training_rows(fitted: FittedClassifier) -> Prediction:
-    """Return bounds and probabilities of the n rows given to ``fit``, each without its own label.
-
-    Calibrators are fitted again without each of five parts of the rows, and calibrate the rows of
-    that part at their calibration scores. NaN for rows that calibrate nothing.
-    """
-    if fitted.calibrate_on == "training":
-        raise AttributeError(
-            'calibrate_on must be "oob" or "cv" for probabilities of training rows, got "training"'
-        )
-    examples = [CalibrationExamples.of([fold]) for fold in fitted.folds]
-    all_rows = CalibrationExamples.of(examples).rows
-    if fitted.n_rows is None or all_rows is None:
-        raise AttributeError(
-            "calibrate_on must be a source that says which rows calibrate (Fold.rows), got another"
-        )
-    # Groups stay whole, and the part of a row depends on no label.
-    units = np.arange(fitted.n_rows) if fitted.row_groups is None else fitted.row_groups
-    used = np.unique(units[all_rows])
-    number = np.searchsorted(used, units).clip(max=len(used) - 1)
-    part_of_row = np.random.RandomState(0).permutation(len(used))[number] % N_REFITS
-    total = np.zeros((fitted.n_rows, 3, len(fitted.classes)))
-    count = np.zeros(fitted.n_rows)
-    one_fold = replace(fitted, folds=fitted.folds[:1])
-    for part in range(part_of_row.max() + 1):
-        in_part = [part_of_row[fold.rows] == part for fold in examples]
-        remaining = [fold.select(~mask) for fold, mask in zip(examples, in_part, strict=True)]
-        if not all(len(fold.codes) for fold in remaining):
-            continue
-        fold_calibrators, point = fit_calibrators(
-            fitted.calibrators[0],
-            fitted.point_calibrator,
-            fitted.classes,
-            remaining,
-            fitted.group_codes,
-            score_kind_of(fitted.folds),
-        )
-        for fold, mask, calibrators in zip(examples, in_part, fold_calibrators, strict=True):
-            some = fold.select(mask)
-            refitted = replace(one_fold, fold_calibrators=[calibrators], point_calibrators=point)
-            scores = RowScores(some.scores, None, None, [some.scores])
-            codes = codes_of(some.rows, fitted.group_codes)
-            bounds, p = predict_scores(refitted, [scores], codes)
-            values = [p, p, p] if bounds is None else [p, bounds.lower, bounds.upper]
-            rows = np.asarray(some.rows)  # a splitter may score a row several times
-            np.add.at(total, rows, np.stack(values, axis=1))
-            np.add.at(count, rows, 1)
-    with np.errstate(invalid="ignore"):
-        p, lower, upper = np.moveaxis(total / count[:, None, None], 1, 0)
-    if not has_bounds(fitted.calibrators[0]):
-        return None, p
-    return Multiprobability(lower, upper, fitted.classes), p

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+import re
+from typing import Literal
 
-from vennforest._validation import InputError, check_option
+from vennforest._messages import listed
+from vennforest._validation import check_option
 from vennforest.calibrators import Calibrator
-from vennforest.commands.models import label_of_text, read_calibrator
+from vennforest.commands.models import read_calibrator, with_shares
 from vennforest.commands.options import Apply
 from vennforest.commands.predict import write_predictions
+from vennforest.commands.terminal import say
 from vennforest.tables.files import TableFile
 
 
@@ -17,30 +19,22 @@ def run(options: Apply) -> None:
     """Calibrate the scores of a table, and say how many rows."""
     check_option(options.missing_scores, Literal["refuse", "keep"], "--missing-scores")
     file = read_calibrator(options.calibrator, options.scores)
-    calibrator = file.calibrator
-    if options.prior:
-        calibrator = calibrator.with_prior(_shares(options.prior, calibrator))
+    calibrator = with_shares(file.calibrator, options.prior)
     table = TableFile(options.data, options.decimal)
-    carried = options.carried or table.names
+    carried = options.carried or _without_predictions(table.names, calibrator)
+    keep = options.missing_scores == "keep"
     write_predictions(
-        options,
-        calibrator,
-        table,
-        columns=file.scores,
-        carried=carried,
-        missing_scores=options.missing_scores,
+        options, calibrator, table, columns=file.scores, carried=carried, keep_missing=keep
     )
 
 
-def _shares(prior: Sequence[str], calibrator: Calibrator) -> dict[Any, float]:
-    """Return the share of each class of those typed as LABEL=SHARE."""
-    labels, shares = label_of_text(calibrator.classes_), {}
-    for entry in prior:
-        text, _, share = entry.rpartition("=")
-        try:
-            shares[labels[text]] = float(share)
-        except (KeyError, ValueError):
-            raise InputError(
-                f"--prior must be LABEL=SHARE with a label of {', '.join(labels)}, got {entry!r}"
-            ) from None
-    return shares
+def _without_predictions(names: list[str], calibrator: Calibrator) -> list[str]:
+    """Return the columns of a table without those that ``predict`` has written, if it has."""
+    labels = list(map(str, calibrator.classes_))
+    if not {"label", *(f"p({label})" for label in labels)} <= set(names):
+        return names
+    ends, any_label = r"lower|upper|(low|high)\d[\d.]*", "|".join(map(re.escape, labels))
+    pattern = rf"label|probability|{ends}|(p|{ends})\(({any_label})\)"
+    replaced = [name for name in names if re.fullmatch(pattern, name)]
+    say(f"Note: {listed(replaced, 4)} of predict are replaced.")
+    return [name for name in names if name not in replaced]

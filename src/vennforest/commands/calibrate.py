@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Literal
+from typing import Any, Literal
 
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option, warn_of_small_weights
-from vennforest.calibrators import check_method
+from vennforest.calibrators import METHODS, Calibrator
 from vennforest.calibrators.base import ranking
-from vennforest.commands.models import examples_to_keep
+from vennforest.commands.models import check_probabilities_in, examples_to_keep, numbers_in
 from vennforest.commands.options import Calibrate
+from vennforest.commands.pages import values_of_columns
 from vennforest.commands.terminal import print_json, progress_bar, say, shares_of
 from vennforest.counts import ScoreCounts
 from vennforest.export import to_json
-from vennforest.tables.files import TableFile
+from vennforest.report.splits import group_codes
+from vennforest.tables.files import TableFile, read_table
 from vennforest.tables.labelled_scores import LabelledScores
+from vennforest.tables.target import split_target
+from vennforest.validation.update import TITLES, Choice, Update, gain_sentence, update
 
 INCREASING: dict[str, Literal[True, False, "auto"]] = {"yes": True, "no": False, "auto": "auto"}
 
@@ -26,7 +30,12 @@ def run(options: Calibrate) -> None:
     start = time.perf_counter()
     if options.increasing is not None:
         check_option(options.increasing, Literal["yes", "no", "auto"], "--increasing")
-    calibrator = check_method(options.method, "--method")()
+    method = options.method or "venn-abers"
+    check_option(method, METHODS, "--method")
+    calibrator: Calibrator = METHODS[method]()
+    if options.update is None and options.groups is not None:
+        raise InputError("--groups is for --update: a calibrator is fitted to single rows")
+    result = None
     table = TableFile(options.data, options.decimal)
     with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
         rows = LabelledScores(table, options.scores, options.target, options.weight, progress)
@@ -39,10 +48,16 @@ def run(options: Calibrate) -> None:
             weight=options.weight,
             classes=rows.classes,
         )
+        if options.update is not None:
+            _check_update(options, rows, counts)
         if options.increasing is None and len(rows.classes) == 2:
             _check_direction(counts, rows)
         warn_of_small_weights(float(counts.total), len(counts))
-        calibrator.fit_counts(counts, increasing=INCREASING[options.increasing or "yes"])
+        if options.update is None:
+            calibrator.fit_counts(counts, increasing=INCREASING[options.increasing or "yes"])
+        else:
+            result = _update(options, rows)
+            calibrator = result.calibrator
     labels = list(map(str, rows.classes))
     classes = dict(zip(labels, counts.class_totals.tolist(), strict=True))
     entries = {
@@ -62,18 +77,50 @@ def run(options: Calibrate) -> None:
         say(f"Note: High scores mean that {labels[1]!r} is less likely: they are reversed.")
     seconds, output = time.perf_counter() - start, shown_path(options.output)
     if options.as_json:
-        summary = {
+        summary: dict[str, Any] = {
             "n_rows": rows.n_rows,
             "classes": classes,
             "distinct": len(counts),
             "error": counts.error,
         }
+        if result is not None:
+            gain = result.gain.to_dict()
+            summary["update"] = {"choice": result.choice, "reason": result.reason, **gain}
         print_json({**summary, "seconds": seconds, "calibrator": output})
         return
     event = f"; the score is that of {labels[1]!r}" if len(labels) == 2 else ""
     say(f"Calibrated on {rows.n_rows:,} rows, {len(counts):,} distinct scores{event}.")
     say(f"Classes: {shares_of(classes, 2)}.")
+    if result is not None:
+        say(f"{TITLES[result.choice]}. {result.reason} {gain_sentence(result.gain)}".rstrip())
     say(f"Wrote {output} ({seconds:.0f} s)")
+
+
+def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts) -> None:
+    """Refuse options, classes and scores that no update is for."""
+    check_option(options.update, Choice, "--update")
+    if options.weight is not None or options.increasing is not None:
+        raise InputError("--update takes neither --weight nor --increasing")
+    if len(rows.classes) > 2:
+        raise InputError(
+            f"--update is for two classes, got {len(rows.classes)}: leave it out, and give "
+            "--method matrix"
+        )
+    check_probabilities_in(counts.scores, rows.scores[0])
+
+
+def _update(options: Calibrate, rows: LabelledScores) -> Update:
+    """Choose an update of the probabilities in a column."""
+    choose: Any = options.update
+    frame, notes = read_table(options.data, decimal=options.decimal), list[str]()
+    table = split_target(frame, options.target, screened=False)
+    p = numbers_in(table.X, rows.scores[0])
+    groups = [*values_of_columns(frame, table, [options.groups]).values(), None][0]
+    groups = group_codes(groups, len(p), notes)
+    for note in notes:
+        say(f"Note: {note}")
+    new_map = options.method or "spline"
+    return update(p, table.y, groups=groups, choose=choose, new_map=new_map)
 
 
 def _check_direction(counts: ScoreCounts, rows: LabelledScores) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,13 +11,15 @@ import typer
 from numpy.typing import NDArray
 
 from vennforest._files import refused_as
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import FloatArray, InputError, check_inside
 from vennforest.commands.models import (
+    check_probabilities_in,
     is_calibrator_file,
     numbers_in,
     read_calibrator,
     read_model,
     rows_for,
+    with_shares,
 )
 from vennforest.commands.options import Check
 from vennforest.commands.pages import common_arguments, values_of_columns, write_page
@@ -24,11 +27,15 @@ from vennforest.commands.terminal import say
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED
+from vennforest.report.promises import promised_thresholds
 from vennforest.tables.files import read_table
 from vennforest.tables.target import LabelledTable, split_target
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Outcome = tuple[Evaluation, list[list[str]]]
+"""An evaluation, and the commands that follow it."""
 
 
 def run(options: Check) -> None:
@@ -44,16 +51,29 @@ def run(options: Check) -> None:
     frame = read_table(path, decimal=options.decimal)
     table = split_target(frame, options.target, name=path.name, screened=False)
     values = values_of_columns(frame, table, [options.groups, *(options.by or [])])
+    promises = {
+        name: getattr(options, name) for name in ("sensitivity", "specificity", "precision")
+    }
+    targets = {
+        n: check_inside(share, f"--{n}") for n, share in promises.items() if share is not None
+    }
     judge = _check_columns if options.data is None else _check_model
-    comparison = judge(options, table, values).comparison
+    evaluation, commands = judge(options, table, values)
+    comparison = evaluation.comparison
+    if targets:
+        section = promised_thresholds(comparison, targets)
+        evaluation = replace(evaluation, sections=(*evaluation.sections, section))
+    write_page(evaluation, options, commands)
     best = comparison.best
     if options.fail_on and (best.impossible or best.exceeds(comparison.tolerance)):
         say("Failed: the probabilities are miscalibrated beyond the tolerance and chance.")
         raise typer.Exit(1)
 
 
-def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any]) -> Evaluation:
+def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any]) -> Outcome:
     """Evaluate columns of probabilities."""
+    if options.prior:
+        raise InputError("--prior is for a model or a calibrator, whose class shares are known")
     names = list(options.probability or ())
     p = np.column_stack([numbers_in(table.X, name) for name in names])
     present = np.isfinite(p).all(axis=1)
@@ -63,12 +83,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     X: Any = table.X[present]
     p, y = p[present], table.y[present]
     for name, column in zip(names, p.T, strict=True):
-        if column.min() < -1e-9 or column.max() > 1 + 1e-9:
-            raise InputError(
-                f"the column {name!r} must contain probabilities in [0, 1], got numbers from "
-                f"{column.min():.4g} to {column.max():.4g}: divide percentages by 100, and turn "
-                "scores into probabilities with vennforest calibrate and apply"
-            )
+        check_probabilities_in(column, name)
     labels, k = np.unique(y).astype(str).tolist(), len(np.unique(y))
     if not present.all():
         table.notes.append(f"{int((~present).sum()):,} rows without a probability are left out.")
@@ -100,8 +115,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     words += score_options[evaluation.verdict.method]
     words += ["--decimal", options.decimal] if options.decimal else []
     is_off = evaluation.verdict.action == "recalibrate"
-    write_page(evaluation, options, [words] if is_off else [])
-    return evaluation
+    return evaluation, [words] if is_off else []
 
 
 def _with_bounds(p: FloatArray, X: pd.DataFrame, y: NDArray[Any]) -> Any:
@@ -118,17 +132,17 @@ def _score_options(names: Sequence[str]) -> list[str]:
     return [word for name in names for word in ("-s", name)]
 
 
-def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -> Evaluation:
+def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -> Outcome:
     """Evaluate a model or a calibrator in a file."""
     path, data, target = options.predictions, str(options.data), ["-t", table.target]
     if is_calibrator_file(path):
         file = read_calibrator(path, options.scores)
-        model, X = file.calibrator, file.scores_in(table.X)
+        model, X = with_shares(file.calibrator, options.prior), file.scores_in(table.X)
         commands = [["calibrate", data, *target, *_score_options(file.scores)]]
     else:
         if options.scores:
             raise InputError("--score is for a calibrator: a model reads its own columns")
-        model = read_model(path, options.trusted)
+        model = with_shares(read_model(path, options.trusted), options.prior)
         X = rows_for(model, table.X)
         labels = model.classes_[0 if len(model.classes_) > 2 else 1 :]
         scores = _score_options([f"p({label})" for label in labels])
@@ -139,5 +153,4 @@ def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -
     with refused_as("the table does not fit the model"):
         evaluation = check(table.y, model, X=X, **common_arguments(options, table, values))
     is_off = evaluation.verdict.action == "recalibrate"
-    write_page(evaluation, options, commands if is_off else [])
-    return evaluation
+    return evaluation, commands if is_off else []

@@ -64,11 +64,35 @@ def label_of_text(classes: NDArray[Any]) -> dict[str, Any]:
     return {text_of_label(label): label for label in classes.tolist()}
 
 
+def with_shares(model: Any, prior: Sequence[str] | None) -> Any:
+    """Return a model or calibrator for class shares that were typed as LABEL=SHARE."""
+    labels, shares = label_of_text(model.classes_), {}
+    for entry in prior or ():
+        text, _, share = entry.rpartition("=")
+        try:
+            shares[labels[text]] = float(share)
+        except (KeyError, ValueError):
+            raise InputError(
+                f"--prior must be LABEL=SHARE with a label of {', '.join(labels)}, got {entry!r}"
+            ) from None
+    return model.with_prior(shares) if shares else model
+
+
 def text_of_label(label: Any) -> str:
     """Return a label as text in which 1, 1.0 and "1" are equal."""
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     return str(label)
+
+
+def check_probabilities_in(column: FloatArray, name: str) -> None:
+    """Refuse numbers of a column that are no probabilities."""
+    if column.min() < -1e-9 or column.max() > 1 + 1e-9:
+        raise InputError(
+            f"the column {name!r} must contain probabilities in [0, 1], got numbers from "
+            f"{column.min():.4g} to {column.max():.4g}: divide percentages by 100, and turn "
+            "scores into probabilities with vennforest calibrate and apply"
+        )
 
 
 def numbers_in(frame: pd.DataFrame, name: str, table: str = "the table") -> FloatArray:

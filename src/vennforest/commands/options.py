@@ -109,9 +109,13 @@ Costs = Annotated[
     Text, option("Costs of decisions, or a file.", metavar="JSON"), Input("file of costs")
 ]
 Tolerance = Annotated[float | None, option("In percentage points.", default="2")]
+Prior = Annotated[
+    Names, option(f"Its share there {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated")
+]
+Share = Annotated[float | None, option("Find a threshold with at least this.", default=False)]
 Jobs = Annotated[int, option("Processors to use; -1: all.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
-MissingScores = Annotated[str, option("Rows without a score: refuse, keep.", metavar="CHOICE")]
+OutOfFold = Annotated[Path | None, option("Predictions.", metavar="FILE"), Output("predictions")]
 Json = Annotated[bool, option("Print a summary as JSON.", "--json")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug")]
 
@@ -189,6 +193,7 @@ class Predict(Options):
     output: PredictionTable = Path("predictions.csv")
     columns: Kinds = None
     level: Level = 0.95
+    prior: Prior = None
     keep: Annotated[bool, option("Copy all columns of DATA.", "--keep")] = False
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id")] = None
     decimal: Decimal = None
@@ -222,11 +227,7 @@ class Report(Options):
     trees: Trees = 300
     seed: Seed = 0
     jobs: Jobs = -1
-    write_predictions: Annotated[
-        Path | None,
-        option("Save the predictions of the folds.", metavar="FILE"),
-        Output("predictions"),
-    ] = None
+    write_predictions: OutOfFold = None
 
 
 @command
@@ -245,6 +246,7 @@ class Check(Options):
     output: Page = Path("check.html")
     probability: Annotated[Names, column(f"Of a class or a model {SEVERAL}.")] = None
     scores: ScoreColumns = None
+    prior: Prior = None
     groups: Groups = None
     by: By = None
     positive: Positive = None
@@ -252,9 +254,10 @@ class Check(Options):
     tolerance: Tolerance = None
     decimal: Decimal = None
     trusted: Trusted = None
-    fail_on: Annotated[
-        Text, option("Exit with code 1 if: miscalibrated.", metavar="CONDITION", default=False)
-    ] = None
+    sensitivity: Share = None
+    specificity: Share = None
+    precision: Share = None
+    fail_on: Annotated[Text, option("miscalibrated: exit with code 1.", default=False)] = None
 
 
 @command
@@ -262,6 +265,7 @@ class Calibrate(Options):
     """Calibrate the scores of any system on labelled rows, and write a calibrator.
 
     SCORES may be larger than memory. The calibrator is JSON, for apply and for other programs.
+    With --update auto, scores are probabilities that are kept, moved or mapped anew, as tests say.
     """
 
     data: Scores
@@ -270,7 +274,13 @@ class Calibrate(Options):
     ]
     target: Target
     output: Annotated[Path, OUTPUT, Output("calibrator")] = Path("calibrator.json")
-    method: Method = "venn-abers"
+    method: Annotated[
+        Text, option(f"{', '.join(METHODS)}.", default="venn-abers; with --update spline")
+    ] = None
+    update: Annotated[
+        Text, option("auto, or decided before: keep, intercept, slope, map.", default=False)
+    ] = None
+    groups: Annotated[Text, column("With --update: rows of one value count as one.")] = None
     weight: Annotated[Text, column("How often each row counts.")] = None
     increasing: Annotated[
         Text, option("High scores mean the second class: yes, no, auto.", default="yes")
@@ -292,13 +302,10 @@ class Apply(Options):
     output: PredictionTable = Path("calibrated.csv")
     scores: ScoreColumns = None
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id", default="all")] = None
-    prior: Annotated[
-        Names,
-        option(f"Its share {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
-    ] = None
+    prior: Prior = None
     columns: Kinds = None
     level: Level = 0.95
-    missing_scores: MissingScores = "refuse"
+    missing_scores: Annotated[str, option("Rows without a score: refuse, keep.")] = "refuse"
     decimal: Decimal = None
 
 

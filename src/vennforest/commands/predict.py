@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from vennforest._files import shown_path, written_whole
 from vennforest.batch import BatchPredictor, kinds_of, table_columns
-from vennforest.commands.models import read_model
+from vennforest.commands.models import read_model, with_shares
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.tables.files import TableFile, all_as_text, output_format, table_writer
@@ -22,7 +22,7 @@ ROWS_AT_ONCE = 20_000
 
 def run(options: Predict) -> None:
     """Predict the rows of a table, and say how many rows."""
-    model = read_model(options.model, options.trusted)
+    model = with_shares(read_model(options.model, options.trusted), options.prior)
     table, carried = TableFile(options.data, options.decimal), list(options.carried or ())
     columns = None
     if table_columns(model) is None and not hasattr(model, "feature_names_in_"):
@@ -66,15 +66,10 @@ def write_predictions(
         say(f"Wrote {output}: {n_rows:,} rows ({seconds:.0f} s)")
 
 
-def format_of(output: Path) -> str:
-    """Return csv or parquet, by the suffix of a path or address."""
-    return output_format(Path(str(output).partition("?")[0]))  # the rest may be a key
-
-
 @contextmanager
 def output_table(output: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
     """Give a function that appends tables of a schema to a new file."""
-    file_format = format_of(output)
+    file_format = output_format(output)
     safe = all_as_text if file_format == "csv" else (lambda table: table)
     schema = safe(schema.empty_table()).schema
     with written_whole(output) as part, table_writer(part, file_format, schema) as writer:

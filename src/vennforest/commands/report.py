@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from vennforest._files import refused_as, shown_path
@@ -13,18 +14,14 @@ from vennforest._validation import InputError
 from vennforest.batch import output_columns, output_schema
 from vennforest.commands.options import Report
 from vennforest.commands.pages import common_arguments, split_table, write_page
-from vennforest.commands.predict import format_of, output_table
+from vennforest.commands.predict import output_table
 from vennforest.commands.terminal import names_in, progress_bar, say
 from vennforest.report import Evaluation, evaluate
 from vennforest.report.splits import times
 from vennforest.tables.cells import plain_type
-from vennforest.tables.files import TableFile, read_table
+from vennforest.tables.files import TableFile, output_format, read_table
 from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
 
 
 def run(options: Report) -> None:
@@ -44,7 +41,7 @@ def run(options: Report) -> None:
     split_by = (options.groups, options.time)
     table, values = split_table(options, frame, target, name, types, split_by)
     if options.write_predictions is not None:  # refused before the work
-        format_of(options.write_predictions)
+        output_format(options.write_predictions)
         carried = [(str(column), pa.string()) for column in frame]
         output_schema(carried, np.unique(table.y), KINDS, of_label=True)
     with progress_bar("Folds") as progress, refused_as():
@@ -69,28 +66,27 @@ def run(options: Report) -> None:
     command = next_command(evaluation, options)
     write_page(evaluation, options, [command] if command else [])
     if options.write_predictions is not None:
-        rows = table.X.index[evaluation.rows].to_numpy()
-        _write_predictions(options, evaluation, frame, rows)
+        rows = pa.array(table.X.index[evaluation.rows].to_numpy())
+        _write_predictions(options.write_predictions, evaluation, options, frame, rows)
 
 
 def _write_predictions(
-    options: Report, evaluation: Evaluation, frame: pd.DataFrame, rows: NDArray[Any]
+    path: Path, evaluation: Evaluation, options: Report, frame: pd.DataFrame, rows: pa.Array
 ) -> None:
     """Write rows of the table with the recommended method's predictions by models of other rows."""
-    path, predictions = options.write_predictions, evaluation.comparison.predictions
-    assert path is not None
     if options.data is None:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     else:  # as predict copies it: numbers of text files with all their digits
         table = pa.Table.from_batches(TableFile(options.data, options.decimal).batches())
-    estimates = predictions.estimates[evaluation.verdict.method]
-    ends = [True, estimates.bounds is not None, estimates.confidence is not None]
-    kinds = [kind for kind, is_there in zip(KINDS, ends, strict=True) if is_there]
+    predictions = evaluation.comparison.predictions
+    estimates, classes = predictions.estimates[evaluation.verdict.method], predictions.classes
+    parts = zip(KINDS, (estimates.p, estimates.bounds, estimates.confidence), strict=True)
+    kinds = [kind for kind, part in parts if part is not None]
     carried = [(field.name, plain_type(field.type)) for field in table.schema]
-    schema = output_schema(carried, predictions.classes, kinds, of_label=True)
-    columns = [table[name].take(pa.array(rows)).cast(kind) for name, kind in carried]
+    columns = [table[name].take(rows).cast(kind) for name, kind in carried]
     prediction = (estimates.bounds, estimates.p), estimates.confidence
-    columns += output_columns(predictions.classes, kinds, prediction, of_label=True)
+    columns += output_columns(classes, kinds, prediction, of_label=True)
+    schema = output_schema(carried, classes, kinds, of_label=True)
     with output_table(path, schema) as write:
         write(pa.Table.from_arrays(columns, schema=schema))
     say(f"Wrote {shown_path(path)}: {len(rows):,} rows")

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from vennforest._validation import check_option
+from typing import Any
+
 from vennforest.commands.models import read_calibrator
 from vennforest.commands.options import Sql
 from vennforest.commands.terminal import print_json, show
 from vennforest.export import to_sql
-from vennforest.export.sql import Dialect
 
 
 def run(options: Sql) -> None:
     """Print the query."""
-    check_option(options.dialect, Dialect, "--dialect")
-    file = read_calibrator(options.calibrator, options.scores)
-    query = to_sql(
-        file.calibrator,
-        options.dialect,  # type: ignore[arg-type]
-        table=options.table,
-        score=file.scores,
-        confidence=options.confidence,
-    )
+    file, dialect = read_calibrator(options.calibrator, options.scores), options.dialect
+    arguments: Any = {"dialect": dialect, "score": file.scores, "confidence": options.confidence}
+    query = to_sql(file.calibrator, table=options.table, **arguments)
     if options.as_json:
         print_json({"sql": query})
-    else:
-        for line in query.splitlines():
-            show(line)
+    for line in [] if options.as_json else query.splitlines():
+        show(line)

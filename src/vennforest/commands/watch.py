@@ -40,14 +40,12 @@ from vennforest.tables.files import find_name, read_table
 def run(options: Watch) -> None:
     """Watch, print the verdict, and write the page and the monitor."""
     path = options.model
-    model, header = None, {}
+    model: Any = None
+    header: dict[str, str] = {}
     if not is_calibrator_file(path):
         model = read_model(path, options.trusted, (CalibratedClassifier, Monitor))
-        header = {
-            name: text
-            for name, text in persistence.read_header(path).items()
-            if name in ("target", "calibrator_json") and isinstance(text, str)
-        }
+        saved = persistence.read_header(path)
+        header = {n: str(saved[n]) for n in ("target", "calibrator_json") if n in saved}
     elif options.keep is not None:  # the monitor's file contains the calibrator
         header["calibrator_json"] = path.read_text(encoding="utf-8", errors="replace")
     is_calibrator = model is None or (isinstance(model, Monitor) and model.model is None)
@@ -55,8 +53,13 @@ def run(options: Watch) -> None:
         raise InputError("--reference is for a model without --target: leave one of them out")
     if options.scores and not is_calibrator:
         raise InputError("--score is for a calibrator: a model reads its own columns")
-    if isinstance(model, Monitor):
-        _check_continued(options, model)
+    if isinstance(model, Monitor) and options.alpha != model.alpha:
+        raise InputError(
+            f"--alpha must be that with which the monitor began, {model.alpha}, got {options.alpha}"
+        )
+    if isinstance(model, Monitor) and (model.watch == "labels") != (options.target is not None):
+        verb = "named" if model.watch == "labels" else "left out"
+        raise InputError(f"--target must be {verb}, since the monitor watches {model.watch}")
     notes: list[str] = []
     with progress_bar("Watching"):
         table, times = _ordered_rows(options, notes)
@@ -136,26 +139,12 @@ def _new_monitor(options: Watch, model: Any = None) -> Monitor:
     return Monitor(model, watch=watch, alpha=options.alpha, random_state=0)
 
 
-def _check_continued(options: Watch, monitor: Monitor) -> None:
-    """Refuse options that differ from those with which a monitor began."""
-    if options.alpha != monitor.alpha:
-        raise InputError(
-            f"--alpha must be that with which the monitor began, {monitor.alpha}, got "
-            f"{options.alpha}"
-        )
-    if (monitor.watch == "labels") != (options.target is not None):
-        verb = "named" if monitor.watch == "labels" else "left out"
-        raise InputError(f"--target must be {verb}, since the monitor watches {monitor.watch}")
-
-
 def _watch_scores(
     options: Watch, table: pd.DataFrame, monitor: Monitor | None, header: dict[str, str]
 ) -> tuple[Monitor, dict[str, Any]]:
     """Return a monitor of the scores of another system, and arguments of `watched`."""
     if monitor is not None and "calibrator_json" not in header:
-        raise InputError(
-            f"{options.model} contains a monitor of scores: use vennforest.load in Python"
-        )
+        raise InputError(f"{options.model} contains a monitor of scores: use it in Python")
     file = read_calibrator(options.model, options.scores, header.get("calibrator_json"))
     calibrator, examples = file.calibrator, file.examples()
     if examples is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, inf, log
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,9 +21,9 @@ from vennforest._validation import (
     class_index,
     encode_labels,
 )
-from vennforest.calibrators.intervals import binomial_bound
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.fitting import codes_of
+from vennforest.counts import binomial_bound
+from vennforest.groups import codes_of
 from vennforest.metrics._inputs import group_numbers
 from vennforest.sources import CalibrationExamples
 
@@ -172,16 +172,8 @@ def threshold_for(
     >>> threshold.decide(X[400:408])
     array([0, 1, 1, 1, 1, 1, 1, 1])
     """
-    promise, target = _read_promise(
-        {
-            "precision": precision,
-            "recall": recall,
-            "specificity": specificity,
-            "false_alarms": false_alarms,
-            "cost": cost,
-        },
-        costs,
-    )
+    values = precision, recall, specificity, false_alarms, cost
+    promise, target = _read_promise(dict(zip(get_args(Promise), values, strict=True)), costs)
     delta = check_inside(delta, "delta")
     if y is not None:
         scores, exact, fitted = _one_column(model), True, None
@@ -196,9 +188,9 @@ def threshold_for(
         scores = _of_class(scores, code)
     labels = codes == code
     all_scores, all_labels = scores, labels
-    if groups is not None:
+    numbers = group_numbers(groups, len(labels))
+    if numbers is not None:
         can_be_drawn = {"recall": labels, "specificity": ~labels}.get(promise, labels | True)
-        numbers = group_numbers(groups, len(labels))
         rows = _draw_from_groups(numbers, np.flatnonzero(can_be_drawn))
         scores, labels = scores[rows], labels[rows]
     n, positives = len(labels), int(labels.sum())
@@ -219,28 +211,17 @@ def threshold_for(
     else:
         flagged = all_scores >= threshold
         share_flagged = float(flagged.mean())
-        hits, alarms = int((flagged & all_labels).sum()), int((flagged & ~all_labels).sum())
-        n_rows, n_of_class = len(all_labels), int(all_labels.sum())
         cost_of_alarm, cost_of_miss = costs or (0, 0)
-        observed = {
-            "precision": hits / (hits + alarms) if hits + alarms else None,
-            "recall": hits / n_of_class if n_of_class else None,
-            "specificity": 1 - alarms / (n_rows - n_of_class) if n_rows > n_of_class else None,
-            "false_alarms": alarms / n_rows,
-            "cost": (cost_of_alarm * alarms + cost_of_miss * (n_of_class - hits)) / n_rows,
+        of_rows = {
+            "precision": all_labels[flagged],
+            "recall": flagged[all_labels],
+            "specificity": ~flagged[~all_labels],
+            "false_alarms": flagged & ~all_labels,
+            "cost": np.where(all_labels, cost_of_miss * ~flagged, cost_of_alarm * flagged),
         }[promise]
+        observed = float(of_rows.mean()) if len(of_rows) else None
     return Threshold(
-        threshold=threshold,
-        promise=promise,
-        target=target,
-        delta=delta,
-        observed=observed,
-        flagged=share_flagged,
-        n_examples=n,
-        exact=exact,
-        reason=reason,
-        _model=fitted,
-        _code=code,
+        threshold, promise, target, delta, observed, share_flagged, n, exact, reason, fitted, code
     )
 
 
@@ -425,10 +406,9 @@ def _reason(promise: Promise, target: float, delta: float, n: int, positives: in
     )
     if promise != "cost":
         n_needed = min_examples(1 - target if promise == "false_alarms" else target, delta)
-        kind, available = "examples of the class", positives
-        if promise == "false_alarms":
-            kind, available = "examples", n
-        elif promise == "specificity":
-            kind, available = "examples of other classes", n - positives
+        kind, available = {
+            "false_alarms": ("examples", n),
+            "specificity": ("examples of other classes", n - positives),
+        }.get(promise, ("examples of the class", positives))
         text += f", for which {n_needed:,} {kind} are needed at least and {available:,} are there"
     return f"{text}: ask for less, or for a larger delta, or calibrate on more examples"

@@ -19,12 +19,11 @@ from sklearn.utils import check_random_state
 
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.fitting import check_parameters, resolve_estimator
+from vennforest.classifier.classifier import check_parameters, resolve_estimator
 from vennforest.classifier.prediction import FittedClassifier
 from vennforest.counts import MAX_SCORES, ScoreCounts
 from vennforest.engines._tasks import Batches, Run, classes_of, labels_of, sum_of
-from vennforest.forest import FORESTS, Members, MixedForestClassifier
-from vennforest.forest.packed import Votes
+from vennforest.forest import FORESTS, Members, MixedForestClassifier, Votes
 from vennforest.sources import Fold, with_seed
 from vennforest.sources.row_hashes import hash_rows
 from vennforest.tables.cells import as_floats

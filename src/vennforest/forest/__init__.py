@@ -3,14 +3,13 @@
 from vennforest.forest.bags import (
     FORESTS,
     BagsError,
+    Membership,
     bags_can_be_verified,
     is_ensemble,
     leaves_rows_out,
 )
-from vennforest.forest.members import Members
-from vennforest.forest.membership import Membership
+from vennforest.forest.members import Members, PackedForest, Votes
 from vennforest.forest.mixed import MixedForestClassifier
-from vennforest.forest.packed import PackedForest, Votes
 
 __all__ = [
     "FORESTS",

@@ -18,7 +18,12 @@ from vennforest.metrics.calibration_line import (
     calibration_line,
 )
 from vennforest.metrics.calibration_tests import CalibrationTest, kuiper_test, spiegelhalter_test
-from vennforest.metrics.curves import ReliabilityCurve, reliability_curve
+from vennforest.metrics.curves import (
+    CalibrationBand,
+    ReliabilityCurve,
+    calibration_band,
+    reliability_curve,
+)
 from vennforest.metrics.intervals import IntervalCurve, interval_curve
 from vennforest.metrics.ranking import (
     AucInterval,
@@ -32,6 +37,7 @@ from vennforest.metrics.ranking import (
 __all__ = [
     "AucInterval",
     "BrierDecomposition",
+    "CalibrationBand",
     "CalibrationLine",
     "CalibrationTest",
     "DecisionCurve",
@@ -41,6 +47,7 @@ __all__ = [
     "ThresholdTable",
     "auc_interval",
     "brier_decomposition",
+    "calibration_band",
     "calibration_error",
     "calibration_line",
     "confidence_minus_accuracy",

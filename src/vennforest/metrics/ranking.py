@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.special import expit, logit, ndtri
+from scipy.special import expit, logit, ndtri, stdtrit
 from scipy.stats import rankdata
 
 from vennforest._validation import FloatArray, IntArray, check_inside, class_index
@@ -236,6 +236,10 @@ class DecisionCurve:
         Of flagging where the probability is at least the threshold, and of flagging every row.
     at_lower, at_upper : ndarray or None
         Of flagging where the lower bound is at least the threshold, and where the upper one is.
+    versus : ndarray or None
+        Of flagging by the other probabilities.
+    difference, difference_low, difference_high : ndarray or None
+        ``net_benefit`` minus ``versus``, and its confidence interval at each threshold.
     """
 
     threshold: FloatArray
@@ -243,6 +247,10 @@ class DecisionCurve:
     everyone: FloatArray
     at_lower: FloatArray | None = None
     at_upper: FloatArray | None = None
+    versus: FloatArray | None = None
+    difference: FloatArray | None = None
+    difference_low: FloatArray | None = None
+    difference_high: FloatArray | None = None
 
 
 def decision_curve(
@@ -250,6 +258,9 @@ def decision_curve(
     p: ArrayLike,
     thresholds: ArrayLike,
     *,
+    versus: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
     bounds: Multiprobability | None = None,
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
@@ -263,11 +274,31 @@ def decision_curve(
         As in ``threshold_table``.
     thresholds : array-like of shape (t,)
         In (0, 1).
+    versus : array-like of shape (n,) or (n, k), optional
+        Other probabilities of the same rows, to compare the net benefit with.
+    groups : array-like of shape (n,), optional
+        For the interval of the difference the rows of a group count as one observation; by default
+        all rows are independent.
+    level : float
+        Confidence of this interval at each threshold, in (0, 1).
 
     Notes
     -----
     Vickers & Elkin (2006): the net benefit at threshold t is TP / n - FP / n * t / (1 - t): true
-    positives, less false ones at the exchange rate of the threshold.
+    positives, less false ones at the exchange rate w = t / (1 - t) of the threshold.
+
+    The difference is a mean over rows, to which only those contribute that one of the two flags: 1
+    for a positive row and -w for another one. The interval is that of Student with the variance
+    of this mean, with half a row more of each of the four kinds (1 or w, for or against): where
+    few rows or none contribute the interval would be too short without, as for paired proportions
+    (Bonett & Price 2012).
+
+    Examples
+    --------
+    >>> y, p, q = [0, 0, 1, 1] * 50, [0.1, 0.2, 0.6, 0.7] * 50, [0.1, 0.6, 0.2, 0.7] * 50
+    >>> curve = decision_curve(y, p, [0.5], versus=q)
+    >>> curve.difference, curve.difference_low.round(2), curve.difference_high.round(2)
+    (array([0.5]), array([0.43]), array([0.57]))
     """
     at = _check_thresholds(thresholds)
     if ((at <= 0) | (at >= 1)).any():
@@ -284,8 +315,47 @@ def decision_curve(
     if bounds is not None:
         low, high = _bounds_of(bounds, y, sample_weight, pos_label)
         band = {"at_lower": benefit(low), "at_upper": benefit(high)}
+    if versus is not None:
+        check_inside(level, "level")
+        other = positive_problem(y, versus, sample_weight, classes, pos_label).p
+        group = group_numbers(groups, len(np.asarray(y)), sample_weight)
+        band |= {"versus": benefit(other), "difference": benefit(estimate) - benefit(other)}
+        margin = _margin_of_difference(estimate, other, outcome, weight, group, at, level)
+        band["difference_low"] = band["difference"] - margin
+        band["difference_high"] = band["difference"] + margin
     everyone = (positive.sum() - negative.sum() * odds) / n
     return DecisionCurve(at, benefit(estimate), everyone, **band)
+
+
+def _margin_of_difference(
+    p: FloatArray,
+    other: FloatArray,
+    outcome: FloatArray,
+    weight: FloatArray,
+    group: IntArray | None,
+    at: FloatArray,
+    level: float,
+) -> FloatArray:
+    """Return half the width of the interval of the difference of net benefits, (t,)."""
+    n = weight.sum()
+    size = weight if group is None else np.bincount(group, weights=weight)
+    # Without groups a weight of 2 is two observations.
+    n_groups = n if group is None else len(size)
+    if n_groups < 2:
+        raise ValueError(f"versus must be compared in two rows or groups, got {n_groups:g}")
+    variance = np.empty(len(at))
+    for i, threshold in enumerate(at):
+        odds = threshold / (1 - threshold)
+        flagged = (p >= threshold).astype(np.float64) - (other >= threshold)
+        gain = flagged * np.where(outcome > 0, 1.0, -odds)
+        gain -= weight @ gain / n
+        if group is None:
+            squares = weight @ gain**2
+        else:
+            squares = (np.bincount(group, weights=weight * gain) ** 2).sum()
+        extra = (1 + odds**2) * (n / n_groups) ** 2  # half a row of mean size of the four kinds
+        variance[i] = (squares * n_groups / (n_groups - 1) + extra) / n**2
+    return np.asarray(stdtrit(n_groups - 1, (1 + level) / 2) * np.sqrt(variance))
 
 
 def _weight_above(values: FloatArray, weight: FloatArray, at: FloatArray) -> FloatArray:

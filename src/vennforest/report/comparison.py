@@ -11,6 +11,7 @@ from scipy.stats import t as student
 from vennforest._validation import FloatArray, IntArray
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import AucInterval, auc_interval, calibration_line
+from vennforest.metrics.differences import Difference, difference_over_rows
 from vennforest.report.measures import (
     BASELINE,
     RAW,
@@ -30,20 +31,6 @@ NEGLIGIBLE_LOSS = 0.01
 """Relative difference of log losses up to which bounds count for more."""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The mean difference of two methods' losses, and half its 95% confidence interval."""
-
-    mean: float
-    margin: float
-    loss: str = "log loss"
-
-    @property
-    def clear(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return abs(self.mean) > self.margin
-
-
 def difference_over_folds(
     first: FloatArray, second: FloatArray, predictions: Predictions
 ) -> Difference:
@@ -61,24 +48,6 @@ def difference_over_folds(
     ratio = 1 / (k - 1) if predictions.test_ratio is None else predictions.test_ratio
     error = np.sqrt((1 / k + ratio) * means.var(ddof=1))
     return Difference(float(gap.mean()), float(student.ppf(0.975, k - 1) * error))
-
-
-def difference_over_rows(
-    first: FloatArray, second: FloatArray, groups: IntArray | None
-) -> Difference:
-    """Return the mean difference of losses (n,), with Student's interval over rows or groups.
-
-    It is of these predictions: the variation between training sets is not in it.
-    """
-    gap = first - second
-    residual: FloatArray = gap - gap.mean()
-    if groups is not None:
-        residual = np.bincount(groups, weights=residual).astype(np.float64)
-    m = len(residual)
-    if m < 2:
-        return Difference(float(gap.mean()), float("inf"))
-    error = np.sqrt(residual @ residual * m / (m - 1)) / len(gap)
-    return Difference(float(gap.mean()), float(student.ppf(0.975, m - 1) * error))
 
 
 def choose(

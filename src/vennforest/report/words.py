@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from vennforest.report.comparison import Comparison, Difference, skill
+from vennforest.metrics.differences import Difference
+from vennforest.report.comparison import Comparison, skill
 from vennforest.report.measures import RAW, rows_for_precision
 from vennforest.report.numbers import (
     amounts,
@@ -32,9 +33,6 @@ WEAK_RANKING = 0.1
 
 DOUBTFUL_LEVEL = 0.1
 """p-value of the tests of calibration from which an error is taken for chance."""
-
-MAX_ROWS = 1e9
-"""Rows from which on a sample size is not said."""
 
 MAX_SHOWN_METHODS = 4
 """Methods in the picture of calibration."""
@@ -339,7 +337,7 @@ def precision(c: Comparison) -> str:
 def sample_size(c: Comparison) -> str:
     """Say how many rows narrow intervals take at these probabilities."""
     needed = rows_for_precision(c.event().p, c.auc.auc)
-    parts = [f"{rounded_up(n)} for the {name}" for name, n in needed.items() if 0 < n < MAX_ROWS]
+    parts = [f"{rounded_up(n)} for the {name}" for name, n in needed.items() if 0 < n < 1e9]
     text = f"Narrow 95% intervals take {', '.join(parts)} (independent rows, Riley et al. 2021)."
     return f"{text} Here are {rows(c.n)}."
 

@@ -29,8 +29,15 @@ time:
 284
 """
 
-from vennforest.sources.data import CalibrationExamples, Fold, TrainingData, model_scores, with_seed
-from vennforest.sources.out_of_bag import OutOfBagFold, Subforest
+from vennforest.sources.data import (
+    CalibrationExamples,
+    Fold,
+    OutOfBagFold,
+    Subforest,
+    TrainingData,
+    model_scores,
+    with_seed,
+)
 
 __all__ = [
     "CalibrationExamples",

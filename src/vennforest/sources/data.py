@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,27 @@ from vennforest._validation import (
     InputError,
     IntArray,
     check_array,
+    check_number,
+    check_option,
+    check_scores,
     is_missing,
     require,
 )
+from vennforest.forest import Members, Membership
+from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 Scores = tuple[FloatArray, IntArray | None]
 """Scores (m,) or (m, k) of new objects, and which example (m,) each leaves out, None: none."""
+
+Subforest = Literal["exchangeable", "all"]
+"""Which trees score a new object for its bounds."""
+
+MIN_TREES_FOR_POINT = 20
+"""Trees below which subforests make the probability: a map fitted to noisy out-of-bag scores is
+too flat for the score by all trees (``docs/measured.md``)."""
+
+N_SUBFORESTS = 20
+"""Subforests over which a probability is averaged with fewer trees."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +110,73 @@ class Fold:
         require(self.codes.max() < k, f"codes must be below {k}")
         n_columns = 1 if self.scores.ndim == 1 else self.scores.shape[1]
         require(n_columns in ((1, 2) if k == 2 else (k,)), f"scores must be of {k} classes")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OutOfBagFold(Fold):
+    """A fitted ensemble, maybe behind transformers, with out-of-bag calibration scores.
+
+    ``membership`` tells which examples are out of bag for which member; ``seed`` draws examples for
+    new objects. ``variance`` is that between the members' scores s of a row, over s (1 - s).
+    """
+
+    members: Members
+    membership: Membership
+    subforest: Subforest
+    seed: int
+    variance: float
+
+    @property
+    def noise(self) -> FloatArray:
+        """Variance of the calibration scores s around those by all members, over s (1 - s)."""
+        of_score = 1 / self.membership.counts()
+        return self.variance * np.maximum(of_score - 1 / len(self.membership), 0)
+
+    @property
+    def few_trees(self) -> bool:
+        """Whether scores of subforests make the probability."""
+        return self.members.n_trees < MIN_TREES_FOR_POINT
+
+    def score(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X by all members, (m,) or (m, k)."""
+        return self.members.mean(self._member_rows(X))
+
+    def draw(self, X: Any) -> Scores:
+        """Return scores for bounds, and which calibration example each leaves out."""
+        if self.subforest == "all":
+            return self.score(X), None
+        # The members that did not see an example, drawn by a hash of the row, score the row.
+        rows = self._member_rows(X)
+        left_out = draw_examples(hash_rows(self.members.table(rows)), self.seed, len(self.codes))
+        return self.members.mean(rows, self.membership, left_out), left_out
+
+    def score_subforests(self, X: Any) -> list[FloatArray]:
+        """Return scores by the members that did not see some equally spaced examples."""
+        rows = self._member_rows(X)
+        examples = np.linspace(0, len(self.codes) - 1, N_SUBFORESTS).round().astype(np.intp)
+        return [
+            self.members.mean(rows, self.membership, np.full(rows.shape[0], example))
+            for example in np.unique(examples)
+        ]
+
+    def _member_rows(self, X: Any) -> Any:
+        """Return the rows of X as the members take them."""
+        model = self.model
+        model = model.estimator if isinstance(model, FrozenEstimator) else model
+        return self.members.check(transform_rows(model, X))
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        require(isinstance(self.members, Members), "members must be Members")
+        require(isinstance(self.membership, Membership), "membership must be Membership")
+        shape = (len(self.membership), self.membership.n)
+        is_complete = shape == (self.members.n_trees, len(self.codes))
+        require(is_complete, "membership must be of every tree and example")
+        is_scored = self.membership.counts().min() > 0
+        require(is_scored, "membership must leave a tree to every example")
+        check_option(self.subforest, Subforest, "subforest")
+        check_number(self.seed, "seed", 0, 2**32, integer=True)
+        check_number(self.variance, "variance", 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,10 +339,10 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
     """
     known = np.asarray(model.classes_) if hasattr(model, "classes_") else classes
     if hasattr(model, "predict_proba"):
-        scores = np.asarray(model.predict_proba(X), dtype=np.float64)
+        scores = check_scores(model.predict_proba(X), "what predict_proba returns")
         missing = np.zeros(len(scores))
     elif hasattr(model, "decision_function"):
-        scores = np.asarray(model.decision_function(X), dtype=np.float64)
+        scores = check_scores(model.decision_function(X), "what decision_function returns")
         if scores.ndim == 1:
             scores = np.column_stack([-scores, scores])[:, -len(known) :]
         elif getattr(model, "decision_function_shape", "ovr") == "ovo" and len(known) > 2:

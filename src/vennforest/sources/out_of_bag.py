@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,28 +21,20 @@ from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
-    check_number,
-    check_option,
-    require,
 )
-from vennforest.forest import BagsError, Members, Membership, leaves_rows_out
-from vennforest.forest.packed import Votes
+from vennforest.forest import BagsError, Members, Membership, Votes, leaves_rows_out
 from vennforest.sources.checks import steps_obstacle
-from vennforest.sources.data import Fold, Scores, TrainingData, split_pipeline, transform_rows
-from vennforest.sources.row_hashes import draw_examples, hash_rows
-
-Subforest = Literal["exchangeable", "all"]
-"""Which trees score a new object for its bounds."""
+from vennforest.sources.data import (
+    Fold,
+    OutOfBagFold,
+    Subforest,
+    TrainingData,
+    split_pipeline,
+    transform_rows,
+)
 
 N_EXAMPLES_FOR_VARIANCE = 512
 """Calibration examples from which the variance between members is estimated."""
-
-MIN_TREES_FOR_POINT = 20
-"""Trees below which subforests make the probability: a map fitted to noisy out-of-bag scores is
-too flat for the score by all trees (``docs/measured.md``)."""
-
-N_SUBFORESTS = 20
-"""Subforests over which a probability is averaged with fewer trees."""
 
 MAX_NOISE_DIFFERENCE = 0.25
 """Largest difference between classes in the mean noise of out-of-bag scores, as a part of the
@@ -56,73 +48,6 @@ NO_WEIGHTS = 'leave class_weight and sample_weight out, or use calibrate_on="cv"
 UNEQUAL_BAGS = (
     "rows were drawn by their weight or class, so some classes are out of bag for far fewer trees"
 )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class OutOfBagFold(Fold):
-    """A fitted ensemble, maybe behind transformers, with out-of-bag calibration scores.
-
-    ``membership`` tells which examples are out of bag for which member; ``seed`` draws examples for
-    new objects. ``variance`` is that between the members' scores s of a row, over s (1 - s).
-    """
-
-    members: Members
-    membership: Membership
-    subforest: Subforest
-    seed: int
-    variance: float
-
-    @property
-    def noise(self) -> FloatArray:
-        """Variance of the calibration scores s around those by all members, over s (1 - s)."""
-        of_score = 1 / self.membership.counts()
-        return self.variance * np.maximum(of_score - 1 / len(self.membership), 0)
-
-    @property
-    def few_trees(self) -> bool:
-        """Whether scores of subforests make the probability."""
-        return self.members.n_trees < MIN_TREES_FOR_POINT
-
-    def score(self, X: Any) -> FloatArray:
-        """Return the scores of the rows of X by all members, (m,) or (m, k)."""
-        return self.members.mean(self._member_rows(X))
-
-    def draw(self, X: Any) -> Scores:
-        """Return scores for bounds, and which calibration example each leaves out."""
-        if self.subforest == "all":
-            return self.score(X), None
-        # The members that did not see an example, drawn by a hash of the row, score the row.
-        rows = self._member_rows(X)
-        left_out = draw_examples(hash_rows(self.members.table(rows)), self.seed, len(self.codes))
-        return self.members.mean(rows, self.membership, left_out), left_out
-
-    def score_subforests(self, X: Any) -> list[FloatArray]:
-        """Return scores by the members that did not see some equally spaced examples."""
-        rows = self._member_rows(X)
-        examples = np.linspace(0, len(self.codes) - 1, N_SUBFORESTS).round().astype(np.intp)
-        return [
-            self.members.mean(rows, self.membership, np.full(rows.shape[0], example))
-            for example in np.unique(examples)
-        ]
-
-    def _member_rows(self, X: Any) -> Any:
-        """Return the rows of X as the members take them."""
-        model = self.model
-        model = model.estimator if isinstance(model, FrozenEstimator) else model
-        return self.members.check(transform_rows(model, X))
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        require(isinstance(self.members, Members), "members must be Members")
-        require(isinstance(self.membership, Membership), "membership must be Membership")
-        shape = (len(self.membership), self.membership.n)
-        is_complete = shape == (self.members.n_trees, len(self.codes))
-        require(is_complete, "membership must be of every tree and example")
-        is_scored = self.membership.counts().min() > 0
-        require(is_scored, "membership must leave a tree to every example")
-        check_option(self.subforest, Subforest, "subforest")
-        check_number(self.seed, "seed", 0, 2**32, integer=True)
-        check_number(self.variance, "variance", 0)
 
 
 def out_of_bag_fold(

@@ -243,7 +243,7 @@ def find_name(names: Iterable[str], name: str, noun: str = "column", where: str 
 
 def output_format(path: str | os.PathLike[str]) -> str:
     """Return csv or parquet, by the suffix of a name."""
-    suffix = Path(path).suffix.lower()
+    suffix = Path(os.fspath(path).partition("?")[0]).suffix.lower()  # a key may follow
     if suffix not in (".csv", ".parquet"):
         raise InputError(f"the output must end in .csv or .parquet, got {Path(path).name!r}")
     return suffix[1:]

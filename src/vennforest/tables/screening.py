@@ -40,18 +40,12 @@ MAX_MARKERS = 5
 SENTINELS = [-1, *(sign * (10**digits - 1) for digits in range(1, 7) for sign in (-1, 1))]
 """Numbers that often stand for missing ones: -1, -9, 9, -99, 99, …"""
 
-MIN_SENTINELS, MIN_OTHERS = 3, 10
-"""Cells with such a number from which on it is no mere outlier, and distinct numbers from which on
-a single negative one is remarkable."""
+MIN_SENTINELS = 3
+"""Cells with such a number from which on it is no mere outlier."""
 
-MAX_CATEGORIES = 200
-"""Distinct cells up to which text is compared pair by pair."""
-
-MIN_LETTERS = 6
-"""Letters of a category from which on one that differs by a letter may be misspelt."""
-
-MIN_RATIO_OF_MISSPELT = 20
-"""How many times more frequent the other category is."""
+MAX_CATEGORIES, MIN_LETTERS, MIN_RATIO_OF_MISSPELT = 200, 6, 20
+"""Categories are compared up to this number; one of so many letters may be misspelt where another
+that differs by a letter is so many times more frequent."""
 
 ID = re.compile(
     r"(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(id|uuid|guid|index|key|nr|no|number)[_\W]*$|^unnamed:",
@@ -205,17 +199,16 @@ def _misread(cells: pd.Series[Any], name: str) -> str:
 
 def _sentinel(cells: pd.Series[Any], name: str) -> str:
     """Return a sentence on a number such as -999 that is unlike all others, "" without one."""
-    is_number = cells.dtype.kind in "iuf" and len(cells)
-    if not is_number or not {cells.min(), cells.max()}.intersection(SENTINELS):
+    if cells.dtype.kind not in "iuf" or not {cells.min(), cells.max()} & set(SENTINELS):
         return ""
     values, counts = np.unique(cells.to_numpy(), return_counts=True)
     for end, others in ((0, values[1:]), (-1, values[:-1])):
         if len(others) < 3 or values[end] not in SENTINELS or counts[end] < MIN_SENTINELS:
             continue
         low, high = others[0], others[-1]
-        # The only negative number, or one farther from the others than these from each other.
+        # Farther from the others than these from each other, or the only negative one of many.
         is_far = min(abs(values[end] - others)) > high - low
-        if is_far or (values[end] < 0 and low >= 0 and len(others) >= MIN_OTHERS):
+        if is_far or (values[end] < 0 <= low and len(others) > 9):
             return (
                 f"{name!r} is {values[end]:g} in {counts[end]:,} rows, unlike its other numbers "
                 f"({low:g} to {high:g}): if that stands for a missing value, say so with "

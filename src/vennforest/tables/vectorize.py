@@ -17,15 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._messages import listed, needed, warn
 from vennforest._validation import InputError, require
 from vennforest.tables.columns import TableColumns, as_pandas
+from vennforest.tables.screening import MIN_ROWS
 
 Encoding = Literal["number", "category", "text", "date", "empty"]
 """How a column becomes numbers."""
 
 MIN_VALUES_OF_TEXT = 40
 """Distinct values from which on text is not one-hot encoded."""
-
-MIN_ROWS_TO_COMPARE = 20
-"""Rows from which on a column without any value of training is remarkable."""
 
 
 def table_pipeline(
@@ -173,24 +171,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # categories that are not in training
                 encoded = self.one_hot_.transform(_categories(X, categories))
-            if len(X) >= MIN_ROWS_TO_COMPARE:
-                self._warn_of_unseen(X[categories])
+            if len(X) >= MIN_ROWS:
+                _warn_of_unseen(X[categories], self.one_hot_.categories_)
             table[:, np.isin(sources, categories)] = encoded
         for name, encoder in self.encoders_.items():
             table[:, sources == name] = encoder.transform(_for_skrub(X[name])).to_numpy(np.float32)
         return table
-
-    def _warn_of_unseen(self, X: pd.DataFrame) -> None:
-        """Warn of columns of categories none of which was seen in training."""
-        assert self.one_hot_ is not None
-        for name, trained in zip(X, self.one_hot_.categories_, strict=True):
-            cells = X[name].dropna()
-            if len(cells) >= MIN_ROWS_TO_COMPARE and not cells.isin(trained).any():
-                values = listed([value for value in trained if isinstance(value, str)], 4)
-                warn(
-                    f"column {name!r} has only values that training did not have ({values}): it "
-                    "says nothing about these rows, and may be written in another way"
-                )
 
     def _check_state(self) -> None:
         require(set(self.encodings_.values()) <= set(get_args(Encoding)), "encodings must be known")
@@ -217,6 +203,17 @@ def _encoding(column: pd.Series[Any]) -> Encoding:
     if column.dtype.kind in "fM":
         return "number" if column.dtype.kind == "f" else "date"
     return "category" if column.nunique() < MIN_VALUES_OF_TEXT else "text"
+
+
+def _warn_of_unseen(X: pd.DataFrame, categories: list[NDArray[Any]]) -> None:
+    """Warn of columns of categories none of which was seen in training."""
+    for name, trained in zip(X, categories, strict=True):
+        cells = X[name].dropna()
+        if len(cells) >= MIN_ROWS and not cells.isin(trained).any():
+            warn(
+                f"column {name!r} has only values that training did not have ({listed(trained, 4)})"
+                ": it says nothing about these rows, and may be written in another way"
+            )
 
 
 def _categories(X: pd.DataFrame, names: list[str]) -> NDArray[Any]:

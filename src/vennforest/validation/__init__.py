@@ -1,6 +1,7 @@
-"""Validation of probabilities that anybody's model made: by rating grade, and by segment."""
+"""Validation of probabilities that any model has made: by grade, by segment, at another site."""
 
 from vennforest.validation.grades import Stability, grades, population_stability
 from vennforest.validation.segments import segments
+from vennforest.validation.update import Update, update
 
-__all__ = ["Stability", "grades", "population_stability", "segments"]
+__all__ = ["Stability", "Update", "grades", "population_stability", "segments", "update"]

@@ -1,0 +1,161 @@
+"""Confidence bands of calibration curves, and differences of net benefit."""
+
+import numpy as np
+import pytest
+
+from oracles import bands as oracle
+from support.cases import close, draw_estimates
+from vennforest import metrics
+from vennforest.metrics._inputs import EventEstimates
+from vennforest.metrics.curves import recalibrate
+
+
+def read(band, x):
+    """Bounds between the points of a band: the lower one of the left, the upper of the right."""
+    lower = band.lower[np.searchsorted(band.x, x, "right") - 1]
+    return lower, band.upper[np.searchsorted(band.x, x, "left")]
+
+
+def test_band_is_that_of_all_intervals():
+    rng = np.random.default_rng(1)
+    for _ in range(2000):
+        y, p = draw_estimates(rng)
+        level = rng.choice([0.5, 0.95, 0.999])
+        band = metrics.calibration_band(y, p, level=level, classes=[0, 1])
+        assert (band.x[0], band.x[-1]) == (0, 1)
+        assert (np.diff(band.x) > 0).all()
+        fit = recalibrate(EventEstimates(y.astype(float), p, np.ones(len(p))))
+        groups = oracle.groups(p.tolist(), y.tolist())
+        at = rng.choice([*p, rng.random(), np.nextafter(p[0], 0), np.nextafter(p[0], 1), 0, 1], 2)
+        for x in at.clip(0, 1):
+            lower, upper = oracle.band_at(groups, x, level)
+            # Bounds that cross are widened to the isotonic regression beside x.
+            left, right = max(p[p <= x], default=0), min(p[p >= x], default=1)
+            shares = np.interp([left, right], fit.p, fit.fitted)
+            close(read(band, x), (min(lower, shares[0]), max(upper, shares[1])))
+
+
+def test_many_estimates_are_grouped_and_weights_repeat_rows(monkeypatch):
+    rng = np.random.default_rng(2)
+    monkeypatch.setattr("vennforest.metrics.curves.MAX_BAND_GROUPS", 7)
+    for _ in range(100):
+        p = rng.random(60).round(rng.integers(1, 4))
+        y, w = (rng.random(60) < p).astype(int), rng.integers(0, 3, 60)
+        band = metrics.calibration_band(y, p, sample_weight=w, classes=[0, 1])
+        rows = np.repeat(np.arange(60), w)
+        groups = oracle.groups(p[rows].tolist(), y[rows].tolist(), 7)
+        for x in rng.random(3):
+            lower, upper = oracle.band_at(groups, x, 0.95)
+            if lower < upper:
+                close(read(band, x), (lower, upper), 1e-9)
+
+
+def test_band_is_that_of_the_r_package(monkeypatch):
+    """The areas that calibrationband prints in its README: where the diagonal leaves the band.
+
+    Estimates are rounded down to .001 for the upper bound there, and up for the lower one.
+    """
+    monkeypatch.setattr("vennforest.metrics.curves.MAX_BAND_GROUPS", 10_000)
+    seed, key = 123, []
+    for _ in range(675):  # set.seed of R
+        seed = (69069 * seed + 1) % 2**32
+        key.append(seed)
+    generator = np.random.RandomState()
+    generator.set_state(("MT19937", key[51:], 624))
+    x, u = generator.randint(0, 2**32, (2, 10_000), dtype=np.uint64) * 2.3283064365386963e-10
+    p = 1 / (1 + (1 / x * (1 - x)) ** 1.8)
+    y = np.where(p <= 0.5, u >= 1 - p, u < p)  # rbinom(n, 1, p)
+    down, up, at = np.floor(x * 1000) / 1000, np.ceil(x * 1000) / 1000, np.linspace(0, 1, 10_000)
+    first = np.array([x[down == q].min() for q in np.unique(down)])
+    last = np.array([x[up == q].max() for q in np.unique(up)])
+    upper = read(metrics.calibration_band(y, down), np.append(np.unique(down), 1))[1]
+    lower = read(metrics.calibration_band(y, up), np.append(0, np.unique(up)))[0]
+    upper, lower = upper[np.searchsorted(first, at)], lower[np.searchsorted(last, at, "right")]
+    edges = np.flatnonzero(np.diff((at < lower) | (at > upper), prepend=False, append=False))
+    areas = sorted(zip(at[edges[::2]], at[edges[1::2] - 1], strict=True), key=np.subtract.reduce)
+    assert len(areas) == 5
+    printed = [(0.0396, 0.299), (0.693, 0.951), (0.0389, 0.0393)]
+    assert [tuple(float(f"{end:.3g}") for end in area) for area in areas[:3]] == printed
+
+
+def cases(n_cases, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(n_cases):
+        n = int(rng.integers(2, 30))
+        y = rng.integers(0, 2, n)
+        p, q = (rng.random(n).round(rng.integers(1, 3)) for _ in range(2))
+        yield rng, n, y, p, q if rng.random() < 0.8 else p
+
+
+def test_difference_of_net_benefit_is_that_of_the_rows():
+    for rng, n, y, p, q in cases(1000, 3):
+        at = np.append(rng.choice([*p, *q], 2).clip(0.01, 0.99), rng.uniform(0.01, 0.99))
+        groups = rng.integers(0, 5, n) if rng.random() < 0.5 else None
+        if groups is not None and len(set(groups)) == 1:
+            continue
+        level = rng.choice([0.5, 0.95])
+        options = {"versus": q, "groups": groups, "level": level, "classes": [0, 1]}
+        curve = metrics.decision_curve(y, p, at, **options)
+        for i, threshold in enumerate(at):
+            rows = range(n) if groups is None else groups
+            mean, margin = oracle.difference_of_net_benefit(y, p, q, threshold, rows, level)
+            ends = curve.difference[i], curve.difference_low[i], curve.difference_high[i]
+            close(ends, (mean, mean - margin, mean + margin))
+            close(curve.versus[i] + mean, curve.net_benefit[i])
+
+
+def test_a_weight_repeats_a_row_of_the_difference():
+    for rng, n, y, p, q in cases(100, 4):
+        w = np.append([1, 1], rng.integers(0, 3, n - 2))
+        rows = np.repeat(np.arange(n), w)
+        for groups in (None, rng.permutation(np.arange(n) % 2) + 2 * (np.arange(n) % 2)):
+            options = {"versus": q, "groups": groups, "classes": [0, 1]}
+            weighted = metrics.decision_curve(y, p, [0.2, 0.5], sample_weight=w, **options)
+            options |= {"versus": q[rows], "groups": None if groups is None else groups[rows]}
+            repeated = metrics.decision_curve(y[rows], p[rows], [0.2, 0.5], **options)
+            close(weighted.difference_low, repeated.difference_low)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"versus": [0.1]}, "inconsistent numbers of samples"),
+        ({"versus": [0.1, 2]}, r"p must lie in \[0, 1\], got 2"),
+        ({"groups": [1, 1]}, "versus must be compared in two rows or groups, got 1"),
+        ({"groups": [1]}, "groups must be of 2 rows, got 1"),
+        ({"level": 1}, "level must"),
+    ],
+)
+def test_refused_differences(options, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.decision_curve([0, 1], [0.1, 0.2], [0.5], **{"versus": [0.3, 0.4], **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 0}, "level must"),
+        ({"sample_weight": [1, 0.5]}, "sample_weight must be integers for a confidence band"),
+        ({"y": [1, 1]}, "y must contain at least two classes"),
+        ({"p": [0.1, np.nan]}, "p"),
+    ],
+)
+def test_refused_bands(options, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.calibration_band(**{"y": [0, 1], "p": [0.1, 0.2], **options})
+    with pytest.raises(ValueError, match="band must be"):
+        metrics.reliability_curve([0, 1], [0.1, 0.2], band="none")
+    with pytest.raises(ValueError, match="groups must be None for band='confidence'"):
+        metrics.reliability_curve([0, 1], [0.1, 0.2], band="confidence", groups=[1, 2])
+
+
+def test_reliability_curve_has_the_corners_of_the_band():
+    rng = np.random.default_rng(5)
+    p = rng.random(300)
+    y = rng.random(300) < p
+    band = metrics.calibration_band(y, p, level=0.9)
+    curve = metrics.reliability_curve(y, p, band="confidence", level=0.9)
+    x = rng.random(1000)
+    for at, low, high in zip(x, *read(band, x), strict=True):
+        close(np.interp(at, curve.band_estimate, curve.band_low), low)
+        close(np.interp(at, curve.band_estimate, curve.band_high), high)
