@@ -114,10 +114,10 @@ def test_a_fault_is_named_in_words():
     p = np.full(4000, 0.3)
     y = rng.random(4000) < np.where((X["country"] == "Peru") & (X["age"] > 75), 0.7, 0.3)
     frame = segments(X, y, p, n_draws=99)
-    assert frame.index[0] == "age 76 to 89 and country = Peru"
+    assert frame.index[0] == "age 77 to 89 and country = Peru"
     assert frame["pvalue"].iloc[0] == 0.01
     assert "spent = 0" in frame.index and not frame.index.str.contains("id|predicted").any()
-    assert segments(X.to_numpy(), y, p, n_draws=9).index[0] == "0 76 to 89 and 2 = Peru"
+    assert segments(X.to_numpy(), y, p, n_draws=9).index[0] == "0 77 to 89 and 2 = Peru"
 
 
 @pytest.mark.parametrize(

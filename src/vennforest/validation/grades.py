@@ -117,7 +117,7 @@ def _in_order(grade: ArrayLike, p: FloatArray) -> tuple[IntArray, list[str]]:
     """Return the code of each row's grade (n,) in natural order, and the grades' names."""
     import pandas as pd
 
-    texts = _names(grade)
+    texts = grade_names(grade)
     if len(texts) != len(p):
         raise InputError(f"grade must be of {len(p)} rows, got {len(texts)}")
     codes, names = pd.factorize(texts)
@@ -128,7 +128,7 @@ def _in_order(grade: ArrayLike, p: FloatArray) -> tuple[IntArray, list[str]]:
         )
     dtype = getattr(grade, "dtype", None)
     if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
-        position = pd.Series(range(len(dtype.categories)), _names(dtype.categories))
+        position = pd.Series(range(len(dtype.categories)), grade_names(dtype.categories))
         keys = np.asarray(position.reindex(names), dtype=np.float64)
     else:
         keys = np.asarray(pd.to_numeric(pd.Series(names), errors="coerce"), dtype=np.float64)
@@ -140,7 +140,7 @@ def _in_order(grade: ArrayLike, p: FloatArray) -> tuple[IntArray, list[str]]:
     return rank[codes], names[order].tolist()
 
 
-def _names(grade: Any) -> Any:
+def grade_names(grade: Any) -> Any:
     """Return the names of grades (n,) as text: 1, 1.0 and " 1" are the same."""
     import pandas as pd
 
@@ -214,8 +214,8 @@ def population_stability(
     check_count(n_draws, "n_draws")
     rng = np.random.default_rng(random_state)
     shares = reference if isinstance(reference, Mapping) else None
-    labels = _names(grade)
-    texts = np.concatenate([labels, _names(reference if shares is None else list(shares))])
+    labels = grade_names(grade)
+    texts = np.concatenate([labels, grade_names(reference if shares is None else list(shares))])
     codes, names = np.unique(texts, return_inverse=True)[::-1]
     k, n = len(names), len(labels)
     if k < 2 or not 0 < n < len(texts):

@@ -117,7 +117,12 @@ def segments(
     if group is None:
         statistic = _deviance(observed, n, expected, variance)
     else:
-        scale = np.maximum(variance, _squared_group_sums(segment, residual, group)[:-1])
+        starts = np.arange(len(p) + 1) * segment.shape[1]
+        shape = (len(p), len(names) + 1)
+        membership = csr_array((np.ones(segment.size), segment.ravel(), starts), shape=shape)
+        group_sums = csr_array((residual, (group, np.arange(len(p))))) @ membership
+        squares = np.asarray(group_sums.multiply(group_sums).sum(axis=0)).ravel()
+        scale = np.maximum(variance, squares[:-1])
         scale[scale == 0] = 1
         statistic = (observed - expected) ** 2 / scale
     drawn = np.empty((n_draws, len(names)))
@@ -156,14 +161,6 @@ def _deviance(
     deviance += xlogy(others, others) - xlogy(others, unexpected)
     ratio = np.divide(expected * unexpected / n, variance, where=variance > 0, out=np.ones_like(n))
     return np.asarray(np.maximum(2 * ratio * deviance, 0))
-
-
-def _squared_group_sums(segment: CodeArray, residual: FloatArray, group: IntArray) -> FloatArray:
-    """Return for each segment the sum over groups of the squared sums of residuals."""
-    indices, starts = segment.ravel(), np.arange(len(segment) + 1) * segment.shape[1]
-    membership = csr_array((np.ones(len(indices)), indices, starts))
-    sums = csr_array((residual, (group, np.arange(len(group))))) @ membership
-    return np.asarray(sums.multiply(sums).sum(axis=0)).ravel()
 
 
 def _memberships(columns: pd.DataFrame, p: FloatArray) -> tuple[list[str], CodeArray]:
