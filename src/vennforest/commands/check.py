@@ -42,7 +42,7 @@ Outcome = tuple[Evaluation, "pd.DataFrame", list[list[str]]]
 
 
 def run(options: Check) -> None:
-    """Evaluate, write the page, and say what it says."""
+    """Evaluate, write the page, and print its verdict."""
     if (options.data is None) != bool(options.probability):
         raise InputError(
             "give a table with --probability COLUMN, or a model and a table (check MODEL DATA), "
