@@ -6,47 +6,34 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
-from support.cases import draw_rows
+from support.cases import draw_rows, score
 from vennforest import CalibratedClassifier
 from vennforest.calibrators.intervals import interval_curves, mean_intervals, read_intervals
 
 
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("subforest", ["all", "exchangeable"])
-def test_confidence_is_that_of_the_calibration_scores(subforest, k):
+@pytest.mark.parametrize(
+    ("method", "subforest"),
+    [("exact", "all"), ("exact", "exchangeable"), ("likelihood-ratio", "all")],
+)
+def test_confidence_is_that_of_the_calibration_scores(method, subforest, k):
+    """The likelihood ratio reads scores as all trees are expected to give them."""
     X, y, new = draw_rows(k)
     names = np.array(["a", "b", "c"])[y]
     forest = RandomForestClassifier(40, random_state=0)
     model = CalibratedClassifier(forest, subforest=subforest, random_state=0).fit(X, names)
-    whole = model.estimator_.predict_proba(new)
-    p = model.predict_proba(new)
-    found = model.predict_confidence(new, 0.9, "exact")
     codes = np.searchsorted(model.classes_, model.calibration_y_)
-    curves = interval_curves(model.calibration_scores_, codes, k, 0.9, "exact")
-    expected = read_intervals(curves, whole[:, 1] if k == 2 else whole, model.classes_, 0.9).widen(
-        p
-    )
-    assert_array_equal(found.lower, expected.lower)
-    assert_array_equal(found.upper, expected.upper)
-    assert_array_equal(found.widened, expected.widened)
-    assert found.classes.tolist() == sorted(set(names))
-    assert found.width.mean() > model.predict_confidence(new, 0.9).width.mean()
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_likelihood_ratio_reads_scores_as_all_trees_are_expected_to_give_them(k):
-    X, y, new = draw_rows(k)
-    model = CalibratedClassifier(RandomForestClassifier(40, random_state=0), random_state=0).fit(
-        X, y
-    )
-    (fold,) = model._state.folds
-    whole = model.estimator_.predict_proba(new)
-    curves = interval_curves(model.calibration_scores_, y, k, 0.9, noise=fold.noise)
-    wanted = read_intervals(curves, whole[:, 1] if k == 2 else whole, model.classes_, 0.9)
-    wanted = wanted.widen(model.predict_proba(new))
-    found = model.predict_confidence(new, 0.9)
-    assert_allclose(found.lower, wanted.lower, rtol=0, atol=1e-12)
-    assert_allclose(found.upper, wanted.upper, rtol=0, atol=1e-12)
+    noise = None if method == "exact" else model._state.folds[0].noise
+    curves = interval_curves(model.calibration_scores_, codes, k, 0.9, method, noise=noise)
+    expected = read_intervals(curves, score(model.estimator_, new), model.classes_, 0.9)
+    expected = expected.widen(model.predict_proba(new))
+    intervals = model.predict_confidence(new, 0.9, method)
+    assert_allclose(intervals.lower, expected.lower, rtol=0, atol=1e-12)
+    assert_allclose(intervals.upper, expected.upper, rtol=0, atol=1e-12)
+    assert_array_equal(intervals.widened, expected.widened)
+    assert intervals.classes.tolist() == sorted(set(names))
+    if method == "exact":
+        assert intervals.width.mean() > model.predict_confidence(new, 0.9).width.mean()
 
 
 def test_confidence_over_folds_is_the_mean_over_their_models():

@@ -1,7 +1,5 @@
 """Probabilities and bounds from the scores of folds and subforests, by hand."""
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -147,9 +145,7 @@ def test_with_few_trees_the_point_is_averaged_over_subforests_of_out_of_bag_size
     ensemble, subforest, k
 ):
     X, y, new = draw_rows(k)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # out of bag for no tree
-        model = CalibratedClassifier(ensemble, subforest=subforest, random_state=0).fit(X, y)
+    model = CalibratedClassifier(ensemble, subforest=subforest, random_state=0).fit(X, y)
     fitted = model.estimator_
     trees, rows, seen = fitted, new, X
     if isinstance(fitted, Pipeline):
@@ -170,12 +166,8 @@ def test_with_few_trees_the_point_is_averaged_over_subforests_of_out_of_bag_size
     bounds, same = predict(model._state, new)
     assert_array_equal(same, p)
     assert ((bounds.lower <= p) & (p <= bounds.upper)).all()
-    other = clone(model).set_params(random_state=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        assert_array_equal(
-            other.fit(X, y).predict_proba(new), p
-        )  # the seed of draws is of no account
+    other = clone(model).set_params(random_state=1)  # the seed of draws is of no account
+    assert_array_equal(other.fit(X, y).predict_proba(new), p)
 
 
 class FailingFarAway(GaussianNB):

@@ -135,7 +135,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def fit_counts(self, counts: ScoreCounts, *, increasing: Increasing = True) -> Self:
-        """Learn the map from weights of the classes at scores; ``increasing`` is as of ``fit``."""
+        """Learn the map from class counts at distinct scores; ``increasing`` as in ``fit``."""
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
         if increasing is True and not self._is_monotone:

@@ -45,7 +45,7 @@ ScoreKind = Literal["probabilities", "logits"]
 
 
 class LogitCalibrator(Calibrator):
-    """Base of calibrators that take probabilities or, where scores can be no such, logits.
+    """Base of calibrators that take probabilities, or logits where scores lie outside [0, 1].
 
     Of two columns of logits the difference is taken, of two columns of probabilities the second.
     """
@@ -167,7 +167,7 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
 
 
 class ProbabilityCalibrator(LogitCalibrator):
-    """Base of calibrators of probabilities; logits become such by temperature scaling first."""
+    """Base of calibrators of probabilities; temperature scaling turns logits into these first."""
 
     temperature_: float
     """By which logits are divided before their softmax; 1 for probabilities."""
@@ -361,7 +361,7 @@ class BetaCalibration(OneVsRestCalibrator):
 # --- matrix scaling -------------------------------------------------------------------------------
 
 Structure = Literal["shared", "diagonal", "full"]
-"""Which slopes are free: one for all classes, one a class, or one for each pair of classes."""
+"""Which slopes are free: one for all classes, one per class, or one for each pair of classes."""
 
 # Weight of the shared slope's distance from 1, beside 1 of the slopes' distances from it.
 SHARED = 0.1
@@ -389,8 +389,8 @@ class SoftmaxMap(ProbabilityCalibrator):
     Parameters
     ----------
     structure : {"shared", "diagonal", "full"}
-        Which slopes are free with more than two classes: one for all, one a class, or one for each
-        pair of classes.
+        Which slopes are free with more than two classes: one for all, one per class, or one for
+        each pair of classes.
     ridge, shrinkage : float
         Factor of the penalty, and the c of the shrinkage of scores, above 0.
     """
@@ -703,7 +703,7 @@ def left_out_loss(
     hessian: FloatArray,
     is_free: NDArray[np.bool_],
 ) -> float:
-    """Return the log loss of each example under the fit to all others, added up."""
+    """Return the sum over the examples of the log loss under the fit to all others."""
     # One Newton step from the fit to all, f + g h / (1 - h p (1 - p)) with the gradient g and the
     # leverage h of the example (Rad & Maleki 2020, approximate leave-one-out).
     x = features[is_free]
@@ -745,7 +745,7 @@ def slope_penalty(knots: FloatArray, roughness: float) -> FloatArray:
 
 
 def place_knots(z: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return knots at quantiles of ascending log-odds, or one where these hardly differ."""
+    """Return knots at quantiles of ascending log-odds; a single knot where these hardly differ."""
     if z[-1] - z[0] <= NARROW_RANGE * max(1.0, abs(z[0]), abs(z[-1])):
         return z[:1]
     mass = np.cumsum(weight)
@@ -775,11 +775,10 @@ MAX_SHUFFLED_UNITS = 1 << 20  # units of a line that are shuffled; a longer line
 
 
 class PooledCalibration(ProbabilityCalibrator):
-    """A pool: the weighted mean of what several calibrators say.
+    """Weighted mean of the probabilities of several calibrators.
 
-    ``p = sum_m weight_m p_m``, a linear opinion pool. The weights are those under which the
-    members, fitted to the other folds, have predicted the labels of each fold best: stacking
-    (Wolpert 1992) with the log loss.
+    ``p = sum_m weight_m p_m``, a linear opinion pool. The weights minimise the log loss of the
+    members' predictions for each fold after a fit to the other folds: stacking (Wolpert 1992).
 
     For two classes the members are `MatrixScaling`, `PlattScaling` on log-odds, and
     `SplineCalibration`; for more softmax maps as in `MatrixScaling`, with a shared slope and with
@@ -978,7 +977,7 @@ MAX_GROUPED_LOG_ODDS = 40.0  # log-odds beyond which scores are put together
 
 
 def group_scores(counts: ScoreCounts, n_cells: int = MAX_FITTED_SCORES) -> ScoreCounts:
-    """Return counts of two classes with scores in one of equal cells put together at their mean."""
+    """Return counts of two classes, the scores of each of equally wide cells at their mean."""
     x, weights = counts.scores, counts.weights
     if len(x) <= n_cells:
         return counts

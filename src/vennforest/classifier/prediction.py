@@ -83,7 +83,7 @@ class FittedClassifier:
 
     @property
     def calibrators(self) -> list[Calibrator]:
-        """The calibrator of all groups together, one a fold."""
+        """The calibrator of all groups together, one per fold."""
         return [calibrators.overall for calibrators in self.fold_calibrators]
 
     @property
@@ -129,8 +129,8 @@ class FittedClassifier:
 class RowScores(NamedTuple):
     """Scores of m rows by the model of a fold, each (m,) or (m, k).
 
-    Those ``for_bounds`` are by the members that did not see the examples ``left_out`` (m,), those
-    of ``subforests`` for the point calibrator.
+    ``for_bounds`` are scores by the members that did not see the examples ``left_out`` (m,), or by
+    the whole model; the point calibrator is applied to ``by_all`` or to each of ``subforests``.
     """
 
     for_bounds: FloatArray | None

@@ -15,6 +15,7 @@ from vennforest._files import one_line, refused_as, shown_path
 from vennforest._messages import CalibrationWarning
 from vennforest.calibrators.intervals import seed_deviation
 from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.classifier import predict_training_rows
 from vennforest.classifier.prediction import FittedClassifier
 from vennforest.commands.options import Fit
 from vennforest.commands.pages import split_table
@@ -106,7 +107,8 @@ def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
     """Return measures of predictions by models that were not trained on the row, {} without."""
     if model.calibrate_on_ == "training":
         return {}
-    p, classes = model.oob_probability_, model.classes_
+    bounds, p = predict_training_rows(model._state)
+    classes = model.classes_
     is_predicted = ~np.isnan(p[:, 0])
     if not is_predicted.any():
         return {}
@@ -117,8 +119,8 @@ def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
         measures[f"{prefix}accuracy"] = float(accuracy_score(y, classes[q.argmax(axis=1)]))
         measures[f"{prefix}brier_score"] = float(brier_score_loss(y, q, labels=classes))
         measures[f"{prefix}log_loss"] = float(log_loss(y, q, labels=classes))
-    if hasattr(model, "predict_multiprobability"):
-        width = model.oob_multiprobability_.width[is_predicted]
+    if bounds is not None:
+        width = bounds.width[is_predicted]
         measures["mean_width"] = float(width[np.arange(len(y)), p.argmax(axis=1)].mean())
     return measures
 

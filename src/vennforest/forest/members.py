@@ -56,7 +56,7 @@ NO_LEAVES = np.empty((0, 0), np.uint32)
 
 @dataclass(frozen=True, eq=False)
 class PackedForest:
-    """A fitted forest of classification trees, 16 bytes a node.
+    """A fitted forest of classification trees, 16 bytes per node.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class PackedForest:
         votes: Votes = "soft",
         n_jobs: int | None = None,
     ) -> FloatArray:
-        """Return the mean score of each row by all trees, or by those that an example permits.
+        """Return the mean score of each row by all trees, or by the out-of-bag trees of an example.
 
         For two classes the second's score, (m,), else a column per class, (m, k); in [0, 1]. Rows
         that no tree may score are NaN. With all trees and soft votes the result equals the
@@ -250,7 +250,7 @@ class PackedForest:
 
     @cached_property
     def _all_trees(self) -> NDArray[np.uint64]:
-        """A membership that no row asks for."""
+        """An empty membership, for scores by all trees."""
         return np.zeros((len(self), 1), np.uint64)
 
     def check_rows(self, X: Any) -> Any:
