@@ -1,5 +1,7 @@
 """Ranking, thresholds, decision curves and weak calibration against their slow versions."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -90,6 +92,10 @@ def test_perfect_ranking_still_has_an_interval():
     thrice = auc_interval(np.tile(y, 3), np.tile(p, 3), groups=np.tile(np.arange(8), 3))
     assert (thrice.low, thrice.high) == pytest.approx((alone.low, alone.high))
     assert auc_interval(np.tile(y, 3), np.tile(p, 3)).low > alone.low
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(auc_interval([1, 1], [0.2, 0.3], classes=[0, 1]).auc)
+        assert np.isnan(auc_interval([1, 1], [[0.2, 0.8, 0]] * 2, classes=[0, 1, 2]).auc)
     for bad in ({"level": 1.0}, {"groups": [1, 2]}):
         with pytest.raises(ValueError, match="must"):
             auc_interval(y, p, **bad)

@@ -1,4 +1,4 @@
-"""Which rows the members of bagged ensembles were trained on, and whether that is true."""
+"""Which rows the members of bagged ensembles were trained on, verified by their leaves."""
 
 from __future__ import annotations
 
