@@ -155,7 +155,7 @@ def _is_part(output: str, table: str) -> bool:
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse to read from a pipe or device, which may keep one waiting for ever."""
+    """Refuse to read from a pipe or device, which might block for ever."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is a pipe or a device: write its content to a file first")
 
@@ -249,7 +249,7 @@ def _temporary(target: Path) -> Path:
 
 @contextmanager
 def refused_as(prefix: str = "") -> Iterator[None]:
-    """Turn a ``ValueError`` into an `InputError`: one line after "the model refuses the table"."""
+    """Turn a ``ValueError`` into an `InputError` of one line that begins with ``prefix``."""
     try:
         yield
     except InputError:

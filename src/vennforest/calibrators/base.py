@@ -56,6 +56,7 @@ MAPS_OF_ANY_SCORES = '"venn-abers", "venn", "platt", "isotonic" and "temperature
 # Calibration examples from which on new scores are compared with their range; the part of it by
 # which new scores may lie beyond it; and the share of scores outside that is refused.
 MIN_EXAMPLES_FOR_RANGE, RANGE_MARGIN, MAX_SHARE_OUTSIDE = 10, 0.5, 0.5
+N_TRIED_SCORES = 101  # scores at which a map that is read from a file is tried
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -134,7 +135,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def fit_counts(self, counts: ScoreCounts, *, increasing: Increasing = True) -> Self:
-        """Learn the map from weights of the classes at scores; ``increasing`` is as of ``fit``."""
+        """Learn the map from class counts at distinct scores; ``increasing`` as in ``fit``."""
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
         if increasing is True and not self._is_monotone:
@@ -292,6 +293,23 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if self.shift_ is not None:
             is_shift = isinstance(self.shift_, ShiftedPrior) and len(self.shift_.shares) == k
             require(is_shift, f"shift_ must be a ShiftedPrior of {k} classes")
+        if not has_bounds(self):
+            self._check_map()
+
+    def _check_map(self) -> None:
+        """Refuse learnt numbers that are not finite, or that give no probabilities."""
+        for name, value in vars(self).items():
+            for array in value if isinstance(value, list) else [value]:
+                if isinstance(array, np.ndarray) and array.dtype.kind == "f":
+                    check_array(array, name, (None,) * array.ndim)
+        low, high = 0.0, 1.0
+        if self.score_range_ is not None and not self._takes_probabilities:
+            low, high = self.score_range_.tolist()
+        part, k = np.linspace(0, 1, N_TRIED_SCORES), len(self.classes_)
+        x = (1 - part) * low + part * high  # the difference may overflow
+        scores = x if k == 2 else np.column_stack([x, *[(1 - x) / (k - 1)] * (k - 1)])
+        p = self._predict_proba(scores)
+        require(((p >= 0) & (p <= 1)).all(), f"{type(self).__name__} must give probabilities")
 
     def _n_columns(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)

@@ -102,7 +102,7 @@ class StepTable:
     def look_up_left_out(
         self, scores: FloatArray, left_out: IntArray, examples: Examples, out: FloatArray
     ) -> None:
-        """Do the same, each score without the example of number ``left_out`` (n,), -1: with all."""
+        """Write p0 and p1 of scores, each without an example ``left_out`` (n,); -1: with all."""
         steps = [(steps.ends, steps.a, steps.b) for steps in (self.p0, self.p1)]
         tables = examples, self.x, *self._points_and_hulls, *steps
         kernels.read_left_out(scores, left_out, *tables, out)
@@ -128,7 +128,7 @@ class VennAbers(BoundedCalibrator):
     ----------
     scores_ : list of ndarray of shape (m,)
         The distinct calibration scores, increasing: those of the second of two classes, or one
-        array a class.
+        array per class.
     weights_ : list of ndarray of shape (m, 2)
         The weight of the other classes, and of the class, at each of these scores.
 

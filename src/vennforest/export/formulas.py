@@ -39,7 +39,7 @@ def accepted_scores(calibrator: Calibrator) -> tuple[float, float, float | None]
 
 
 def write_outputs(formulas: dict[str, Terms], language: Language[Code]) -> dict[str, list[Code]]:
-    """Return every output in a language, one a class or that of the second of two."""
+    """Return every output as text of a language: one per class, or that of the second of two."""
     codes = iter(write_terms([term for terms in formulas.values() for term in terms], language))
     return {name: [next(codes) for _ in terms] for name, terms in formulas.items()}
 

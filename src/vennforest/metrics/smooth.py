@@ -36,13 +36,13 @@ def smooth_curve(problem: EventEstimates, groups: IntArray | None, level: float)
     method, with the sandwich variance of groups (n,). Rows with an estimate of 0 or 1 are left out.
     Empty where no maximum exists or all estimates are equal.
     """
-    inside = (problem.p > 0) & (problem.p < 1)
-    outcome, p, weight = (values[inside] for values in problem)
+    is_inside = (problem.p > 0) & (problem.p < 1)
+    outcome, p, weight = (values[is_inside] for values in problem)
     empty = (np.empty(0),) * 4
     order = np.argsort(p, kind="stable")
     if is_separated(p, outcome):
         return empty
-    groups = None if groups is None else np.unique(groups[inside], return_inverse=True)[1]
+    groups = None if groups is None else np.unique(groups[is_inside], return_inverse=True)[1]
     z = logit(p)
     rank = np.cumsum(weight[order])
     n, n_cases = rank[-1], min(weight @ outcome, weight @ (1 - outcome))

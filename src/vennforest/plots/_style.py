@@ -45,10 +45,10 @@ def new_axes(size: tuple[float, float]) -> Axes:
     return axes
 
 
-def draw_line(ax: Axes, i: int, name: str, x: Any, y: Any, **more: Any) -> Line2D:
+def draw_line(ax: Axes, i: int, name: str, x: Any, y: Any, **options: Any) -> Line2D:
     """Draw the line of the i-th method."""
     color, _, linestyle = style(i)
-    return ax.plot(x, y, color=color, ls=linestyle, lw=1.6, label=short(name), **more)[0]
+    return ax.plot(x, y, color=color, ls=linestyle, lw=1.6, label=short(name), **options)[0]
 
 
 def short(name: Any) -> str:

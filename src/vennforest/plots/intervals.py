@@ -121,19 +121,19 @@ class IntervalDisplay:
         curve = self.curve
         self.ax_ = ax = new_axes((6.4, 4.2)) if ax is None else ax
         self.figure_ = ax.figure
-        few = len(curve.x) <= MAX_SINGLE_BARS
-        self.confidence_, width, name = None, (2.2 if few else 0.9), "Lower to upper"
+        as_bars = len(curve.x) <= MAX_SINGLE_BARS
+        self.confidence_, width, name = None, (2.2 if as_bars else 0.9), "Lower to upper"
         if curve.confidence is not None:
             level = f"{100 * (curve.level or 0):g}% confidence interval"
             self.confidence_ = self._draw_ends(*curve.confidence, COLOURS[2], 0.9, 0.6, level)
-            width, name = (4.5 if few else 1.8), "Venn–Abers bounds"
+            width, name = (4.5 if as_bars else 1.8), "Venn–Abers bounds"
         self.bounds_ = self._draw_ends(curve.low, curve.high, COLOURS[0], width, 0.7, name)
         self.line_ = ax.plot(
             curve.x,
             curve.p,
             color="black",
-            linewidth=0 if few else 1.3,
-            marker="o" if few else None,
+            linewidth=0 if as_bars else 1.3,
+            marker="o" if as_bars else None,
             markersize=3.5,
             label="Probability",
         )[0]

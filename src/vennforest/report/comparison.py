@@ -229,7 +229,7 @@ def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame
 def classes_frame(comparison: Comparison) -> pd.DataFrame:
     """Return frequency, mean probability, recall and precision of each class.
 
-    They are of the recommended method; indexed by class.
+    For the recommended method; one row per class.
     """
     import pandas as pd
 

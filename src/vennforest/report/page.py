@@ -113,7 +113,9 @@ def table(frame: pd.DataFrame, columns: Columns, names: Iterable[str]) -> pd.Dat
             ends = zip(frame[f"{key}_low"], frame[f"{key}_high"], strict=True)
             for i, (low, high) in enumerate(ends):
                 if math.isfinite(low):
-                    cells[i] += f" ({written(low, form)} to {written(high, form)})"
+                    cells[i] += (
+                        f" ({written(low, form, decimals)} to {written(high, form, decimals)})"
+                    )
         texts[title] = cells
     return pd.DataFrame(texts, index=list(names))
 
