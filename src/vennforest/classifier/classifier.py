@@ -762,12 +762,12 @@ def fit_calibrators(
         def fit_some(index: IntArray | None) -> Calibrator:
             some = examples if index is None else examples.select(index)
             y = fitted.classes[some.codes]
-            clone_: Calibrator = clone(unfitted)
-            if isinstance(clone_, PooledCalibration):
-                clone_.on = "probabilities" if has_proba else "logits"
-            clone_.fit(some.scores, y, sample_weight=some.weight, classes=fitted.classes)
-            clone_.score_range_ = None  # new scores are by the same model
-            return clone_
+            new: Calibrator = clone(unfitted)
+            if isinstance(new, PooledCalibration):
+                new.on = "probabilities" if has_proba else "logits"
+            new.fit(some.scores, y, sample_weight=some.weight, classes=fitted.classes)
+            new.score_range_ = None  # new scores are by the same model
+            return new
 
         return PerGroup.fit(fit_some, codes_of(examples.rows, fitted.group_codes))
 
