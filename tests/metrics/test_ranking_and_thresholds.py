@@ -183,6 +183,7 @@ def test_intervals_of_groups_have_the_variance_between_the_groups():
         y = (rng.random(60) < p).astype(int)
         line = calibration_line(y, p, groups=groups)
         mean = expit(line.intercept.value + np.log(p / (1 - p)))
+        assert (y - mean).sum() == pytest.approx(0, abs=1e-9)
 
         def error(residual, n_groups=n_groups, groups=groups):
             sums = [residual[groups == g].sum() for g in range(n_groups)]
