@@ -4,15 +4,13 @@ import math
 
 
 def rows_of_slope(probabilities, half_width):
-    """The inverse of the information matrix of intercept and slope, a loop over the rows."""
+    """The inverse of the information matrix of intercept and slope, by a loop over the rows."""
     a = b = d = 0.0
     for p in probabilities:
         if 0 < p < 1:
             x = math.log(p / (1 - p))
             a, b, d = a + p * (1 - p), b + x * p * (1 - p), d + x * x * p * (1 - p)
-    n = len(probabilities)
-    variance_of_one_row = (a / n) / ((a / n) * (d / n) - (b / n) ** 2)
-    return variance_of_one_row / (half_width / 1.96) ** 2
+    return len(probabilities) * a / (a * d - b * b) / (half_width / 1.96) ** 2
 
 
 def rows_of_auc(share, auc, half_width):
@@ -24,8 +22,3 @@ def rows_of_auc(share, auc, half_width):
         if 1.96 * math.sqrt(variance) <= half_width:
             return n
         n += 1
-
-
-def rows_of_ratio(share, half_width):
-    """The variance of the logarithm of observed over expected is (1 - share) / (n share)."""
-    return (1 - share) / share / (half_width / 1.96) ** 2
