@@ -111,7 +111,7 @@ def test_labels_and_their_intervals():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="p0 and p1 must be asked of two classes, got 3"):
+    with pytest.raises(ValueError, match="p0 and p1 must be of two classes, got 3"):
         _ = many(2, 3, 0).p0
     with pytest.raises(ValueError, match=r"merge must be one of \['log', .*\], got 'mean'"):
         two(0.1, 0.2).merge("mean")

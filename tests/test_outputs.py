@@ -1,10 +1,11 @@
 """Outputs are tried before the work and written whole or not at all."""
 
+import errno
 import os
 
 import pytest
 
-from vennforest._files import check_output, written_whole
+from vennforest._files import OutputError, check_output, written_whole
 from vennforest._validation import InputError
 
 
@@ -34,6 +35,20 @@ def test_nothing_half_written(tmp_path, stop):
     with written_whole(path) as part:
         part.write_text("whole")
     assert [p.read_text() for p in tmp_path.iterdir()] == ["whole"]
+
+
+@pytest.mark.parametrize("operation", ["open", "chmod", "fsync", "replace"])
+def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch, operation):
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (tmp_path / "out").write_text("old")
+    with monkeypatch.context() as disk:
+        disk.setattr(os, operation, fail)
+        message = "out cannot be written: No space left on device"
+        with pytest.raises(OutputError, match=message), written_whole(tmp_path / "out") as part:
+            part.write_text("new")
+    assert [p.read_text() for p in tmp_path.iterdir()] == ["old"]
 
 
 def test_written_files_have_the_usual_mode(tmp_path):

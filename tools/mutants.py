@@ -85,6 +85,7 @@ FAULTS = [
         "<= rise * (W[n] - W[right])",
         ">= rise * (W[n] - W[right])",
     ),
+    ("calibrators/venn_abers_kernels.py", "out[i if rows is None else rows[i]]", "out[i]"),
     (
         "calibrators/intervals.py",
         "of_examples = float((residual**2).sum())",
@@ -97,8 +98,8 @@ FAULTS = [
     ),
     (
         "calibrators/interval_kernels.py",
-        "depth[far] - depth[jump[far]]:",
-        "depth[far] - depth[jump[far]] + 1:",
+        "first_not_above(last - i - 1, 1.0 - theta, above)",
+        "first_not_above(last - i, 1.0 - theta, above)",
     ),
     ("counts.py", "before = np.cumsum(total) - total", "before = np.cumsum(total)"),
     ("counts.py", "column_stack([total - weight, weight])", "column_stack([total, weight])"),
@@ -115,7 +116,7 @@ FAULTS = [
     ("forest/walk_kernels.py", "n += row == n", "n += row != n"),
     ("forest/bags.py", "may_score = ~is_seen[groups]", "may_score = is_seen[groups]"),
     ("forest/bags.py", "high[smaller] = low[larger]", "high[larger] = low[smaller]"),
-    ("forest/members.py", "n * part // n_parts for", "n * part // n_parts + part % 2 for"),
+    ("forest/members.py", "n * part // n_parts for", "(n - 1) * part // n_parts for"),
     ("forest/members.py", "scores[:, member.classes_]", "scores[:, : len(member.classes_)]"),
     ("sources/splits.py", "<= n - 1:", "<= n + 1:"),
     (
@@ -159,7 +160,7 @@ FAULTS = [
     ("metrics/calibration_tests.py", "(1 - 2 * q) ** 2", "(2 - 2 * q) ** 2"),
     ("metrics/calibration_tests.py", "2 / half**2", "3 / half**2"),
     ("metrics/ranking.py", "pairs = (m + n) / 2 - 1", "pairs = (m + n) / 2 + 1"),
-    ("metrics/curves.py", "MAX_BAND_LEVELS - 1e-9", "MAX_BAND_LEVELS + 1e-9"),
+    ("metrics/curves.py", 'searchsorted(first, x, "left")', 'searchsorted(first, x, "right")'),
     (
         "metrics/logistic.py",
         "TOLERANCE * max(1.0, abs(value))",

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar, get_type_hints
@@ -34,9 +35,13 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """Mark the option of a command as a file to write, which messages call ``name``."""
+    """Mark the option of a command as a file to write, which messages call ``name``.
+
+    With ``files`` it is a folder, to which files of these names may be written.
+    """
 
     name: str
+    files: tuple[str, ...] = ()
 
 
 Mark = TypeVar("Mark", Input, Output)
@@ -58,15 +63,28 @@ def check_files(options: Any) -> None:
     paths = [(mark.name, str(getattr(options, field))) for field, mark in marked(options, Input)]
     for field, output in marked(options, Output):
         path = str(getattr(options, field))
-        for name, other_path in paths:
-            if is_same_file(path, other_path) or _is_part(path, other_path):
+        targets = [path, *(str(Path(path, file)) for file in output.files)]
+        for target, (name, other_path) in product(targets, paths):
+            if is_same_file(target, other_path) or _is_part(target, other_path):
                 raise InputError(
                     f"the {output.name} must not be written to the {name} itself, "
-                    f"{shown_path(other_path)}, got {shown_path(path)}: name another file"
+                    f"{shown_path(other_path)}, got {shown_path(target)}: name another file"
                 )
-        if url_of(path) is None:
+        if output.files:
+            check_folder(path)
+        elif url_of(path) is None:
             check_output(path)
-        paths.append((output.name, path))
+        paths += [(output.name, target) for target in targets]
+
+
+def check_folder(path: str) -> None:
+    """Refuse a path that no folder is at or can be made at."""
+    target = Path(os.path.realpath(path))
+    if url_of(path) is not None:
+        raise InputError(f"{shown_path(path)} is an address: name a folder on this machine")
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{path} is a file: name a folder")
+    check_output((target if target.is_dir() else target.parent) / ".vennforest")
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
@@ -137,7 +155,7 @@ def _is_part(output: str, table: str) -> bool:
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse to read from a pipe or device, which may keep one waiting for ever."""
+    """Refuse to read from a pipe or device, which might block for ever."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is a pipe or a device: write its content to a file first")
 
@@ -231,7 +249,7 @@ def _temporary(target: Path) -> Path:
 
 @contextmanager
 def refused_as(prefix: str = "") -> Iterator[None]:
-    """Turn a ``ValueError`` into an `InputError`: one line after "the model refuses the table"."""
+    """Turn a ``ValueError`` into an `InputError` of one line that begins with ``prefix``."""
     try:
         yield
     except InputError:

@@ -1,4 +1,4 @@
-"""Texts of errors and warnings, the line that a warning names, and text that is safe to show."""
+"""Texts of errors and warnings, the line that a warning points at, and text safe to print."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def not_one_of(
 
 
 def needed(package: str, purpose: str, extra: str = "all") -> Any:
-    """Return an optional package; the `ImportError` without it says how to install it."""
+    """Import an optional package, or raise an `ImportError` that says how to install it."""
     try:
         return import_module(package)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Objects of this library that are read from files: their attributes, checked when they are read.
+"""Objects of this library read from files: their attributes are checked when they are read.
 
 A class that files may contain has ``_check_state``, which raises a ValueError for attributes that
 no fit leaves, because compiled code does not check indices.

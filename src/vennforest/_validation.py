@@ -63,7 +63,8 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
         span = int(y.max()) - int(low) + 1
         if span <= 1 << 16:  # counting is faster than sorting
             shifted = np.subtract(y, low, dtype=np.intp)
-            occurs = np.bincount(shifted, minlength=span) > 0
+            # The smallest and the largest label occur.
+            occurs = np.bincount(shifted, minlength=span) > 0 if span > 2 else np.ones(span, bool)
             if occurs.all():
                 return shifted, np.arange(span, dtype=y.dtype) + low
             return (np.cumsum(occurs) - 1)[shifted], np.flatnonzero(occurs).astype(y.dtype) + low
@@ -111,7 +112,7 @@ def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> i
 
 
 def check_inside(value: Any, name: str) -> float:
-    """Return a number between 0 and 1, both excluded, as a float."""
+    """Check that a number lies between 0 and 1, both excluded; return it as a float."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
         raise InputError(f"{name} must lie between 0 and 1, both excluded, got {value!r}")
     return float(value)
@@ -183,7 +184,7 @@ def refuse_text(X: Any, estimator: Any, error: Exception) -> None:
 
 
 def require(is_kept: Any, rule: str) -> None:
-    """Raise a ValueError with a rule that is not kept."""
+    """Raise a ValueError that names the rule, unless the rule is kept."""
     if not is_kept:
         raise ValueError(rule)
 

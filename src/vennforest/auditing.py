@@ -413,7 +413,7 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
 def _are_of_training_rows(
     peaks: FloatArray, in_training: FloatArray, in_new_rows: FloatArray
 ) -> bool:
-    """Tell whether a model's peaks are those of training rows, by the peaks of a copy at both."""
+    """Tell whether a model's peaks are like a copy's peaks at its training rows, or at new rows."""
     (mean, error), (high, high_error), (low, low_error) = (
         (np.nanmean(p), np.nanstd(p, ddof=1) / np.sqrt(np.isfinite(p).sum()))
         for p in (peaks, in_training, in_new_rows)

@@ -59,7 +59,7 @@ class BatchPredictor:
         Of the batches to come.
     columns : str or sequence of str, optional
         The columns of the features, in the order of training, or of the scores: one of the second
-        of two classes, or one a class. None: those that the model was fitted to, by name.
+        of two classes, or one per class. None: those that the model was fitted to, by name.
     carried : sequence of str
         Columns that the output begins with.
     answers : str or sequence of str, optional

@@ -46,7 +46,7 @@ class ScoreCounts:
         The labels, sorted.
     scores : ndarray of shape (m,) or (m, k)
         Two classes: distinct scores of the second class, increasing. More: score vectors, one
-        column a class.
+        column per class.
     weights : ndarray of shape (m, k)
         Sum of the weights of each class's examples at each score; without weights their number.
     error : float, default=0.0
@@ -199,7 +199,7 @@ class ScoreCounts:
         return self if isinstance(start, int) and start == 0 else NotImplemented
 
     def coarsen(self, n_scores: int) -> ScoreCounts:
-        """Return counts at no more than ``n_scores`` scores, and add what that changes to `error`.
+        """Return counts at no more than ``n_scores`` scores; `error` grows by the change.
 
         Two classes: neighbouring scores are put together at the largest of them, so the share of
         examples at or below any score falls by at most ``1 / n_scores``. More: score vectors in

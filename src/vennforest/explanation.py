@@ -154,8 +154,8 @@ def _explain_scores(
 
 def _not_a_forest(forest: Any) -> InputError:
     return InputError(
-        "estimator must be a forest of scikit-learn, of all classes, for explanations, whose "
-        f"probability is the mean of its trees', got {type(forest).__name__}"
+        "estimator must be a forest of scikit-learn for explanations, whose "
+        f"probability is the mean over its trees, got {type(forest).__name__}"
     )
 
 

@@ -108,15 +108,15 @@ class Groups:
     def _check_state(self) -> None:
         require(not callable(self.by), "by must be a column")
         labels = self.labels
-        sound = type(labels) is np.ndarray and labels.ndim == 1
-        require(sound and (labels.dtype == np.float64 or labels.dtype.kind == "U"), "labels")
+        is_vector = type(labels) is np.ndarray and labels.ndim == 1
+        require(is_vector and (labels.dtype == np.float64 or labels.dtype.kind == "U"), "labels")
         check_increasing(labels, "labels")
         require(len(self) > 0, "labels must name a group")
 
 
 @dataclass(frozen=True, eq=False)
 class PerGroup(Generic[Fitted]):
-    """Something fitted to all calibration examples, and to those of each large group.
+    """A calibrator fitted to all calibration examples, and one to those of each large group.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class PerGroup(Generic[Fitted]):
     def parts(
         self, codes: IntArray | None, n: int
     ) -> Iterator[tuple[IntArray | slice, Fitted, IntArray | None]]:
-        """Yield sets of rows, what is fitted for them, and the indices of its examples.
+        """Yield sets of rows, the calibrator fitted for them, and the indices of its examples.
 
         ``codes`` (n,) are the groups of n rows; None for the indices: all examples.
         """

@@ -111,7 +111,7 @@ class Multiprobability:
         return Multiprobability(lower, upper, self.classes, is_outside)
 
     def hold(self, p: FloatArray) -> FloatArray:
-        """Return p (n, k) with what rounding alone put outside the bounds put back inside."""
+        """Return p (n, k), moved into the bounds where rounding alone put it outside."""
         clipped = np.clip(p, self.lower, self.upper)
         return np.where(np.abs(p - clipped) < 1e-12, clipped, p)
 
@@ -133,8 +133,7 @@ class Multiprobability:
     def _second(self, bounds: FloatArray) -> FloatArray:
         if len(self.classes) != 2:
             raise ValueError(
-                f"p0 and p1 must be asked of two classes, got {len(self.classes)}: "
-                "use lower and upper"
+                f"p0 and p1 must be of two classes, got {len(self.classes)}: use lower and upper"
             )
         return bounds[:, 1]
 

@@ -11,44 +11,23 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from support.cases import MAPS
 from vennforest.calibrators import (
     METHODS,
     BetaCalibration,
-    BostromScaling,
-    IsotonicCalibration,
-    MatrixScaling,
     PlattScaling,
     PooledCalibration,
     SplineCalibration,
-    TemperatureScaling,
+    Venn,
+    VennAbers,
 )
 from vennforest.calibrators.maps import SoftmaxMap
 
-CALIBRATORS = [
-    PlattScaling(),
-    PlattScaling(targets="hard", on="score"),
-    IsotonicCalibration(),
-    IsotonicCalibration(between="nearest"),
-    IsotonicCalibration(between="linear"),
-    BostromScaling(),
-    BetaCalibration(),
-    BetaCalibration(targets="hard"),
-    TemperatureScaling(),
-    MatrixScaling(),
-    SoftmaxMap("shared"),
-    SoftmaxMap("full"),
-    SplineCalibration(),
-    PooledCalibration(),
-]
+CALIBRATORS = [*MAPS, SoftmaxMap("shared"), SoftmaxMap("full")]
 
 REGRESSIONS = [
-    BetaCalibration(),
-    BetaCalibration(targets="hard"),
-    SoftmaxMap("shared"),
-    SoftmaxMap("diagonal"),
-    SoftmaxMap("full"),
-    SplineCalibration(),
-    PooledCalibration(),
+    *(m for m in MAPS if isinstance(m, BetaCalibration | SplineCalibration | PooledCalibration)),
+    *map(SoftmaxMap, ("shared", "diagonal", "full")),
 ]
 
 every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
@@ -178,7 +157,7 @@ def test_a_regression_stops_at_finite_values_without_warnings(calibrator, scores
             assert_probabilities(model.predict_proba(np.linspace(0, 1, 21)), 21, 2)
 
 
-@every_calibrator
+@pytest.mark.parametrize("calibrator", [*CALIBRATORS, VennAbers(), Venn()], ids=repr)
 def test_arrays_may_be_read_only_or_strided_and_are_not_written_to(calibrator):
     scores, y = many_classes(6)
     expected = clone(calibrator).fit(scores, y).predict_proba(scores)

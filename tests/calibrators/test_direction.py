@@ -12,7 +12,7 @@ from vennforest._messages import CalibrationWarning
 from vennforest._validation import InputError
 from vennforest.calibrators import make_calibrator
 from vennforest.cli import main
-from vennforest.export import from_json, to_json, to_sql
+from vennforest.export import from_json, to_json
 
 METHODS = ["venn-abers", "platt", "beta", "matrix"]
 
@@ -43,19 +43,6 @@ def test_reversed_scores_are_those_of_the_other_end(method, probabilities):
         assert np.array_equal(read.predict_proba(s), got.predict_proba(s))
         assert json.loads(to_json(got))["reading"] is not None
     assert got.predict_proba([s.min()])[0, 1] > got.predict_proba([s.max()])[0, 1]
-
-
-@pytest.mark.parametrize("method", ["venn-abers", "platt"])
-def test_sql_of_reversed_scores(method):
-    duckdb = pytest.importorskip("duckdb")
-    s, y = credit()
-    calibrator = make_calibrator(method).fit(s, y, increasing=False)
-    scores = pd.DataFrame({"score": s[:100]})
-    connection = duckdb.connect()
-    connection.register("scores", scores)
-    found = connection.sql(to_sql(calibrator, "duckdb")).df().sort_values("score")
-    wanted = calibrator.predict_proba(np.sort(s[:100]))[:, 1]
-    assert np.abs(found["p"].to_numpy() - wanted).max() < 1e-12
 
 
 def test_doubt_and_more_classes_are_refused():

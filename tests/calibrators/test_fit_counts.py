@@ -4,23 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from vennforest import ScoreCounts, VennAbers
-from vennforest.calibrators import (
-    METHODS,
-    IsotonicCalibration,
-    PlattScaling,
-    PooledCalibration,
-    Venn,
-)
-
-TWO = [
-    *(method() for method in METHODS.values()),
-    PlattScaling("hard"),
-    PlattScaling(on="score"),
-    IsotonicCalibration("linear"),
-    IsotonicCalibration("nearest"),
-    PooledCalibration(),
-]
+from support.cases import CALIBRATORS
+from vennforest import ScoreCounts, Venn, VennAbers
+from vennforest.calibrators import METHODS, Uncalibrated
 
 
 def draw(rng, n, levels):
@@ -41,7 +27,7 @@ def counted(scores, y, parts=3, weight=None):
     )
 
 
-@pytest.mark.parametrize("calibrator", TWO, ids=str)
+@pytest.mark.parametrize("calibrator", [*CALIBRATORS, Uncalibrated()], ids=str)
 def test_two_classes(calibrator):
     rng = np.random.default_rng(91)
     new = np.linspace(0, 1, 41)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from oracles import formulas as oracle
 from vennforest.calibrators.isotonic import IsotonicCalibration
@@ -64,19 +64,6 @@ def test_the_fit_and_its_reading_agree_with_exact_fractions(between, seed):
         p = model._predict_proba(new)[:, 1]
         expected = [float(oracle.isotonic_read(fitted, s, between)) for s in new]
         assert_allclose(p, expected, rtol=0, atol=1e-12)
-
-
-def test_the_three_readings_of_one_fit():
-    scores, y = [0.0, 1.0, 2.0, 4.0], [0, 1, 0, 1]
-    new = [-1, 0, 0.25, 0.5, 0.75, 1, 2, 2.5, 3, 3.5, 4, 9]
-    expected = {
-        "step": [0, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 1, 1, 1, 1],
-        "nearest": [0, 0, 0, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 1, 1],
-        "linear": [0, 0, 0.125, 0.25, 0.375, 0.5, 0.5, 0.625, 0.75, 0.875, 1, 1],
-    }
-    for between, p in expected.items():
-        model = IsotonicCalibration(between=between).fit(scores, y)
-        assert_array_equal(model.predict_proba(new)[:, 1], p)
 
 
 def test_many_classes_are_normalised_and_rows_of_zeros_keep_their_raw_scores():

@@ -10,7 +10,6 @@ from scipy.special import expit, logit
 from oracles import formulas as oracle
 from vennforest._messages import CalibrationWarning
 from vennforest.calibrators import PlattScaling, make_calibrator
-from vennforest.calibrators.maps import fit_logistic
 from vennforest.counts import ScoreCounts
 
 
@@ -152,18 +151,6 @@ def test_log_odds_of_what_is_no_probability_are_refused_with_the_way_out(wrong):
     with pytest.raises(ValueError, match=message):
         model.predict_proba([0.5, wrong])
     PlattScaling(on="score").fit([0.2, wrong, 0.3], [0, 1, 1])
-
-
-def test_the_logistic_fit_of_two_columns_agrees_with_the_oracle():
-    rng = np.random.default_rng(4)
-    for _ in range(10):
-        X = rng.normal(size=(2, 15))
-        t, w = rng.random(15), rng.random(15)
-        weights = np.column_stack([w * (1 - t), w * t])
-        theta, _ = fit_logistic(
-            np.vstack([X, np.ones(15)]), weights, np.zeros(3), np.zeros(3, bool)
-        )
-        assert_allclose(theta, oracle.logistic_fit(X, t, w), rtol=1e-9)
 
 
 def test_percentages_are_pointed_out():

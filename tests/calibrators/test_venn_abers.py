@@ -303,23 +303,6 @@ def test_confidence_intervals_are_refused():
         model.predict_confidence([0.5], method="exact")
 
 
-# --- arrays of every kind --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scores", [np.random.default_rng(0).random(200), many(0)[0]])
-def test_read_only_and_strided_arrays_are_taken(scores):
-    k = 2 if scores.ndim == 1 else 4
-    y = np.random.default_rng(1).integers(0, k, len(scores))
-    left_out = np.arange(len(scores))
-    expected = fitted(scores, y, k=k).predict_multiprobability(scores, left_out).lower
-    read_only, strided = scores.copy(), np.asfortranarray(np.repeat(scores, 2, axis=0))[::2]
-    for array in (read_only, strided, y, left_out):
-        array.flags.writeable = False
-    for odd in (read_only, strided):
-        model = fitted(odd, y, k=k)
-        assert_array_equal(model.predict_multiprobability(odd, left_out).lower, expected)
-
-
 def test_a_fit_does_not_change_with_the_arrays_it_was_given():
     rng = np.random.default_rng(0)
     scores, y, weight = rng.random(30), rng.integers(0, 2, 30), rng.random(30) + 0.1
@@ -331,6 +314,13 @@ def test_a_fit_does_not_change_with_the_arrays_it_was_given():
 
 
 # --- refusals --------------------------------------------------------------------------------
+
+
+def test_labels_of_one_class_and_no_scores():
+    with pytest.raises(ValueError, match=r"at least one example, got 0 sample\(s\)"):
+        VennAbers().fit(np.empty(0), np.empty(0))
+    with pytest.raises(ValueError, match=r"at least two classes .* got one class: 'a'"):
+        VennAbers().fit([0.1, 0.2], ["a", "a"])
 
 
 def test_wrong_input_is_named_with_the_rule_and_the_value():

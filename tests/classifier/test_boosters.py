@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.frozen import FrozenEstimator
 
+from support.cases import score
 from vennforest import CalibratedClassifier, VennAbers
 
 
@@ -61,14 +62,10 @@ def test_fitted_boosters_are_calibrated_and_not_touched(make, k):
     X, y, new, _ = data(k)
     base = make().fit(X[:150], y[:150])
     before = base.predict_proba(new)
-    some = (y[150:] != 1) if k == 3 else np.full(150, True)
-    model = CalibratedClassifier(FrozenEstimator(base), merge="log")
-    model.fit(X[150:][some], y[150:][some])
+    model = CalibratedClassifier(FrozenEstimator(base), merge="log").fit(X[150:], y[150:])
     assert_array_equal(base.predict_proba(new), before)
-    scores = base.predict_proba(X[150:][some]).astype(float)
-    new_scores = before.astype(float)
-    scores, new_scores = (s[:, 1] if k == 2 else s for s in (scores, new_scores))
-    expected = VennAbers("log").fit(scores, y[150:][some], classes=range(k))
-    assert_allclose(model.predict_proba(new), expected.predict_proba(new_scores), atol=1e-12)
+    scores, new_scores = (score(base, rows).astype(float) for rows in (X[150:], new))
+    expected = VennAbers("log").fit(scores, y[150:]).predict_proba(new_scores)
+    assert_allclose(model.predict_proba(new), expected, atol=1e-12)
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(again.predict_proba(new), model.predict_proba(new))

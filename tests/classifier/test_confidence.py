@@ -1,4 +1,4 @@
-"""Confidence intervals of a classifier, and how far another seed would move it."""
+"""Confidence intervals of a classifier."""
 
 import numpy as np
 import pytest
@@ -6,48 +6,34 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
-from support.cases import draw_rows
+from support.cases import draw_rows, score
 from vennforest import CalibratedClassifier
 from vennforest.calibrators.intervals import interval_curves, mean_intervals, read_intervals
-from vennforest.classifier.prediction import seed_sentence
 
 
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("subforest", ["all", "exchangeable"])
-def test_confidence_is_that_of_the_calibration_scores(subforest, k):
+@pytest.mark.parametrize(
+    ("method", "subforest"),
+    [("exact", "all"), ("exact", "exchangeable"), ("likelihood-ratio", "all")],
+)
+def test_confidence_is_that_of_the_calibration_scores(method, subforest, k):
+    """The likelihood ratio reads scores as all trees are expected to give them."""
     X, y, new = draw_rows(k)
     names = np.array(["a", "b", "c"])[y]
     forest = RandomForestClassifier(40, random_state=0)
     model = CalibratedClassifier(forest, subforest=subforest, random_state=0).fit(X, names)
-    whole = model.estimator_.predict_proba(new)
-    p = model.predict_proba(new)
-    found = model.predict_confidence(new, 0.9, "exact")
     codes = np.searchsorted(model.classes_, model.calibration_y_)
-    curves = interval_curves(model.calibration_scores_, codes, k, 0.9, "exact")
-    expected = read_intervals(curves, whole[:, 1] if k == 2 else whole, model.classes_, 0.9).widen(
-        p
-    )
-    assert_array_equal(found.lower, expected.lower)
-    assert_array_equal(found.upper, expected.upper)
-    assert_array_equal(found.widened, expected.widened)
-    assert found.classes.tolist() == sorted(set(names))
-    assert found.width.mean() > model.predict_confidence(new, 0.9).width.mean()
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_likelihood_ratio_reads_scores_as_all_trees_are_expected_to_give_them(k):
-    X, y, new = draw_rows(k)
-    model = CalibratedClassifier(RandomForestClassifier(40, random_state=0), random_state=0).fit(
-        X, y
-    )
-    (fold,) = model._state.folds
-    whole = model.estimator_.predict_proba(new)
-    curves = interval_curves(model.calibration_scores_, y, k, 0.9, noise=fold.noise)
-    wanted = read_intervals(curves, whole[:, 1] if k == 2 else whole, model.classes_, 0.9)
-    wanted = wanted.widen(model.predict_proba(new))
-    found = model.predict_confidence(new, 0.9)
-    assert_allclose(found.lower, wanted.lower, rtol=0, atol=1e-12)
-    assert_allclose(found.upper, wanted.upper, rtol=0, atol=1e-12)
+    noise = None if method == "exact" else model._state.folds[0].noise
+    curves = interval_curves(model.calibration_scores_, codes, k, 0.9, method, noise=noise)
+    expected = read_intervals(curves, score(model.estimator_, new), model.classes_, 0.9)
+    expected = expected.widen(model.predict_proba(new))
+    intervals = model.predict_confidence(new, 0.9, method)
+    assert_allclose(intervals.lower, expected.lower, rtol=0, atol=1e-12)
+    assert_allclose(intervals.upper, expected.upper, rtol=0, atol=1e-12)
+    assert_array_equal(intervals.widened, expected.widened)
+    assert intervals.classes.tolist() == sorted(set(names))
+    if method == "exact":
+        assert intervals.width.mean() > model.predict_confidence(new, 0.9).width.mean()
 
 
 def test_confidence_over_folds_is_the_mean_over_their_models():
@@ -77,15 +63,3 @@ def test_exact_confidence_is_refused_where_it_is_not_proved():
     weighted.fit(X, y, sample_weight=weight / 2)
     with pytest.raises(ValueError, match="sample_weight must be integers for exact"):
         weighted.predict_confidence(new, method="exact")
-
-
-def test_the_sentence_on_seeds_is_what_other_seeds_show():
-    X, y, _ = draw_rows()
-    models = [
-        CalibratedClassifier(RandomForestClassifier(50), random_state=seed).fit(X, y)
-        for seed in range(8)
-    ]
-    observed = np.var([model.predict_proba(X)[:, 1] for model in models], axis=0, ddof=1)
-    deviations = [float(seed_sentence(m._state).split("±")[1][:5]) for m in models]
-    assert 0.5 < np.mean(deviations) / np.sqrt(observed.mean()) < 2
-    assert seed_sentence(CalibratedClassifier(GaussianNB()).fit(X, y)._state) == ""

@@ -30,9 +30,7 @@ def test_parameters_are_kept_as_given():
     assert model.get_params()["estimator__n_estimators"] == 20
     model.set_params(estimator__n_estimators=7, method__targets="hard")
     X, y, _ = draw_rows()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        model.fit(X, y)
+    model.fit(X, y)
     assert len(model.estimator_.estimators_) == 7
     assert model.calibrator_.targets == "hard"
     assert not hasattr(model.estimator, "estimators_")
@@ -174,7 +172,7 @@ def test_nothing_is_there_before_fit():
     for name in ("estimator_", "estimators_", "calibrator_", "calibrators_", "calibration_y_"):
         assert not hasattr(model, name)
     model = CalibratedClassifier(GaussianNB()).fit(*draw_rows()[:2])
-    with pytest.raises(AttributeError, match="with one estimator a fold there is estimators_"):
+    with pytest.raises(AttributeError, match="with one estimator per fold there is estimators_"):
         _ = model.estimator_
 
 

@@ -55,20 +55,23 @@ def test_classes_that_the_calibration_data_lack_keep_their_columns(method):
             assert_allclose(p, base.predict_proba(new), atol=1e-12)
 
 
-def test_labels_that_cannot_be_sorted_are_refused():
+def test_labels_that_cannot_be_sorted_or_are_unknown_are_refused():
     X, y, _ = draw_rows()
-    for labels, kinds in (([None, "a"], "NoneType and str"), ([1, "a"], "int and str")):
-        mixed = np.array(labels, object)[y]
-        with pytest.raises(ValueError, match=f"y must contain labels .* got {kinds}: leave out"):
-            CalibratedClassifier(GaussianNB()).fit(X, mixed)
-
-
-def test_labels_unknown_to_a_fitted_model_are_refused():
-    X, y, _ = draw_rows()
-    numbers, texts = GaussianNB().fit(X, y), GaussianNB().fit(X, np.array(["a", "b"])[y])
+    text = np.array(["a", "b"])
     for base, labels, message in (
-        (numbers, y + 1, r"y must contain labels of classes \[0, 1\], got 2"),
-        (texts, y, r"y must contain labels of classes \['a', 'b'\], got [01]"),
+        (
+            GaussianNB(),
+            np.array([None, "a"]),
+            "must contain labels .* got NoneType and str: leave",
+        ),
+        (
+            GaussianNB(),
+            np.array([1, "a"], object),
+            "must contain labels .* got int and str: leave",
+        ),
+        (GaussianNB().fit(X, y), [1, 2], r"y must contain labels of classes \[0, 1\], got 2"),
+        (GaussianNB().fit(X, text[y]), [0, 1], r"labels of classes \['a', 'b'\], got [01]"),
     ):
+        base = FrozenEstimator(base) if hasattr(base, "classes_") else base
         with pytest.raises(ValueError, match=message):
-            CalibratedClassifier(FrozenEstimator(base)).fit(X, labels)
+            CalibratedClassifier(base).fit(X, np.asarray(labels)[y])

@@ -4,30 +4,20 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler, TargetEncoder
-from sklearn.utils.fixes import parse_version
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import vennforest
+from support.cases import draw_grid
 from vennforest import CalibratedClassifier
 from vennforest.sources.data import skip_shared_steps
-
-
-def data(n=120, seed=0, k=2):
-    rng = np.random.default_rng(seed)
-    X = np.round(rng.normal(size=(n + 40, 4)), 2).astype(np.float32).astype(float)
-    edges = [0.1] if k == 2 else [-0.5, 0.6]
-    y = np.digitize(X[:, 0] + 0.7 * rng.normal(size=n + 40), edges)
-    return X[:n], y[:n], X[n:]
 
 
 def forest(n_estimators=20, **parameters):
@@ -36,7 +26,7 @@ def forest(n_estimators=20, **parameters):
 
 @pytest.mark.parametrize("last", [forest(), BaggingClassifier(GaussianNB(), 20, random_state=0)])
 def test_a_pipeline_is_its_ensemble_behind_its_transformers(last):
-    X, y, new = data()
+    X, y, new = draw_grid()
     scaler = StandardScaler().fit(X)
     direct = CalibratedClassifier(last, random_state=0).fit(scaler.transform(X), y)
     for pipeline in (
@@ -87,20 +77,6 @@ def test_columns_are_picked_by_name_inside_a_pipeline(frame, last, calibrate_on)
     assert np.isfinite(model.predict_proba(unseen)).all()
 
 
-@pytest.mark.skipif(
-    parse_version(sklearn.__version__) < parse_version("1.9"), reason="takes no folds before 1.9"
-)
-def test_a_target_encoder_does_not_leak_into_calibration_scores():
-    rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 100, (300, 1)), rng.integers(0, 2, 300)  # nothing to be learnt
-    encoder = TargetEncoder(cv=KFold(5, shuffle=True, random_state=0))
-    model = CalibratedClassifier(make_pipeline(encoder, forest(50)), method="none").fit(X, y)
-    assert model.calibrate_on_ == "cv"
-    assert abs(np.corrcoef(model.calibration_scores_, model.calibration_y_)[0, 1]) < 0.15
-    with pytest.raises(ValueError, match="TargetEncoder learns from the labels"):
-        CalibratedClassifier(make_pipeline(encoder, forest(50)), calibrate_on="oob").fit(X, y)
-
-
 def test_texts_are_rows_too():
     texts = np.array(["good fine", "bad poor", "fine nice", "poor awful"] * 20, dtype=object)
     y = np.array([1, 0, 1, 0] * 20)
@@ -111,7 +87,7 @@ def test_texts_are_rows_too():
 
 
 def test_transformers_in_the_same_state_run_once(tmp_path):
-    X, y, new = data()
+    X, y, new = draw_grid()
     frame = pd.DataFrame(X, columns=[*"abcd"]).assign(e=[*"uvw"] * 40)
     new = pd.DataFrame(new, columns=[*"abcd"]).assign(e=[*"uvwx"] * 10)
     one_hot = OneHotEncoder(handle_unknown="ignore")

@@ -11,7 +11,6 @@ import pytest
 from support.commands import refused, run
 from vennforest import IsotonicCalibration, VennAbers
 from vennforest.calibrators import METHODS
-from vennforest.calibrators.base import has_bounds
 from vennforest.export import from_json, to_sql
 
 # By default pandas 2 reads numbers to within a unit in the last place.
@@ -95,27 +94,6 @@ def test_every_method(table, method, capsys):
         assert message in refused(capsys, *apply(folder, "--columns", "p,confidence"))
 
 
-@pytest.mark.parametrize("method", ["venn-abers", "isotonic", "temperature", "venn"])
-def test_more_than_two_classes(tmp_path, method):
-    rng = np.random.default_rng(52)
-    p = rng.multinomial(20, [0.4, 0.4, 0.2], 200) / 20
-    frame = pd.DataFrame(p, columns=["a", "b", "c"])
-    frame["y"] = np.array(["x", "y", "z"])[[rng.choice(3, p=row) for row in p]]
-    frame.to_csv(tmp_path / "scores.csv", index=False)
-    scores = ("-s", "a", "-s", "b", "-s", "c")
-    assert run(*calibrate(tmp_path, *scores, "--method", method)) == 0
-    assert run(*apply(tmp_path)) == 0
-    found = read_csv(tmp_path / "out.csv")
-    fitted = METHODS[method]().fit(p, frame["y"])
-    expected = fitted.predict_proba(p)
-    names = [f"p({label})" for label in "xyz"]
-    np.testing.assert_allclose(found[names], expected, rtol=0, atol=1e-12)
-    assert ("lower(x)" in found.columns) == has_bounds(METHODS[method])
-    if has_bounds(METHODS[method]):
-        lower = fitted.predict_multiprobability(p).lower
-        np.testing.assert_allclose(found[[f"lower({c})" for c in "xyz"]], lower, atol=1e-12)
-
-
 def test_weights_labels_and_rows_without_a_label(tmp_path, capsys):
     frame = pd.DataFrame(
         {
@@ -139,6 +117,47 @@ def test_weights_labels_and_rows_without_a_label(tmp_path, capsys):
     np.testing.assert_array_equal(
         read.predict_proba([0.15, 0.85]), fitted.predict_proba([0.15, 0.85])
     )
+
+
+@pytest.mark.parametrize(
+    ("cells", "classes", "weight"),
+    [
+        (["no", "yes"], ["no", "yes"], "w"),
+        (["9", "10"], [9, 10], None),
+        (["1", "01", "2", "+2", "3"], [1, 1, 2, 2, 3], "half"),
+    ],
+)
+def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
+    tmp_path, cells, classes, weight
+):
+    rng = np.random.default_rng(10)
+    p = rng.dirichlet(np.ones(len(set(classes))), 300).round(2)
+    scores = p[:, 1] if p.shape[1] == 2 else p
+    cell_of_row = np.append(np.arange(len(cells)), rng.integers(0, len(cells), 300 - len(cells)))
+    frame = pd.DataFrame(scores).add_prefix("s").assign(w=rng.integers(0, 4, 300), i=range(300))
+    names = [name for name in frame if name.startswith("s")]
+    frame = frame.assign(half=frame["w"] / 2, y=[cells[i] for i in cell_of_row])
+    frame.loc[::17, "y"] = " NA"
+    (tmp_path / "table").mkdir()
+    for i, rows in enumerate(np.array_split(np.arange(300), 3)):
+        frame.iloc[rows].to_parquet(tmp_path / "table" / f"{i}.parquet", index=False)
+    (tmp_path / "table" / "_metadata.parquet").write_bytes(b"no table")
+    options = [part for name in names for part in ("-s", name)]
+    options += ["--weight", weight] if weight else []
+    assert run(*calibrate(tmp_path, *options, data="table")) == 0
+    is_labelled = np.arange(300) % 17 > 0
+    y = np.array(classes)[cell_of_row]
+    expected = VennAbers().fit(
+        scores[is_labelled],
+        y[is_labelled],
+        sample_weight=frame[weight][is_labelled] if weight else None,
+    )
+    assert calibrator_in(tmp_path).classes_.tolist() == expected.classes_.tolist()
+    assert run(*apply(tmp_path, data="table", output="table/out.csv")) == 0
+    answers = read_csv(tmp_path / "table" / "out.csv")
+    assert answers["i"].tolist() == list(range(300))
+    p = answers[[f"p({label})" for label in expected.classes_]]
+    np.testing.assert_allclose(p, expected.predict_proba(scores), rtol=0, atol=1e-12)
 
 
 ERRORS = [

@@ -11,7 +11,6 @@ from vennforest.persistence import read_header
 
 TYPES = {
     "income": "number",
-    "rate": "number",
     "lab": "number",
     "seen": "date %d/%m/%Y",
     "ward": "category",
@@ -27,7 +26,6 @@ def ugly(n=160, seed=0):
     frame = pd.DataFrame(
         {
             "income": [f"{v}.00" for v in income],
-            "rate": [f" {v}" for v in rng.integers(0, 99, n) / 4],
             "lab": [str(v) for v in lab],
             "seen": [f"{1 + i % 12:02d}/{1 + i * 5 % 12:02d}/2021" for i in range(n)],
             "ward": rng.integers(1, 6, n).astype(str),
@@ -45,7 +43,6 @@ def plain(frame):
     """The same table as one would have it: numbers and dates as such."""
     return frame.assign(
         income=frame["income"].astype(float),
-        rate=frame["rate"].astype(float),
         lab=frame["lab"].astype(float),
         seen=pd.to_datetime(frame["seen"], format="%d/%m/%Y"),
         smoker=frame["smoker"].map({"yes": True, "no": False}),
@@ -84,9 +81,6 @@ def test_the_model_is_that_of_the_plain_table(folder, tmp_path):
     new.assign(ward=new["ward"].astype(int)).to_parquet(tmp_path / "new.parquet")
     answers = predicted(folder / "m.skops", tmp_path / "new.parquet", tmp_path)
     pd.testing.assert_frame_equal(answers, expected, check_exact=True)
-
-
-def test_the_file_says_how_cells_are_written(folder):
     types = read_header(folder / "m.skops")["types"]
     assert types["ward"] == "text" and types["seen"] == "date %d/%m/%Y" and "name" not in types
 

@@ -2,16 +2,19 @@
 
 import json
 import re
-import sys
-from types import ModuleType
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
+from support.cases import draw_rows
 from support.commands import refused, run
-from vennforest import load
+from vennforest import CalibratedClassifier, load, save
+from vennforest.commands.fit import seed_sentence
+from vennforest.report.estimators import NumberedLabels
 from vennforest.tables import TableColumns
 
 FAST = ("--trees", 15, "--jobs", 1)
@@ -121,7 +124,7 @@ def test_a_repeated_id_is_no_feature_unless_kept_and_the_report_says_so_first(
     assert json.loads(capsys.readouterr().out)["verdict"]["action"] != "check"
 
 
-@pytest.mark.parametrize("column", ["town", "vip", "level"])
+@pytest.mark.parametrize("column", ["town", "vip"])
 def test_groups_by_a_column(tmp_path, column, capsys):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -129,7 +132,6 @@ def test_groups_by_a_column(tmp_path, column, capsys):
             "x": rng.normal(size=200).round(3),
             "town": rng.choice(["Ulm", "Bonn", None], 200),
             "vip": rng.choice([True, False], 200),
-            "level": rng.choice([1, 2, 3], 200),
         }
     )
     p = 1 / (1 + np.exp(-frame["x"] - (frame["town"] == "Ulm") - frame["vip"]))
@@ -147,45 +149,25 @@ def test_groups_by_a_column(tmp_path, column, capsys):
     assert (predictions[0]["upper"] - predictions[0]["lower"]).mean() < 0.6
 
 
-# --- packages that are not there -----------------------------------------------------------------
-
-
-class XGBClassifier(DecisionTreeClassifier):
-    """Take classes numbered from 0 only, as XGBoost does."""
-
-    def __init__(self, n_estimators=1, random_state=None, n_jobs=None, max_depth=2):
-        super().__init__(random_state=random_state, max_depth=max_depth)
-        self.n_estimators, self.n_jobs = n_estimators, n_jobs
+class Numbered(DecisionTreeClassifier):
+    """Takes classes numbered from 0 only, as XGBoost does."""
 
     def fit(self, X, y, sample_weight=None):
-        if np.unique(y).tolist() != list(range(len(np.unique(y)))):
+        if np.unique(y).tolist() != [0, 1]:
             raise ValueError(f"Invalid classes inferred from unique values of `y`, got {y[:2]}")
         return super().fit(X, y, sample_weight)
 
 
-XGBClassifier.__module__ = "xgboost.sklearn"
-
-
-@pytest.fixture
-def packages(monkeypatch):
-    xgboost = ModuleType("xgboost")
-    xgboost.sklearn = ModuleType("xgboost.sklearn")
-    xgboost.XGBClassifier = xgboost.sklearn.XGBClassifier = XGBClassifier
-    for name, module in {"xgboost": xgboost, "xgboost.sklearn": xgboost.sklearn}.items():
-        monkeypatch.setitem(sys.modules, name, module)
-
-
-def test_xgboost_takes_labels_of_text_and_needs_trust(packages, data, tmp_path, capsys):
-    model, out = tmp_path / "m.skops", tmp_path / "p.csv"
-    assert run("fit", data, "-t", "y", "-o", model, "--estimator", "xgboost", "--jobs", 1) == 0
-    command = ("predict", model, data, "-o", out)
+def test_an_estimator_of_another_package_gets_numbers_and_needs_trust(tmp_path, capsys):
+    model, x, y = tmp_path / "m.skops", table()[["x"]], table()["y"]
+    fitted = CalibratedClassifier(NumberedLabels(Numbered(max_depth=2)), cv=2).fit(x, y)
+    save(fitted, model)
+    x.to_csv(tmp_path / "x.csv", index=False)
+    command = ("predict", model, tmp_path / "x.csv", "-o", tmp_path / "p.csv")
     assert "vennforest predict with --trust" in refused(capsys, *command)
-    assert run(*command, "--trust", "xgboost.sklearn.XGBClassifier") == 0
-    predictions, labels = pd.read_csv(out), pd.read_csv(data)["y"]
-    assert set(predictions["label"]) == {"no", "yes"}
-    assert (predictions["label"] == labels).mean() > 0.6
-    p = predictions["p(yes)"]
-    assert p[labels == "yes"].mean() > p[labels == "no"].mean()
+    assert run(*command, "--trust", f"{Numbered.__module__}.Numbered") == 0
+    p = pd.read_csv(tmp_path / "p.csv")["p(yes)"]
+    np.testing.assert_allclose(p, fitted.predict_proba(x)[:, 1])
 
 
 def test_a_summary_that_fails_does_not_fail_the_command(data, tmp_path, capsys, monkeypatch):
@@ -228,3 +210,15 @@ def test_marks_among_numbers_and_in_frames():
     read = columns.transform(X)
     assert columns.kinds_ == ["number", "text", "number"]
     assert np.isnan(read["a"][1]) and read["b"][0] is None and np.isnan(read["c"][0])
+
+
+def test_the_sentence_on_seeds_is_what_other_seeds_show():
+    X, y, _ = draw_rows()
+    models = [
+        CalibratedClassifier(RandomForestClassifier(50), random_state=seed).fit(X, y)
+        for seed in range(8)
+    ]
+    observed = np.var([model.predict_proba(X)[:, 1] for model in models], axis=0, ddof=1)
+    deviations = [float(seed_sentence(m._state).split("±")[1][:5]) for m in models]
+    assert 0.5 < np.mean(deviations) / np.sqrt(observed.mean()) < 2
+    assert seed_sentence(CalibratedClassifier(GaussianNB()).fit(X, y)._state) == ""

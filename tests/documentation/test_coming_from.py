@@ -15,9 +15,10 @@ from vennforest import (
     PlattScaling,
 )
 
-X, Y = make_classification(900, 8, n_informative=4, flip_y=0.2, random_state=3)
-X, X_CAL, X_NEW = X[:300], X[300:600], X[600:]
-Y, Y_CAL = Y[:300], Y[300:600]
+DATA = {
+    k: make_classification(900, 8, n_informative=4, n_classes=k, flip_y=0.2, random_state=3)
+    for k in (2, 3)
+}
 FOLDS = StratifiedKFold(5)
 
 SAME = [
@@ -32,25 +33,26 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize(("model", "theirs", "ours", "ensemble"), SAME)
-def test_scikit_learn_folds(model, theirs, ours, ensemble):
+CASES = [
+    *((2, *case) for case in SAME),
+    *((3, *case) for case in SAME if isinstance(case[0], GaussianNB)),
+]
+
+
+@pytest.mark.parametrize(("k", "model", "theirs", "ours", "ensemble"), CASES)
+def test_scikit_learn_folds(k, model, theirs, ours, ensemble):
+    X, y = DATA[k]
     there = CalibratedClassifierCV(model, method=theirs, cv=FOLDS, ensemble=ensemble)
     here = CalibratedClassifier(model, method=ours, calibrate_on="cv", cv=FOLDS, ensemble=ensemble)
-    p, q = (m.fit(X, Y).predict_proba(X_NEW) for m in (there, here))
+    p, q = (m.fit(X[:300], y[:300]).predict_proba(X[600:]) for m in (there, here))
     np.testing.assert_allclose(p, q, atol=1e-4)
 
 
 @pytest.mark.parametrize(("model", "theirs", "ours"), [case[:3] for case in SAME[::2]])
 def test_scikit_learn_frozen(model, theirs, ours):
-    frozen = FrozenEstimator(model.fit(X, Y))
-    there = CalibratedClassifierCV(frozen, method=theirs).fit(X_CAL, Y_CAL)
-    here = CalibratedClassifier(frozen, method=ours).fit(X_CAL, Y_CAL)
-    np.testing.assert_allclose(there.predict_proba(X_NEW), here.predict_proba(X_NEW), atol=1e-4)
-
-
-def test_mapie():
-    peer = pytest.importorskip("mapie.calibration")
-    model = GaussianNB().fit(X, Y)
-    there = peer.VennAbersCalibrator(model, cv="prefit").fit(X_CAL, Y_CAL)
-    here = CalibratedClassifier(FrozenEstimator(model), merge="log").fit(X_CAL, Y_CAL)
-    np.testing.assert_allclose(there.predict_proba(X_NEW), here.predict_proba(X_NEW), atol=1e-12)
+    X, y = DATA[2]
+    frozen = FrozenEstimator(model.fit(X[:300], y[:300]))
+    there = CalibratedClassifierCV(frozen, method=theirs).fit(X[300:600], y[300:600])
+    here = CalibratedClassifier(frozen, method=ours).fit(X[300:600], y[300:600])
+    p, q = (m.predict_proba(X[600:]) for m in (there, here))
+    np.testing.assert_allclose(p, q, atol=1e-4)

@@ -91,8 +91,12 @@ def test_frames_and_columns_are_checked_first():
         engine.fit(CalibratedClassifier(FOREST), frame, target="y")
 
 
-def test_on_processes_of_their_own(cluster):
-    """Forests, predictions and counts come out as on one machine."""
+@pytest.mark.parametrize(
+    "scheduler", ["one_process", pytest.param("cluster", marks=pytest.mark.slow)]
+)
+def test_partitions_come_out_as_one_machine(scheduler, request):
+    """Forests, predictions and counts."""
+    request.getfixturevalue(scheduler)
     frame = draw_features()
     X, parts = frame[FEATURES], dask_frame(frame, 80, 80)
     model = CalibratedClassifier(FOREST, random_state=2)

@@ -17,9 +17,9 @@ from vennforest.calibrators import (
     IsotonicCalibration,
     PlattScaling,
 )
-from vennforest.calibrators.base import scaled_formulas
 from vennforest.calibrators.formula import Evaluation, Score
 from vennforest.export import to_json, to_sql
+from vennforest.export.formulas import scaled_formulas
 from vennforest.multiprobability import scale_into_bounds
 
 SEED = 20261123
@@ -75,6 +75,8 @@ def drawn():
         if of == [2]:
             scores, y, new = draw(rng, 2)
             yield "other shares", VennAbers().fit(scores, y).with_prior({0: 0.9, 1: 0.1}), new
+            for model in (VennAbers(), PlattScaling()):
+                yield f"{model} reversed", model.fit(scores, 1 - y, increasing=False), new
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-for package in ("onnx", "onnxruntime", "skl2onnx"):
-    pytest.importorskip(package)
-
-from vennforest import CalibratedClassifier, PooledCalibration, Venn  # noqa: E402
-from vennforest._validation import InputError  # noqa: E402
-from vennforest.export import to_onnx  # noqa: E402
+from vennforest import CalibratedClassifier, PooledCalibration, Venn
+from vennforest._validation import InputError
+from vennforest.export import to_onnx
 
 X, Y = make_classification(900, 6, random_state=0, flip_y=0.2)
 NEW = X[500:]

@@ -6,7 +6,6 @@ import pickle
 import joblib
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse
 import sklearn
@@ -18,6 +17,7 @@ from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomFore
 from sklearn.neighbors import KNeighborsClassifier
 
 from oracles import formulas as oracle
+from vennforest import MixedForestClassifier
 from vennforest.forest import Members, Membership, PackedForest, members
 
 # scikit-learn's own: it sums a column of the largest float32 numbers to see whether all are finite,
@@ -44,16 +44,17 @@ def draw_case(seed):
     codes = rng.integers(0, k, n)
     codes[:2] = [0, 1]  # at least two classes
     y = np.array([f"class {c}" for c in "dacbfe"])[codes] if rng.random() < 0.5 else codes * 3 - 4
-    kind = RandomForestClassifier if rng.random() < 0.6 else ExtraTreesClassifier
+    kinds = [RandomForestClassifier, ExtraTreesClassifier, MixedForestClassifier]
+    kind = kinds[rng.choice(3, p=[0.4, 0.35, 0.25])]
     forest = kind(
         n_estimators=int(rng.integers(1, 12)),
-        bootstrap=True,
         criterion=str(rng.choice(["gini", "entropy", "log_loss"])),
         max_depth=[None, 1, 2, 4][rng.integers(4)],
         min_samples_leaf=[1, 1, 3, n][rng.integers(4)],
         max_samples=[None, None, 0.3, max(1, n // 2)][rng.integers(4)],
         class_weight=[None, "balanced", "balanced_subsample"][rng.integers(3)],
         random_state=int(seed),
+        **({} if kind is MixedForestClassifier else {"bootstrap": True}),
     )
     weight = rng.integers(1, 4, n) * 0.7 if rng.random() < 0.3 else None
     if rng.random() < 0.3:
@@ -229,35 +230,6 @@ def fitted():
     return forest, PackedForest.from_forest(forest), X
 
 
-def checked(ours, X, method="scores"):
-    return getattr(ours, method)(ours.check_rows(X))
-
-
-def test_rows_of_any_container(fitted):
-    _, ours, X = fitted
-    values = X.to_numpy()
-    by_values = checked(ours, X)
-    np.testing.assert_array_equal(checked(ours, pl.from_pandas(X)), by_values)
-    with pytest.warns(UserWarning, match="feature names"):
-        np.testing.assert_array_equal(checked(ours, values.tolist()), by_values)
-    nameless = RandomForestClassifier(9, random_state=0).fit(values, X["a"] > 0)
-    ours = PackedForest.from_forest(nameless)
-    by_values = checked(ours, values)
-    np.testing.assert_array_equal(by_values, nameless.predict_proba(values)[:, 1])
-    readonly = values.astype(np.float32)
-    readonly.flags.writeable = False
-    for same in (
-        values.tolist(),
-        np.asfortranarray(values),
-        readonly,
-        scipy.sparse.csr_matrix(values),
-        scipy.sparse.csc_array(values),
-    ):
-        np.testing.assert_array_equal(checked(ours, same), by_values)
-    by_tree = checked(ours, scipy.sparse.csr_array(values), "tree_scores")
-    np.testing.assert_array_equal(by_tree, checked(ours, values, "tree_scores"))
-
-
 BAD_ROWS = {
     "columns in another order": lambda X: X[["b", "a", "c"]],
     "another name": lambda X: X.rename(columns={"a": "z"}),
@@ -295,7 +267,7 @@ def test_numbers_whose_sum_overflows_are_finite():
     largest = float(np.finfo(np.float32).max)
     X = np.array([[largest, largest, -largest], [np.nan, largest, -largest], [largest] * 3])
     ours = PackedForest.from_forest(forest)
-    np.testing.assert_array_equal(checked(ours, X), forest.predict_proba(X)[:, 1])
+    np.testing.assert_array_equal(ours.scores(ours.check_rows(X)), forest.predict_proba(X)[:, 1])
 
 
 def test_packing_leaves_the_forest_alone_and_pickles(fitted):

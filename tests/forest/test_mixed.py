@@ -1,6 +1,5 @@
 """A forest of several kinds of trees: what its seeds promise, and all that forests can."""
 
-import pickle
 from itertools import product
 
 import numpy as np
@@ -8,14 +7,12 @@ import pytest
 import sklearn
 from packaging.version import Version
 from scipy import stats
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import vennforest
 from vennforest import CalibratedClassifier, MixedForestClassifier
-from vennforest.forest import Membership, PackedForest
 
 X, Y = load_breast_cancer(return_X_y=True)
 KIND = ("splitter", "min_samples_leaf", "max_features")
@@ -93,39 +90,6 @@ def test_a_forest_that_grows_is_the_forest_grown_at_once():
 def test_values_that_there_are_none_of(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         MixedForestClassifier(**{"n_estimators": 5, **wrong}).fit(X, Y)
-
-
-@pytest.mark.parametrize("data", [load_breast_cancer, load_iris], ids=["two", "three"])
-def test_the_packed_walk_answers_as_it_does(data):
-    rows, y = data(return_X_y=True)
-    forest = MixedForestClassifier(60, min_samples_leaf=[1, 3], random_state=0).fit(rows, y)
-    answers = forest.predict_proba(rows)
-    packed = PackedForest.from_forest(forest)
-    np.testing.assert_array_equal(
-        packed.scores(rows), answers[:, 1] if answers.shape[1] == 2 else answers
-    )
-    forest.set_params(oob_score=True).fit(rows, y)
-    packed = PackedForest.from_forest(forest)
-    own = packed.scores(rows, Membership.from_forest(forest, len(y)), np.arange(len(y)))
-    known = forest.oob_decision_function_
-    np.testing.assert_allclose(own, known[:, 1] if known.shape[1] == 2 else known, atol=1e-12)
-
-
-@pytest.mark.parametrize("names", [{}, {"min_samples_leaf": [1, 5], "class_weight": {0: 1, 1: 2}}])
-def test_calibrated_saved_and_loaded(names, tmp_path):
-    forest = MixedForestClassifier(40, **names)
-    model = CalibratedClassifier(forest, random_state=0).fit(X[:300], Y[:300])
-    p = model.predict_proba(X[300:])
-    vennforest.save(model, tmp_path / "m.skops")
-    again = vennforest.load(tmp_path / "m.skops")
-    np.testing.assert_array_equal(again.predict_proba(X[300:]), p)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X[300:]), p)
-    for one, other in zip(model.estimators_, again.estimators_, strict=True):
-        assert type(other) is MixedForestClassifier
-        assert kinds(one) == kinds(other)
-        np.testing.assert_array_equal(one.feature_importances_, other.feature_importances_)
-        for a, b in zip(one.estimators_samples_, other.estimators_samples_, strict=True):
-            np.testing.assert_array_equal(a, b)
 
 
 def test_missing_values_and_monotone_features_are_calibrated_out_of_bag():

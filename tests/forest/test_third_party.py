@@ -1,25 +1,17 @@
 """Forests of other packages, with the real packages: honest out of bag, or on folds."""
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import StandardScaler
 
-from vennforest import CalibratedClassifier
+from support.cases import fit
 
 
 @pytest.fixture(scope="module")
 def data():
     return make_classification(400, 8, weights=[0.8], flip_y=0.05, random_state=0)
-
-
-def fitted(estimator, X, y, **parameters):
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*out of bag for no tree.*")
-        return CalibratedClassifier(estimator, random_state=0, **parameters).fit(X, y)
 
 
 @pytest.mark.parametrize("bootstrap", [False, True])
@@ -28,42 +20,23 @@ def test_balanced_forests_calibrate_on_folds(bootstrap, data):
     forest = ensemble.BalancedRandomForestClassifier(
         30, bootstrap=bootstrap, replacement=False, sampling_strategy="all"
     )
-    assert fitted(forest, *data).calibrate_on_ == "cv"
+    assert fit(forest, *data).calibrate_on_ == "cv"
     if bootstrap:
         with pytest.raises(ValueError, match='use calibrate_on="cv"'):
-            fitted(forest, *data, calibrate_on="oob")
+            fit(forest, *data, calibrate_on="oob")
 
 
 def test_balanced_bagging_calibrates_out_of_bag(data):
     ensemble = pytest.importorskip("imblearn.ensemble")
     X, y = data
-    model = fitted(ensemble.BalancedBaggingClassifier(n_estimators=30), X, y)
+    model = fit(ensemble.BalancedBaggingClassifier(n_estimators=30), X, y)
     assert model.calibrate_on_ == "oob"
     right = (model.calibration_scores_ > 0.5) == (model.calibration_y_ == 1)
     assert right.mean() < 0.97  # labels are flipped: nobody who has not seen them knows
     assert np.isfinite(model.predict_proba(X)).all()
 
 
-def test_samplers_in_pipelines_make_auto_mean_folds(data):
+def test_pipelines_without_samplers_calibrate_out_of_bag(data):
     pipeline = pytest.importorskip("imblearn.pipeline")
-    sampling = pytest.importorskip("imblearn.under_sampling")
-    X, y = data
-    forest = RandomForestClassifier(20)
-    sampled = pipeline.make_pipeline(sampling.RandomUnderSampler(), forest)
-    model = fitted(sampled, X, y)
-    assert model.calibrate_on_ == "cv" and "rows" in model.calibrate_on_reason_
-    assert model.predict_proba(X).shape == (400, 2)
-    with pytest.raises(ValueError, match=r'RandomUnderSampler .* use calibrate_on="cv"'):
-        fitted(sampled, X, y, calibrate_on="oob")
-    plain = pipeline.make_pipeline(StandardScaler(), forest)
-    assert fitted(plain, X, y).calibrate_on_ == "oob"
-
-
-def test_a_forest_that_draws_its_own_samples_is_found_out(data):
-    ensemble = pytest.importorskip("sklearnex.ensemble")
-    X, y = data
-    model = fitted(ensemble.RandomForestClassifier(50), X, y)
-    assert model.calibrate_on_ == "cv"
-    assert ((model.calibration_scores_ > 0.5) == (model.calibration_y_ == 1)).mean() < 0.97
-    with pytest.raises(ValueError, match='use calibrate_on="cv"'):
-        fitted(ensemble.RandomForestClassifier(50), X, y, calibrate_on="oob")
+    plain = pipeline.make_pipeline(StandardScaler(), RandomForestClassifier(20))
+    assert fit(plain, *data).calibrate_on_ == "oob"

@@ -43,8 +43,8 @@ def visits(spread: float) -> Callable[[Rng], Table]:
     return draw
 
 
-def synthetic(rng: Rng) -> Table:
-    X, y = coin(rng, 400, 5, 0.1)
+def with_synthetic(X: Any, y: Any, rng: Rng) -> Table:
+    """Add points between examples of class 1 and near ones, until the classes are as frequent."""
     rare = X[y == 1]
     distance = np.linalg.norm(rare[:, None] - rare[None], axis=2)
     neighbors = np.argsort(distance, axis=1)[:, 1:4]
@@ -53,6 +53,10 @@ def synthetic(rng: Rng) -> Table:
     end = neighbors[start, rng.integers(0, 3, n_synthetic)]
     rows = rare[start] + rng.random((n_synthetic, 1)) * (rare[end] - rare[start])
     return np.vstack([X, rows]), np.concatenate([y, np.ones(n_synthetic, int)])
+
+
+def synthetic(rng: Rng) -> Table:
+    return with_synthetic(*coin(rng, 400, 5, 0.1), rng)
 
 
 def leaking(rng: Rng) -> Table:

@@ -29,7 +29,7 @@ from hazards.table import (
     spelled,
 )
 
-QUICK = ("--folds", 2, "--trees", 30, "--methods", "venn-abers", "--jobs", 1)
+QUICK = ("--folds", 2, "--trees", 30, "--methods", "platt", "--jobs", 1)
 INCOMPLETE = [None if j < 9 else f"p{j // 4}" for j in range(200)]
 
 
@@ -55,7 +55,7 @@ def through(make: Callable[[Rng], Table], *options: str, **columns: Any) -> dict
             folder = Path(place)
             table = pd.DataFrame(X).add_prefix("c").assign(y=y, **columns)
             table.to_csv(folder / "table.csv", index=False)
-            output = ("-o", folder / "m.skops", "--trees", 30)
+            output = ("-o", folder / "m.skops", "--trees", 30, "--method", "platt")
             if name == "report":
                 output = ("-o", folder / "page.html", *QUICK)
             command(name, folder / "table.csv", "-t", "y", *output, *options)

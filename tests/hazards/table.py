@@ -312,7 +312,7 @@ REFUSED = [
     Hazard(
         'groups= with subforest="exchangeable"',
         "refused",
-        'subforest must be "all" where groups are given',
+        r'subforest must be "all" where groups are given.*use calibrate_on="cv"',
         {
             "fit": fitting(
                 forest(), coin, {"calibrate_on": "oob", "subforest": "exchangeable"}, groups=PAIRS
@@ -500,7 +500,7 @@ WARNED = [
     Hazard(
         'sample_weight=compute_sample_weight("balanced", y)',
         "warned",
-        "constant within each class",
+        r"constant within each class.* class [01] makes up",
         {
             name: fitting(model, rare, sample_weight=lambda y: compute_sample_weight("balanced", y))
             for name, model in {"fit": forest(), "folds": GaussianNB()}.items()

@@ -1,13 +1,12 @@
 """Decompositions, scores and input of the measures, against slow versions and other packages."""
 
 import math
-import warnings
 from functools import partial
 from typing import get_args
 
 import numpy as np
 import pytest
-from sklearn.metrics import brier_score_loss, roc_auc_score
+from sklearn.metrics import brier_score_loss
 
 from oracles import formulas as oracle
 from support.cases import close, draw_estimates
@@ -81,25 +80,6 @@ def test_confidence_minus_accuracy_by_hand():
     close(metrics.confidence_minus_accuracy(y, p), np.mean(errors))
     matrix = [[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]]
     close(metrics.confidence_minus_accuracy([2, 0], matrix, classes=[0, 1, 2]), (0.5 + 0.4 - 1) / 2)
-
-
-def test_area_of_many_classes_agrees_with_pairs_and_scikit_learn():
-    rng = np.random.default_rng(9)
-    for _ in range(100):
-        p = rng.dirichlet(np.ones(4), 25).round(1) + 1e-12
-        p /= p.sum(axis=1, keepdims=True)
-        y = rng.choice([0, 1, 2, 3] if rng.random() < 0.5 else [0, 1, 3], 25)
-        share = np.bincount(y, minlength=4) / 25
-        areas = [oracle.area_under_roc(y == j, p[:, j]) if share[j] else 0 for j in range(4)]
-        close(metrics.auc_interval(y, p, classes=range(4)).auc, share @ areas)
-        if share.all():
-            close(share @ areas, roc_auc_score(y, p, multi_class="ovr", average="weighted"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert math.isnan(metrics.auc_interval([1, 1], [0.2, 0.3], classes=[0, 1]).auc)
-        constant = [[0.2, 0.8, 0]] * 2
-        assert math.isnan(metrics.auc_interval([1, 1], constant, classes=[0, 1, 2]).auc)
-    close(metrics.auc_interval([0, 1, 1], [0.3, 0.3, 0.9]).auc, 0.75)
 
 
 @pytest.mark.parametrize("name", MEASURES)

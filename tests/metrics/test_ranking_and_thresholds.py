@@ -1,5 +1,7 @@
 """Ranking, thresholds, decision curves and weak calibration against their slow versions."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -90,6 +92,10 @@ def test_perfect_ranking_still_has_an_interval():
     thrice = auc_interval(np.tile(y, 3), np.tile(p, 3), groups=np.tile(np.arange(8), 3))
     assert (thrice.low, thrice.high) == pytest.approx((alone.low, alone.high))
     assert auc_interval(np.tile(y, 3), np.tile(p, 3)).low > alone.low
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(auc_interval([1, 1], [0.2, 0.3], classes=[0, 1]).auc)
+        assert np.isnan(auc_interval([1, 1], [[0.2, 0.8, 0]] * 2, classes=[0, 1, 2]).auc)
     for bad in ({"level": 1.0}, {"groups": [1, 2]}):
         with pytest.raises(ValueError, match="must"):
             auc_interval(y, p, **bad)
@@ -168,6 +174,25 @@ def test_intercept_and_slope_maximise_the_likelihood():
         spread = np.exp(1.959963984540054 * np.sqrt((1 - outcome.mean()) / outcome.sum()))
         assert line.observed_expected.value == pytest.approx(ratio)
         assert line.observed_expected.high == pytest.approx(ratio * spread)
+
+
+def test_intervals_of_groups_have_the_variance_between_the_groups():
+    rng = np.random.default_rng(9)
+    for n_groups in (2, 3, 5, 20):
+        p, groups = rng.random(60), np.arange(60) % n_groups
+        y = (rng.random(60) < p).astype(int)
+        line = calibration_line(y, p, groups=groups)
+        mean = expit(line.intercept.value + np.log(p / (1 - p)))
+        assert (y - mean).sum() == pytest.approx(0, abs=1e-9)
+
+        def error(residual, n_groups=n_groups, groups=groups):
+            sums = [residual[groups == g].sum() for g in range(n_groups)]
+            return 1.959963984540054 * np.sqrt(np.dot(sums, sums) * n_groups / (n_groups - 1))
+
+        half = line.intercept.high - line.intercept.value
+        assert half == pytest.approx(error(y - mean) / (mean * (1 - mean)).sum(), rel=1e-6)
+        spread = line.observed_expected.high / line.observed_expected.value
+        assert np.log(spread) == pytest.approx(error(y - y.mean()) / y.sum(), rel=1e-9)
 
 
 def test_rows_of_probability_0_and_1_are_not_in_the_line():

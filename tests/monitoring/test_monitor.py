@@ -86,17 +86,6 @@ def test_objects_alone_need_no_labels():
         Monitor(model).fit().update(draw(rng, 10)[0])
 
 
-def test_parts_of_a_stream_are_the_stream():
-    rng = np.random.default_rng(7)
-    scores, y = rng.random(400), rng.random(400) < 0.4
-    whole, parts = (Monitor(random_state=0).fit(scores[:100], y[:100]) for _ in range(2))
-    expected = whole.update(scores[100:], y[100:])
-    found = [parts.update(s, t) for s, t in zip(scores[100:], y[100:], strict=True)]
-    assert_array_equal(np.concatenate(found), expected)
-    assert parts.explain() == whole.explain()
-    assert parts.max_evidence_ == whole.max_evidence_
-
-
 @pytest.fixture
 def small():
     rng = np.random.default_rng(9)

@@ -147,6 +147,7 @@ def test_one_after_the_other_is_all_at_once():
     with pytest.warns(UserWarning, match="came before"):
         assert_array_equal(all_.update(X[rows], y[rows]), found)
     assert one.n_seen_ == all_.n_seen_ == len(np.unique(rows))
+    assert one.explain() == all_.explain() and one.max_evidence_ == all_.max_evidence_
 
 
 def test_rows_that_the_model_was_fitted_to_are_refused():

@@ -84,51 +84,6 @@ def label_category(score):
     return vector.index(max(vector))
 
 
-def transductive_scores(estimator, X, y, x, label):
-    """Train on the training set plus (x, label) and score everybody with that model."""
-    extended = [*X, x]
-    model = estimator.fit(extended, [*y, label])
-    if hasattr(model, "predict_proba"):
-        scores = model.predict_proba(extended)
-        return [row[1] for row in scores] if len(scores[0]) == 2 else [list(row) for row in scores]
-    scores = model.decision_function(extended)
-    return [list(row) for row in scores] if scores.ndim == 2 else list(scores)
-
-
-def transductive_venn_abers(make_estimator, X, y, x, n_classes):
-    """Vovk & Petej (2014), Algorithm 1: every class's isotonic value for each tentative label.
-
-    Returns values[v][j]: of the indicator of class j, read at x, in the model trained with (x, v).
-    Two classes: the one fit of class 1, and its complement for class 0.
-    """
-    values = []
-    for v in range(n_classes):
-        scores = transductive_scores(make_estimator(), X, y, x, v)
-        labels = [*y, v]
-        if n_classes == 2:
-            p = isotonic_max_min(scores, labels)[float(scores[-1])]
-            values.append([1 - p, p])
-            continue
-        row = []
-        for j in range(n_classes):
-            column = [s[j] for s in scores]
-            fitted = isotonic_max_min(column, [int(label == j) for label in labels])
-            row.append(fitted[float(column[-1])])
-        values.append(row)
-    return values
-
-
-def transductive_venn(make_estimator, X, y, x, n_classes, category):
-    """The transductive Venn predictor: [(min, max) over tentative labels] of every class."""
-    shares = []
-    for v in range(n_classes):
-        scores = transductive_scores(make_estimator(), X, y, x, v)
-        categories = [category(s) for s in scores]
-        mates = [label for label, c in zip([*y, v], categories, strict=True) if c == categories[-1]]
-        shares.append([Fraction(mates.count(j), len(mates)) for j in range(n_classes)])
-    return [(min(s[j] for s in shares), max(s[j] for s in shares)) for j in range(n_classes)]
-
-
 # --- Platt, isotonic, Boström, beta, temperature ---------------------------------------------
 
 
@@ -374,15 +329,3 @@ def cumulative_differences(outcome, p):
         walk.append(math.fsum(outcome[i] - p[i] for i in rows))
     sigma = math.sqrt(math.fsum(q * (1 - q) for q in p))
     return (max(walk) - min(walk)) / sigma
-
-
-def area_under_roc(outcome, score):
-    """Share of pairs in which the positive scores above the negative; equals count half."""
-    pairs = [
-        (a > b) + (a == b) / 2
-        for a, y in zip(score, outcome, strict=True)
-        if y
-        for b, z in zip(score, outcome, strict=True)
-        if not z
-    ]
-    return math.fsum(pairs) / len(pairs)

@@ -27,8 +27,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-pytest.importorskip("skops")
-
 import vennforest
 from vennforest import (
     CalibratedClassifier,
@@ -72,7 +70,7 @@ def forest(n=12):
     "options",
     [
         {},
-        {"estimator": MixedForestClassifier(10)},
+        {"estimator": MixedForestClassifier(10, min_samples_leaf=[1, 5])},
         {"subforest": "all", "votes": "hard"},
         {"subforest": "exchangeable", "merge": "log"},
         {"estimator": ExtraTreesClassifier(10, bootstrap=True)},

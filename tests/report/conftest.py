@@ -1,14 +1,10 @@
 """Evaluations that several tests look at."""
 
 import pytest
+from sklearn.datasets import load_breast_cancer
 
-for package in ("pandas", "skrub", "matplotlib", "jinja2"):
-    pytest.importorskip(package)
-
-from sklearn.datasets import load_breast_cancer  # noqa: E402
-
-from support.report_data import SCRIPT, nasty_table  # noqa: E402
-from vennforest.report import evaluate  # noqa: E402
+from support.report_data import SCRIPT, nasty_table
+from vennforest.report import evaluate
 
 
 @pytest.fixture(scope="session")

@@ -54,11 +54,14 @@ def test_the_positive_class_is_the_rarer_one_unless_named():
     assert check([0, 1] * 20, [0.4, 0.6] * 20).comparison.predictions.label == 1
 
 
-def test_a_fitted_model_is_judged_with_bounds_and_intervals():
-    X, y = table_of(300, 7)
-    new, labels = table_of(200, 8)
+@pytest.fixture(scope="module")
+def model():
     forest = RandomForestClassifier(30, random_state=0)
-    model = CalibratedClassifier(forest, random_state=0).fit(X, y)
+    return CalibratedClassifier(forest, random_state=0).fit(*table_of(300, 7))
+
+
+def test_a_fitted_model_is_judged_with_bounds_and_intervals(model):
+    new, labels = table_of(200, 8)
     evaluation = check(labels, model, X=new)
     estimates = evaluation.comparison.predictions.estimates
     np.testing.assert_array_equal(estimates["venn-abers"].p, model.predict_proba(new))
@@ -70,19 +73,18 @@ def test_a_fitted_model_is_judged_with_bounds_and_intervals():
         check(np.where(labels == "yes", "maybe", labels), model, X=new)
     with pytest.raises(ValueError, match="X must be given"):
         check(labels, model)
-    plain = LogisticRegression().fit(X, y)
+    plain = LogisticRegression().fit(*table_of(300, 7))
     assert list(check(labels, plain, X=new).comparison.measures) == ["model"]
 
 
-def test_a_model_judged_on_its_own_rows_says_so():
+def test_a_model_judged_on_its_own_rows_says_so(model):
     X, y = table_of(300, 7)
     new, labels = table_of(200, 8)
-    forest = RandomForestClassifier(30, random_state=0)
-    model = CalibratedClassifier(forest, random_state=0).fit(X, y)
     order = np.random.default_rng(0).permutation(300)
     for rows in (np.arange(300), order):
         evaluation = check(y[rows], model, X=X.iloc[rows])
         assert evaluation.verdict.action == "check" and "trained on these" in str(evaluation)
+        assert not evaluation.sections
     assert not check(labels, model, X=new).source.trained_on_rows
 
 

@@ -1,14 +1,24 @@
 """What the numbers say in words."""
 
+from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
 from support.report_data import COSTS, calibrated, with_bounds
 from vennforest.report import check
-from vennforest.report.measures import Measures
-from vennforest.report.words import judge, recommendation, shown_methods
+from vennforest.report.comparison import Difference, compare
+from vennforest.report.measures import Measures, MethodEstimates, Predictions
+from vennforest.report.words import (
+    Source,
+    advice,
+    judge,
+    reasons,
+    recommendation,
+    shown_methods,
+)
 
 BASE = Measures(
     log_loss=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
@@ -63,6 +73,96 @@ def test_an_underconfident_forest_is_to_be_calibrated_on_folds(advised):
 def test_a_raw_forest_that_is_off_is_to_be_calibrated(advised):
     result = advised(raw=OFF)
     assert result.action == "recalibrate" and "Raw, it is 10.0 points off" in result.sentence
+
+
+REJECTS = "Tests of calibration reject it"
+
+
+def contradiction(sentence, reasons, name, noun="forest"):
+    """Return what a reader of the reasons would object to in the headline, or None."""
+    best = reasons[f"How accurate the probabilities of {name} are"]
+    raw = reasons.get(f"How accurate those of the raw {noun} are", "")
+    why = reasons.get(f"Why {name}", "")
+    is_off, is_raw_off = ("They are off by" in text and REJECTS in text for text in (best, raw))
+    has_zero = "Probability 0 was given" in best
+    if sentence.startswith(("Recalibrate", "Do not rely", "Calibrate on folds")):
+        return None if is_off or has_zero else "nothing is wrong with the probabilities"
+    if sentence.startswith("Calibrate the raw"):
+        return None if is_raw_off and not is_off else "the raw model is not off"
+    if sentence.startswith("Collect about") and "too few to check" in sentence:
+        is_unclear = "do not confirm" in best or "would not be seen" in best
+        return None if is_unclear else "the rows tell"
+    if sentence.startswith("Use"):
+        objections = {
+            "they are off": is_off,
+            "they are 0 where it happened": has_zero,
+            "tests reject": REJECTS in best and "tests reject calibration" not in sentence,
+            "the tolerance": "more than the tol" in best and "take it for chance" not in sentence,
+            "raw differs": "no worse beyond chance" in sentence and ", within chance" not in why,
+            "raw is worse": "higher" in sentence and "lower than that of the raw" not in why,
+            "raw is better": "lower" in sentence and "higher than that of the raw" not in why,
+            "raw is 0": "The raw" in sentence and "gave" not in sentence and "Probability 0" in raw,
+        }
+        return next((text for text, is_so in objections.items() if is_so), None)
+    return f"no rule for {sentence}"
+
+
+def test_no_headline_contradicts_a_reason(cancer):
+    """Of every combination of size, tests, power, probability 0 and difference from raw."""
+    states = [
+        replace(BASE, calibration_error=error, pvalue=pvalue, impossible=zeros,
+                chance_limit=limit, log_loss=np.inf if zeros else 0.3)
+        for error, pvalue, limit, zeros in product(
+            (0.02, 0.05), (0.001, 0.05, 0.5), (0.03, 0.2), (0, 2))
+    ]  # fmt: skip
+    method, headlines = cancer.verdict.method, Counter()
+    for best, raw, gap in product(states, states, (-0.002, 0.0005, 0.002)):
+        if best.impossible and not raw.impossible:
+            continue  # such a method is not recommended
+        loss = "Brier score" if raw.impossible or best.impossible else "log loss"
+        against = {**cancer.comparison.against, "none": Difference(gap, 0.001, loss)}
+        measures = {**cancer.comparison.measures, "none": raw, method: best}
+        comparison = replace(
+            cancer.comparison, measures=measures, against=against, costs=None,
+            gain=Difference(0.3, 0.1),
+        )  # fmt: skip
+        for kind, calibrate_on in (("folds", "cv"), ("folds", "oob"), ("given", "")):
+            source = replace(cancer.source, kind=kind, calibrate_on=calibrate_on)
+            sentence, texts = advice(comparison, source)[1], reasons(comparison, source)
+            assert not contradiction(sentence, texts, source.names[method]), (sentence, texts)
+            headlines[sentence.split(":")[0].split(" ")[0]] += 1
+    assert set(headlines) == {"Use", "Calibrate", "Collect", "Recalibrate", "Do"}
+
+
+def test_no_headline_of_drawn_evaluations_contradicts_a_reason():
+    seeds = np.random.SeedSequence().generate_state(40)
+    for seed in seeds.tolist():
+        n = int(np.random.default_rng(seed).choice([100, 300, 2000]))
+        y, p, rng = calibrated(n, seed, strength=1.5)
+        odds, noise = np.log(p / (1 - p)), rng.normal(size=n)
+        raw, best = (1 / (1 + np.exp(-a * odds - b * noise)) for a, b in rng.normal(1, 0.3, (2, 2)))
+        raw[rng.random(n) < rng.choice([0, 0.01])] = 0.0
+        tables = {"none": raw, "venn-abers": best}
+        estimates = {k: MethodEstimates(np.column_stack([1 - q, q])) for k, q in tables.items()}
+        rows = np.arange(n)
+        predictions = Predictions(
+            np.array(["no", "yes"]), (y == "yes").astype(int), rows % 5, rows, estimates,
+            rows // 2 if seed % 2 else None, positive=1,
+        )  # fmt: skip
+        names = {"none": "Raw forest", "venn-abers": "Venn–Abers"}
+        source = Source("folds", "y", "forest", names, "cv")
+        comparison = compare(predictions, None, 0.02, 0)
+        sentence, texts = advice(comparison, source)[1], reasons(comparison, source)
+        if "base rate" not in sentence and "chance;" not in sentence:
+            name = names[comparison.method]
+            assert not contradiction(sentence, texts, name), (seed, sentence, texts)
+
+
+def test_one_probability_of_0_of_the_raw_forest_does_not_make_it_miscalibrated(advised):
+    result = advised(raw=replace(BASE, impossible=1, log_loss=np.inf))
+    assert result.action == "use" and result.sentence.endswith(
+        "The raw forest gave probability 0 to what happened in 1 row."
+    )
 
 
 def test_columns_are_checked_first(advised, cancer):

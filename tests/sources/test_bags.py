@@ -1,7 +1,5 @@
 """Bags are compared with the leaves of the trees."""
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -14,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from support.cases import fit
 from vennforest import CalibratedClassifier
 from vennforest.forest.bags import BagsError
 
@@ -51,21 +50,13 @@ def forest(n=20, **parameters):
     return RandomForestClassifier(n, **parameters)
 
 
-def fitted(estimator, X, y, groups=None, **parameters):
-    given = {} if groups is None else {"groups": groups}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*out of bag for no tree.*")
-        model = CalibratedClassifier(estimator, method="none", random_state=0, **parameters)
-        return model.fit(X, y, **given)
-
-
 @pytest.mark.parametrize("kind", [Permuted, Resampled, Lying])
 def test_forests_whose_bags_are_others_are_found_out(kind, data):
     X, y = data
-    model = fitted(kind(20), X, y)
+    model = fit(kind(20), X, y)
     assert model.calibrate_on_ == "cv" and "bags" in model.calibrate_on_reason_
     with pytest.raises(ValueError, match=r'leaves contain other examples.* use calibrate_on="cv"'):
-        fitted(kind(20), X, y, calibrate_on="oob")
+        fit(kind(20), X, y, calibrate_on="oob")
 
 
 FOREST_SETTINGS = [
@@ -88,21 +79,17 @@ def test_true_bags_pass_and_one_label_changed_does_not(settings, weighted, data)
     weight = rng.random(300) + 0.1 if weighted else None
     for kind in (RandomForestClassifier, ExtraTreesClassifier):
         ensemble = kind(30, bootstrap=True, random_state=0, **settings)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*out of bag for no tree.*")
-            model = CalibratedClassifier(
-                ensemble, method="none", calibrate_on="oob", random_state=0
-            )
-            model.fit(X, y, sample_weight=weight)
-            frozen = clone(model).set_params(estimator=FrozenEstimator(model.estimator_))
-            frozen.fit(X, y, sample_weight=weight)
-            assert_array_equal(frozen.calibration_scores_, model.calibration_scores_)
-            wrong = np.where(np.arange(300) % 10 == 0, 1 - y, y)
-            if "monotonic_cst" not in settings:  # whose leaves have clipped shares of the classes
-                with pytest.raises(ValueError, match="what the frozen model was trained on"):
-                    frozen.fit(X, wrong, sample_weight=weight)
+        model = CalibratedClassifier(ensemble, method="none", calibrate_on="oob", random_state=0)
+        model.fit(X, y, sample_weight=weight)
+        frozen = clone(model).set_params(estimator=FrozenEstimator(model.estimator_))
+        frozen.fit(X, y, sample_weight=weight)
+        assert_array_equal(frozen.calibration_scores_, model.calibration_scores_)
+        others = [(X[::-1], y[::-1])]
+        if "monotonic_cst" not in settings:  # whose leaves have clipped shares of the classes
+            others.append((X, np.where(np.arange(300) % 10 == 0, 1 - y, y)))
+        for rows, labels in others:
             with pytest.raises(ValueError, match="what the frozen model was trained on"):
-                frozen.fit(X[::-1], y[::-1], sample_weight=weight)
+                frozen.fit(rows, labels, sample_weight=weight)
 
 
 def test_bags_of_missing_values_bagged_trees_and_pipelines_pass(data):
@@ -116,7 +103,7 @@ def test_bags_of_missing_values_bagged_trees_and_pipelines_pass(data):
         BaggingClassifier(n_estimators=20, bootstrap=False, max_samples=0.5),
         make_pipeline(StandardScaler(), forest()),
     ):
-        assert fitted(estimator, holes, labels, calibrate_on="oob").calibrate_on_ == "oob"
+        assert fit(estimator, holes, labels, calibrate_on="oob").calibrate_on_ == "oob"
 
 
 def test_a_class_that_every_tree_saw_is_named(data):
@@ -124,9 +111,7 @@ def test_a_class_that_every_tree_saw_is_named(data):
     y = (np.arange(300) < 12).astype(int)
     weight = np.where(y == 1, 1e4, 1.0)
     model = CalibratedClassifier(forest(), random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, y, sample_weight=weight)
+    model.fit(X, y, sample_weight=weight)
     before = CalibratedClassifier(forest(), calibrate_on="oob", random_state=0)
     if model.calibrate_on_ == "oob":  # weights to scikit-learn 1.8 do not decide who is drawn
         assert np.isin(1, model.calibration_y_)
@@ -139,7 +124,7 @@ def test_a_class_that_every_tree_saw_is_named(data):
 def test_a_frozen_forest_calibrates_out_of_bag_on_its_own_data_alone(wrap, data):
     X, y = data
     plain = wrap(forest(40, random_state=5)).fit(X, y)
-    model = fitted(FrozenEstimator(plain), X, y, calibrate_on="oob")
+    model = fit(FrozenEstimator(plain), X, y, calibrate_on="oob")
     assert model.estimator_.estimator is plain
     ensemble = plain[-1] if hasattr(plain, "steps") else plain
     rows = plain[:-1].transform(X) if hasattr(plain, "steps") else X
@@ -151,10 +136,10 @@ def test_a_frozen_forest_calibrates_out_of_bag_on_its_own_data_alone(wrap, data)
     assert_allclose(model.calibration_scores_, expected, rtol=1e-12)
     for others in ((X[:200], y[:200]), (X + 1, y), (np.vstack([X, X]), np.append(y, y))):
         with pytest.raises(ValueError, match="what the frozen model was trained on"):
-            fitted(FrozenEstimator(plain), *others, calibrate_on="oob")
+            fit(FrozenEstimator(plain), *others, calibrate_on="oob")
     for calibrate_on in ("cv", "holdout"):
         with pytest.raises(ValueError, match="with a FrozenEstimator"):
-            fitted(FrozenEstimator(plain), X, y, calibrate_on=calibrate_on)
+            fit(FrozenEstimator(plain), X, y, calibrate_on=calibrate_on)
 
 
 class Bags(BaggingClassifier):
@@ -174,9 +159,9 @@ def test_members_with_constraints_or_steps_pass(member, data):
     n_features = len(getattr(member, "monotonic_cst", "..."))
     bagging = BaggingClassifier(member, 30, max_features=n_features, random_state=0)
     X, y = data
-    assert fitted(bagging, X[:, :3], y, calibrate_on="oob").calibrate_on_ == "oob"
+    assert fit(bagging, X[:, :3], y, calibrate_on="oob").calibrate_on_ == "oob"
 
 
 def test_members_of_another_package_that_are_no_trees_are_refused(data):
     with pytest.raises(BagsError, match="Bags over members that are not trees"):
-        fitted(Bags(GaussianNB(), 25), *data, calibrate_on="oob")
+        fit(Bags(GaussianNB(), 25), *data, calibrate_on="oob")

@@ -1,7 +1,5 @@
 """Groups stay whole: by folds, held-out parts, bags, and through searches."""
 
-import warnings
-
 import numpy as np
 import pytest
 import sklearn
@@ -14,6 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from support.cases import fit
 from vennforest import CalibratedClassifier
 from vennforest.sources import model_scores
 
@@ -68,13 +67,6 @@ def data():
     return make_classification(300, 8, random_state=0)
 
 
-def fitted(estimator, X, y, groups=None, **parameters):
-    given = {} if groups is None else {"groups": groups}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*out of bag for no tree.*")
-        return CalibratedClassifier(estimator, random_state=0, **parameters).fit(X, y, **given)
-
-
 def test_no_group_is_on_both_sides_of_a_split(data):
     X, y = data
     groups = np.random.default_rng(0).integers(0, 30, 300).astype(str)
@@ -88,41 +80,33 @@ def test_no_group_is_on_both_sides_of_a_split(data):
     numbered = np.column_stack([X, np.unique(groups, return_inverse=True)[1]])
     for parameters in ({"calibrate_on": "cv"}, {"calibrate_on": "holdout"}, {"method": "platt"}):
         seen.clear()
-        model = fitted(Recorder(), numbered, y, groups, **parameters)
+        model = fit(Recorder(), numbered, y, groups, **parameters)
         for trained, part in zip(seen, model._state.folds, strict=True):
             tested = set(numbered[:, -1]) - set(trained)
             assert len(tested) >= 5
             assert len(part.scores) == np.isin(numbered[:, -1], list(tested)).sum()
     with pytest.raises(ValueError, match="cv must keep every group on one side"):
-        fitted(GaussianNB(), X, y, groups, cv=StratifiedKFold(3))
-    assert fitted(GaussianNB(), X, y, groups, cv=GroupKFold(3)).calibrate_on_ == "cv"
+        fit(GaussianNB(), X, y, groups, cv=StratifiedKFold(3))
+    assert fit(GaussianNB(), X, y, groups, cv=GroupKFold(3)).calibrate_on_ == "cv"
     with pytest.raises(ValueError, match='groups must be left out with calibrate_on="training"'):
-        fitted(GaussianNB(), X, y, groups, calibrate_on="training")
-
-
-def test_groups_rule_out_leaving_out_one_example_of_a_group(data):
-    X, y = data
-    groups = np.arange(len(X)) // 2
-    options = {"calibrate_on": "oob", "subforest": "exchangeable"}
-    with pytest.raises(ValueError, match=r'subforest must be "all".*use calibrate_on="cv"'):
-        fitted(forest(40, None), X, y, groups, **options)
+        fit(GaussianNB(), X, y, groups, calibrate_on="training")
 
 
 def test_splitters_that_know_the_rows_are_not_dropped(data):
     X, y = data
     with pytest.warns(UserWarning, match="one of 3 models on .* with ensemble=False one model of"):
-        model = fitted(forest(20, None), X, y, cv=TimeSeriesSplit(3))
+        model = fit(forest(20, None), X, y, cv=TimeSeriesSplit(3))
     assert model.calibrate_on_ == "cv" and "TimeSeriesSplit" in model.calibrate_on_reason_
-    assert fitted(forest(20, None), X, y, cv=3).calibrate_on_ == "oob"
+    assert fit(forest(20, None), X, y, cv=3).calibrate_on_ == "oob"
     for calibrate_on in ("oob", "holdout"):
         with pytest.raises(ValueError, match=r"cv must be left out .* got TimeSeriesSplit"):
-            fitted(forest(20, None), X, y, cv=TimeSeriesSplit(3), calibrate_on=calibrate_on)
+            fit(forest(20, None), X, y, cv=TimeSeriesSplit(3), calibrate_on=calibrate_on)
 
 
 def test_out_of_bag_by_groups_is_by_trees_that_saw_nobody_of_the_group(data):
     X, y = data
     groups = np.arange(300) // 3
-    model = fitted(forest(40, None), X, y, groups, calibrate_on="oob", subforest="all")
+    model = fit(forest(40, None), X, y, groups, calibrate_on="oob", subforest="all")
     saw = np.zeros((40, 300), bool)
     for tree, drawn in enumerate(model.estimator_.estimators_samples_):
         saw[tree] = np.isin(groups, groups[drawn])
@@ -137,11 +121,11 @@ def test_out_of_bag_by_groups_is_by_trees_that_saw_nobody_of_the_group(data):
 def test_groups_that_every_tree_saw_are_named(data):
     X, y = data
     with pytest.raises(ValueError, match=r"whole groups .*max_samples.* calibrate_on=.cv."):
-        fitted(forest(20, None), X, y, np.arange(300) // 100, calibrate_on="oob")
+        fit(forest(20, None), X, y, np.arange(300) // 100, calibrate_on="oob")
     groups = np.where(np.arange(300) < 200, np.arange(300) // 100, np.arange(300))
     with pytest.raises(ValueError, match="most groups out of bag as a whole, got 200 of 300"):
-        fitted(forest(15, None), X, y, groups, calibrate_on="oob")
-    few = fitted(forest(20, 2), X, y, np.arange(300) // 100, calibrate_on="oob")
+        fit(forest(15, None), X, y, groups, calibrate_on="oob")
+    few = fit(forest(20, 2), X, y, np.arange(300) // 100, calibrate_on="oob")
     assert len(few.calibration_y_) == 300
 
 
@@ -151,18 +135,15 @@ def test_a_holdout_is_counted_in_groups_and_keeps_them_together():
     y = (X[:, 0] + rng.normal(size=120) > 0.2).astype(int)
     group = np.random.default_rng(4).permutation(np.repeat(np.arange(10), 12))
 
-    def fit(size):
-        model = CalibratedClassifier(
-            GaussianNB(), calibrate_on="holdout", holdout_size=size, random_state=0
-        )
-        return model.fit(X, y, groups=group)._state.folds[0]
+    def hold_out(size):
+        return fit(GaussianNB(), X, y, group, calibrate_on="holdout", holdout_size=size)
 
     for size, held in ((0.3, 3), (1, 1), (9, 9)):
-        part = fit(size)
+        (part,) = hold_out(size)._state.folds
         assert len(part.scores) == 12 * held
         rows = np.isin(model_scores(part.model, X, np.array([0, 1])), part.scores)
         assert_array_equal(np.sort(np.bincount(group[rows], minlength=10))[-held:], 12)
         assert rows.sum() == 12 * held
     for size in (10, 0.05):
         with pytest.raises(ValueError, match="groups on both sides of 10"):
-            fit(size)
+            hold_out(size)

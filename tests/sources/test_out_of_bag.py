@@ -1,7 +1,5 @@
 """Out-of-bag scores and exchangeable predictions by hand, and which ensembles have them."""
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -65,16 +63,9 @@ def bounds_without(make, scores, y, classes, r, new_score):
 @pytest.mark.parametrize("trees", [4, 25])
 def test_exchangeable_predictions_are_those_of_one_left_out_example(make, votes, k, trees):
     X, y, new = data(k)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        model = CalibratedClassifier(
-            forest(trees),
-            method=make(),
-            subforest="exchangeable",
-            merge="log",
-            votes=votes,
-            random_state=0,
-        ).fit(X, y)
+    settings = {"subforest": "exchangeable", "merge": "log", "votes": votes}
+    model = CalibratedClassifier(forest(trees), method=make(), random_state=0, **settings)
+    model.fit(X, y)
     scores, kept, trees_of = calibration_set(model, X, votes)
     assert (len(kept) < len(X)) == (trees == 4)
     assert_array_equal(model.calibration_scores_, column(scores))
@@ -87,21 +78,6 @@ def test_exchangeable_predictions_are_those_of_one_left_out_example(make, votes,
         assert_allclose(m.lower[i], expected.lower[0], rtol=0, atol=1e-12)
         assert_allclose(m.upper[i], expected.upper[0], rtol=0, atol=1e-12)
         assert_allclose(p[i], expected.merge("log")[0], rtol=0, atol=1e-12)
-
-
-def test_nobody_out_of_bag_is_refused_with_the_way_out():
-    X, y, _ = data(n=10)
-    everyone = BaggingClassifier(DecisionTreeClassifier(), max_samples=10, bootstrap=False)
-    with pytest.raises(ValueError, match="estimator must leave examples out of bag, got none that"):
-        CalibratedClassifier(everyone, calibrate_on="oob").fit(X, y)
-    for estimator in (
-        BaggingClassifier(DecisionTreeClassifier(), bootstrap=False),
-        ExtraTreesClassifier(),
-        RandomForestClassifier(bootstrap=False),
-        GaussianNB(),
-    ):
-        with pytest.raises(ValueError, match=r'estimator must leave.*got.*use calibrate_on="cv"'):
-            CalibratedClassifier(estimator, calibrate_on="oob").fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -121,13 +97,21 @@ def test_nobody_out_of_bag_is_refused_with_the_way_out():
 )
 def test_auto_is_out_of_bag_for_bagged_ensembles_and_folds_for_others(estimator, oob):
     X, y, new = data()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        model = CalibratedClassifier(estimator, random_state=0).fit(X, y)
+    model = CalibratedClassifier(estimator, random_state=0).fit(X, y)
     assert len(model.estimators_) == (1 if oob else 5)
     assert hasattr(model, "estimator_") == oob
     assert hasattr(model, "calibrator_") == oob
     assert_allclose(model.predict_proba(new).sum(axis=1), 1, atol=1e-12)
+    if not oob:
+        with pytest.raises(ValueError, match=r'estimator must leave.*got.*use calibrate_on="cv"'):
+            CalibratedClassifier(estimator, calibrate_on="oob").fit(X, y)
+
+
+def test_members_that_leave_nobody_out_are_refused():
+    X, y, _ = data(n=10)
+    everyone = BaggingClassifier(DecisionTreeClassifier(), max_samples=10, bootstrap=False)
+    with pytest.raises(ValueError, match="estimator must leave examples out of bag, got none that"):
+        CalibratedClassifier(everyone, calibrate_on="oob").fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +143,7 @@ def test_bagging_over_any_base_by_hand(base, settings, votes):
             return np.eye(3)[one.predict_proba(rows[:, columns]).argmax(axis=1)]
         return np.eye(3)[one.predict(rows[:, columns])]
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        members = oracle.out_of_bag(ensemble, len(X))
+    members = oracle.out_of_bag(ensemble, len(X))
     every = np.array([answer(t, X) for t in range(15)])
     expected = [np.mean([every[t, i] for t in free], axis=0) for i, free in enumerate(members)]
     assert_allclose(model.calibration_scores_, expected, rtol=0, atol=1e-12)

@@ -1,7 +1,5 @@
 """Which steps rule out-of-bag scores out, and how often an estimator is trained."""
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -16,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEncoder
 
+from support.cases import fit
 from vennforest import CalibratedClassifier
 
 
@@ -34,18 +33,6 @@ def data():
     return make_classification(300, 8, random_state=0)
 
 
-def forest(n=20, **parameters):
-    return RandomForestClassifier(n, **parameters)
-
-
-def fitted(estimator, X, y, groups=None, **parameters):
-    given = {} if groups is None else {"groups": groups}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*out of bag for no tree.*")
-        model = CalibratedClassifier(estimator, method="platt", random_state=0, **parameters)
-        return model.fit(X, y, **given)
-
-
 SUPERVISED = {
     "selection": SelectKBest(k=3),
     "discriminant": LinearDiscriminantAnalysis(),
@@ -60,11 +47,12 @@ SUPERVISED = {
 @pytest.mark.parametrize("step", SUPERVISED.values(), ids=SUPERVISED)
 def test_steps_that_see_labels_make_auto_mean_folds_and_oob_an_error(step, data):
     X, y = data
-    model = fitted(make_pipeline(step, forest()), X, y)
+    pipeline = make_pipeline(step, RandomForestClassifier(20))
+    model = fit(pipeline, X, y, method="platt")
     assert model.calibrate_on_ == "cv"
     assert "labels" in model.calibrate_on_reason_
     with pytest.raises(ValueError, match=r'labels.* use calibrate_on="cv"'):
-        fitted(make_pipeline(step, forest()), X, y, calibrate_on="oob")
+        fit(pipeline, X, y, calibrate_on="oob")
 
 
 def select(X):

@@ -165,13 +165,9 @@ def test_a_split_never_trains_on_one_class_alone_where_there_are_two(source):
 
 def test_splitters_that_cannot_calibrate_are_refused():
     X, y, _ = draw_rows(n=30)
-    twice = RepeatedStratifiedKFold(n_splits=2, n_repeats=2)
-    with pytest.raises(ValueError, match="cv must leave each example out at most once"):
-        CalibratedClassifier(GaussianNB(), cv=twice, ensemble=False).fit(X, y)
-    with pytest.raises(ValueError, match="cv must leave examples out, got no test indices"):
-        CalibratedClassifier(GaussianNB(), cv=[(np.arange(30), [])]).fit(X, y)
-    with pytest.raises(ValueError, match="cv must leave examples out, got no test indices"):
-        CalibratedClassifier(GaussianNB(), cv=[]).fit(X, y)
+    for cv in ([(np.arange(30), [])], []):
+        with pytest.raises(ValueError, match="cv must leave examples out, got no test indices"):
+            CalibratedClassifier(GaussianNB(), cv=cv).fit(X, y)
 
 
 @pytest.mark.parametrize("method", COMMON_METHODS)

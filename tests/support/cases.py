@@ -2,6 +2,33 @@
 
 import numpy as np
 
+from vennforest import CalibratedClassifier, Venn, VennAbers
+from vennforest.calibrators import (
+    BetaCalibration,
+    BostromScaling,
+    IsotonicCalibration,
+    MatrixScaling,
+    PlattScaling,
+    PooledCalibration,
+    SplineCalibration,
+    TemperatureScaling,
+)
+
+MAPS = [
+    PlattScaling(),
+    PlattScaling(targets="hard", on="score"),
+    IsotonicCalibration(),
+    IsotonicCalibration(between="nearest"),
+    IsotonicCalibration(between="linear"),
+    BostromScaling(),
+    BetaCalibration(),
+    BetaCalibration(targets="hard"),
+    TemperatureScaling(),
+    MatrixScaling(),
+    SplineCalibration(),
+    PooledCalibration(),
+]
+CALIBRATORS = [*MAPS, VennAbers(), VennAbers("log"), Venn(), Venn("bins")]
 COMMON_METHODS = [
     "venn-abers", "venn", "platt", "isotonic", "bostrom", "beta", "temperature", "none",
 ]  # fmt: skip
@@ -13,6 +40,21 @@ def draw_rows(k=2, n=120, seed=0):
     X = rng.normal(size=(n + 40, 3))
     y = np.digitize(X[:, 0] + rng.normal(size=n + 40), [0.2] if k == 2 else [-0.6, 0.6])
     return X[:n], y[:n], X[n:]
+
+
+def draw_grid(n=120, seed=0, k=2):
+    """Features that 32 bits hold exactly, with ties, labels, and 40 new rows."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n + 40, 4)), 2).astype(np.float32).astype(float)
+    edges = [0.1] if k == 2 else [-0.5, 0.6]
+    y = np.digitize(X[:, 0] + 0.7 * rng.normal(size=n + 40), edges)
+    return X[:n], y[:n], X[n:]
+
+
+def fit(estimator, X, y, groups=None, **settings):
+    """Fit a classifier with its groups, if there are any."""
+    model = CalibratedClassifier(estimator, random_state=0, **settings)
+    return model.fit(X, y) if groups is None else model.fit(X, y, groups=groups)
 
 
 def score(model, X):

@@ -1,15 +1,11 @@
 """Fitted calibrators of two classes of every kind, with scores to ask them about."""
 
 import numpy as np
+from sklearn.base import clone
 
-from vennforest import VennAbers
-from vennforest.calibrators import (
-    METHODS,
-    IsotonicCalibration,
-    PlattScaling,
-    PooledCalibration,
-    Venn,
-)
+from support.cases import CALIBRATORS
+from vennforest import PlattScaling, VennAbers
+from vennforest.calibrators import METHODS, Uncalibrated
 
 
 def draw(seed=71, n=300, levels=40):
@@ -19,16 +15,13 @@ def draw(seed=71, n=300, levels=40):
 
 
 def of_probabilities():
-    """Yield calibrators fitted to probabilities, tables first."""
+    """Yield calibrators fitted to probabilities."""
     scores, y = draw()
-    yield from tables()
-    for method in METHODS.values():
-        yield method().fit(scores, y)
+    others = [Uncalibrated(), PlattScaling("hard", on="logit"), VennAbers("brier")]
+    for calibrator in (*CALIBRATORS, *others, VennAbers("midpoint")):
+        yield clone(calibrator).fit(scores, y)
     yield VennAbers().fit(scores, y, sample_weight=scores + 0.3)
-    yield IsotonicCalibration("linear").fit(scores, y)
-    yield PlattScaling("hard", on="logit").fit(scores, y)
-    yield PooledCalibration().fit(scores, y)
-    yield Venn("bins").fit(scores, y)
+    yield VennAbers("log").fit([0.5], [1], classes=[0, 1])
 
 
 def of_logits():
@@ -40,16 +33,3 @@ def of_logits():
             calibrator = method().fit(scores, y)
             calibrator.score_range_ = None  # it is asked far outside
             yield calibrator
-
-
-def tables():
-    """Yield calibrators that are constant on intervals."""
-    scores, y = draw()
-    for merge in ("log", "brier", "midpoint"):
-        yield VennAbers(merge).fit(scores, y, classes=[0, 1])
-    yield VennAbers("log").fit(scores, y, sample_weight=scores + 0.3)
-    yield VennAbers("log").fit([0.5], [1], classes=[0, 1])
-    yield IsotonicCalibration().fit(scores, y)
-    yield IsotonicCalibration("nearest").fit(scores, y)
-    for taxonomy in ("label", "bins"):
-        yield Venn(taxonomy).fit(scores, y)

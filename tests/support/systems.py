@@ -24,7 +24,7 @@ READERS = Path(__file__).parents[2] / "examples" / "readers"
 def score_columns(model):
     """Return the names of the columns of scores, odd ones."""
     k = len(model.classes_)
-    return ['my `score "1'] if k == 2 else [f"score of {label}" for label in model.classes_]
+    return ['my `score"; --1'] if k == 2 else [f"score of {label}" for label in model.classes_]
 
 
 def statement(model, dialect, table, confidence):

@@ -5,17 +5,12 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.special import expit, softmax
-from sklearn.calibration import CalibratedClassifierCV, _SigmoidCalibration, _TemperatureScaling
 from sklearn.datasets import make_classification
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
 from vennforest import CalibratedClassifier, VennAbers
-from vennforest.calibrators import BetaCalibration, PlattScaling, TemperatureScaling
-from vennforest.calibrators.isotonic import IsotonicCalibration
+from vennforest.calibrators import BetaCalibration
 
 
 def drawn(seed, n=400):
@@ -23,66 +18,6 @@ def drawn(seed, n=400):
     scores = rng.beta(0.8, 1.2, n).clip(1e-6, 1 - 1e-6)
     y = (rng.random(n) < 0.1 + 0.7 * scores).astype(int)
     return scores, y, rng.random(n) * 3
-
-
-# --- scikit-learn: Platt ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("weighted", [False, True])
-def test_platt_agrees_with_scikit_learn(seed, weighted):
-    scores, y, weight = drawn(seed)
-    weight = weight if weighted else None
-    peer = _SigmoidCalibration().fit(scores, y, sample_weight=weight)
-    model = PlattScaling(on="score").fit(scores, y, sample_weight=weight)
-    assert_allclose(model.predict_proba(scores)[:, 1], peer.predict(scores), atol=2e-5)
-    A = -model.slope_ / model.scale_
-    B = model.slope_ * model.center_ / model.scale_ - model.intercept_
-    assert_allclose([A[0], B[0]], [peer.a_, peer.b_], rtol=1e-4, atol=1e-4)
-
-
-# --- scikit-learn: isotonic ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("decimals", [1, 2, 15])
-def test_linear_isotonic_agrees_with_scikit_learn(seed, decimals):
-    scores, y, weight = drawn(seed)
-    scores = np.round(scores, decimals)
-    new = np.linspace(-0.5, 1.5, 1001)
-    for w in (None, weight):
-        peer = IsotonicRegression(out_of_bounds="clip").fit(scores, y, sample_weight=w)
-        model = IsotonicCalibration(between="linear").fit(scores, y, sample_weight=w)
-        assert_allclose(model.predict_proba(new)[:, 1], peer.predict(new), atol=1e-9)
-
-
-# --- scikit-learn: temperature ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("k", [2, 3, 6])
-@pytest.mark.parametrize("seed", range(3))
-def test_temperature_agrees_with_scikit_learn(k, seed):
-    rng = np.random.default_rng(seed)
-    logits = rng.normal(scale=2, size=(300, k))
-    y = np.array([rng.choice(k, p=softmax(row / 1.7)) for row in logits])
-    weight = rng.random(300)
-    for scores in (logits, softmax(logits, axis=1)):
-        for w in (None, weight):
-            peer = _TemperatureScaling().fit(scores, y, sample_weight=w)
-            model = TemperatureScaling().fit(scores, y, sample_weight=w)
-            assert_allclose(model.temperature_, 1 / peer.beta_, rtol=1e-6)
-            assert_allclose(model.predict_proba(scores), peer.predict(scores), atol=1e-6)
-
-
-def test_temperature_of_one_column_agrees_with_scikit_learn():
-    """There one column x stands for (-x, x), here for (0, x): twice the temperature, same p."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(scale=3, size=300)
-    y = (rng.random(300) < expit(x / 2)).astype(int)
-    peer = _TemperatureScaling().fit(x, y)
-    model = TemperatureScaling().fit(x, y)
-    assert_allclose(model.temperature_, 0.5 / peer.beta_, rtol=1e-6)
-    assert_allclose(model.predict_proba(x), peer.predict(x), atol=1e-6)
 
 
 # --- betacal ---------------------------------------------------------------------------------
@@ -151,34 +86,3 @@ def test_cross_venn_abers_agrees_with_venn_abers(loss, seed):
     model = CalibratedClassifier(GaussianNB(), cv=folds, merge=loss).fit(X[:200], y[:200])
     found, expected = model.predict_proba(X[200:]), peer.predict_proba(X[200:], loss=loss)
     assert_allclose(found, expected, rtol=0, atol=1e-9)
-
-
-# --- scikit-learn: the whole way -------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ensemble", [True, False])
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(
-    ("name", "method", "atol"),
-    [
-        ("sigmoid", "platt", 3e-4),
-        ("isotonic", IsotonicCalibration(between="linear"), 1e-6),
-        ("temperature", "temperature", 1e-5),
-    ],
-)
-def test_calibration_on_folds_agrees_with_calibrated_classifier_cv(
-    name, method, atol, n_classes, ensemble
-):
-    X, y = make_classification(
-        700, 8, n_informative=5, n_classes=n_classes, flip_y=0.2, random_state=1
-    )
-    base = LogisticRegression()  # its decision values are what the other package calibrates
-
-    class Decision(LogisticRegression):
-        predict_proba = property()
-
-    peer = CalibratedClassifierCV(base, method=name, cv=4, ensemble=ensemble).fit(X[:500], y[:500])
-    model = CalibratedClassifier(Decision(), method=method, cv=4, ensemble=ensemble)
-    model.fit(X[:500], y[:500])
-    found, expected = model.predict_proba(X[500:]), peer.predict_proba(X[500:])
-    assert_allclose(found, expected, rtol=0, atol=atol)

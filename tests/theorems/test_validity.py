@@ -1,4 +1,4 @@
-"""The theorems by simulation: Vovk & Petej (2014), Theorem 1 and Corollary 1.
+"""The theorems for whole classifiers by simulation: Vovk & Petej (2014), Theorem 1, Corollary 1.
 
 A Venn predictor has a selector that is perfectly calibrated: of the distributions P^v it gives for
 the tentative labels v, the one of the true label Y. So E[(1{Y = j} - P^Y(j)) g(P^Y)] = 0 for every
@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 
-from vennforest import CalibratedClassifier, Venn, VennAbers
+from vennforest import CalibratedClassifier
 
 LIMIT = 4.0
 
@@ -41,85 +41,15 @@ def unbiasedness_z(y, lower, upper):
     return np.array(below + above)
 
 
-def draw_scores(rng, n, k):
-    """Scores of a badly calibrated model, and labels: (n,) for two classes, else (n, k)."""
-    if k == 2:
-        s = rng.beta(0.8, 0.8, n)
-        return s, (rng.random(n) < 0.15 + 0.5 * s**2).astype(int)
-    s = rng.dirichlet(np.full(k, 0.7), n)
-    true = 0.5 * s + 0.5 * np.array([0.6, 0.3, 0.1])
-    return s, (rng.random(n)[:, None] > true.cumsum(axis=1)).sum(axis=1)
-
-
-def simulate(taxonomy, k, repetitions, n=15, leave_out=False, seed=0):
-    """Return true labels, lower and upper bounds of one new object a repetition."""
-    rng = np.random.default_rng(seed)
-    ys, lower, upper = [], [], []
-    for _ in range(repetitions):
-        s, y = draw_scores(rng, n + 1, k)
-        venn = Venn(taxonomy).fit(s[:-1], y[:-1], classes=range(k))
-        left_out = [rng.integers(n)] if leave_out else None
-        m = venn.predict_multiprobability(s[-1:], left_out)
-        ys.append(y[-1])
-        lower.append(m.lower[0])
-        upper.append(m.upper[0])
-    return np.array(ys), np.array(lower), np.array(upper)
-
-
 def select(y, lower, upper):
     """The distribution of the true label: its upper bound, and everybody else's lower bound."""
     return np.where(np.arange(lower.shape[1]) == y[:, None], upper, lower)
 
 
-def halves(scores):
-    """A fixed function of the scores, which cuts at other places than the bins."""
-    return scores.reshape(len(scores), -1)[:, 0] > 0.4
-
-
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("taxonomy", ["label", "bins", halves])
-@pytest.mark.parametrize("leave_out", [False, True])
-def test_inductive_venn_is_calibrated_by_the_true_label(taxonomy, k, leave_out):
-    y, lower, upper = simulate(taxonomy, k, 1000, leave_out=leave_out)
-    assert np.abs(calibration_z(y, select(y, lower, upper))).max() < LIMIT
-    assert unbiasedness_z(y, lower, upper).min() > -LIMIT
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_the_simulation_sees_a_wrong_selector(k):
-    y, lower, upper = simulate("label", k, 2500)
-    wrong = np.where(np.arange(k) == y[:, None], lower, upper)
-    assert np.abs(calibration_z(y, wrong)).max() > 2 * LIMIT
-    assert np.abs(calibration_z(y, lower)).max() > 2 * LIMIT
-    assert np.abs(calibration_z(y, upper)).max() > 2 * LIMIT
-    assert unbiasedness_z(y, upper, lower).min() < -2 * LIMIT
-
-
-def draw_objects(rng, n, k):
+def draw_objects(rng, n, k=2):
     X = rng.normal(size=(n, 2))
     noisy = X[:, 0] + 1.5 * rng.normal(size=n)
     return X, np.digitize(noisy, [0.6] if k == 2 else [-0.6, 1.0])
-
-
-# --- Venn–Abers ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("leave_out", [False, True])
-@pytest.mark.parametrize("n", [3, 15, 60])
-def test_inductive_venn_abers_is_calibrated_by_the_true_label(n, leave_out):
-    rng = np.random.default_rng(n)
-    ys, lower, upper = [], [], []
-    for _ in range(1500):
-        s, y = draw_scores(rng, n + 1, 2)
-        model = VennAbers("log").fit(s[:-1], y[:-1], classes=[0, 1])
-        m = model.predict_multiprobability(s[-1:], [rng.integers(n)] if leave_out else None)
-        ys.append(y[-1])
-        lower.append(m.lower[0])
-        upper.append(m.upper[0])
-    y, lower, upper = np.array(ys), np.array(lower), np.array(upper)
-    assert np.abs(calibration_z(y, select(y, lower, upper))).max() < LIMIT
-    assert unbiasedness_z(y, lower, upper).min() > -LIMIT
-    assert np.abs(calibration_z(y, select(1 - y, lower, upper))).max() > LIMIT
 
 
 def simulate_classifier(make, repetitions, n, seed=0, objects=draw_objects):
@@ -128,7 +58,7 @@ def simulate_classifier(make, repetitions, n, seed=0, objects=draw_objects):
     ys, lower, upper = [], [], []
     for repetition in range(repetitions):
         while True:
-            X, y = objects(rng, n + 1, 2)
+            X, y = objects(rng, n + 1)
             if np.bincount(y, minlength=2).min() >= 2:
                 break
         model = make(repetition).fit(X[:-1], y[:-1])
@@ -175,7 +105,7 @@ def test_calibrating_on_the_training_set_is_not_valid_and_on_other_data_is():
     1. The same model calibrated on objects that are new to it is valid.
     """
 
-    def objects(rng, n, k):
+    def objects(rng, n):
         return rng.normal(size=(n, 1)), (rng.random(n) < 0.3).astype(int)
 
     def on(source):

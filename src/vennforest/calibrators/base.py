@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import cached_property, partial, reduce
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -29,8 +29,6 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators.formula import (
-    LOWEST,
-    Computed,
     Evaluation,
     Score,
     Term,
@@ -41,10 +39,8 @@ from vennforest.calibrators.formula import (
 )
 from vennforest.counts import ScoreCounts, count_examples, read_examples
 from vennforest.multiprobability import (
-    SMALLEST_PROBABILITY,
     Merge,
     Multiprobability,
-    merge_formula,
     scale_into_bounds,
 )
 from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
@@ -60,6 +56,7 @@ MAPS_OF_ANY_SCORES = '"venn-abers", "venn", "platt", "isotonic" and "temperature
 # Calibration examples from which on new scores are compared with their range; the part of it by
 # which new scores may lie beyond it; and the share of scores outside that is refused.
 MIN_EXAMPLES_FOR_RANGE, RANGE_MARGIN, MAX_SHARE_OUTSIDE = 10, 0.5, 0.5
+N_TRIED_SCORES = 101  # scores at which a map that is read from a file is tried
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -138,7 +135,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def fit_counts(self, counts: ScoreCounts, *, increasing: Increasing = True) -> Self:
-        """Learn the map from weights of the classes at scores; ``increasing`` is as of ``fit``."""
+        """Learn the map from class counts at distinct scores; ``increasing`` as in ``fit``."""
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
         if increasing is True and not self._is_monotone:
@@ -211,10 +208,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _formula(self, scores: Terms) -> Terms:
         """Return the probability of the second of two classes, or of each, as formulas."""
         raise no_formula("calibrator", self)
-
-    def _formulas(self, scores: Terms) -> dict[str, Terms]:
-        """Return the formulas by name: ``p``, and with bounds ``p0`` and ``p1``."""
-        return {"p": self._formula(scores)}
 
     def with_prior(
         self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None
@@ -300,6 +293,23 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if self.shift_ is not None:
             is_shift = isinstance(self.shift_, ShiftedPrior) and len(self.shift_.shares) == k
             require(is_shift, f"shift_ must be a ShiftedPrior of {k} classes")
+        if not has_bounds(self):
+            self._check_map()
+
+    def _check_map(self) -> None:
+        """Refuse learnt numbers that are not finite, or that give no probabilities."""
+        for name, value in vars(self).items():
+            for array in value if isinstance(value, list) else [value]:
+                if isinstance(array, np.ndarray) and array.dtype.kind == "f":
+                    check_array(array, name, (None,) * array.ndim)
+        low, high = 0.0, 1.0
+        if self.score_range_ is not None and not self._takes_probabilities:
+            low, high = self.score_range_.tolist()
+        part, k = np.linspace(0, 1, N_TRIED_SCORES), len(self.classes_)
+        x = (1 - part) * low + part * high  # the difference may overflow
+        scores = x if k == 2 else np.column_stack([x, *[(1 - x) / (k - 1)] * (k - 1)])
+        p = self._predict_proba(scores)
+        require(((p >= 0) & (p <= 1)).all(), f"{type(self).__name__} must give probabilities")
 
     def _n_columns(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
@@ -321,12 +331,20 @@ def ranking(counts: ScoreCounts) -> tuple[float, bool]:
     m, n = counts.class_totals.tolist()
     if m * n == 0:  # one class, or weights that are next to nothing
         return 0.5, False
-    # Pairs in the right order; ties count half. Unlike BLAS, einsum adds in one order.
-    pairs = np.einsum("i,i", np.cumsum(negatives), positives)
-    area = float(pairs - np.einsum("i,i", negatives, positives) / 2) / (m * n)
+    area = _pairs_in_order(negatives, positives) / (m * n)
     # The standard error of scores that say nothing, without ties (Mann & Whitney 1947, section 4).
     error = float(np.sqrt((m + n + 1) / (12 * m * n)))
     return area, abs(area - 0.5) > MIN_STANDARD_ERRORS * error
+
+
+@kernel
+def _pairs_in_order(negatives: FloatArray, positives: FloatArray) -> float:
+    """Return the weight of the pairs with the positive example on the right; ties count half."""
+    below, pairs = 0.0, 0.0
+    for i in range(len(negatives)):
+        pairs += positives[i] * (below + negatives[i] / 2)
+        below += negatives[i]
+    return pairs
 
 
 def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
@@ -537,59 +555,6 @@ class BoundedCalibrator(Calibrator):
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         return self._multiprobability(scores).merge(self.merge)
 
-    def _formulas(self, scores: Terms) -> dict[str, Terms]:
-        """Return ``p0``, ``p1`` and ``p``, of the second of two classes or of each of more."""
-        if len(scores) > 1:
-            formulas = self._formulas_of_many(scores)
-            if "p" not in formulas:
-                low, up = formulas["p0"], formulas["p1"]
-                p = tuple(map(partial(merge_formula, self.merge), low, up))
-                formulas["p"] = scaled_formulas(p, low, up)
-            return formulas
-        start = self._starts()
-        bounds = self._multiprobability(np.append(LOWEST, start))
-        merged_p = bounds.merge(self.merge)[:, 1]
-        columns = scores[0].look_up(start, {"p0": bounds.p0, "p1": bounds.p1, "p": merged_p})
-        return {name: (term,) for name, term in columns.items()}
-
-    def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
-        """Return ``p0`` and ``p1`` of each of several classes, and ``p`` if that is looked up."""
-        raise no_formula("calibrator", self)
-
-    def _starts(self) -> FloatArray:
-        """Return where bounds for two classes may change, increasing."""
-        raise no_formula("calibrator", self)
-
-
-def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:
-    """Return the formulas of `scale_into_bounds`."""
-    # The sum of a clipped row rises with the factor, in straight lines between the bends at which
-    # an entry meets a bound: it is 1 between the last bend with a sum of at most 1 and the next.
-    q = [x.max(SMALLEST_PROBABILITY) for x in p]
-
-    def clipped(factor: Term) -> list[Term]:
-        return [(x * factor).clip(low, up) for x, low, up in zip(q, lower, upper, strict=True)]
-
-    bends = [bound / x for bounds in (lower, upper) for bound, x in zip(bounds, q, strict=True)]
-    sums = [summed(clipped(bend)) for bend in bends]
-    smallest, last, largest = summed(lower), reduce(Term.max, bends), reduce(Term.max, sums)
-    # Where no bend is so low, or so high: the factor 0, or the last bend.
-    pairs = list(zip(bends, sums, strict=True))
-    begin = reduce(Term.max, [total.unless_above(1.0, bend, 0.0) for bend, total in pairs])
-    end = reduce(Term.min, [_from_one(total, bend, last) for bend, total in pairs])
-    low = reduce(Term.max, [total.unless_above(1.0, total, smallest) for total in sums])
-    high = reduce(Term.min, [_from_one(total, total, largest) for total in sums])
-    between = begin + (1.0 - low) * ((end - begin) / (high - low))
-    scaled = clipped(high.unless_above(low, begin, between))
-    total = summed(scaled)
-    # clipped once more, since the division rounds
-    return tuple((x / total).clip(low, up) for x, low, up in zip(scaled, lower, upper, strict=True))
-
-
-def _from_one(x: Term, value: Term, below: Term) -> Term:
-    """Return ``value`` where x is at least 1, else ``below``."""
-    return Computed("if <=", (1.0, x, value, below))
-
 
 def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return bounds that hold before and after normalisation, from those of class against rest.
@@ -617,17 +582,6 @@ def _normalise_rows(p0: FloatArray, p1: FloatArray, lower: FloatArray, upper: Fl
             smallest, largest = low + max(sum_p1 - up, 0.0), up + max(sum_p0 - low, 0.0)
             lower[i, j] = min(low, low / smallest) if smallest > 0 else 0.0
             upper[i, j] = min(max(up, up / largest), 1.0) if largest > 0 else 1.0
-
-
-def normalised_bounds_formulas(p0: Terms, p1: Terms) -> tuple[Terms, Terms]:
-    """Return the formulas of `normalised_bounds`."""
-    sum_p0, sum_p1 = summed(p0), summed(p1)
-    lower, upper = [], []
-    for low, up in zip(p0, p1, strict=True):
-        smallest, largest = low + (sum_p1 - up).max(0.0), up + (sum_p0 - low).max(0.0)
-        lower.append(low.min(smallest.unless_above(0.0, 0.0, low / smallest)))
-        upper.append(up.max(largest.unless_above(0.0, 1.0, up / largest)).min(1.0))
-    return tuple(lower), tuple(upper)
 
 
 def has_bounds(calibrator: Any) -> bool:

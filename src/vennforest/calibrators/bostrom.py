@@ -6,7 +6,7 @@ from functools import reduce
 
 import numpy as np
 
-from vennforest._validation import FloatArray, check_number
+from vennforest._validation import FloatArray
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Term, Terms, divided_by_sum
 from vennforest.counts import ScoreCounts
@@ -65,11 +65,6 @@ class BostromScaling(Calibrator):
         scores = brier_scores(values, square / counts.total, linear / counts.total)
         best = int(np.flatnonzero(scores.ravel() <= scores.min() + EQUAL_BRIER_SCORE)[0])
         self.A_, self.B_ = divmod(best, N_VALUES)
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        check_number(self.A_, "A_", 0, N_VALUES - 1, integer=True)
-        check_number(self.B_, "B_", 0, N_VALUES - 1, integer=True)
 
     def _formula(self, scores: Terms) -> Terms:
         if len(scores) == 1:

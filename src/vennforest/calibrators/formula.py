@@ -140,12 +140,12 @@ class Column(Term):
 
 
 Terms = tuple[Term, ...]
-"""One term for two classes, that of the second; else one a class."""
+"""One term for two classes, that of the second; else one per class."""
 
 
 def no_formula(kind: str, value: object) -> ValueError:
     """Return the error for a calibrator or a taxonomy without a formula."""
-    return ValueError(f"a formula must be of a {kind} that has one, got {value}")
+    return ValueError(f"the {kind} must have a formula, got {value}")
 
 
 def summed(terms: Iterable[Term]) -> Term:
@@ -154,7 +154,7 @@ def summed(terms: Iterable[Term]) -> Term:
 
 
 def divided_by_sum(scores: Terms) -> Terms:
-    """Return scores whose sum is 1 to rounding as they are, others divided by their sum."""
+    """Divide scores by their sum, unless it is 1 up to rounding."""
     # Division by sums that differ in the last digit would break ties between rows.
     total = summed(scores)
     is_near = (total - 1.0).max(1.0 - total)
@@ -163,7 +163,7 @@ def divided_by_sum(scores: Terms) -> Terms:
 
 
 def softmax(logits: Sequence[Term]) -> Terms:
-    """Return the probabilities of logits, one a class."""
+    """Return the probabilities of logits, one per class."""
     largest = reduce(Term.max, logits)
     powers = [(logit - largest).max(-MAX_LOG_ODDS).exp() for logit in logits]
     total = summed(powers)

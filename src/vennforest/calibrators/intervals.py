@@ -134,7 +134,7 @@ def interval_curves(
     groups: IntArray | None = None,
     noise: FloatArray | None = None,
 ) -> list[IntervalCurve]:
-    """Return the curve of the second of two classes, or one a class, from calibration examples.
+    """Return the curve of the second of two classes, or one per class, from calibration examples.
 
     Examples of one of the ``groups`` (n,), numbered from 0, are not independent: see
     `design_effect`. Scores s of new objects vary less than those of examples by the variance

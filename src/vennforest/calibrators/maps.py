@@ -17,11 +17,8 @@ from vennforest._messages import warn
 from vennforest._validation import (
     FloatArray,
     IntArray,
-    check_array,
-    check_number,
     check_option,
     columns,
-    require,
 )
 from vennforest.calibrators.base import (
     SUM_TOLERANCE,
@@ -48,7 +45,7 @@ ScoreKind = Literal["probabilities", "logits"]
 
 
 class LogitCalibrator(Calibrator):
-    """Base of calibrators that take probabilities or, where scores can be no such, logits.
+    """Base of calibrators that take probabilities, or logits where scores lie outside [0, 1].
 
     Of two columns of logits the difference is taken, of two columns of probabilities the second.
     """
@@ -81,10 +78,6 @@ class LogitCalibrator(Calibrator):
     @property
     def _takes_probabilities(self) -> bool:
         return self.on_ == "probabilities"
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        check_option(self.on_, ScoreKind, "on_")
 
 
 class TemperatureScaling(LogitCalibrator):
@@ -147,12 +140,6 @@ class TemperatureScaling(LogitCalibrator):
             scores = tuple(p.max(self.low_).log() for p in divided_by_sum(scores))
         return softmax([score / self.temperature_ for score in scores])
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        check_number(self.temperature_, "temperature_", float(np.finfo(np.float64).tiny))
-        check_number(self.low_, "low_", 0, 1)
-        check_number(self.high_, "high_", self.low_, 1)
-
 
 def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     """Return the T of the least log loss of ``softmax(z / T)``; columns of z have maximum 0."""
@@ -180,7 +167,7 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
 
 
 class ProbabilityCalibrator(LogitCalibrator):
-    """Base of calibrators of probabilities; logits become such by temperature scaling first."""
+    """Base of calibrators of probabilities; temperature scaling turns logits into these first."""
 
     temperature_: float
     """By which logits are divided before their softmax; 1 for probabilities."""
@@ -211,10 +198,6 @@ class ProbabilityCalibrator(LogitCalibrator):
     @abstractmethod
     def _map_formula(self, p: Terms) -> Terms:
         """Return the formulas of the map of probabilities."""
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        check_number(self.temperature_, "temperature_", float(np.finfo(np.float64).tiny))
 
 
 # --- Platt scaling --------------------------------------------------------------------------------
@@ -313,17 +296,6 @@ class PlattScaling(OneVsRestCalibrator):
         z = z.clip(-MAX_STANDARD_SCORE, MAX_STANDARD_SCORE)
         return (float(self.slope_[j]) * z + float(self.intercept_[j])).logistic()
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        n = self._n_columns()
-        check_option(self.on_, Literal["score", "logit"], "on_")
-        check_array(self.clip_, "clip_", (n, 2), low=0, high=1)
-        require((self.clip_[:, 0] <= self.clip_[:, 1]).all(), "clip_ must be intervals")
-        check_array(self.center_, "center_", (n,))
-        check_array(self.slope_, "slope_", (n,))
-        check_array(self.intercept_, "intercept_", (n,))
-        check_array(self.scale_, "scale_", (n,), low=1 / MAX_COEFFICIENT**3)
-
 
 # --- beta calibration -----------------------------------------------------------------------------
 
@@ -385,20 +357,11 @@ class BetaCalibration(OneVsRestCalibrator):
         f: Term = a * s.log() - b * (1.0 - s).log() + c
         return f.logistic()
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        n = self._n_columns()
-        check_array(self.coef_, "coef_", (n, 3), low=-MAX_COEFFICIENT, high=MAX_COEFFICIENT)
-        require((self.coef_[:, :2] >= 0).all(), "a and b must not be negative")
-        check_array(self.clip_, "clip_", (n, 2), low=0, high=1)
-        low, high = self.clip_.T
-        require(((low > 0) & (low <= high) & (high < 1)).all(), "clip_ must be inside (0, 1)")
-
 
 # --- matrix scaling -------------------------------------------------------------------------------
 
 Structure = Literal["shared", "diagonal", "full"]
-"""Which slopes are free: one for all classes, one a class, or one for each pair of classes."""
+"""Which slopes are free: one for all classes, one per class, or one for each pair of classes."""
 
 # Weight of the shared slope's distance from 1, beside 1 of the slopes' distances from it.
 SHARED = 0.1
@@ -426,8 +389,8 @@ class SoftmaxMap(ProbabilityCalibrator):
     Parameters
     ----------
     structure : {"shared", "diagonal", "full"}
-        Which slopes are free with more than two classes: one for all, one a class, or one for each
-        pair of classes.
+        Which slopes are free with more than two classes: one for all, one per class, or one for
+        each pair of classes.
     ridge, shrinkage : float
         Factor of the penalty, and the c of the shrinkage of scores, above 0.
     """
@@ -468,14 +431,6 @@ class SoftmaxMap(ProbabilityCalibrator):
         if k == 2:
             return (logit(W[1] - W[0], b[1] - b[0]).logistic(),)
         return softmax([logit(W[j], b[j]) for j in range(k)])
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        k, limit = len(self.classes_), MAX_COEFFICIENT
-        check_number(self.shrinkage_, "shrinkage_", 1e-300, limit)
-        check_array(self.shares_, "shares_", (k,), low=1e-300, high=1)
-        check_array(self.coef_, "coef_", (k, k), low=-limit, high=limit)
-        check_array(self.intercept_, "intercept_", (k,), low=-limit, high=limit)
 
 
 class MatrixScaling(SoftmaxMap):
@@ -640,8 +595,6 @@ N_KNOTS = 8  # knots of the slope
 ROUGHNESS = (1000.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 RIDGE = 0.3  # penalty of the distance of the mean slope from 1 and of the intercept from 0
 NARROW_RANGE = 1e-9  # relative range of the log-odds up to which all of them count as one
-# Largest log-odds of a knot, and smallest distance of two knots, that a file may contain.
-MAX_KNOT, MIN_KNOT_DISTANCE = 1e6, 1e-30
 
 
 class SplineCalibration(ProbabilityCalibrator):
@@ -719,20 +672,6 @@ class SplineCalibration(ProbabilityCalibrator):
             f = z.unless_above(knots[k + 1], line(k) + bend * t * t, f)
         return z.unless_above(knots[0], line(0), f).logistic()
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        n = self._n_columns()
-        check_number(self.shrinkage_, "shrinkage_", 1e-300, MAX_COEFFICIENT)
-        check_array(self.shares_, "shares_", (n, 2), low=1e-300, high=1)
-        require(len(self.knots_) == len(self.slopes_) == n, f"knots_ and slopes_ must be {n}")
-        for knots, slopes in zip(self.knots_, self.slopes_, strict=True):
-            check_array(knots, "knots_", (None,), low=-MAX_KNOT, high=MAX_KNOT)
-            is_increasing = (np.diff(knots) >= MIN_KNOT_DISTANCE).all()
-            require(len(knots) and is_increasing, "knots_ must increase, and not be empty")
-            check_array(slopes, "slopes_", (len(knots),), low=0, high=MAX_COEFFICIENT)
-        check_array(self.intercept_, "intercept_", (n,), low=-MAX_COEFFICIENT, high=MAX_COEFFICIENT)
-        check_array(self.roughness_, "roughness_", (n,), low=0)
-
 
 def shrunk_log_odds(score: Term, c: float, shares: FloatArray) -> Term:
     """Return the log-odds of a score that is shrunk to the shares (2,)."""
@@ -764,7 +703,7 @@ def left_out_loss(
     hessian: FloatArray,
     is_free: NDArray[np.bool_],
 ) -> float:
-    """Return the log loss of each example under the fit to all others, added up."""
+    """Return the sum over the examples of the log loss under the fit to all others."""
     # One Newton step from the fit to all, f + g h / (1 - h p (1 - p)) with the gradient g and the
     # leverage h of the example (Rad & Maleki 2020, approximate leave-one-out).
     x = features[is_free]
@@ -806,7 +745,7 @@ def slope_penalty(knots: FloatArray, roughness: float) -> FloatArray:
 
 
 def place_knots(z: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return knots at quantiles of ascending log-odds, or one where these hardly differ."""
+    """Return knots at quantiles of ascending log-odds; a single knot where these hardly differ."""
     if z[-1] - z[0] <= NARROW_RANGE * max(1.0, abs(z[0]), abs(z[-1])):
         return z[:1]
     mass = np.cumsum(weight)
@@ -836,11 +775,10 @@ MAX_SHUFFLED_UNITS = 1 << 20  # units of a line that are shuffled; a longer line
 
 
 class PooledCalibration(ProbabilityCalibrator):
-    """A pool: the weighted mean of what several calibrators say.
+    """Weighted mean of the probabilities of several calibrators.
 
-    ``p = sum_m weight_m p_m``, a linear opinion pool. The weights are those under which the
-    members, fitted to the other folds, have predicted the labels of each fold best: stacking
-    (Wolpert 1992) with the log loss.
+    ``p = sum_m weight_m p_m``, a linear opinion pool. The weights minimise the log loss of the
+    members' predictions for each fold after a fit to the other folds: stacking (Wolpert 1992).
 
     For two classes the members are `MatrixScaling`, `PlattScaling` on log-odds, and
     `SplineCalibration`; for more softmax maps as in `MatrixScaling`, with a shared slope and with
@@ -895,17 +833,6 @@ class PooledCalibration(ProbabilityCalibrator):
             summed(w * term for w, term in zip(weights, column, strict=True)) / sum(weights)
             for column in zip(*members, strict=True)
         )
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        require(self.weights_.keys() == self.members_.keys(), "weights_ must be of members_")
-        for name, member in self.members_.items():
-            check_number(self.weights_[name], "weights_", 0, 1)
-            is_member = isinstance(member, Calibrator) and len(member.classes_) == len(
-                self.classes_
-            )
-            require(is_member, "members_ must be calibrators of the classes")
-        require(abs(sum(self.weights_.values()) - 1) < 1e-9, "weights_ must sum to 1")
 
 
 def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:
@@ -1012,8 +939,6 @@ def pool_weights(weight: FloatArray, p: FloatArray) -> FloatArray:
 
 # Limits of the distance between 0 or 1 and the score at which log-odds are cut off.
 MARGINS = float(np.finfo(np.float64).eps), 0.01
-# Largest coefficient of a map that is read from a file: sums of products stay finite.
-MAX_COEFFICIENT = 1e100
 Targets = Literal["smoothed", "hard"]
 """The targets of a sigmoid's fit."""
 
@@ -1052,7 +977,7 @@ MAX_GROUPED_LOG_ODDS = 40.0  # log-odds beyond which scores are put together
 
 
 def group_scores(counts: ScoreCounts, n_cells: int = MAX_FITTED_SCORES) -> ScoreCounts:
-    """Return counts of two classes with scores in one of equal cells put together at their mean."""
+    """Return counts of two classes, the scores of each of equally wide cells at their mean."""
     x, weights = counts.scores, counts.weights
     if len(x) <= n_cells:
         return counts

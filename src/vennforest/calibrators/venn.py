@@ -17,7 +17,6 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators.base import BoundedCalibrator
-from vennforest.calibrators.formula import Term, Terms, no_formula
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
 
@@ -148,32 +147,6 @@ class Venn(BoundedCalibrator):
         lower, upper = counts / total, (counts + 1) / total
         return Multiprobability(lower, upper, self.classes_, distributions=True)
 
-    def _starts(self) -> FloatArray:
-        if callable(self.taxonomy):
-            raise no_formula("taxonomy", self.taxonomy)
-        if self.taxonomy == "label":
-            return np.array([np.nextafter(self.boundary_, np.inf)])
-        # The first score of each bin, which rounding may move a little from the bin's edge.
-        edges = np.arange(1, 2 * N_BINS) / (2 * N_BINS)
-        near = edges[:, None] + np.arange(-64, 65) * np.spacing(edges)[:, None]
-        is_in = bins_of(near.ravel()).reshape(near.shape) >= np.arange(1, 2 * N_BINS)[:, None]
-        starts: FloatArray = near[np.arange(len(edges)), is_in.argmax(axis=1)]
-        return starts
-
-    def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
-        if callable(self.taxonomy):
-            raise no_formula("taxonomy", self.taxonomy)
-        total = self.counts_.sum(axis=1, keepdims=True) + 1
-        bounds = self.counts_ / total, (self.counts_ + 1) / total
-        p = Multiprobability(*bounds, self.classes_).merge(self.merge)
-        columns = {"p0": bounds[0], "p1": bounds[1], "p": p}
-        category, k = _category_formula(scores, self.taxonomy == "bins"), len(scores)
-        values = category.look_up(
-            np.arange(1.0, len(p)),
-            {f"{name}_{j}": column[:, j] for name, column in columns.items() for j in range(k)},
-        )
-        return {name: tuple(values[f"{name}_{j}"] for j in range(k)) for name in columns}
-
 
 def label_of(scores: FloatArray, boundary: float = 0.5) -> IntArray:
     """Return the class with the largest score, (n,), or of two the second above the boundary."""
@@ -181,7 +154,7 @@ def label_of(scores: FloatArray, boundary: float = 0.5) -> IntArray:
 
 
 def bins_of(scores: FloatArray) -> IntArray:
-    """Return the bin of the largest score within its label, shape (n,), N_BINS a label."""
+    """Return the bin of the largest score within its label, shape (n,), N_BINS per label."""
     label = label_of(scores)
     largest = np.maximum(scores, 1 - scores) if scores.ndim == 1 else scores.max(axis=1)
     lowest = 1 / (2 if scores.ndim == 1 else scores.shape[1])
@@ -190,18 +163,3 @@ def bins_of(scores: FloatArray) -> IntArray:
     if scores.ndim == 1:
         part = np.where(label == 0, N_BINS - 1 - part, part)  # as the second's score increases
     return label * N_BINS + part
-
-
-def _category_formula(scores: Terms, in_bins: bool) -> Term:
-    """Return `label_of` or `bins_of` of several columns of scores as a formula."""
-    label: Term | float = 0.0
-    largest = scores[0]
-    for j, score in enumerate(scores[1:], 1):
-        label = score.unless_above(largest, label, float(j))
-        largest = largest.max(score)
-    assert isinstance(label, Term)
-    if not in_bins:
-        return label
-    lowest = 1 / len(scores)
-    share = (largest.clip(lowest, 1.0) - lowest) / (1 - lowest)
-    return float(N_BINS) * label + (share * float(N_BINS)).floor().min(N_BINS - 1)

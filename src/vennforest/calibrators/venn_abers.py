@@ -21,9 +21,7 @@ from vennforest.calibrators import venn_abers_kernels as kernels
 from vennforest.calibrators.base import (
     BoundedCalibrator,
     normalised_bounds,
-    normalised_bounds_formulas,
 )
-from vennforest.calibrators.formula import LOWEST, Terms
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
     IntervalCurve,
@@ -104,7 +102,7 @@ class StepTable:
     def look_up_left_out(
         self, scores: FloatArray, left_out: IntArray, examples: Examples, out: FloatArray
     ) -> None:
-        """Do the same, each score without the example of number ``left_out`` (n,), -1: with all."""
+        """Write p0 and p1 of scores, each without an example ``left_out`` (n,); -1: with all."""
         steps = [(steps.ends, steps.a, steps.b) for steps in (self.p0, self.p1)]
         tables = examples, self.x, *self._points_and_hulls, *steps
         kernels.read_left_out(scores, left_out, *tables, out)
@@ -130,7 +128,7 @@ class VennAbers(BoundedCalibrator):
     ----------
     scores_ : list of ndarray of shape (m,)
         The distinct calibration scores, increasing: those of the second of two classes, or one
-        array a class.
+        array per class.
     weights_ : list of ndarray of shape (m, 2)
         The weight of the other classes, and of the class, at each of these scores.
 
@@ -270,18 +268,3 @@ class VennAbers(BoundedCalibrator):
     @cached_property
     def _curves(self) -> dict[tuple[float, str], list[IntervalCurve]]:
         return {}
-
-    def _starts(self) -> FloatArray:
-        return self._tables[0].starts()
-
-    def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
-        bounds = []
-        for score, table in zip(scores, self._tables, strict=True):
-            start = table.starts()
-            values = np.empty((2, len(start) + 1))
-            table.look_up(np.append(LOWEST, start), values)
-            columns = score.look_up(start, {"p0": values[0], "p1": values[1]})
-            bounds.append((columns["p0"], columns["p1"]))
-        p0, p1 = zip(*bounds, strict=True)
-        lower, upper = normalised_bounds_formulas(p0, p1)
-        return {"p0": lower, "p1": upper}

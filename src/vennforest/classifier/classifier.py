@@ -221,7 +221,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter has no such value, there is one class only, or no example is left
+            If a parameter has an invalid value, there is only one class, or no example is left
             to calibrate on. ``docs/hazards.md`` lists warnings.
         """
         check_parameters(self)
@@ -454,7 +454,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def estimators_(self) -> list[Any]:
-        """The fitted models, one a fold."""
+        """The fitted models, one per fold."""
         return [fold.model for fold in self._state.folds]
 
     @property
@@ -464,7 +464,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def calibrators_(self) -> list[Calibrator]:
-        """The fitted calibrators, one a fold."""
+        """The fitted calibrators, one per fold."""
         return self._state.calibrators
 
     @property
@@ -547,7 +547,7 @@ def _check_classes(
 
 def _only(name: str, values: list[Value]) -> Value:
     if len(values) != 1:
-        raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
+        raise AttributeError(f"with one {name} per fold there is {name}s_, not {name}_")
     return values[0]
 
 

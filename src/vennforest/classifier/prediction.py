@@ -34,7 +34,6 @@ from vennforest.calibrators.intervals import (
     interval_curves,
     mean_intervals,
     read_intervals,
-    seed_deviation,
 )
 from vennforest.groups import Groups, PerGroup, codes_of
 from vennforest.multiprobability import Multiprobability, merge_folds
@@ -45,7 +44,7 @@ from vennforest.prior import (
     shift_intervals,
     shift_probabilities,
 )
-from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
+from vennforest.sources import CalibrationExamples, Fold
 from vennforest.sources.data import skip_shared_steps
 from vennforest.sources.row_hashes import HashArray
 
@@ -85,7 +84,7 @@ class FittedClassifier:
 
     @property
     def calibrators(self) -> list[Calibrator]:
-        """The calibrator of all groups together, one a fold."""
+        """The calibrator of all groups together, one per fold."""
         return [calibrators.overall for calibrators in self.fold_calibrators]
 
     @property
@@ -103,25 +102,23 @@ class FittedClassifier:
 
     def _check_state(self) -> None:
         check_labels(self.classes, "classes")
-        n_rows, points = self.n_rows, self.point_calibrators
-        has_calibrators = 0 < len(self.folds) == len(self.fold_calibrators)
-        require(has_calibrators, "folds must have calibrators each")
-        for calibrators in [*self.fold_calibrators, *([] if points is None else [points])]:
-            require(isinstance(calibrators, PerGroup), "calibrators must be PerGroup")
+        require(0 < len(self.folds) == len(self.fold_calibrators), "folds must have calibrators")
+        points = [] if self.point_calibrators is None else [self.point_calibrators]
+        for calibrators in [*self.fold_calibrators, *points]:
             for calibrator in (calibrators.overall, *calibrators.of_group):
-                require(isinstance(calibrator, Calibrator), "calibrators must be Calibrators")
                 has_classes = np.array_equal(calibrator.classes_, self.classes)
-                require(has_classes, "classes must be the same in all calibrators")
+                is_calibrator = isinstance(calibrator, Calibrator)
+                require(is_calibrator and has_classes, "calibrators must be of the classes")
+        n_rows = self.n_rows or 0
         for fold, calibrators in zip(self.folds, self.fold_calibrators, strict=True):
-            require(isinstance(fold, Fold), "folds must be Folds")
             fold.check_classes(len(self.classes))
-            for examples in calibrators.examples:
-                require(examples.max(initial=-1) < len(fold.codes), "examples must be of the fold")
+            for index in calibrators.examples:
+                check_array(index, "examples", (None,), "i", 0, len(fold.codes) - 1)
             if fold.rows is not None:
-                check_array(fold.rows, "rows", (len(fold.codes),), "i", 0, (n_rows or 0) - 1)
-        for name in ("row_groups", "group_codes"):
-            if getattr(self, name) is not None:
-                check_array(getattr(self, name), name, (n_rows,), "i", 0)
+                check_array(fold.rows, "rows", (len(fold.codes),), "i", 0, n_rows - 1)
+        for codes in (self.row_groups, self.group_codes):
+            if codes is not None:
+                check_array(codes, "group_codes", (n_rows,), "i", 0)
         if self.row_sketch is not None:
             check_array(self.row_sketch, "row_sketch", (None,), "u")
         has_codes = (self.groups is None) == (self.group_codes is None)
@@ -133,8 +130,8 @@ class FittedClassifier:
 class RowScores(NamedTuple):
     """Scores of m rows by the model of a fold, each (m,) or (m, k).
 
-    Those ``for_bounds`` are by the members that did not see the examples ``left_out`` (m,), those
-    of ``subforests`` for the point calibrator.
+    ``for_bounds`` are scores by the members that did not see the examples ``left_out`` (m,), or by
+    the whole model; the point calibrator is applied to ``by_all`` or to each of ``subforests``.
     """
 
     for_bounds: FloatArray | None
@@ -386,19 +383,6 @@ def interval_curves_of(
         )
 
     return PerGroup.fit(curves, codes_of(examples.rows, fitted.group_codes))
-
-
-def seed_sentence(fitted: FittedClassifier) -> str:
-    """Return how far another random state would move probabilities, "" where that is unknown."""
-    fold, point = fitted.folds[0], fitted.point_calibrator
-    if not isinstance(fold, OutOfBagFold) or point is None:
-        return ""
-    n_trees = len(fold.membership)
-    deviation = seed_deviation(point.predict_proba, fold.scores, fold.variance / n_trees)
-    return (
-        f"Another forest of {n_trees:,} trees would move a probability by about ±{deviation:.4f}; "
-        f"{4 * n_trees:,} trees would make that ±{deviation / 2:.4f}."
-    )
 
 
 # --- calibration examples ------------------------------------------------------------------------

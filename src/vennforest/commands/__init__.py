@@ -1,1 +1,1 @@
-"""The commands, each in a file of its own; what is typed for them is in arguments."""
+"""The commands, a module for each; their options are in `options`."""

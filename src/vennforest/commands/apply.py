@@ -16,7 +16,7 @@ from vennforest.tables.files import TableFile
 
 
 def run(options: Apply) -> None:
-    """Calibrate the scores of a table, and say how many rows."""
+    """Write the probabilities for a table of scores, and print the number of rows."""
     check_option(options.missing_scores, Literal["refuse", "keep"], "--missing-scores")
     file = read_calibrator(options.calibrator, options.scores)
     calibrator = with_shares(file.calibrator, options.prior)

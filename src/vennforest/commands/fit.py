@@ -13,8 +13,10 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import one_line, refused_as, shown_path
 from vennforest._messages import CalibrationWarning
+from vennforest.calibrators.intervals import seed_deviation
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.prediction import seed_sentence
+from vennforest.classifier.classifier import predict_training_rows
+from vennforest.classifier.prediction import FittedClassifier
 from vennforest.commands.options import Fit
 from vennforest.commands.pages import split_table
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_of
@@ -22,6 +24,7 @@ from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import make_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
+from vennforest.sources import OutOfBagFold
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.files import read_table
 from vennforest.tables.target import LabelledTable
@@ -104,7 +107,8 @@ def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
     """Return measures of predictions by models that were not trained on the row, {} without."""
     if model.calibrate_on_ == "training":
         return {}
-    p, classes = model.oob_probability_, model.classes_
+    bounds, p = predict_training_rows(model._state)
+    classes = model.classes_
     is_predicted = ~np.isnan(p[:, 0])
     if not is_predicted.any():
         return {}
@@ -115,8 +119,8 @@ def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
         measures[f"{prefix}accuracy"] = float(accuracy_score(y, classes[q.argmax(axis=1)]))
         measures[f"{prefix}brier_score"] = float(brier_score_loss(y, q, labels=classes))
         measures[f"{prefix}log_loss"] = float(log_loss(y, q, labels=classes))
-    if hasattr(model, "predict_multiprobability"):
-        width = model.oob_multiprobability_.width[is_predicted]
+    if bounds is not None:
+        width = bounds.width[is_predicted]
         measures["mean_width"] = float(width[np.arange(len(y)), p.argmax(axis=1)].mean())
     return measures
 
@@ -133,3 +137,16 @@ def _sentence(measures: Mapping[str, float]) -> str:
     if "mean_width" in measures:
         text += "; bounds are {mean_width:.4f} wide on average"
     return text.format(**measures) + "."
+
+
+def seed_sentence(fitted: FittedClassifier) -> str:
+    """Return how far another random state would move probabilities, "" where that is unknown."""
+    fold, point = fitted.folds[0], fitted.point_calibrator
+    if not isinstance(fold, OutOfBagFold) or point is None:
+        return ""
+    n_trees = len(fold.membership)
+    deviation = seed_deviation(point.predict_proba, fold.scores, fold.variance / n_trees)
+    return (
+        f"Another forest of {n_trees:,} trees would move a probability by about ±{deviation:.4f}; "
+        f"{4 * n_trees:,} trees would make that ±{deviation / 2:.4f}."
+    )

@@ -87,6 +87,16 @@ OptionalTarget = Annotated[Text, column("The labels.", "--target", "-t")]
 ScoreColumns = Annotated[Names, column("The scores.", "--score", "-s", default="as at calibrate")]
 PredictionTable = Annotated[Path, OUTPUT, Output("output")]
 Page = Annotated[Path, OUTPUT, Output("page")]
+FIGURE_FILES = tuple(
+    f"{name}.{ending}"
+    for name in ("calibration", "decision-curve", "intervals")
+    for ending in ("svg", "pdf", "png", "csv")
+)
+Figures = Annotated[
+    Path | None,
+    option("A folder for the figures: SVG, PDF, PNG, CSV.", metavar="FOLDER", default=False),
+    Output("figures", FIGURE_FILES),
+]
 Trusted = Annotated[Names, option(f"Accept this type {SEVERAL}.", "--trust", metavar="TYPE")]
 Estimator = Annotated[
     Text, option(f"{', '.join(ESTIMATORS)}.", metavar="NAME", default="mixed-forest")
@@ -207,6 +217,7 @@ class Report(Options):
     data: OptionalData = None
     target: OptionalTarget = None
     output: Page = Path("report.html")
+    figures: Figures = None
     example: Annotated[Text, option("breast-cancer, digits, iris, wine.", metavar="NAME")] = None
     estimator: Estimator = None
     methods: Annotated[
@@ -244,6 +255,7 @@ class Check(Options):
     target: Target
     data: OptionalData = None
     output: Page = Path("check.html")
+    figures: Figures = None
     probability: Annotated[Names, column(f"Of a class or a model {SEVERAL}.")] = None
     scores: ScoreColumns = None
     prior: Prior = None
@@ -257,6 +269,13 @@ class Check(Options):
     sensitivity: Share = None
     specificity: Share = None
     precision: Share = None
+    grades: Annotated[Text, column("Test each rating grade.")] = None
+    reference: Annotated[
+        Path | None, option("Rows with earlier grades.", metavar="TABLE"), Input("reference")
+    ] = None
+    segments: Annotated[
+        Names, option(f"Search these for faults, or auto {SEVERAL}.", metavar="COLUMN")
+    ] = None
     fail_on: Annotated[Text, option("miscalibrated: exit with code 1.", default=False)] = None
 
 

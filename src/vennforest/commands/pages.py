@@ -75,10 +75,12 @@ def write_page(
     lines = [shlex.join(["vennforest", *words]) for words in commands]
     advised, command = "\n".join(lines), shlex.join(["vennforest", *sys.argv[1:]])
     evaluation.to_html(options.output, advised=advised, command=command)
+    if options.figures is not None:
+        evaluation.to_figures(options.figures)
     output = shown_path(options.output)
     if options.as_json:
         print_json({**evaluation.summary(), "advised": advised, "report": output})
     say(evaluation.verdict.sentence)
     for line in lines:
         say(f"  {line}")
-    say(f"Wrote {output}")
+    say(f"Wrote {output}" + (f" and the figures in {options.figures}" if options.figures else ""))

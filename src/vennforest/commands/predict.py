@@ -21,7 +21,7 @@ ROWS_AT_ONCE = 20_000
 
 
 def run(options: Predict) -> None:
-    """Predict the rows of a table, and say how many rows."""
+    """Write predictions for the rows of a table, and print the number of rows."""
     model = with_shares(read_model(options.model, options.trusted), options.prior)
     table, carried = TableFile(options.data, options.decimal), list(options.carried or ())
     columns = None

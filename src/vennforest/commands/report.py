@@ -25,7 +25,7 @@ from vennforest.tables.types import read_types
 
 
 def run(options: Report) -> None:
-    """Evaluate, write the page, and say what it says."""
+    """Evaluate, write the page, and print its verdict."""
     if (options.data is None) == (options.example is None):
         raise InputError("name a file or an example with --example, and not both")
     types = {} if options.types is None else read_types(options.types)

@@ -21,7 +21,7 @@ OMITTED = ("format", "libraries", "features", "types", "calibrator_json")
 
 
 def run(options: Show) -> None:
-    """Print what a model file or a calibrator says of itself."""
+    """Print the description of a model file or a calibrator."""
     path = options.model
     entries = _describe_calibrator(path) if is_calibrator_file(path) else read_header(path)
     if options.as_json:

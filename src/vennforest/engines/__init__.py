@@ -1,4 +1,4 @@
-"""Data that no single table contains: Spark and Dask.
+"""Data in partitions: Spark and Dask.
 
 Each engine runs tasks on partitions. A task counts labelled scores (`ScoreCounts`), predicts
 (`BatchPredictor`), or grows and scores trees.

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial, reduce
 
-from vennforest._validation import InputError
-from vennforest.calibrators import VennAbers
-from vennforest.calibrators.base import SUM_TOLERANCE, Calibrator
+import numpy as np
+
+from vennforest._validation import FloatArray, InputError
+from vennforest.calibrators import Venn, VennAbers
+from vennforest.calibrators.base import SUM_TOLERANCE, BoundedCalibrator, Calibrator
 from vennforest.calibrators.formula import (
     LOWEST,
     Code,
+    Computed,
     Language,
     Score,
     Term,
     Terms,
+    no_formula,
+    summed,
     write_terms,
 )
 from vennforest.calibrators.intervals import IntervalCurve
+from vennforest.calibrators.venn import N_BINS, bins_of
+from vennforest.multiprobability import SMALLEST_PROBABILITY, Multiprobability, merge_formula
 
 LEVEL = 0.95
 """Of the confidence intervals that are exported."""
@@ -31,7 +39,7 @@ def accepted_scores(calibrator: Calibrator) -> tuple[float, float, float | None]
 
 
 def write_outputs(formulas: dict[str, Terms], language: Language[Code]) -> dict[str, list[Code]]:
-    """Return every output in a language, one a class or that of the second of two."""
+    """Return every output as text of a language: one per class, or that of the second of two."""
     codes = iter(write_terms([term for terms in formulas.values() for term in terms], language))
     return {name: [next(codes) for _ in terms] for name, terms in formulas.items()}
 
@@ -42,7 +50,10 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
     scores: Terms = tuple(Score(j) for j in range(1 if k == 2 else k))
     if (center := calibrator.reversed_at_) is not None:
         scores = (center - scores[0],)
-    formulas = calibrator._formulas(scores)
+    if isinstance(calibrator, BoundedCalibrator):
+        formulas = bound_formulas(calibrator, scores)
+    else:
+        formulas = {"p": calibrator._formula(scores)}
     if confidence:
         if not isinstance(calibrator, VennAbers):
             name = type(calibrator).__name__
@@ -77,3 +88,121 @@ def widened(formulas: dict[str, Terms]) -> dict[str, Terms]:
         "low95": tuple(map(Term.min, formulas["low95"], p)),
         "high95": tuple(map(Term.max, formulas["high95"], p)),
     }
+
+
+# --- bounds -------------------------------------------------------------------------------------
+
+
+def bound_formulas(calibrator: BoundedCalibrator, scores: Terms) -> dict[str, Terms]:
+    """Return ``p0``, ``p1`` and ``p``, of the second of two classes or of each of more."""
+    if isinstance(calibrator, Venn):
+        if callable(calibrator.taxonomy):
+            raise no_formula("taxonomy", calibrator.taxonomy)
+        if len(scores) > 1:
+            return _venn_formulas(calibrator, scores)
+        start = _starts_of_bins()
+        if calibrator.taxonomy == "label":
+            start = np.array([np.nextafter(calibrator.boundary_, np.inf)])
+    elif not isinstance(calibrator, VennAbers):
+        raise no_formula("calibrator", calibrator)
+    elif len(scores) > 1:
+        return _venn_abers_formulas(calibrator, scores)
+    else:
+        start = calibrator._tables[0].starts()
+    bounds = calibrator._multiprobability(np.append(LOWEST, start))
+    p = bounds.merge(calibrator.merge)[:, 1]
+    columns = scores[0].look_up(start, {"p0": bounds.p0, "p1": bounds.p1, "p": p})
+    return {name: (term,) for name, term in columns.items()}
+
+
+def _starts_of_bins() -> FloatArray:
+    """Return the first score of each bin, which rounding may move a little from the bin's edge."""
+    edges = np.arange(1, 2 * N_BINS) / (2 * N_BINS)
+    near = edges[:, None] + np.arange(-64, 65) * np.spacing(edges)[:, None]
+    is_in = bins_of(near.ravel()).reshape(near.shape) >= np.arange(1, 2 * N_BINS)[:, None]
+    starts: FloatArray = near[np.arange(len(edges)), is_in.argmax(axis=1)]
+    return starts
+
+
+def _venn_formulas(calibrator: Venn, scores: Terms) -> dict[str, Terms]:
+    """Return the bounds and probabilities of the category of several columns of scores."""
+    total = calibrator.counts_.sum(axis=1, keepdims=True) + 1
+    bounds = calibrator.counts_ / total, (calibrator.counts_ + 1) / total
+    p = Multiprobability(*bounds, calibrator.classes_).merge(calibrator.merge)
+    columns = {"p0": bounds[0], "p1": bounds[1], "p": p}
+    category, k = _category_formula(scores, calibrator.taxonomy == "bins"), len(scores)
+    values = category.look_up(
+        np.arange(1.0, len(p)),
+        {f"{name}_{j}": column[:, j] for name, column in columns.items() for j in range(k)},
+    )
+    return {name: tuple(values[f"{name}_{j}"] for j in range(k)) for name in columns}
+
+
+def _category_formula(scores: Terms, in_bins: bool) -> Term:
+    """Return `label_of` or `bins_of` of several columns of scores as a formula."""
+    label: Term | float = 0.0
+    largest = scores[0]
+    for j, score in enumerate(scores[1:], 1):
+        label = score.unless_above(largest, label, float(j))
+        largest = largest.max(score)
+    assert isinstance(label, Term)
+    if not in_bins:
+        return label
+    lowest = 1 / len(scores)
+    share = (largest.clip(lowest, 1.0) - lowest) / (1 - lowest)
+    return float(N_BINS) * label + (share * float(N_BINS)).floor().min(N_BINS - 1)
+
+
+def _venn_abers_formulas(calibrator: VennAbers, scores: Terms) -> dict[str, Terms]:
+    """Return the normalised bounds of several columns of scores, and what they are merged to."""
+    bounds = []
+    for score, table in zip(scores, calibrator._tables, strict=True):
+        start = table.starts()
+        values = np.empty((2, len(start) + 1))
+        table.look_up(np.append(LOWEST, start), values)
+        columns = score.look_up(start, {"p0": values[0], "p1": values[1]})
+        bounds.append((columns["p0"], columns["p1"]))
+    lower, upper = normalised_formulas(*zip(*bounds, strict=True))
+    p = tuple(map(partial(merge_formula, calibrator.merge), lower, upper))
+    return {"p0": lower, "p1": upper, "p": scaled_formulas(p, lower, upper)}
+
+
+def normalised_formulas(p0: Terms, p1: Terms) -> tuple[Terms, Terms]:
+    """Return the formulas of `normalised_bounds`."""
+    sum_p0, sum_p1 = summed(p0), summed(p1)
+    lower, upper = [], []
+    for low, up in zip(p0, p1, strict=True):
+        smallest, largest = low + (sum_p1 - up).max(0.0), up + (sum_p0 - low).max(0.0)
+        lower.append(low.min(smallest.unless_above(0.0, 0.0, low / smallest)))
+        upper.append(up.max(largest.unless_above(0.0, 1.0, up / largest)).min(1.0))
+    return tuple(lower), tuple(upper)
+
+
+def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:
+    """Return the formulas of `scale_into_bounds`."""
+    # The sum of a clipped row rises with the factor, in straight lines between the bends at which
+    # an entry meets a bound: it is 1 between the last bend with a sum of at most 1 and the next.
+    q = [x.max(SMALLEST_PROBABILITY) for x in p]
+
+    def clipped(factor: Term) -> list[Term]:
+        return [(x * factor).clip(low, up) for x, low, up in zip(q, lower, upper, strict=True)]
+
+    bends = [bound / x for bounds in (lower, upper) for bound, x in zip(bounds, q, strict=True)]
+    sums = [summed(clipped(bend)) for bend in bends]
+    smallest, last, largest = summed(lower), reduce(Term.max, bends), reduce(Term.max, sums)
+    # Where no bend is so low, or so high: the factor 0, or the last bend.
+    pairs = list(zip(bends, sums, strict=True))
+    begin = reduce(Term.max, [total.unless_above(1.0, bend, 0.0) for bend, total in pairs])
+    end = reduce(Term.min, [_from_one(total, bend, last) for bend, total in pairs])
+    low = reduce(Term.max, [total.unless_above(1.0, total, smallest) for total in sums])
+    high = reduce(Term.min, [_from_one(total, total, largest) for total in sums])
+    between = begin + (1.0 - low) * ((end - begin) / (high - low))
+    scaled = clipped(high.unless_above(low, begin, between))
+    total = summed(scaled)
+    # clipped once more, since the division rounds
+    return tuple((x / total).clip(low, up) for x, low, up in zip(scaled, lower, upper, strict=True))
+
+
+def _from_one(x: Term, value: Term, below: Term) -> Term:
+    """Return ``value`` where x is at least 1, else ``below``."""
+    return Computed("if <=", (1.0, x, value, below))

@@ -56,7 +56,7 @@ NO_LEAVES = np.empty((0, 0), np.uint32)
 
 @dataclass(frozen=True, eq=False)
 class PackedForest:
-    """A fitted forest of classification trees, 16 bytes a node.
+    """A fitted forest of classification trees, 16 bytes per node.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class PackedForest:
         votes: Votes = "soft",
         n_jobs: int | None = None,
     ) -> FloatArray:
-        """Return the mean score of each row by all trees, or by those that an example permits.
+        """Return the mean score of each row by all trees, or by the out-of-bag trees of an example.
 
         For two classes the second's score, (m,), else a column per class, (m, k); in [0, 1]. Rows
         that no tree may score are NaN. With all trees and soft votes the result equals the
@@ -250,7 +250,7 @@ class PackedForest:
 
     @cached_property
     def _all_trees(self) -> NDArray[np.uint64]:
-        """A membership that no row asks for."""
+        """An empty membership, for scores by all trees."""
         return np.zeros((len(self), 1), np.uint64)
 
     def check_rows(self, X: Any) -> Any:
@@ -454,6 +454,8 @@ class Members:
             If the ensemble does not name its members' rows, or names others.
         """
         ensemble, n = self.ensemble, len(codes)
+        if (n_trained_on := getattr(ensemble, "_n_samples", n)) != n:
+            raise BagsError(f"it was trained on {n_trained_on} examples")
         verified = set()
         if verify:
             verified = set(np.linspace(0, self.n_trees - 1, N_MEMBERS_TO_VERIFY).astype(int))

@@ -3,7 +3,7 @@
 Log loss, the two-class Brier score and the area under the ROC curve are scikit-learn's.
 
 `brier_decomposition` describes the arguments that all measures share. All raise a ValueError that
-names the argument where labels, estimates and weights do not fit, or an option has no such value.
+names the argument where labels, estimates and weights do not fit or an option is invalid.
 """
 
 from vennforest.metrics.calibration_error import (

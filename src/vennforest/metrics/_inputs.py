@@ -1,4 +1,4 @@
-"""Checked estimates of probabilities, one problem for each event, and bins of them."""
+"""Checked probability estimates, split into one two-class problem per event, and binned."""
 
 from __future__ import annotations
 
@@ -149,10 +149,10 @@ def group_numbers(
 def check_probabilities(p: ArrayLike) -> FloatArray:
     """Return probabilities (n,) or (n, k) as float64, clipped where rounding left [0, 1]."""
     array = check_scores(p, "p")
-    outside = (array < -RANGE_TOLERANCE) | (array > 1 + RANGE_TOLERANCE)
-    if outside.any():
+    is_outside = (array < -RANGE_TOLERANCE) | (array > 1 + RANGE_TOLERANCE)
+    if is_outside.any():
         raise ValueError(
-            f"p must lie in [0, 1], got {array[outside][0]}: calibrate scores that are no "
+            f"p must lie in [0, 1], got {array[is_outside][0]}: calibrate scores that are no "
             "probabilities first"
         )
     if array.ndim == 2:

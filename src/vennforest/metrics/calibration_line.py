@@ -91,16 +91,16 @@ def line_of(problem: EventEstimates, groups: IntArray | None, level: float) -> C
     z = float(ndtri((1 + level) / 2))
     ratio = _observed_expected(problem, groups, z)
     # Which rows are left out depends on p alone, so it does not bias the regression on p.
-    inside = (problem.p > 0) & (problem.p < 1)
-    certain = int((~inside).sum())
-    outcome, p, weight = (values[inside] for values in problem)
+    is_inside = (problem.p > 0) & (problem.p < 1)
+    certain = int((~is_inside).sum())
+    outcome, p, weight = (values[is_inside] for values in problem)
     if not len(p):
         return CalibrationLine(ratio, UNDEFINED, UNDEFINED, certain)
-    groups = None if groups is None else np.unique(groups[inside], return_inverse=True)[1]
+    groups = None if groups is None else np.unique(groups[is_inside], return_inverse=True)[1]
     odds = np.log(p) - np.log1p(-p)
-    ones = np.ones((len(odds), 1))
-    intercept = _last_coefficient(ones, odds, outcome, weight, groups, z)
-    design = np.column_stack([ones, odds])
+    constant = np.ones((len(odds), 1))
+    intercept = _last_coefficient(constant, odds, outcome, weight, groups, z)
+    design = np.column_stack([constant, odds])
     slope = _last_coefficient(design, 0 * odds, outcome, weight, groups, z)
     return CalibrationLine(ratio, intercept, slope, certain)
 

@@ -143,9 +143,9 @@ def reliability_curve(
 
     Notes
     -----
-    The smooth curve has up to five knots at quantiles of the log-odds (Harrell 2015), fewer where
-    the rarer outcome has less than ten rows for each; its band is that of the delta method. Rows
-    whose estimate is 0 or 1 are not in it.
+    The smooth curve has five knots if there are 200 rows of each outcome (Van Calster et al. 2016),
+    and fewer, or none, with fewer rows; its band is that of the delta method. Rows whose estimate
+    is 0 or 1 are not in it.
 
     The CORP curve and its band are those of Dimitriadis, Gneiting & Jordan (2021): labels are
     drawn with the estimates as their probabilities, the isotonic regression of each sample is read

@@ -119,8 +119,8 @@ def interval_curve(
         order = np.lexsort((middle, values))
         x = values[order]
     if len(m) > max_points:
-        shown = np.linspace(0, len(m) - 1, max_points).round().astype(np.intp)
-        order, x = order[shown], x[shown]
+        points = np.linspace(0, len(m) - 1, max_points).round().astype(np.intp)
+        order, x = order[points], x[points]
     ends = None
     if confidence is not None:
         if confidence.lower.shape != m.lower.shape:

@@ -95,7 +95,7 @@ def is_separated(x: FloatArray, outcome: FloatArray) -> bool:
 
 
 def covariance(fit: LogisticFit, groups: IntArray | None, weight: FloatArray) -> FloatArray:
-    """Return the covariance of the coefficients, with groups that of the sandwich."""
+    """Return the covariance of the coefficients; with groups, the sandwich estimate."""
     inverse: FloatArray = np.asarray(np.linalg.inv(fit.hessian), np.float64)
     if groups is None:
         return inverse

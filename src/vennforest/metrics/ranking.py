@@ -145,7 +145,7 @@ def _score_interval(area: float, m: int, n: int, z: float) -> tuple[float, float
 
 @dataclass(frozen=True, eq=False)
 class ThresholdTable:
-    """Decisions at t thresholds, each array of shape (t,); NaN where nothing is divided by.
+    """Decisions at t thresholds, each array of shape (t,); NaN where a denominator is 0.
 
     A row is flagged where its probability is at least the threshold.
 
@@ -317,10 +317,10 @@ def decision_curve(
         band = {"at_lower": benefit(low), "at_upper": benefit(high)}
     if versus is not None:
         check_inside(level, "level")
-        other = positive_problem(y, versus, sample_weight, classes, pos_label).p
+        p_versus = positive_problem(y, versus, sample_weight, classes, pos_label).p
         group = group_numbers(groups, len(np.asarray(y)), sample_weight)
-        band |= {"versus": benefit(other), "difference": benefit(estimate) - benefit(other)}
-        margin = _margin_of_difference(estimate, other, outcome, weight, group, at, level)
+        band |= {"versus": benefit(p_versus), "difference": benefit(estimate) - benefit(p_versus)}
+        margin = _margin_of_difference(estimate, p_versus, outcome, weight, group, at, level)
         band["difference_low"] = band["difference"] - margin
         band["difference_high"] = band["difference"] + margin
     everyone = (positive.sum() - negative.sum() * odds) / n
@@ -329,7 +329,7 @@ def decision_curve(
 
 def _margin_of_difference(
     p: FloatArray,
-    other: FloatArray,
+    p_versus: FloatArray,
     outcome: FloatArray,
     weight: FloatArray,
     group: IntArray | None,
@@ -346,7 +346,7 @@ def _margin_of_difference(
     variance = np.empty(len(at))
     for i, threshold in enumerate(at):
         odds = threshold / (1 - threshold)
-        flagged = (p >= threshold).astype(np.float64) - (other >= threshold)
+        flagged = (p >= threshold).astype(np.float64) - (p_versus >= threshold)
         gain = flagged * np.where(outcome > 0, 1.0, -odds)
         gain -= weight @ gain / n
         if group is None:
@@ -374,9 +374,9 @@ def _ratio(numerator: FloatArray, denominator: Any) -> FloatArray:
 
 def _check_thresholds(thresholds: ArrayLike) -> FloatArray:
     at = np.atleast_1d(np.asarray(thresholds, np.float64))
-    outside = ~((at >= 0) & (at <= 1))
-    if outside.any():
-        raise ValueError(f"thresholds must lie in [0, 1], got {at[outside][0]}")
+    is_outside = ~((at >= 0) & (at <= 1))
+    if is_outside.any():
+        raise ValueError(f"thresholds must lie in [0, 1], got {at[is_outside][0]}")
     return at
 
 

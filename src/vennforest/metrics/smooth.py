@@ -10,15 +10,12 @@ from vennforest.metrics._inputs import EventEstimates
 from vennforest.metrics.logistic import covariance, fit_logistic, is_separated
 
 KNOT_QUANTILES = (
-    (0.05, 0.275, 0.5, 0.725, 0.95),
-    (0.05, 0.35, 0.65, 0.95),
-    (0.1, 0.5, 0.9),
-    (0.1, 0.9),
+    (200, (0.05, 0.275, 0.5, 0.725, 0.95)),
+    (100, (0.05, 0.35, 0.65, 0.95)),
+    (50, (0.1, 0.5, 0.9)),
 )
-"""Shares of the rows below the knots (Harrell 2015, table 2.3), the most knots first."""
-
-MIN_CASES_PER_KNOT = 10
-"""Rows of the rarer outcome that each knot needs."""
+"""Rows of the rarer outcome from which there are so many knots (200 for a flexible curve: Van
+Calster et al. 2016), and the shares below them (Harrell 2015, table 2.3)."""
 
 N_POINTS = 100
 """Points of the curve, evenly spaced in the probability, and as many in the log-odds."""
@@ -34,32 +31,31 @@ def smooth_curve(problem: EventEstimates, groups: IntArray | None, level: float)
     """Return estimates (m,), the share observed there, and its pointwise interval.
 
     The log-odds of the outcome are a natural cubic spline of those of the estimate, straight beyond
-    the outer knots, fitted by maximum likelihood; the interval is that of the delta method, with
-    the sandwich variance of groups (n,). Rows with an estimate of 0 or 1 are left out. Empty where
-    no maximum exists or all estimates are equal.
+    the outer knots, fitted by maximum likelihood. Knots are at quantiles of the information
+    p (1 - p), so that those of a rare event are where it happens. The interval is that of the delta
+    method, with the sandwich variance of groups (n,). Rows with an estimate of 0 or 1 are left out.
+    Empty where no maximum exists or all estimates are equal.
     """
-    inside = (problem.p > 0) & (problem.p < 1)
-    outcome, p, weight = (values[inside] for values in problem)
+    is_inside = (problem.p > 0) & (problem.p < 1)
+    outcome, p, weight = (values[is_inside] for values in problem)
     empty = (np.empty(0),) * 4
     order = np.argsort(p, kind="stable")
     if is_separated(p, outcome):
         return empty
-    groups = None if groups is None else np.unique(groups[inside], return_inverse=True)[1]
+    groups = None if groups is None else np.unique(groups[is_inside], return_inverse=True)[1]
     z = logit(p)
     rank = np.cumsum(weight[order])
     n, n_cases = rank[-1], min(weight @ outcome, weight @ (1 - outcome))
     left_out = N_LEFT_OUT if n >= MIN_ROWS_TO_LEAVE_OUT else 0
     low, high = p[order[np.searchsorted(rank, [left_out, n - left_out - 0.5], "right")]]
-    for shares in KNOT_QUANTILES:
-        at = np.searchsorted(rank, np.array(shares) * n * (1 - 1e-12))  # share * n is rounded
+    information = np.cumsum((weight * p * (1 - p))[order])
+    for min_cases, shares in (*KNOT_QUANTILES, (0, ())):
+        at = np.searchsorted(information, np.array(shares) * information[-1] * (1 - 1e-12))
         knots = np.unique(z[order[at]])
-        is_too_much = len(knots) < len(shares) or n_cases < MIN_CASES_PER_KNOT * len(shares)
-        if is_too_much and len(shares) > 2:
+        if n_cases < min_cases or len(knots) < len(shares):
             continue
-        features = spline_features(z, knots)
-        fit = fit_logistic(
-            np.zeros((len(z), 2)), features[:, None], outcome.astype(np.intp), weight
-        )
+        features = spline_features(z, knots)[:, None]
+        fit = fit_logistic(np.zeros((len(z), 2)), features, outcome.astype(np.intp), weight)
         if fit.converged:
             break
     else:

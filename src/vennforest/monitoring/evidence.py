@@ -1,4 +1,4 @@
-"""The evidence of a monitor: capital gained by bets, in several copies, and what it says.
+"""The evidence of a monitor: capital gained by bets, in several copies, and its explanation.
 
 Copies differ in what is drawn at random: which examples design the bets, and how ties are broken.
 The state is one array of records (R, m), for R copies of m channels: every kind of change that is
@@ -56,7 +56,7 @@ STATE = np.dtype(
 
 @dataclass(frozen=True)
 class Change:
-    """What the evidence says of one label.
+    """The evidence on one label.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Change:
     what : str
         The change that explains the stream best.
     since, since_time : int, float or None
-        Number, counted from 0, and time of the first example of it.
+        Number, counted from 0, and time of the first example after the change.
     """
 
     label: Any
@@ -90,7 +90,7 @@ class Channels(NamedTuple):
 
 
 def channels(k: int, watch: Watch) -> Channels:
-    """Return what is watched of k classes: of two the second, else each."""
+    """Return the channels for k classes: of the second of two, or of each of more."""
     kinds, n_columns = KINDS[watch], 1 if k == 2 else k
     columns = np.repeat(np.arange(n_columns), len(kinds))
     of_labels = np.tile([kind != "scores" for kind in kinds], n_columns)
@@ -116,7 +116,7 @@ def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
 def set_bets(
     copy: NDArray[Any], watched: Channels, bets: Sequence[Bets], scores: FloatArray, codes: IntArray
 ) -> None:
-    """Set the bets of a copy (m,) of the state, and count its reference, scores (n, c)."""
+    """Set the bets of one copy (m,) of the state; count the reference scores (n, c)."""
     for i, (edges, limits, factors) in enumerate(bets):
         copy["edges"][i, : len(edges)] = edges
         copy["limits"][i, : len(limits)] = limits
@@ -177,7 +177,7 @@ def log_copies(state: NDArray[Any]) -> FloatArray:
 
 
 def explain(state: NDArray[Any], classes: NDArray[Any], watch: Watch) -> list[Change]:
-    """Return what the evidence says of each label, the strongest first."""
+    """Return the evidence on each label, the strongest first."""
     logs, targets, kinds = log_copies(state), channels(len(classes), watch).targets, KINDS[watch]
     evidence = combine(logs)
     changes = []

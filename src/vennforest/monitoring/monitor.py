@@ -306,7 +306,7 @@ class Monitor(BaseEstimator):
         return path
 
     def explain(self) -> list[Change]:
-        """Return what the evidence says of each label (of two, the second), the strongest first."""
+        """Return the evidence on each label (of two, the second), the strongest first."""
         check_is_fitted(self, "classes_")
         return evidence.explain(self._state, self.classes_, self._watch)
 

@@ -82,14 +82,14 @@ def score_columns(scores: FloatArray, k: int) -> FloatArray:
 
 
 def training_share(model: Any, hashes: HashArray) -> float:
-    """Return about which share of rows, by their hashes, were given to the model's ``fit``."""
+    """Return the approximate share of rows that were given to ``fit``, found by their hashes."""
     if not isinstance(model, CalibratedClassifier) or model._state.row_sketch is None:
         return 0.0
     return share_in_sketch(hashes, model._state.row_sketch)
 
 
 def check_new_rows(model: Any, hashes: HashArray) -> float:
-    """Return about which share of rows the model was fitted to; an error where it is most."""
+    """Return the approximate share of rows that the model was fitted to; refuse a large one."""
     share = training_share(model, hashes)
     if share >= MAX_TRAINING_SHARE:
         raise InputError(

@@ -63,7 +63,7 @@ def label_codes(
 
 
 def window_length(n: int, n_equal_pairs: float) -> int:
-    """Return how many rows to remember of a stream like n rows with so many pairs of equal ones.
+    """Return the number of rows to remember of a stream like n rows with this many equal pairs.
 
     Where equal rows are common none is remembered.
     """

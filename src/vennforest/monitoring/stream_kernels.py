@@ -27,7 +27,7 @@ def log_mean(logs):
 
 @kernel
 def column_of(cell, hit, counts, u, of_labels, limits):
-    """Return the column of the factors by which an example's bets are paid.
+    """Return the column of the factors by which the bets on an example are multiplied.
 
     ``counts`` (n_bins, 2) counts every example so far, this one among them, without and with the
     label; ``u`` is uniform. The p-value is that of the label in its bin, or of the bin among all.

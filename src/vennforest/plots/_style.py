@@ -10,6 +10,7 @@ from vennforest._messages import needed
 from vennforest._validation import FloatArray
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
@@ -44,10 +45,10 @@ def new_axes(size: tuple[float, float]) -> Axes:
     return axes
 
 
-def draw_line(ax: Axes, i: int, name: str, x: Any, y: Any, **more: Any) -> Line2D:
+def draw_line(ax: Axes, i: int, name: str, x: Any, y: Any, **options: Any) -> Line2D:
     """Draw the line of the i-th method."""
     color, _, linestyle = style(i)
-    return ax.plot(x, y, color=color, ls=linestyle, lw=1.6, label=short(name), **more)[0]
+    return ax.plot(x, y, color=color, ls=linestyle, lw=1.6, label=short(name), **options)[0]
 
 
 def short(name: Any) -> str:
@@ -80,11 +81,10 @@ def wrapped(ax: Axes, text: str) -> str:
     return fill(text, max(20, int(0.85 * width / (0.55 * size))))  # letters: about half as wide
 
 
-def legend(ax: Axes, entries: Sequence[tuple[str, Line2D]], title: str, points: FloatArray) -> None:
+def legend(ax: Axes, entries: Sequence[tuple[str, Artist]], title: str, points: FloatArray) -> None:
     """Add a legend of named lines where it hides none of the points (n, 2), and the title.
 
-    It is in the lower right or upper left corner, or if both are taken above the axes; of many
-    lines beside them.
+    It is in a corner, or if all are taken above the axes; of many lines beside them.
     """
     lines, names = [line for _, line in entries], [name for name, _ in entries]
     look: dict[str, Any] = {"fontsize": "small", "handlelength": 2.2, "framealpha": 0.85}
@@ -94,7 +94,7 @@ def legend(ax: Axes, entries: Sequence[tuple[str, Line2D]], title: str, points: 
         return
     ax.set_title(title)
     root: Any = ax.figure.figure
-    for corner in ("lower right", "upper left"):
+    for corner in ("lower right", "upper left", "upper right"):
         box = ax.legend(lines, names, loc=corner, **look)
         root.draw_without_rendering()
         if not box.get_window_extent().padded(4).count_contains(ax.transData.transform(points)):

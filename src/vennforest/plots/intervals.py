@@ -11,7 +11,16 @@ from vennforest._validation import FloatArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.metrics import IntervalCurve, interval_curve
 from vennforest.multiprobability import Multiprobability
-from vennforest.plots._style import COLOURS, GREY, new_axes, plain, short
+from vennforest.plots._style import (
+    COLOURS,
+    GREY,
+    legend,
+    new_axes,
+    percents,
+    plain,
+    short,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,36 +121,41 @@ class IntervalDisplay:
         curve = self.curve
         self.ax_ = ax = new_axes((6.4, 4.2)) if ax is None else ax
         self.figure_ = ax.figure
-        few = len(curve.x) <= MAX_SINGLE_BARS
-        self.confidence_, width, name = None, (2.2 if few else 0.9), "Lower to upper"
+        as_bars = len(curve.x) <= MAX_SINGLE_BARS
+        self.confidence_, width, name = None, (2.2 if as_bars else 0.9), "Lower to upper"
         if curve.confidence is not None:
             level = f"{100 * (curve.level or 0):g}% confidence interval"
             self.confidence_ = self._draw_ends(*curve.confidence, COLOURS[2], 0.9, 0.6, level)
-            width, name = (4.5 if few else 1.8), "Venn–Abers bounds"
+            width, name = (4.5 if as_bars else 1.8), "Venn–Abers bounds"
         self.bounds_ = self._draw_ends(curve.low, curve.high, COLOURS[0], width, 0.7, name)
         self.line_ = ax.plot(
             curve.x,
             curve.p,
             color="black",
-            linewidth=0 if few else 1.3,
-            marker="o" if few else None,
+            linewidth=0 if as_bars else 1.3,
+            marker="o" if as_bars else None,
             markersize=3.5,
             label="Probability",
         )[0]
         if curve.outcome is not None:
             self._draw_outcomes(curve.outcome)
         is_of_label = curve.event == "predicted label"
-        event_name = "the predicted label" if is_of_label else repr(short(curve.event))
+        event_name = "the predicted label" if is_of_label else f"“{short(curve.event)}”"
         x_label = "Score"
         if not curve.by_score:
             subset = "" if len(curve.x) == curve.n else f", {len(curve.x):,} of {curve.n:,} shown"
-            x_label = f"Rows, sorted by probability{subset}"
+            x_label = wrapped(ax, f"Rows, sorted by probability{subset}")
             ax.xaxis.set_major_formatter("{x:,.0f}")
-        ax.set(xlabel=x_label, ylabel=f"Probability of {event_name}", ylim=(-0.06, 1.06))
-        if title is not None:
-            ax.set_title(title)
+        ax.set(
+            xlabel=x_label, ylabel=wrapped(ax, f"Probability of {event_name}"), ylim=(-0.06, 1.06)
+        )
+        percents(ax.yaxis)
         plain(ax)
-        ax.legend(fontsize="small", loc="upper left", framealpha=0.85)
+        handles, labels = ax.get_legend_handles_labels()
+        low, high = (curve.low, curve.high) if curve.confidence is None else curve.confidence
+        y = np.vstack([np.linspace(low, high, 20), np.full((2, len(low)), [[-0.045], [1.045]])])
+        points = np.column_stack([np.tile(curve.x, len(y)), y.ravel()])
+        legend(ax, list(zip(labels, handles, strict=True)), title or "", points)
         return self
 
     def _draw_ends(

@@ -205,11 +205,16 @@ class ReliabilityDisplay:
         """Return where both axes begin and end."""
         curves = self.curves.values()
         values = np.concatenate(
-            [v for c in curves for v in (c.smooth_estimate, c.bin_estimate, c.bin_share)]
+            [
+                values
+                for c in curves
+                for values in (c.smooth_estimate, c.smooth_share, c.bin_estimate, c.bin_share)
+            ]
         )
         first = next(iter(curves))
         if log:
-            powers = np.log10([values[values > 0].min(initial=0.1), values.max()])
+            estimates = np.concatenate([c.bin_estimate for c in curves])
+            powers = np.log10([estimates[estimates > 0].min(initial=0.1), values.max()])
             return float(10 ** np.floor(powers[0])), float(10 ** np.ceil(powers[1]))
         values = np.concatenate([values, first.bin_low, first.bin_high])
         ends = np.array(AXIS_ENDS)

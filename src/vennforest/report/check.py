@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, Predictions
 from vennforest.report.splits import group_codes
+from vennforest.report.updates import updates
 from vennforest.report.words import Source
+from vennforest.validation.update import shares_of
 
 UNNAMED = "Predictions"
 """Name of probabilities that have none."""
@@ -110,7 +113,7 @@ def check(
         trained_on_rows=is_trained_on_rows,
     )
     groups = group_codes(groups, len(codes), remarks)
-    return assemble(
+    evaluation = assemble(
         Predictions(labels, codes, np.zeros_like(rows), rows, estimates, groups),
         source,
         len(codes),
@@ -123,6 +126,12 @@ def check(
         random_state=random_state,
         settings={},
     )
+    if is_trained_on_rows:
+        return evaluation
+    method = [*estimates][-1] if is_model else evaluation.verdict.method
+    prior = shares_of(p) if is_model else None
+    sections = updates(evaluation.comparison.predictions, method, prior, random_state)
+    return replace(evaluation, sections=(*evaluation.sections, *sections))
 
 
 def _estimates(

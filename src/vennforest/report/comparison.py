@@ -216,6 +216,7 @@ def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame
             options = predictions.for_metric(predictions.estimates[method])
             with np.errstate(invalid="ignore"):  # probabilities that separate the classes
                 line = calibration_line(groups=predictions.groups, **options)
+            row["certain"] = line.certain
             for name in ("observed_expected", "intercept", "slope"):
                 value, low, high = vars(getattr(line, name)).values()
                 row |= {name: value, f"{name}_low": low, f"{name}_high": high}
@@ -228,7 +229,7 @@ def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame
 def classes_frame(comparison: Comparison) -> pd.DataFrame:
     """Return frequency, mean probability, recall and precision of each class.
 
-    They are of the recommended method; indexed by class.
+    For the recommended method; one row per class.
     """
     import pandas as pd
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,6 +111,16 @@ class Evaluation:
         from vennforest.report.page import render
 
         write_text(path, render(self, advised, command))
+
+    def to_figures(self, folder: str | os.PathLike[str]) -> list[str]:
+        """Write the pictures for a paper to a folder, which is made if its parent exists.
+
+        ``calibration``, ``decision-curve`` (of two classes) and ``intervals`` (of methods with
+        bounds), each as SVG, PDF and PNG, with a CSV of what is drawn. Returns their names.
+        """
+        from vennforest.report.figures import write_pictures
+
+        return write_pictures(self, Path(folder))
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers and the verdict as JSON can contain them: None for inf and NaN."""

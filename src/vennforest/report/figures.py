@@ -8,16 +8,44 @@ import io
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._files import write_text, written_whole
 from vennforest._validation import FloatArray
-from vennforest.metrics import ReliabilityCurve, reliability_curve
-from vennforest.plots import ReliabilityDisplay
-from vennforest.plots._style import COLOURS, GREY, percents, plain, style
+from vennforest.calibrators.intervals import ConfidenceIntervals
+from vennforest.metrics import (
+    ReliabilityCurve,
+    decision_curve,
+    interval_curve,
+    reliability_curve,
+)
+from vennforest.plots import IntervalDisplay, ReliabilityDisplay
+from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, style
 from vennforest.report.comparison import Comparison
+from vennforest.report.words import shown_methods
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vennforest.report.evaluation import Evaluation
+
+Paint = Callable[[Any], Any]
+"""Draws into matplotlib's axes."""
+
+ENDINGS = ("svg", "pdf", "png", "csv")
+PIXELS_PER_INCH = 200
+NARROW_WIDTH, NARROW_FONT_SIZE = 4.7, 16.0
+"""Width in inches and size of text of drawings for narrow screens, where an inch has 72 pixels."""
+
+LOG_SHARE = 0.01
+"""Share of the positive class below which the axes of calibration are logarithmic."""
+
+N_THRESHOLDS = 200
+"""Thresholds of a decision curve, up to the probability that 1% of the rows exceed."""
 
 MAX_CLASS_DIAGRAMS = 12
 MAX_EVIDENCE_POINTS = 2000
@@ -32,45 +60,204 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 10.5,
     "axes.linewidth": 0.8,
     "figure.dpi": 72.0,
+    "pdf.fonttype": 42,
 }
 
 
-def draw(name: str, size: tuple[float, float], paint: Callable[[Any], Any], alt: str) -> str:
-    """Return what ``paint`` draws into axes as an HTML image; ``size`` is in inches."""
+def draw(name: str, size: tuple[float, float], paint: Paint, alt: str) -> str:
+    """Return what ``paint`` draws into axes as an HTML image; ``size`` is in inches.
+
+    A narrow screen gets a drawing of its own, with text as large as the page's.
+    """
+    narrow = NARROW_WIDTH, NARROW_WIDTH * max(0.9, 1.4 * size[1] / size[0])
+    wide_url, narrow_url = (
+        f"data:image/svg+xml;base64,{base64.b64encode(drawn(name, paint, *look)['svg']).decode()}"
+        for look in ((size, STYLE["font.size"], "svg"), (narrow, NARROW_FONT_SIZE, "svg"))
+    )
+    return (
+        f'<picture><source media="(max-width: 40rem)" srcset="{narrow_url}">'
+        f'<img alt="{html.escape(alt)}" style="max-width:{round(1.45 * 72 * size[0])}px" '
+        f'src="{wide_url}"></picture>'
+    )
+
+
+def drawn(
+    name: str, paint: Paint, size: tuple[float, float], font_size: float, *formats: str
+) -> dict[str, bytes]:
+    """Return what ``paint`` draws into axes in file formats; the same for the same numbers."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    buffer = io.BytesIO()
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+    look: dict[Any, Any] = {"font.size": font_size, "axes.titlesize": font_size}
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    files = {}
+    with (
+        matplotlib.rc_context({**STYLE, **look, "svg.hashsalt": name}),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")  # the browser has the glyphs that are missing here
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)  # measures text for the layout
         paint(figure.subplots())
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    data = base64.b64encode(buffer.getvalue()).decode()
-    return (
-        f'<img alt="{html.escape(alt)}" style="max-width:{round(2 * 72 * size[0])}px" '
-        f'src="data:image/svg+xml;base64,{data}">'
+        for ending in formats:
+            buffer = io.BytesIO()
+            metadata = dates.get(ending)
+            figure.savefig(buffer, format=ending, dpi=PIXELS_PER_INCH, metadata=metadata)
+            files[ending] = buffer.getvalue()
+    return files
+
+
+class Picture(NamedTuple):
+    """A picture of an evaluation: its size in inches, its description, and what it draws."""
+
+    size: tuple[float, float]
+    paint: Paint
+    alt: str
+    data: pd.DataFrame
+
+
+def pictures(evaluation: Evaluation) -> dict[str, Picture]:
+    """Return the pictures that the evaluation has, by names of `FIGURES`."""
+    comparison, names = evaluation.comparison, dict(evaluation.source.names)
+    methods = shown_methods(comparison, evaluation.source)
+    result = {"calibration": _calibration(comparison, methods, names)}
+    if comparison.predictions.positive is not None:
+        result["decision-curve"] = _decision_curve(comparison, methods, names)
+    if comparison.predictions.estimates[comparison.method].bounds is not None:
+        result["intervals"] = _intervals(comparison, names[comparison.method])
+    return result
+
+
+def write_pictures(evaluation: Evaluation, folder: Path) -> list[str]:
+    """Write the pictures, each as SVG, PDF and PNG with a CSV of what is drawn; return names."""
+    available = pictures(evaluation)
+    folder.mkdir(exist_ok=True)
+    for name, picture in available.items():
+        files = drawn(name, picture.paint, picture.size, STYLE["font.size"], *ENDINGS[:-1])
+        for ending, content in files.items():
+            with written_whole(folder / f"{name}.{ending}") as part:
+                part.write_bytes(content)
+        write_text(folder / f"{name}.csv", picture.data.to_csv(index=False))
+    return list(available)
+
+
+def _calibration(comparison: Comparison, methods: list[str], names: dict[str, str]) -> Picture:
+    """Return the picture of some methods' calibration, with the intervals of the first."""
+    import pandas as pd
+
+    curves = {names[method]: _curve(comparison, method) for method in methods}
+    share = comparison.predictions.share
+    is_log = share is not None and share < LOG_SHARE
+    parts = []
+    for name, c in curves.items():
+        columns = {
+            "dots": (c.bin_estimate, c.bin_share, c.bin_low, c.bin_high, c.bin_weight),
+            "line": (c.smooth_estimate, c.smooth_share, c.band_low, c.band_high),
+            "rows that happened": (c.estimate, np.ones(len(c.estimate)), *2 * (None,), c.positives),
+            "rows that did not": (c.estimate, np.zeros(len(c.estimate)), *2 * (None,), c.negatives),
+        }
+        for part, values in columns.items():
+            titles = ("probability", "observed", "low95", "high95", "rows")[: len(values)]
+            drawn_values = dict(zip(titles, values, strict=True))
+            parts.append(pd.DataFrame({"method": name, "part": part, **drawn_values}))
+    return Picture(
+        (4.8, 6.0),
+        lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_log, title=""),
+        f"Calibration of {' and '.join(curves)}: how often it happened, by predicted probability",
+        pd.concat(parts),
     )
 
 
-def calibration(comparison: Comparison, methods: list[str], names: dict[str, str]) -> str:
-    """Return the picture of some methods' calibration, with the band of the first."""
-    is_rare = comparison.predictions.is_rare
-    curves = {names[method]: _curve(comparison, method) for method in methods}
-    titles = " and ".join(curves)
-    return draw(
-        "calibration",
-        (4.8, 5.0),
-        lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_rare, title=""),
-        f"Calibration of {titles}: how often it happened, by predicted probability",
+def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str, str]) -> Picture:
+    """Return the picture of the net benefit of some methods, of flagging all rows and none.
+
+    The band of the first is the interval of its difference from the second, or else from none.
+    """
+    import pandas as pd
+
+    predictions, groups = comparison.predictions, comparison.predictions.groups
+    p = {names[m]: predictions.estimates[m].p[:, predictions.positive] for m in methods}
+    highest = max(float(np.quantile(values, 0.99)) for values in p.values())
+    highest = min(max(highest, predictions.share or 0.0), 1.0)
+    thresholds = np.linspace(0, highest, N_THRESHOLDS + 2)[1:-1]
+    first, none = names[methods[0]], "flag no row"
+    options = predictions.for_metric(predictions.estimates[methods[0]])
+    if groups is None or groups.any():
+        options["groups"] = groups
+    rivals = {name: values for name, values in p.items() if name != first}
+    rivals[none] = np.zeros(comparison.n)
+    curves = {
+        name: decision_curve(thresholds=thresholds, versus=values, **options)
+        for name, values in rivals.items()
+    }
+    main = curves[none]
+    benefits = {first: main.net_benefit} | {name: c.versus for name, c in curves.items()}
+    benefits["flag every row"] = main.everyone
+    rival = vars(curves[next(iter(rivals))])
+    nearest, margins = rival["versus"], (rival["difference_low"], rival["difference_high"])
+
+    def paint(ax: Any) -> None:
+        lines: dict[str, Any] = {
+            name: draw_line(ax, i, name, thresholds, benefits[name]) for i, name in enumerate(p)
+        }
+        look = {"color": COLOURS[0], "alpha": 0.15, "linewidth": 0}
+        low, high = (nearest + margin for margin in margins)
+        ax.fill_between(thresholds, low, high, **look)
+        rest = {"flag every row": "-", none: ":"}
+        for name, line in rest.items():
+            lines[name] = ax.plot(thresholds, benefits[name], color=GREY, lw=1, ls=line)[0]
+        top = max(predictions.share or 0.0, high.max())
+        ax.set(ylim=(-0.1 * top, 1.05 * top), xlim=(0, highest))
+        ax.set(xlabel="Threshold", ylabel="Net benefit per row")
+        percents(ax.xaxis)
+        plain(ax)
+        heights = np.concatenate([low, high, *benefits.values()])
+        points = np.column_stack([np.resize(thresholds, len(heights)), heights])
+        legend(ax, list(lines.items()), "", points)
+
+    tables = []
+    for name, benefit in benefits.items():
+        table = pd.DataFrame({"method": name, "threshold": thresholds, "net_benefit": benefit})
+        if name in curves:
+            for key in ("difference", "difference_low", "difference_high"):
+                table[key] = getattr(curves[name], key)
+        tables.append(table)
+    alt = f"Net benefit of deciding by {' and '.join(p)}, by threshold"
+    return Picture((4.8, 3.6), paint, alt, pd.concat(tables))
+
+
+def _intervals(comparison: Comparison, name: str) -> Picture:
+    """Return the picture of probabilities with bounds and confidence intervals."""
+    import pandas as pd
+
+    predictions = comparison.predictions
+    estimates = predictions.estimates[comparison.method]
+    assert estimates.bounds is not None
+    confidence = None
+    if (ends := estimates.confidence) is not None:
+        confidence = ConfidenceIntervals(ends.lower, ends.upper, ends.classes, level=0.95)
+    curve = interval_curve(
+        predictions.classes[predictions.codes],
+        estimates.bounds,
+        p=estimates.p,
+        confidence=confidence,
+        pos_label=predictions.label,
+    )
+    columns = {"rank": curve.x, "probability": curve.p, "lower": curve.low, "upper": curve.high}
+    if curve.confidence is not None:
+        columns |= dict(zip(("low95", "high95"), curve.confidence, strict=True))
+    return Picture(
+        (4.8, 3.6),
+        lambda ax: IntervalDisplay(curve).plot(ax=ax),
+        f"Probabilities of {name} with bounds and confidence intervals, row by row",
+        pd.DataFrame({**columns, "observed": curve.outcome}),
     )
 
 
 def _curve(comparison: Comparison, method: str, **options: Any) -> ReliabilityCurve:
     predictions = comparison.predictions
-    options |= predictions.for_metric(predictions.estimates[method]) | options
+    options = predictions.for_metric(predictions.estimates[method]) | options
     return reliability_curve(groups=predictions.groups, **options)
 
 
@@ -104,21 +291,39 @@ def over_periods(
     expected: list[float] | None = None,
 ) -> str:
     """Draw values with their intervals (m, 3) in m periods, and what was expected there."""
-
-    def paint(ax: Any) -> None:
-        x, (middle, low, high) = np.arange(len(periods)), values.T
-        ends = [middle - low, high - middle]
-        ax.errorbar(x, middle, ends, fmt="o", capsize=3, color=COLOURS[0], label="observed")
-        if expected is not None:
-            ax.plot(x, expected, color=COLOURS[1], marker="_", label="mean probability")
-            ax.legend(frameon=False)
-        step = max(1, len(periods) // 10)
-        ax.set_xticks(x[::step], periods[::step], rotation=30, ha="right")
-        ax.set_ylabel(ylabel)
-        plain(ax)
-        percents(ax.yaxis)
-
+    paint = partial(
+        paint_rates, names=periods, values=values, ylabel=ylabel, expected=expected, joined=True
+    )
     return draw(name, (9.0, 3.4), paint, alt)
+
+
+def paint_rates(
+    ax: Any,
+    names: list[str],
+    values: FloatArray,
+    ylabel: str,
+    expected: list[float] | None = None,
+    *,
+    joined: bool = False,
+    log: bool = False,
+) -> None:
+    """Draw rates with their intervals (m, 3) in m parts of the rows, and expected rates."""
+    x, (middle, low, high) = np.arange(len(names)), values.T
+    ends = [middle - low, high - middle]
+    ax.errorbar(x, middle, ends, fmt="o", capsize=3, color=COLOURS[0], label="observed")
+    if expected is not None:
+        line, size = ("-", 6) if joined else ("", 14)
+        look = {"color": COLOURS[1], "marker": "_", "linestyle": line, "markersize": size}
+        ax.plot(x, expected, label="mean probability", **look)
+        ax.legend(frameon=False)
+    step = max(1, len(names) // 10) if joined else 1
+    ax.set_xticks(x[::step], names[::step], rotation=30, ha="right")
+    ax.set_ylabel(ylabel)
+    plain(ax)
+    if log and expected is not None:
+        ax.set_yscale("log")
+        ax.set_ylim(bottom=min(expected) / 5)
+    percents(ax.yaxis)
 
 
 def paint_evidence(

@@ -1,4 +1,4 @@
-"""How numbers are written: enough digits to tell apart what differs, and no more."""
+"""Formats of numbers: enough digits to tell different values apart, and no more."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ MAX_DECIMALS = 6
 MAX_DECIMALS_OF_PERCENT = 4
 
 
-def _inside(value: float, top: float, decimals: int, most: int) -> str:
-    """Return a value in [0, top]; one that is not quite 0 or the top never reads as such.
+def _format(value: float, top: float, decimals: int, max_decimals: int) -> str:
+    """Format a value in [0, top]; it is shown as 0 or the top only where it equals these.
 
     Near the ends there are as many decimals as show two significant digits.
     """
     distance = min(value, top - value)
     if 0 < distance < 10.0 ** (1 - decimals):
-        decimals = min(most, max(decimals, _significant(distance)))
+        decimals = min(max_decimals, max(decimals, _significant(distance)))
     text, step = f"{value:.{decimals}f}", 10.0**-decimals
     if value > 0 and float(text) == 0:
         return f"<{step:.{decimals}f}"
@@ -27,21 +27,21 @@ def _inside(value: float, top: float, decimals: int, most: int) -> str:
 
 def percent(share: float, decimals: int = 1) -> str:
     """Return a share as a percentage."""
-    return f"{_inside(100 * share, 100, decimals, MAX_DECIMALS_OF_PERCENT)}%"
+    return f"{_format(100 * share, 100, decimals, MAX_DECIMALS_OF_PERCENT)}%"
 
 
 def probability(p: float) -> str:
     """Return a probability."""
-    return _inside(p, 1, 3, MAX_DECIMALS)
+    return _format(p, 1, 3, MAX_DECIMALS)
 
 
 def points(gap: float) -> str:
     """Return a distance of probabilities as a number of percentage points."""
-    return _inside(100 * abs(gap), math.inf, 1, MAX_DECIMALS_OF_PERCENT)
+    return _format(100 * abs(gap), math.inf, 1, MAX_DECIMALS_OF_PERCENT)
 
 
 def area(value: float) -> str:
-    """Return an area under a curve; one below 1 never reads as 1."""
+    """Format an area under a curve; a value below 1 is never shown as 1."""
     return ">0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
 
 

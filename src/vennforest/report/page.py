@@ -113,7 +113,9 @@ def table(frame: pd.DataFrame, columns: Columns, names: Iterable[str]) -> pd.Dat
             ends = zip(frame[f"{key}_low"], frame[f"{key}_high"], strict=True)
             for i, (low, high) in enumerate(ends):
                 if math.isfinite(low):
-                    cells[i] += f" ({written(low, form)} to {written(high, form)})"
+                    cells[i] += (
+                        f" ({written(low, form, decimals)} to {written(high, form, decimals)})"
+                    )
         texts[title] = cells
     return pd.DataFrame(texts, index=list(names))
 
@@ -170,10 +172,18 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         best=best,
         reasons=list(evaluation.verdict.reasons.items()),
         errors=errors,
-        picture=figures.calibration(comparison, methods, names),
+        pictures={
+            name: figures.draw(name, picture.size, picture.paint, picture.alt)
+            for name, picture in figures.pictures(evaluation).items()
+        },
         methods=table(frame.assign(pvalue=frame["pvalue"].drop(BASELINE)), MEASURES, frame["name"]),
+        has_log_axes=(predictions.share or 1) < figures.LOG_SHARE,
+        others=[names[m] for m in methods[1:]],
         differences=_differences(evaluation),
         levels=table(levels, LEVELS, [numbers.probability(p) for p in levels["expected"]]),
+        certain={
+            names[m]: frame.loc[m, "certain"] for m in methods if frame.loc[m].get("certain", 0)
+        },
         line=table(frame.loc[methods], LINE, frame.loc[methods, "name"]) if is_binary else None,
         thresholds=None
         if thresholds is None

@@ -1,4 +1,4 @@
-"""Which rows train and which are predicted, and the groups and times that decide it."""
+"""Splits into training rows and predicted rows, with groups and times."""
 
 from __future__ import annotations
 
@@ -106,14 +106,14 @@ def moments(column: Any, name: str) -> NDArray[Any]:
     import pandas as pd
 
     cells = Column(pd.Series(column), name)
-    kind, written = cells.infer()
+    kind, date_format = cells.infer()
     if kind not in ("number", "date"):
         raise InputError(
             f"the times {name!r} must be numbers or dates in one format, got {kind}: write dates "
             "as 2021-01-25, or declare their format with --types"
         )
-    read = cells.read(kind, written)
-    return read.astype("datetime64[us]" if read.dtype.kind == "M" else np.float64)
+    values = cells.read(kind, date_format)
+    return values.astype("datetime64[us]" if values.dtype.kind == "M" else np.float64)
 
 
 def times(column: Any, name: str) -> FloatArray:

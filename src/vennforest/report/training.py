@@ -132,8 +132,8 @@ def _predicted(
     # The interval depends on the scores, which are the same for all methods.
     intervals = model.predict_confidence(X)
     for method in calibrated:
-        other = model if method == model.method else model.recalibrate(method)
-        bounds, p = predict(other._state, X)
+        recalibrated = model if method == model.method else model.recalibrate(method)
+        bounds, p = predict(recalibrated._state, X)
         wide = intervals.widen(p)
         confidence = Multiprobability(wide.lower, wide.upper, wide.classes)
         estimates[method] = MethodEstimates(p, bounds, confidence)

@@ -1,4 +1,4 @@
-"""What a monitor finds in a table, and the page on it."""
+"""Findings of a monitor in a table, and their page."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def watched(
     elif is_alarm:
         classes, observed = _before_and_since(monitor.classes_, y, probabilities, began)
     reference_name, earlier = reference or ("", {})
-    both = {key: np.concatenate([values, columns[key]]) for key, values in earlier.items()}
-    shifted = column_changes(both, len(next(iter(earlier.values()), ())))
+    all_rows = {key: np.concatenate([values, columns[key]]) for key, values in earlier.items()}
+    shifted = column_changes(all_rows, len(next(iter(earlier.values()), ())))
     strong = {change.kind for change in changes if change.evidence >= monitor.threshold_}
     summary: dict[str, Any] = for_json(
         {
@@ -206,7 +206,7 @@ def _before_and_since(
 
 
 def verdict(summary: Mapping[str, Any], monitor: Monitor) -> list[str]:
-    """Return what was found, in sentences."""
+    """Return the findings in sentences."""
     top, first = rounded_down(summary["max_evidence"]), summary["changes"][0]
     n = f"{summary['rows']:,}{' labelled' if monitor.watch == 'labels' else ''} rows"
     if not summary["rows"]:
@@ -246,9 +246,9 @@ def verdict(summary: Mapping[str, Any], monitor: Monitor) -> list[str]:
 def _meaning(kinds: list[str], watch: str) -> tuple[str, str]:
     """Return what has moved and what to do about it, a sentence each."""
     if "labels given scores" in kinds:
-        both = "the scores, and " if "scores" in kinds else ""
+        prefix = "the scores, and " if "scores" in kinds else ""
         return (
-            f"What has moved: {both}what a score says of the label.",
+            f"What has moved: {prefix}what a score says of the label.",
             f"the probabilities are off; {SET_PRIOR}, otherwise calibrate again on labelled rows "
             "from after the change, and train again if the ranking has become worse. If the scores "
             "tell more than before, check that these are new rows.",
@@ -287,7 +287,7 @@ def _expected(summary: Mapping[str, Any]) -> list[str]:
 
 
 def rounded_down(value: float) -> str:
-    """Return a number of cases as people say it: 1, 2 or 5 and zeros, at most 1,000,000."""
+    """Round a number of cases down to 1, 2 or 5 times a power of ten, at most 1,000,000."""
     value = min(max(value, 1.0), 1e6) * (1 + 1e-9)
     power = 10 ** int(np.floor(np.log10(value)))
     return f"{max(digit for digit in (1, 2, 5) if digit * power <= value) * power:,}"

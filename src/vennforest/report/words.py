@@ -110,7 +110,7 @@ class Verdict:
 def judge(comparison: Comparison, source: Source, levels: pd.DataFrame) -> Verdict:
     """Return the verdict on a comparison; ``levels`` is the table by level of probability."""
     action, sentence, column = advice(comparison, source)
-    is_off = comparison.best.exceeds(comparison.tolerance) or comparison.best.impossible
+    is_off = comparison.best.exceeds(comparison.tolerance)
     return Verdict(
         action,
         sentence,
@@ -140,9 +140,15 @@ def advice(c: Comparison, source: Source) -> tuple[Action, str, str]:
     no_ranking = "no method ranks" if len(c.measures) > 1 else "it does not rank"
     effect = Difference(max(auc.auc - 0.5, WEAK_RANKING / 2), (auc.high - auc.low) / 2)
     more_to_rank = rows_needed(c.n, effect)
-    is_off = m.exceeds(tolerance) or m.impossible
+    is_off, limit = m.exceeds(tolerance), f"the tolerance of {points(tolerance)}"
+    is_blind = m.detectable > 2 * tolerance
+    if m.is_rejected and not is_off:
+        size += f"; tests reject calibration, but the error beyond chance is within {limit}"
+    elif m.miscalibration > tolerance and m.pvalue >= DOUBTFUL_LEVEL and not is_blind:
+        size += f", more than {limit}, but tests take it for chance"
+    zero = f"probability 0 was given to what happened in {rows(m.impossible)}"
     if m.impossible:
-        size = f"probability 0 was given to what happened in {rows(m.impossible)}; {size}"
+        size = f"{zero}; {size}"
     is_underconfident = source.calibrate_on == "oob" and m.overconfidence < 0
     no_gain = not (gain.clear and gain.mean > 0)
     reference = c.baseline.log_loss if gain.loss == "log loss" else c.baseline.brier
@@ -176,12 +182,15 @@ def advice(c: Comparison, source: Source) -> tuple[Action, str, str]:
         (not auc.above_chance, "collect",
          f"Collect {more_to_rank} before you use it: on {n}, {no_ranking} better than chance "
          f"({span})."),
-        (is_off and not source.is_trained_here, "recalibrate", f"Recalibrate before use: {size}."),
+        ((is_off or m.impossible) and not source.is_trained_here, "recalibrate",
+         f"Recalibrate before use: {size}."),
         (is_off and is_underconfident, "recalibrate",
          f"Calibrate on folds, or train more trees: even {name}, the best method out of bag, is "
          f"underconfident, {size}."),
         (is_off, "stop",
          f"Do not rely on these probabilities: even with {name}, the best method, {size}."),
+        (m.impossible, "stop",
+         f"Do not rely on probabilities of 0: even with {name}, the best method, {zero}."),
         (saved and saved.mean <= 0, "stop", f"Do not use it for these decisions. {costs}"),
         (saved and not saved.clear, "collect",
          f"Collect {more_to_save} to know whether it pays: the difference is within chance. "
@@ -192,19 +201,35 @@ def advice(c: Comparison, source: Source) -> tuple[Action, str, str]:
         (saved is None and no_gain, "collect",
          f"Collect {rows_needed(c.n, gain)} before you use it: on {n} it does not beat the base "
          "rate by more than chance."),
-        (is_unclear or m.detectable > 2 * tolerance, "collect",
+        (is_unclear or is_blind, "collect",
          f"Collect about {more_to_check} rows before you rely on the probabilities: {n} are too "
          f"few to check a tolerance of {points(tolerance)} points. Now they are {size}."),
         (not source.is_trained_here, "use", f"Use {subject} as they are: {size}."),
         (c.method == RAW, "use", f"Use {raw_name} as it is: {size}."),
-        (raw.exceeds(tolerance) or raw.impossible, "recalibrate",
+        (raw.exceeds(tolerance), "recalibrate",
          f"Calibrate {raw_name} by {name}. Raw, it is {points(raw.calibration_error)} points off "
          f"on average; calibrated, {size.removeprefix('on average ')}."),
-        (True, "use", f"Use the {source.noun} with {name}: {size}."),
+        (True, "use", f"Use the {source.noun} with {name}: {size}. {beside_raw(c, source)}"),
     ]
     # fmt: on
     action, sentence = next((action, text) for condition, action, text in rules if condition)
     return action, sentence, (leak or shared_id or "") if action == "check" else ""
+
+
+def beside_raw(c: Comparison, source: Source) -> str:
+    """Say how the raw model, whose error is within the tolerance, does beside the recommended."""
+    if RAW not in c.against:
+        return ""
+    raw, name = c.measures[RAW], f"The raw {source.noun}"
+    if raw.impossible:
+        return f"{name} gave probability 0 to what happened in {rows(raw.impossible)}."
+    gap = c.against[RAW]
+    if not gap.clear:
+        return f"{name} is no worse beyond chance."
+    if gap.mean > 0:
+        return f"{name} has a higher {gap.loss}."
+    lack = "ranks worse" if c.predictions.estimates[c.method].bounds is None else "has no bounds"
+    return f"{name} has a {percent(-gap.mean / raw.log_loss)} lower {gap.loss}, but {lack}."
 
 
 def base_rate(c: Comparison) -> str:
@@ -276,10 +301,12 @@ def calibration(c: Comparison, method: str) -> str:
     size = f"Their error beyond chance is within {limit} points."
     if m.exceeds(tolerance):
         size = f"They are {error}, more than {limit}."
-    elif m.miscalibration > tolerance:
+    elif m.miscalibration > tolerance and m.pvalue < DOUBTFUL_LEVEL:
         size = f"They seem {error}, more than {limit}, but tests do not confirm it."
     elif m.detectable > 2 * tolerance:
         size = f"On {n} an error below {points(m.detectable)} percentage points would not be seen."
+    elif m.miscalibration > tolerance:
+        size = f"They seem {error}, more than {limit}, but tests take it for chance."
     if m.impossible:
         size = f"Probability 0 was given to what happened in {rows(m.impossible)}. {size}"
     p = "< 0.001" if m.pvalue < 0.001 else f"= {m.pvalue:.2g}"

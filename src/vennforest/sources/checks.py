@@ -182,9 +182,10 @@ def _check_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray) 
     share = counts / counts.sum()
     weighted_share = np.bincount(codes, weight) / weight.sum()
     worst = int(np.abs(weighted_share - share).argmax())
+    label = classes.tolist()[present[worst]]
     warn(
         f"sample_weight is constant within each class and differs between classes: probabilities "
-        f"will be those of a population in which class {classes[present[worst]]!r} makes up "
+        f"will be those of a population in which class {label!r} makes up "
         f"{weighted_share[worst]:.1%} of the cases and not {share[worst]:.1%}. Leave the weights "
         "out (calibration needs no balanced classes), or use with_prior for other class frequencies"
     )

@@ -87,7 +87,7 @@ class Fold:
         return model_scores(self.model, X, np.asarray(classes))
 
     def draw(self, X: Any) -> Scores:
-        """Return scores for bounds, and which calibration example each leaves out."""
+        """Return scores for the bounds, and the calibration example that each leaves out."""
         return self.score(X), None
 
     def score_subforests(self, X: Any) -> list[FloatArray]:
@@ -135,7 +135,7 @@ class OutOfBagFold(Fold):
 
     @property
     def few_trees(self) -> bool:
-        """Whether scores of subforests make the probability."""
+        """Whether the probability is averaged over the scores of subforests."""
         return self.members.n_trees < MIN_TREES_FOR_POINT
 
     def score(self, X: Any) -> FloatArray:
@@ -143,7 +143,7 @@ class OutOfBagFold(Fold):
         return self.members.mean(self._member_rows(X))
 
     def draw(self, X: Any) -> Scores:
-        """Return scores for bounds, and which calibration example each leaves out."""
+        """Return scores for the bounds, and the calibration example that each leaves out."""
         if self.subforest == "all":
             return self.score(X), None
         # The members that did not see an example, drawn by a hash of the row, score the row.
@@ -283,15 +283,14 @@ class TrainingData:
         weight = None if self.weight is None else self.weight[index]
         if weight is not None and (weight == 1).all():
             weight = None
-        return TrainingData(
-            _safe_indexing(self.X, index),
-            self.codes[index],
-            self.classes,
-            weight,
-            of_rows(self.fit_params),
-            self.weight_param,
-            of_rows(self.split_params),
-            self.all_row_numbers()[index],
+        return replace(
+            self,
+            X=_safe_indexing(self.X, index),
+            codes=self.codes[index],
+            weight=weight,
+            fit_params=of_rows(self.fit_params),
+            split_params=of_rows(self.split_params),
+            row_numbers=self.all_row_numbers()[index],
         )
 
     def with_positive_weight(self) -> TrainingData:
@@ -314,7 +313,7 @@ class TrainingData:
         return params
 
     def fold(self, model: Any, scores: FloatArray | None = None) -> Fold:
-        """Return the fold of a fitted model that these rows calibrate, by default by its scores."""
+        """Return a fold: a fitted model that these rows calibrate, by default at its own scores."""
         if scores is None:
             scores = model_scores(model, self.X, self.classes)
         return Fold(model, scores, self.codes, self.weight, self.all_row_numbers(), self.classes)
@@ -338,15 +337,15 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
     They are (n,) of the second of two classes, else (n, k), a column for each of ``classes``. A
     class that the model does not know has probability 0, or the smallest decision value of the row.
     """
-    known = np.asarray(model.classes_) if hasattr(model, "classes_") else classes
+    model_classes = np.asarray(model.classes_) if hasattr(model, "classes_") else classes
     if hasattr(model, "predict_proba"):
         scores = check_scores(model.predict_proba(X), "what predict_proba returns")
         missing = np.zeros(len(scores))
     elif hasattr(model, "decision_function"):
         scores = check_scores(model.decision_function(X), "what decision_function returns")
         if scores.ndim == 1:
-            scores = np.column_stack([-scores, scores])[:, -len(known) :]
-        elif getattr(model, "decision_function_shape", "ovr") == "ovo" and len(known) > 2:
+            scores = np.column_stack([-scores, scores])[:, -len(model_classes) :]
+        elif getattr(model, "decision_function_shape", "ovr") == "ovo" and len(model_classes) > 2:
             raise ValueError(
                 "estimator must have one decision value per class, got one for each pair: "
                 'use decision_function_shape="ovr"'
@@ -356,18 +355,18 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         raise TypeError(
             f"estimator must have predict_proba or decision_function, got {type(model).__name__}"
         )
-    n_rows = _num_samples(X)
-    if scores.shape != (n_rows, len(known)):
+    shape = (_num_samples(X), len(model_classes))
+    if scores.shape != shape:
         raise InputError(
-            f"estimator must give scores of shape ({n_rows}, {len(known)}), a column for each of "
-            f"classes_, got {scores.shape}"
+            f"estimator must give scores of shape {shape}, a column for each of classes_, "
+            f"got {scores.shape}"
         )
-    if not np.array_equal(known, classes):
-        column = {label: j for j, label in enumerate(known.tolist())}
+    if not np.array_equal(model_classes, classes):
+        column = {label: j for j, label in enumerate(model_classes.tolist())}
         if not set(column) <= set(classes.tolist()):
             raise InputError(
                 "estimator must keep the labels of y in classes_, got others: "
-                f"{known.tolist()} for {classes.tolist()}"
+                f"{model_classes.tolist()} for {classes.tolist()}"
             )
         scores = np.column_stack(
             [scores[:, column[c]] if c in column else missing for c in classes.tolist()]

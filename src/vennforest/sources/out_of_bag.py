@@ -84,7 +84,9 @@ def out_of_bag_fold(
         inner = model
     members = Members(split_pipeline(inner)[1], votes, n_jobs)
     try:
-        membership = _read_membership(members, ensemble_rows, data, verify)
+        membership = members.read_membership(
+            members.check(ensemble_rows), data.codes, data.weight, data.groups, verify
+        )
     except BagsError as error:
         if not is_frozen:
             raise
@@ -169,15 +171,6 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
     return pipeline, rows
 
 
-def _read_membership(members: Members, rows: Any, data: TrainingData, verify: bool) -> Membership:
-    """Return which training rows are out of bag for which member."""
-    n_trained_on = getattr(members.ensemble, "_n_samples", len(data))
-    if n_trained_on != len(data):
-        raise BagsError(f"it was trained on {n_trained_on} examples")
-    rows = members.check(rows)
-    return members.read_membership(rows, data.codes, data.weight, data.groups, verify)
-
-
 def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
     """Return the examples that are out of bag for some member, and warn of others."""
     counted = np.ones(len(data), bool) if data.weight is None else data.weight > 0
@@ -221,15 +214,13 @@ def _member_variance(members: Members, X: Any, membership: Membership, scores: F
     over rows and classes.
     """
     sample = np.unique(np.linspace(0, len(scores) - 1, N_EXAMPLES_FOR_VARIANCE).astype(np.intp))
-    may_score = membership.dense()[:, sample].T.astype(np.float64)
+    may_score = membership.dense()[:, sample].T[:, :, None]
     count = may_score.sum(axis=1)
-    has_several = count > 1
-    means = scores[sample]
+    means = scores[sample].reshape(len(sample), -1)
     values = members.per_member(members.check(_safe_indexing(X, sample)))
-    if values.ndim == 3:
-        may_score, count = may_score[:, :, None], count[:, None]
-        has_several = np.repeat(has_several[:, None], values.shape[2], 1)
-    variances = (may_score * (values - means[:, None]) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
+    squares = (values.reshape(*may_score.shape[:2], -1) - means[:, None]) ** 2
+    variances = (may_score * squares).sum(axis=1) / np.maximum(count - 1, 1)
+    has_several = np.broadcast_to(count > 1, means.shape)
     largest = float((means * (1 - means))[has_several].sum())
     return float(variances[has_several].sum()) / largest if largest > 0 else 0.0
 

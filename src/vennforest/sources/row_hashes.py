@@ -1,4 +1,4 @@
-"""One hash a row: copies are found by it, and calibration examples are drawn by it."""
+"""Hashes of rows, to find copies and to draw calibration examples."""
 
 from __future__ import annotations
 

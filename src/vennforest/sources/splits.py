@@ -188,5 +188,5 @@ def _check_splits(splits: Sequence[Split], n_rows: int, ensemble: bool) -> None:
     if ensemble and smallest < MIN_SHARE_TRAINED_ON * n_rows:
         warn(
             f"cv trains one of {len(splits)} models on {smallest} of {n_rows} rows, and "
-            "each has a part in the mean: with ensemble=False one model of all rows answers"
+            "all are averaged: with ensemble=False one model of all rows predicts"
         )

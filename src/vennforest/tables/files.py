@@ -255,12 +255,12 @@ def table_writer(path: Path | IO[bytes], file_format: str, schema: pa.Schema) ->
 
 
 def as_text(value: str) -> str:
-    """Return text with an apostrophe before it if a spreadsheet may take it for a formula."""
+    """Put an apostrophe before text that a spreadsheet may take for a formula."""
     return f"'{value}" if FORMULA.match(value) and number(value) is None else value
 
 
 def all_as_text(table: pa.Table) -> pa.Table:
-    """Return a table whose names and texts are not formulas, see `as_text`."""
+    """Escape the names and texts of a table that look like formulas: see `as_text`."""
     arrays = []
     for column in table.columns:
         kind = plain_type(column.type)

@@ -72,7 +72,7 @@ class TextTable:
 
 
 def with_decimal_point(cells: pa.Array) -> pa.Array:
-    """Replace the comma of text that is a number with a decimal comma."""
+    """Replace the decimal comma by a point in cells of text that are numbers."""
     return pc.replace_substring_regex(cells, DECIMAL_COMMA, r"\1.\2")
 
 

@@ -28,7 +28,7 @@ FORM = (
 
 
 def read_types(source: Path | str) -> dict[str, str]:
-    """Return declared types from JSON, or a file of it; see `TableColumns`."""
+    """Return declared column types from JSON text or a JSON file; see `TableColumns`."""
     text = str(source)
     if not text.lstrip().startswith("{"):
         try:

@@ -1,3 +1,6 @@
+addEventListener("beforeprint", () => {
+  for (const details of document.querySelectorAll("details")) details.open = true;
+});
 const number = (text) => Number(
   text.split(" (")[0].replace(/[,<>%]/g, "").replace("−", "-").replace("∞", "Infinity"));
 for (const table of document.querySelectorAll("table.sortable")) {

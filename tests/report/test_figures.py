@@ -1,0 +1,121 @@
+"""Pictures of an evaluation: on the page, in files, and as numbers."""
+
+import base64
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from support.commands import run
+from support.report_data import calibrated, with_bounds
+from vennforest import metrics
+from vennforest.commands.options import FIGURE_FILES
+from vennforest.report import check
+from vennforest.report.figures import ENDINGS, pictures
+from vennforest.report.page import render
+
+BODY_TEXT = 16  # pixels
+NARROW_IMAGE = 390 - 2 * 12.8 - 2 * 9.6 - 2  # a page of 390 px less paddings and borders
+
+
+@pytest.fixture(scope="module")
+def evaluation():
+    y, p = with_bounds()
+    return check(y, p)
+
+
+def test_text_on_a_narrow_screen_is_as_large_as_the_pages(evaluation):
+    sources = re.findall(r'srcset="data:image/svg\+xml;base64,([^"]+)"', render(evaluation))
+    assert len(sources) == 3
+    for source in sources:
+        svg = base64.b64decode(source).decode()
+        width = float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1])
+        ticks = re.findall(r"font-size: ([\d.]+)px[^>]*>[\d.]+%?<", svg)
+        assert ticks and min(map(float, ticks)) * NARROW_IMAGE / width >= BODY_TEXT
+
+
+def test_files_contain_what_is_drawn(evaluation, tmp_path):
+    names = evaluation.to_figures(tmp_path / "new")
+    assert names == ["calibration", "decision-curve", "intervals"]
+    assert {path.name for path in (tmp_path / "new").iterdir()} == set(FIGURE_FILES)
+    starts = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
+    for name in names:
+        for ending, start in starts.items():
+            assert (tmp_path / "new" / f"{name}.{ending}").read_bytes().startswith(start)
+    comparison = evaluation.comparison
+    options = comparison.predictions.for_metric(comparison.predictions.estimates["Predictions"])
+    table = pd.read_csv(tmp_path / "new" / "calibration.csv")
+    curve = metrics.reliability_curve(**options)
+    parts = dict(iter(table.groupby("part")))
+    np.testing.assert_allclose(parts["dots"]["low95"], curve.bin_low)
+    np.testing.assert_allclose(parts["line"]["observed"], curve.smooth_share)
+    happened = parts["rows that happened"]["rows"].sum()
+    assert happened == (np.asarray(options["y"]) == options["pos_label"]).sum()
+    table = pd.read_csv(tmp_path / "new" / "decision-curve.csv")
+    of = {method: part.reset_index() for method, part in table.groupby("method")}
+    at = of["Predictions"]["threshold"]
+    expected = metrics.decision_curve(thresholds=at, versus=np.zeros(len(options["y"])), **options)
+    np.testing.assert_allclose(of["Predictions"]["net_benefit"], expected.net_benefit)
+    np.testing.assert_allclose(of["flag every row"]["net_benefit"], expected.everyone)
+    for key in ("difference", "difference_low", "difference_high"):
+        np.testing.assert_allclose(of["flag no row"][key], getattr(expected, key))
+    table = pd.read_csv(tmp_path / "new" / "intervals.csv")
+    assert (table["lower"] <= table["probability"]).all() and set(table["observed"]) == {0, 1}
+
+
+def test_the_same_numbers_give_the_same_files(evaluation, tmp_path):
+    for folder in ("a", "b"):
+        evaluation.to_figures(tmp_path / folder)
+    for file in FIGURE_FILES:
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+def test_more_classes_have_no_decision_curve(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 200)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    assert check(y, p).to_figures(tmp_path) == ["calibration"]
+
+
+def test_the_names_of_the_files_are_those_of_the_option(evaluation):
+    assert [f"{n}.{ending}" for n in pictures(evaluation) for ending in ENDINGS] == [*FIGURE_FILES]
+
+
+@pytest.fixture
+def command(tmp_path):
+    y, p, _ = calibrated(200, 3)
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"p": p, "y": y}).to_csv(path, index=False)
+    return ["check", path, "-t", "y", "--probability", "p", "-o", tmp_path / "page.html"]
+
+
+def test_figures_of_a_command(command, tmp_path, capsys):
+    assert run(*command, "--figures", tmp_path / "figures") == 0
+    assert "and the figures in" in capsys.readouterr().err
+    assert len(list((tmp_path / "figures").iterdir())) == 8
+    assert run(*command, "--figures", tmp_path / "figures") == 0  # again, over the old ones
+
+
+@pytest.mark.parametrize(("folder", "message"), [
+    ("t.csv", "must not be written to the predictions itself"),
+    ("none/figures", "there is no folder"),
+    ("file", "is a file: name a folder"),
+    ("s3://bucket/figures", "is an address: name a folder on this machine"),
+])  # fmt: skip
+def test_refused_folders(command, tmp_path, capsys, folder, message):
+    (tmp_path / "file").touch()
+    folder = folder if ":" in folder else tmp_path / folder
+    assert run(*command, "--figures", folder) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_figures_do_not_overwrite_the_table_or_the_page(command, tmp_path, capsys):
+    table = tmp_path / "calibration.csv"
+    command[1].rename(table)
+    assert run(command[0], table, *command[2:], "--figures", tmp_path) == 2
+    assert "the figures must not be written to the predictions" in capsys.readouterr().err
+    table.rename(command[1])
+    page = tmp_path / "calibration.svg"
+    assert run(*command[:-1], page, "--figures", tmp_path) == 2
+    assert "the figures must not be written to the page" in capsys.readouterr().err

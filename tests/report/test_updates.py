@@ -1,0 +1,47 @@
+"""The section of check on another population."""
+
+import numpy as np
+from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
+
+from vennforest import CalibratedClassifier, update
+from vennforest.report import check
+
+
+def section(evaluation):
+    (updates,) = [s for s in evaluation.sections if s.anchor == "updates"]
+    return updates
+
+
+def test_updates_are_those_of_update():
+    rng = np.random.default_rng(9)
+    p = expit(rng.normal(-1, 1.2, 400))
+    y, groups = np.where(rng.random(400) < expit(logit(p) + 1), "yes", "no"), np.arange(400) // 2
+    part = section(check(y, p, groups=groups))
+    result = update(p, y, groups=groups)
+    np.testing.assert_allclose(part.frame["log_loss"], result.gains["log_loss"], rtol=0.02)
+    assert part.frame.index.tolist()[0] == "Keep the probabilities"
+    assert np.isnan(part.frame["gain"].iloc[0])
+    assert f"Tests choose: move the intercept. {result.reason}" in part.sentences[1]
+    assert "groups kept together" in part.sentences[0]
+    few, certain = section(check(y[:15], p[:15])), section(check(y, p.round(0)))
+    assert "at least 20 rows for an update, got 15" in few.sentences[0] and few.frame is None
+    assert "both excluded, got 0 or 1 in 400 of 400 rows" in certain.sentences[0]
+
+
+def test_a_model_has_the_prior_shift_beside_them(tmp_path):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(500, 3))
+    y = (X + rng.gumbel(size=(500, 3))).argmax(axis=1)
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X[:200], y[:200])
+    rare = np.flatnonzero((np.arange(500) >= 200) & ((y != 2) | (rng.random(500) < 0.2)))
+    evaluation = check(y[rare], model, X=X[rare])
+    part = section(evaluation)
+    shown = ["Keep the probabilities", "Move the intercept", "Prior shift", "A new map"]
+    assert part.frame.index.tolist() == shown and len(part.sentences) == 1
+    assert (part.frame["gain"].iloc[1:3] > 0.02).all()
+    evaluation.to_html(tmp_path / "page.html")
+    assert "Another population</h2>" in (tmp_path / "page.html").read_text("utf-8")
+    shares = np.bincount(y[rare]) / len(rare)
+    moved = check(y[rare], model.with_prior(dict(enumerate(shares.tolist()))), X=X[rare])
+    assert section(moved).frame["gain"].iloc[2] < 0.01
