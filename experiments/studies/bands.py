@@ -1,6 +1,6 @@
 """Coverage of confidence bands and of differences: ``python -m experiments.studies.bands``.
 
-``bands.csv``: how often the whole calibration curve, of 300 drawn ones of a kind, lies in the band
+``bands.csv``: how often the whole calibration curve, of 150 drawn ones of a kind, lies in the band
 of ``calibration_band``, its mean width over the rows, and that of pointwise Clopper-Pearson
 intervals in ten groups of equal count. A new curve is drawn for each set of labels. "waves" falls
 in places, which the band assumes it does not.
@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 from vennforest.counts import binomial_bound
 from vennforest.metrics import calibration_band, decision_curve
 
-LEVEL, N_CURVES, N_TABLES, N_TRUTH = 0.95, 300, 1000, 2_000_000
+LEVEL, N_CURVES, N_TABLES, N_TRUTH = 0.95, 150, 1000, 2_000_000
 CURVES = ("calibrated", "overconfident", "steps", "constant", "rare", "ties", "waves")
 PAIRS = ("even", "rare", "close", "visits")
 THRESHOLDS = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.7])
@@ -104,7 +104,7 @@ def main():
             ]  # fmt: skip
         print(*rows[-1].values(), flush=True)
     write_rows(options.output / "net_benefit.csv", rows)
-    rows = []
+    rows, rng = [], np.random.default_rng([options.seed, 1])
     for name in CURVES:
         for n in (100, 1000, 10_000):
             measures = [measure_band(name, n, rng) for _ in range(N_CURVES)]

@@ -168,3 +168,30 @@ def test_with_few_trees_the_point_is_averaged_over_subforests_of_out_of_bag_size
     assert ((bounds.lower <= p) & (p <= bounds.upper)).all()
     other = clone(model).set_params(random_state=1)  # the seed of draws is of no account
     assert_array_equal(other.fit(X, y).predict_proba(new), p)
+
+
+class FailingFarAway(GaussianNB):
+    """Gives no finite number beyond 1e5, and 1.5 below -1e5."""
+
+    def predict_proba(self, X):
+        p = super().predict_proba(X)
+        p[X[:, 0] > 1e5], p[X[:, 0] < -1e5] = np.nan, 1.5
+        return p
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (FailingFarAway(), "what predict_proba returns must be finite, got NaN at position 2"),
+        (BaggingClassifier(FailingFarAway(), 30), "scores must be finite, got NaN at position 2"),
+    ],
+)
+def test_new_scores_that_are_no_probabilities_are_refused(estimator, message):
+    X, y, new = draw_rows()
+    model = CalibratedClassifier(estimator, random_state=0).fit(X, y)
+    new[2, 0] = 1e6
+    with pytest.raises(ValueError, match=message):
+        model.predict_proba(new)
+    new[2, 0] = -1e6
+    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\] for .*, got 1\.5"):
+        model.predict_proba(new)

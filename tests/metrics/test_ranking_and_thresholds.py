@@ -176,6 +176,25 @@ def test_intercept_and_slope_maximise_the_likelihood():
         assert line.observed_expected.high == pytest.approx(ratio * spread)
 
 
+def test_intervals_of_groups_have_the_variance_between_the_groups():
+    rng = np.random.default_rng(9)
+    for n_groups in (2, 3, 5, 20):
+        p, groups = rng.random(60), np.arange(60) % n_groups
+        y = (rng.random(60) < p).astype(int)
+        line = calibration_line(y, p, groups=groups)
+        mean = expit(line.intercept.value + np.log(p / (1 - p)))
+        assert (y - mean).sum() == pytest.approx(0, abs=1e-9)
+
+        def error(residual, n_groups=n_groups, groups=groups):
+            sums = [residual[groups == g].sum() for g in range(n_groups)]
+            return 1.959963984540054 * np.sqrt(np.dot(sums, sums) * n_groups / (n_groups - 1))
+
+        half = line.intercept.high - line.intercept.value
+        assert half == pytest.approx(error(y - mean) / (mean * (1 - mean)).sum(), rel=1e-6)
+        spread = line.observed_expected.high / line.observed_expected.value
+        assert np.log(spread) == pytest.approx(error(y - y.mean()) / y.sum(), rel=1e-9)
+
+
 def test_rows_of_probability_0_and_1_are_not_in_the_line():
     rng = np.random.default_rng(8)
     for _ in range(30):

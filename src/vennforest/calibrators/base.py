@@ -305,7 +305,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         low, high = 0.0, 1.0
         if self.score_range_ is not None and not self._takes_probabilities:
             low, high = self.score_range_.tolist()
-        x, k = np.linspace(low, high, N_TRIED_SCORES), len(self.classes_)
+        part, k = np.linspace(0, 1, N_TRIED_SCORES), len(self.classes_)
+        x = (1 - part) * low + part * high  # the difference may overflow
         scores = x if k == 2 else np.column_stack([x, *[(1 - x) / (k - 1)] * (k - 1)])
         p = self._predict_proba(scores)
         require(((p >= 0) & (p <= 1)).all(), f"{type(self).__name__} must give probabilities")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import typer
 from numpy.typing import NDArray
 
 from vennforest._files import refused_as
+from vennforest._shown import KINDS, columns_of
 from vennforest._validation import FloatArray, InputError, check_inside
 from vennforest.commands.models import (
     check_probabilities_in,
@@ -28,14 +29,16 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED
 from vennforest.report.promises import promised_thresholds
-from vennforest.tables.files import read_table
+from vennforest.report.section import Section
+from vennforest.report.validated import grades_section, segments_section
+from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import LabelledTable, split_target
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Outcome = tuple[Evaluation, list[list[str]]]
-"""An evaluation, and the commands that follow it."""
+Outcome = tuple[Evaluation, "pd.DataFrame", list[list[str]]]
+"""An evaluation, the rows that it is of, and the commands that follow it."""
 
 
 def run(options: Check) -> None:
@@ -58,12 +61,16 @@ def run(options: Check) -> None:
         n: check_inside(share, f"--{n}") for n, share in promises.items() if share is not None
     }
     judge = _check_columns if options.data is None else _check_model
-    evaluation, commands = judge(options, table, values)
+    if options.reference is not None and options.grades is None:
+        raise InputError("--reference must be given with --grades, got no --grades")
+    evaluation, rows, commands = judge(options, table, values)
     comparison = evaluation.comparison
-    if targets:
-        section = promised_thresholds(comparison, targets)
-        evaluation = replace(evaluation, sections=(*evaluation.sections, section))
+    sections = [promised_thresholds(comparison, targets)] if targets else []
+    validation = _validation_sections(options, evaluation, rows)
+    evaluation = replace(evaluation, sections=(*sections, *validation))
     write_page(evaluation, options, commands)
+    for section in validation:
+        say(section.sentences[0])
     best = comparison.best
     if options.fail_on and (best.impossible or best.exceeds(comparison.tolerance)):
         say("Failed: the probabilities are miscalibrated beyond the tolerance and chance.")
@@ -115,7 +122,34 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     words += score_options[evaluation.verdict.method]
     words += ["--decimal", options.decimal] if options.decimal else []
     is_off = evaluation.verdict.action == "recalibrate"
-    return evaluation, [words] if is_off else []
+    return evaluation, X, [words] if is_off else []
+
+
+def _validation_sections(
+    options: Check, evaluation: Evaluation, rows: pd.DataFrame
+) -> list[Section]:
+    """Return the sections on grades and on segments, as far as there are options for them."""
+    sections, comparison = [], evaluation.comparison
+    if options.grades is not None:
+        grade, reference = rows[find_name(rows.columns, options.grades)], None
+        if options.reference is not None:
+            others = read_table(options.reference, decimal=options.decimal)
+            reference = others[find_name(others.columns, options.grades)]
+        sections.append(grades_section(comparison, grade, reference))
+    if options.segments:
+        columns = _segment_columns(options, rows, evaluation.classes.index)
+        seed = evaluation.settings["random_state"]
+        sections.append(segments_section(comparison, rows[columns], seed))
+    return sections
+
+
+def _segment_columns(options: Check, rows: pd.DataFrame, labels: Iterable[object]) -> list[str]:
+    """Return the columns to search, by default all but those of predictions, groups and grades."""
+    if options.segments != ["auto"]:
+        return [find_name(rows.columns, name) for name in options.segments or ()]
+    unused = [*(options.probability or ()), options.groups, options.grades]
+    unused += [name for label in labels for name in columns_of(label, KINDS)]
+    return [name for name in rows.columns if name not in unused]
 
 
 def _with_bounds(p: FloatArray, X: pd.DataFrame, y: NDArray[Any]) -> Any:
@@ -153,4 +187,4 @@ def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -
     with refused_as("the table does not fit the model"):
         evaluation = check(table.y, model, X=X, **common_arguments(options, table, values))
     is_off = evaluation.verdict.action == "recalibrate"
-    return evaluation, commands if is_off else []
+    return evaluation, table.X, commands if is_off else []

@@ -269,6 +269,13 @@ class Check(Options):
     sensitivity: Share = None
     specificity: Share = None
     precision: Share = None
+    grades: Annotated[Text, column("Test each rating grade.")] = None
+    reference: Annotated[
+        Path | None, option("Rows with earlier grades.", metavar="TABLE"), Input("reference")
+    ] = None
+    segments: Annotated[
+        Names, option(f"Search these for faults, or auto {SEVERAL}.", metavar="COLUMN")
+    ] = None
     fail_on: Annotated[Text, option("miscalibrated: exit with code 1.", default=False)] = None
 
 

@@ -179,33 +179,6 @@ class BagsError(InputError):
         self.reason = reason
 
 
-@dataclass(frozen=True)
-class Bag:
-    """A fitted tree and the examples that it is said to be trained on.
-
-    ``rows`` (n_sampled,) are indices of examples, as often as each was drawn; ``columns`` the
-    features that the tree sees, None: all. It was grown with the ``class_weight`` and
-    ``monotonic_cst`` of ``owner``, whose keys stand for ``classes`` (k,).
-    """
-
-    tree: Any
-    rows: IntArray
-    columns: IntArray | None
-    owner: Any
-    classes: NDArray[Any]
-
-
-def bag_of_member(ensemble: Any, number: int, rows: IntArray) -> Bag | None:
-    """Return a member that is a tree with the rows that reach it, None of another member."""
-    member = ensemble.estimators_[number]
-    if not isinstance(member, DecisionTreeClassifier):
-        return None
-    if not isinstance(ensemble, BaggingClassifier):
-        return Bag(member, rows, None, ensemble, np.asarray(ensemble.classes_))
-    columns = np.asarray(ensemble.estimators_features_[number])
-    return Bag(member, np.asarray(rows), columns, member, np.asarray(member.classes_))
-
-
 def bags_can_be_verified(ensemble: Any) -> bool:
     """Tell whether the members of a fitted ensemble are trees, whose leaves show their rows."""
     return is_ensemble(ensemble) and isinstance(ensemble.estimators_[0], DecisionTreeClassifier)
@@ -224,50 +197,55 @@ def verify_member(
     The rows (n, d), float32, class indices (n,) and weights (n,) are what the ensemble was trained
     on. Members that are no trees pass if scikit-learn or imbalanced-learn drew their bags.
     """
-    bag = bag_of_member(ensemble, number, sample)
-    if bag is not None:
-        verify_bag(bag, rows, codes, weight)
-        return
-    is_bagging = isinstance(ensemble, BaggingClassifier)
-    if not is_bagging or type(ensemble).__module__.split(".")[0] not in ("sklearn", "imblearn"):
+    member, is_bagging = ensemble.estimators_[number], isinstance(ensemble, BaggingClassifier)
+    if not isinstance(member, DecisionTreeClassifier):
+        if is_bagging and type(ensemble).__module__.split(".")[0] in ("sklearn", "imblearn"):
+            return
         raise BagsError(
             "estimator must be an ensemble whose bags can be verified, got "
             f"{type(ensemble).__name__} over members that are not trees: "
             'use calibrate_on="cv"',
             "the members are not trees, so their rows cannot be verified",
         )
-
-
-def verify_bag(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None) -> None:
-    """Raise a BagsError unless the examples of a bag fill the leaves of its tree as they are."""
-    visible = rows if bag.columns is None else rows[:, bag.columns]
-    if not _leaves_agree(bag, visible, codes, weight):
+    owner = ensemble
+    if is_bagging:
+        owner, rows = member, rows[:, ensemble.estimators_features_[number]]
+    if not _leaves_agree(member, owner, np.asarray(sample), rows, codes, weight):
         raise BagsError(
             f"estimator must be trained on the bags that its estimators_samples_ gives, got "
-            f"{type(bag.owner).__name__} with a tree whose leaves contain other examples, so "
+            f"{type(owner).__name__} with a tree whose leaves contain other examples, so "
             'no example can be known to be out of bag: use calibrate_on="cv"'
         )
 
 
-def _leaves_agree(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None) -> bool:
-    """Tell whether the examples of a bag give every leaf its weight and class frequencies."""
-    tree = bag.tree.tree_
-    counts = np.bincount(bag.rows, minlength=len(codes))
+def _leaves_agree(
+    member: Any,
+    owner: Any,
+    sample: IntArray,
+    rows: Any,
+    codes: CodeArray,
+    weight: FloatArray | None,
+) -> bool:
+    """Tell whether the examples of a bag give every leaf its weight and class frequencies.
+
+    The tree was grown with the ``class_weight`` and ``monotonic_cst`` of its ``owner``: the forest,
+    or in a bagging ensemble the tree itself.
+    """
+    tree = member.tree_
+    counts = np.bincount(sample, minlength=len(codes))
     examples = np.flatnonzero(counts)
-    tree_classes = np.asarray(bag.tree.classes_).astype(np.intp)
+    tree_classes = np.asarray(member.classes_).astype(np.intp)
     column = np.searchsorted(tree_classes, codes[examples]).clip(max=len(tree_classes) - 1)
     if not len(examples) or (tree_classes[column] != codes[examples]).any():
         return False  # an example of a class that the tree has never seen
     leaf = tree.apply(rows[examples])
-    leaves = np.flatnonzero(tree.children_left < 0)
-    return any(
-        _leaves_have_weights(bag, leaf, leaves, column, example_weight)
-        for example_weight in _possible_weights(bag, examples, counts[examples], codes, weight)
-    )
+    weights = _possible_weights(owner, sample, examples, counts[examples], codes, weight)
+    return any(_leaves_have_weights(tree, owner, leaf, column, part) for part in weights)
 
 
 def _possible_weights(
-    bag: Bag,
+    owner: Any,
+    sample: IntArray,
     examples: IntArray,
     n_times: NDArray[np.intp],
     codes: CodeArray,
@@ -279,18 +257,20 @@ def _possible_weights(
     decide how often it is drawn (from 1.9).
     """
     counts = n_times.astype(np.float64)
-    class_weight = getattr(bag.owner, "class_weight", None)
+    class_weight = getattr(owner, "class_weight", None)
     if class_weight == "balanced_subsample":
-        counts = counts * compute_sample_weight("balanced", codes, indices=bag.rows)[examples]
+        counts = counts * compute_sample_weight("balanced", codes, indices=sample)[examples]
         class_weight = None
     yield counts
     if class_weight is not None:
         by_code = class_weight
         if isinstance(class_weight, dict):
-            code = {label: number for number, label in enumerate(bag.classes.tolist())}
+            code = {
+                label: number for number, label in enumerate(np.asarray(owner.classes_).tolist())
+            }
             by_code = {code[key]: value for key, value in class_weight.items() if key in code}
-        first = np.unique(bag.rows, return_index=True)[1]
-        balanced_in_bag = compute_sample_weight(by_code, codes[bag.rows])[first]
+        first = np.unique(sample, return_index=True)[1]
+        balanced_in_bag = compute_sample_weight(by_code, codes[sample])[first]
         balanced_in_all = counts * compute_sample_weight(by_code, codes)[examples]
         yield from (balanced_in_all, counts * balanced_in_bag)
         counts = balanced_in_all
@@ -299,10 +279,10 @@ def _possible_weights(
 
 
 def _leaves_have_weights(
-    bag: Bag, leaf: IntArray, leaves: IntArray, column: IntArray, weight: FloatArray
+    tree: Any, owner: Any, leaf: IntArray, column: IntArray, weight: FloatArray
 ) -> bool:
     """Tell whether every leaf has the weight of each class that falls into it."""
-    tree = bag.tree.tree_
+    leaves = np.flatnonzero(tree.children_left < 0)
     n, k = tree.node_count, tree.value.shape[2]
     cells = np.bincount(leaf.astype(np.intp) * k + column, weight, n * k)
     class_weights = cells.astype(np.float64).reshape(-1, k)[leaves]
@@ -311,20 +291,21 @@ def _leaves_have_weights(
     if not np.allclose(total[:, 0], in_tree, rtol=WEIGHT_TOLERANCE, atol=0):
         return False
     shares = class_weights / total
-    if getattr(bag.owner, "monotonic_cst", None) is not None and k == 2:
-        shares = _clip_to_monotone_bounds(bag, class_weights, leaves)
+    signs = getattr(owner, "monotonic_cst", None)  # of the features that the tree sees
+    if signs is not None and k == 2:
+        shares = _clip_to_monotone_bounds(tree, np.asarray(signs), class_weights, leaves)
     return bool((np.abs(shares - tree.value[leaves, 0]) <= WEIGHT_TOLERANCE).all())
 
 
-def _clip_to_monotone_bounds(bag: Bag, class_weights: FloatArray, leaves: IntArray) -> FloatArray:
+def _clip_to_monotone_bounds(
+    tree: Any, signs: NDArray[Any], class_weights: FloatArray, leaves: IntArray
+) -> FloatArray:
     """Return the class shares of leaves as monotone trees have them: clipped to their bounds.
 
     A split on a constrained feature bounds what lies below it by the mean of the two sides' shares
     of the first class (scikit-learn's ``middle_value``); the bounds of a split reach every leaf.
     """
-    tree = bag.tree.tree_
     n = tree.node_count
-    signs = np.asarray(bag.owner.monotonic_cst)  # of the features that the tree sees
     node_weights = np.zeros((n, 2))
     node_weights[leaves] = class_weights
     left, right = tree.children_left, tree.children_right

@@ -291,21 +291,39 @@ def over_periods(
     expected: list[float] | None = None,
 ) -> str:
     """Draw values with their intervals (m, 3) in m periods, and what was expected there."""
-
-    def paint(ax: Any) -> None:
-        x, (middle, low, high) = np.arange(len(periods)), values.T
-        ends = [middle - low, high - middle]
-        ax.errorbar(x, middle, ends, fmt="o", capsize=3, color=COLOURS[0], label="observed")
-        if expected is not None:
-            ax.plot(x, expected, color=COLOURS[1], marker="_", label="mean probability")
-            ax.legend(frameon=False)
-        step = max(1, len(periods) // 10)
-        ax.set_xticks(x[::step], periods[::step], rotation=30, ha="right")
-        ax.set_ylabel(ylabel)
-        plain(ax)
-        percents(ax.yaxis)
-
+    paint = partial(
+        paint_rates, names=periods, values=values, ylabel=ylabel, expected=expected, joined=True
+    )
     return draw(name, (9.0, 3.4), paint, alt)
+
+
+def paint_rates(
+    ax: Any,
+    names: list[str],
+    values: FloatArray,
+    ylabel: str,
+    expected: list[float] | None = None,
+    *,
+    joined: bool = False,
+    log: bool = False,
+) -> None:
+    """Draw rates with their intervals (m, 3) in m parts of the rows, and expected rates."""
+    x, (middle, low, high) = np.arange(len(names)), values.T
+    ends = [middle - low, high - middle]
+    ax.errorbar(x, middle, ends, fmt="o", capsize=3, color=COLOURS[0], label="observed")
+    if expected is not None:
+        line, size = ("-", 6) if joined else ("", 14)
+        look = {"color": COLOURS[1], "marker": "_", "linestyle": line, "markersize": size}
+        ax.plot(x, expected, label="mean probability", **look)
+        ax.legend(frameon=False)
+    step = max(1, len(names) // 10) if joined else 1
+    ax.set_xticks(x[::step], names[::step], rotation=30, ha="right")
+    ax.set_ylabel(ylabel)
+    plain(ax)
+    if log and expected is not None:
+        ax.set_yscale("log")
+        ax.set_ylim(bottom=min(expected) / 5)
+    percents(ax.yaxis)
 
 
 def paint_evidence(

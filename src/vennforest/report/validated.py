@@ -1,0 +1,137 @@
+"""Sections of the page on calibration by grade and by segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from vennforest._messages import listed
+from vennforest._validation import InputError
+from vennforest.report import numbers
+from vennforest.report.comparison import Comparison
+from vennforest.report.figures import paint_rates
+from vennforest.report.section import Section
+from vennforest.validation._rows import MIN_ROWS
+from vennforest.validation.grades import grade_names, grades, population_stability
+from vennforest.validation.segments import segments
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_SEGMENTS = 15
+"""Segments in the table: the worst."""
+
+GRADES = [
+    ("n", "Rows", "count"),
+    ("events", "Events", "count"),
+    ("expected", "Expected", "probability"),
+    ("observed", "Observed, 95% interval", "probability"),
+    ("binomial", "Binomial p", "pvalue"),
+    ("jeffreys", "Jeffreys p", "pvalue"),
+    ("too_low", "p too low, adjusted", "pvalue"),
+    ("too_high", "p too high, adjusted", "pvalue"),
+    ("share", "Share", "percent"),
+    ("reference", "Share in reference", "percent"),
+]
+SEGMENTS = [
+    ("n", "Rows", "count"),
+    ("expected", "Expected", "probability"),
+    ("observed", "Observed", "probability"),
+    ("pvalue", "p if calibrated, adjusted", "pvalue"),
+]
+
+
+def grades_section(comparison: Comparison, grade: Any, reference: Any = None) -> Section:
+    """Return the section on grades (n,), beside those of a reference."""
+    predictions, event = comparison.predictions, comparison.event()
+    if predictions.label is None:
+        raise InputError(
+            f"--grades must be used with two classes, got {len(predictions.classes)}: there is no "
+            "rate of one event to test"
+        )
+    if predictions.groups is not None:
+        raise InputError(
+            "--grades must be used without --groups: the tests of grades are of independent rows, "
+            "so give one row of each group, such as one date of each customer"
+        )
+    frame = grades(event.outcome, event.p, grade).rename_axis("Grade")
+    directions = [
+        f"too {way} in {_listed(rejected)}"
+        for way in ("low", "high")
+        if len(rejected := frame.index[frame[f"too_{way}"] <= 0.05])
+    ]
+    result = " and ".join(directions) or "not off beyond chance in any grade"
+    sentences = [
+        f"Probabilities of “{predictions.label}” are {result} (exact binomial tests, adjusted for "
+        f"{len(frame)} grades by Holm's method, 5% for each direction).",
+        "Binomial p and Jeffreys p are of each grade alone, and small where probabilities are too "
+        "low. Jeffreys p is the test of the ECB's instructions for validation. Rows are taken to "
+        "be independent.",
+    ]
+    if len(empty := frame.index[frame["events"] == 0]):
+        sentences.append(f"Without an event: {_listed(empty)}. There only too high can be seen.")
+    if len(sure := frame.index[frame["expected"].isin([0, 1])]):
+        sentences.append(
+            f"An expected rate of 0 or 1 ({_listed(sure)}) is refuted by a single row; Jeffreys "
+            "p says nothing there."
+        )
+    if reference is not None:
+        psi, pvalue, high = population_stability(grade, reference)
+        result = "have changed beyond chance" if pvalue <= 0.05 else "differ as by chance"
+        sentences.append(
+            f"The population stability index is {psi:.4f}: the shares of the grades {result} "
+            f"(p = {numbers.fixed(pvalue, 4)}). Of unchanged shares it would exceed {high:.4f} "
+            "in 5% of samples of these sizes."
+        )
+        for key, values in (("share", grade), ("reference", reference)):
+            names = grade_names(values)
+            frame[key] = [(names == name).mean() for name in frame.index]
+    rates = frame[["observed", "observed_low", "observed_high"]].to_numpy()
+    expected = frame["expected"].tolist()
+    paint = partial(
+        paint_rates,
+        names=frame.index.tolist(),
+        values=rates,
+        ylabel=f"Share of “{predictions.label}”",
+        expected=expected,
+        log=0 < 20 * min(expected) < max(expected),
+    )
+    caption = "Observed rates with 95% intervals, and expected rates, by grade"
+    return Section("Grades", "grades", sentences, frame, GRADES, paint, caption=caption)
+
+
+def segments_section(comparison: Comparison, X: pd.DataFrame, seed: int) -> Section:
+    """Return the section on segments of the rows of X."""
+    predictions, event = comparison.predictions, comparison.event()
+    groups = predictions.groups
+    frame = segments(X, event.outcome, event.p, groups=groups, random_state=seed)
+    frame = frame.rename_axis("Segment")
+    worst, n_off = frame.iloc[0], int((frame["pvalue"] <= 0.05).sum())
+    label = "the predicted label" if predictions.label is None else f"“{predictions.label}”"
+    result = (
+        f"off beyond chance in {n_off:,} of {len(frame):,} segments"
+        if n_off
+        else f"not off beyond chance in any of {len(frame):,} segments"
+    )
+    assumption = (
+        "Labels were drawn anew from the probabilities: with right probabilities of independent "
+        "rows, at most 5% of tables have any p below 5%."
+        if groups is None
+        else "Signs of the residuals of whole groups were drawn: with right probabilities and many "
+        "groups, about 5% of tables have any p below 5%."
+    )
+    sentences = [
+        f"Probabilities of {label} are {result}. The worst is “{frame.index[0]}”: "
+        f"{numbers.percent(worst['expected'])} expected, {numbers.percent(worst['observed'])} "
+        f"observed in {numbers.rows(int(worst['n']))} (p = {numbers.fixed(worst['pvalue'], 3)}).",
+        f"Segments of one and two columns with {MIN_ROWS} rows or more were searched, and p-values "
+        f"are adjusted for the whole search. {assumption} Segments overlap; of those with the same "
+        "rows one is listed.",
+    ]
+    frame = frame[~frame.duplicated(["n", "expected", "observed"])].head(MAX_SEGMENTS)
+    return Section("Segments", "segments", sentences, frame, SEGMENTS)
+
+
+def _listed(names: Iterable[object]) -> str:
+    return listed(names, 5, str)

@@ -1,0 +1,223 @@
+"""Search for segments of the rows in which probabilities are off, adjusted for the search."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+from scipy.special import xlogy
+
+from vennforest._messages import needed
+from vennforest._validation import CodeArray, FloatArray, InputError, IntArray, check_count
+from vennforest.metrics._inputs import bin_codes, group_numbers
+from vennforest.validation._rows import MIN_ROWS, outcomes_and_probabilities
+from vennforest.validation.segment_kernels import segment_sums
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+N_BINS = 5
+"""Bins of like size of a number."""
+
+MAX_LEVELS = 20
+"""Most frequent values of a column that are levels of their own."""
+
+MAX_CROSSED_COLUMNS = 20
+"""Columns that are crossed with each other: the first ones."""
+
+ALL_ROWS = "all rows"
+PREDICTED = "predicted probability"
+
+DRAWS_AT_ONCE = 20
+
+
+def segments(
+    X: Any,
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    n_draws: int = 999,
+    pos_label: Any = None,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Search segments of one and two columns for probabilities that are too high or too low.
+
+    Parameters
+    ----------
+    X : data frame or array-like of shape (n, d)
+        Columns that make segments: numbers in five bins of like size, other columns by value. The
+        rare values of a column are one level, and so are its missing cells. The predicted
+        probability is a column too. Of more than 20 columns the first 20 are crossed.
+    y : array-like of shape (n,)
+        Observed labels.
+    p : array-like of shape (n,)
+        Probability of the event, in [0, 1].
+    groups : array-like of shape (n,), optional
+        Rows of one group may depend on each other.
+    n_draws : int
+        Tables drawn without a fault. The smallest p-value is 1 / (n_draws + 1).
+    pos_label : label, optional
+        The event; by default the second of two labels in sorted order.
+    random_state : int
+        Seeds the draws.
+
+    Returns
+    -------
+    data frame
+        A row for each segment of 20 rows or more, by name, the worst first: the number of rows
+        ``n``, the mean probability ``expected`` and the rate ``observed``, the ``statistic``, and
+        the ``pvalue``, adjusted for all segments of the search.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 20 rows, or no column makes a segment of 20 rows.
+
+    Notes
+    -----
+    The statistic is the deviance of the observed from the expected number of events, times the
+    ratio of the binomial variance at the mean probability to Σ p (1 - p). Labels are drawn from
+    the probabilities, and p-values are those of the largest statistic of all segments (Westfall &
+    Young 1993, step-down maxT). With independent rows and right probabilities the probability that
+    any segment has a p-value of 0.05 or less is therefore at most 0.05, however many segments are
+    searched.
+
+    With groups the statistic is (Σ r)² / max(Σ p (1 - p), Σ s²), r the residuals of rows and s
+    their sums over groups, and the signs of whole groups are drawn. That is exact if the residuals
+    of a group are as likely as their opposites, and else holds for many groups.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"ward": ["north", "south"] * 100, "shift": ["day", "night"] * 100})
+    >>> segments(X, [0, 1] * 100, [0.5] * 200).index[0]
+    'ward = north'
+    """
+    pandas = needed("pandas", "data frames")
+    check_count(n_draws, "n_draws")
+    outcome, p = outcomes_and_probabilities(y, p, pos_label)
+    columns = pandas.DataFrame(X)
+    if len(columns) != len(p):
+        raise InputError(f"X must have {len(p)} rows, got {len(columns)}")
+    names, segment = _memberships(columns, p)
+    rng = np.random.default_rng(random_state)
+
+    def sums_of(values: FloatArray) -> FloatArray:
+        """Return the sums (b, m) of values (b, n) over segments; rows of none have a last one."""
+        sums: FloatArray = segment_sums(segment, values, len(names) + 1)
+        return sums[:, :-1]
+
+    n, expected, variance, observed = sums_of(np.stack([p * 0 + 1, p, p * (1 - p), outcome]))
+    group = None if groups is None else group_numbers(groups, len(p))
+    residual = outcome - p
+    if group is None:
+        statistic = _deviance(observed, n, expected, variance)
+    else:
+        starts = np.arange(len(p) + 1) * segment.shape[1]
+        shape = (len(p), len(names) + 1)
+        membership = csr_array((np.ones(segment.size), segment.ravel(), starts), shape=shape)
+        group_sums = csr_array((residual, (group, np.arange(len(p))))) @ membership
+        squares = np.asarray(group_sums.multiply(group_sums).sum(axis=0)).ravel()
+        scale = np.maximum(variance, squares[:-1])
+        scale[scale == 0] = 1
+        statistic = (observed - expected) ** 2 / scale
+    drawn = np.empty((n_draws, len(names)))
+    for start in range(0, n_draws, DRAWS_AT_ONCE):
+        size = min(DRAWS_AT_ONCE, n_draws - start)
+        if group is None:
+            labels = (rng.random((size, len(p))) < p).astype(np.float64)
+            statistics = _deviance(sums_of(labels), n, expected, variance)
+        else:
+            signs = rng.choice([-1.0, 1.0], (size, group.max() + 1))
+            statistics = sums_of(signs[:, group] * residual) ** 2 / scale
+        drawn[start : start + size] = statistics
+    order = np.argsort(-statistic, kind="stable")
+    # Step-down: a segment is compared with the largest of those that are no worse than it.
+    largest = np.maximum.accumulate(drawn[:, order[::-1]], axis=1)[:, ::-1]
+    reached = (largest >= statistic[order] * (1 - 1e-9)).sum(axis=0)
+    frame: pd.DataFrame = pandas.DataFrame(
+        {
+            "n": n.astype(int)[order],
+            "expected": (expected / n)[order],
+            "observed": (observed / n)[order],
+            "statistic": statistic[order],
+            "pvalue": np.maximum.accumulate((reached + 1) / (n_draws + 1)),
+        },
+        index=pandas.Index([names[i] for i in order], name="segment"),
+    )
+    return frame
+
+
+def _deviance(
+    events: FloatArray, n: FloatArray, expected: FloatArray, variance: FloatArray
+) -> FloatArray:
+    """Return the scaled deviance (b, m) of events (b, m) in m segments; the others are (m,)."""
+    others, unexpected = n - events, np.maximum(n - expected, 0)
+    deviance = xlogy(events, events) - xlogy(events, expected)
+    deviance += xlogy(others, others) - xlogy(others, unexpected)
+    ratio = np.divide(expected * unexpected / n, variance, where=variance > 0, out=np.ones_like(n))
+    return np.asarray(np.maximum(2 * ratio * deviance, 0))
+
+
+def _memberships(columns: pd.DataFrame, p: FloatArray) -> tuple[list[str], CodeArray]:
+    """Return the names of m segments, and those of each row (n, c): m where it is in none."""
+    import pandas as pd
+
+    levels = [_levels(pd.Series(p), PREDICTED)]
+    levels += [_levels(columns.iloc[:, j], str(name)) for j, name in enumerate(columns)]
+    levels = [(codes, texts) for codes, texts in levels if len(texts) > 1]
+    crossed = combinations(range(min(len(levels), MAX_CROSSED_COLUMNS + 1)), 2)
+    names, indices = [ALL_ROWS], [np.zeros(len(p), dtype=np.int32)]
+    for pair in [*((j,) for j in range(len(levels))), *crossed]:
+        codes = np.ravel_multi_index(
+            [levels[j][0] for j in pair], [len(levels[j][1]) for j in pair]
+        )
+        cells, sizes = np.unique(codes, return_counts=True)
+        cells = cells[(sizes >= MIN_ROWS) & (sizes < len(p))]
+        column_of_cell = np.full(codes.max() + 1, -1, dtype=np.int32)
+        column_of_cell[cells] = np.arange(len(names), len(names) + len(cells))
+        indices.append(column_of_cell[codes])
+        parts = np.unravel_index(cells, [len(levels[j][1]) for j in pair])
+        names += [
+            " and ".join(levels[j][1][i] for j, i in zip(pair, levels_of_cell, strict=True))
+            for levels_of_cell in zip(*parts, strict=True)
+        ]
+    if len(names) == 1:
+        raise InputError(
+            f"X must have a column with values in {MIN_ROWS} rows or more, got none: every value "
+            "is rarer, or the same in all rows"
+        )
+    segment = np.column_stack(indices)
+    segment[segment < 0] = len(names)
+    return names, segment
+
+
+def _levels(column: pd.Series, name: str) -> tuple[IntArray, list[str]]:
+    """Return the level of each cell of a column (n,), and what the levels are, in words."""
+    import pandas as pd
+
+    missing = column.isna().to_numpy()
+    numbers = pd.to_numeric(column, errors="coerce")
+    is_number = numbers.notna().to_numpy()[~missing].all() and column.dtype.kind != "b"
+    digits = f"{{:.{3 if name == PREDICTED else 6}g}}".format
+    texts = numbers.map(digits) if is_number else column.astype(str).str.strip()
+    if is_number and numbers.nunique() > 2 * N_BINS:
+        values = numbers[~missing].to_numpy(np.float64)
+        bins = bin_codes(values, N_BINS, "quantile")
+        for i in np.unique(bins):
+            low, high = digits(values[bins == i].min()), digits(values[bins == i].max())
+            texts[np.flatnonzero(~missing)[bins == i]] = (
+                f" = {low}" if low == high else f" {low} to {high}"
+            )
+    else:
+        counts = texts[~missing].value_counts()
+        frequent = counts.index[(counts >= MIN_ROWS) & (np.arange(len(counts)) < MAX_LEVELS)]
+        remainder = f": {len(counts) - len(frequent)} other values"
+        texts = (" = " + texts).where(texts.isin(frequent), remainder)
+    texts[missing] = " missing"
+    codes, words = pd.factorize((name + texts).to_numpy(object))
+    return codes, words.tolist()

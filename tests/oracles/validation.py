@@ -1,0 +1,66 @@
+"""Tests of grades and of segments from their definitions, slowly."""
+
+from fractions import Fraction
+from math import comb, log
+
+import numpy as np
+
+
+def binomial_tail(events, n, rate):
+    """P(X >= events), summed in fractions."""
+    q = Fraction(rate)
+    return float(sum(comb(n, i) * q**i * (1 - q) ** (n - i) for i in range(events, n + 1)))
+
+
+def beta_cdf(x, events, n):
+    """Distribution function of Beta(events + 1/2, n - events + 1/2), integrated by t = sin² u."""
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+
+    def integral(top):
+        u = top / 2 * (nodes + 1)
+        return (
+            top / 2 * float(weights @ (np.sin(u) ** (2 * events) * np.cos(u) ** (2 * (n - events))))
+        )
+
+    return integral(np.arcsin(np.sqrt(x))) / integral(np.pi / 2)
+
+
+def holm(p_values):
+    """Each p-value: the largest of (m - rank) p among those not above it."""
+    m = len(p_values)
+    ordered = sorted(p_values)
+    return [min(1, max((m - i) * q for i, q in enumerate(ordered) if q <= p)) for p in p_values]
+
+
+def stability_index(counts, others):
+    """Σ (a - b) log(a / b), with half a row more in every cell where one is empty."""
+    extra = 0.5 if min(*counts, *others) == 0 else 0
+    first = [(c + extra) / sum(x + extra for x in counts) for c in counts]
+    second = [(c + extra) / sum(x + extra for x in others) for c in others]
+    return sum((a - b) * log(a / b) for a, b in zip(first, second, strict=True))
+
+
+def scaled_deviance(rows, outcome, p):
+    """Deviance of the events in some rows, times the ratio of the two variances."""
+    n, events = len(rows), sum(outcome[i] for i in rows)
+    expected, variance = sum(p[i] for i in rows), sum(p[i] * (1 - p[i]) for i in rows)
+
+    def term(observed, mean):
+        if observed == 0:
+            return 0.0
+        return observed * log(observed / mean) if mean > 0 else np.inf
+
+    deviance = 2 * (term(events, expected) + term(n - events, n - expected))
+    return deviance if variance == 0 else deviance * expected * (n - expected) / n / variance
+
+
+def step_down(statistics, drawn):
+    """Adjusted p-values: each statistic against the largest drawn one of those not above it."""
+    order = sorted(range(len(statistics)), key=lambda i: -statistics[i])
+    p_values, largest = [0.0] * len(statistics), 0.0
+    for position, i in enumerate(order):
+        rest = order[position:]
+        reached = sum(max(row[j] for j in rest) >= statistics[i] for row in drawn)
+        largest = max(largest, (reached + 1) / (len(drawn) + 1))
+        p_values[i] = largest
+    return p_values
