@@ -187,7 +187,11 @@ def test_print_is_short(cancer_html, tmp_path):
     lines = "\n".join(sheets).splitlines()
     row = next(line for line in lines if line.split()[:1] == ["Temperature"])
     assert len(row.split()) == 8  # the name and every measure, down to the last
-    assert len(sheets) <= 4
+    assert len(sheets) <= 6
+    text = " ".join(" ".join(sheets).split())
+    assert "1 − Brier score / that of the base rate" in text  # closed on the screen
+    assert "paired" in text or "corrected resampled t-test" in text
+    assert all(len(sheet.split("\n")) > 8 for sheet in sheets)
 
 
 def test_a_section_has_sentences_a_table_and_a_picture(cancer):
