@@ -160,7 +160,9 @@ def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
     np.testing.assert_allclose(p, expected.predict_proba(scores), rtol=0, atol=1e-12)
 
 
+FALLING = "".join(f"{i},{'ab'[i < 50]}\n" for i in range(100))
 ERRORS = [
+    (f"s,y\n{FALLING}", [], "give --increasing no if high scores mean that 'b' is less likely"),
     ("s,y\n0.1,a\n,b\n", [], "column 's' must contain finite scores, got NaN or nothing in row 2"),
     ("s,y\n0.1,a\n0.2,a\n", [], "must have two classes or more, got 'a' alone"),
     ("s,y\n0.1,\n0.2,\n", [], "the target 'y' is missing in every row"),

@@ -370,15 +370,15 @@ def interval_curves_of(
     noise = fitted.folds[0].noise if len(fitted.folds) == 1 else None
 
     def curves(index: IntArray | None) -> list[IntervalCurve]:
-        some = examples if index is None else examples.select(index)
+        selected = examples if index is None else examples.select(index)
         return interval_curves(
-            some.scores,
-            some.codes,
+            selected.scores,
+            selected.codes,
             len(fitted.classes),
             level,
             method,
-            weight=some.weight,
-            groups=codes_of(some.rows, fitted.row_groups),
+            weight=selected.weight,
+            groups=codes_of(selected.rows, fitted.row_groups),
             noise=noise if noise is None or index is None else noise[index],
         )
 
