@@ -5,14 +5,15 @@ to 2 that are drawn anew each time; the true log-odds are a function of them. A 
 ``experiments/results/update.csv`` has for one function and number of labelled rows the mean over
 draws of the expected log loss minus that of keeping the probabilities: of each update, and of the
 choice by tests. ``coverage`` is the share of 95% intervals of the gain that contain the expected
-gain of the update returned. The seed is drawn unless one is given, and is in the file.
+gain of the update returned. The seed is drawn unless one is given, and is in the file; a stopped
+run goes on with it.
 """
 
 import argparse
 from pathlib import Path
 
 import numpy as np
-from experiments.studies.tables import RESULTS, append_row
+from experiments.studies.tables import RESULTS, append_row, read_rows
 from scipy.special import expit
 
 from vennforest.validation.update import UpdateRows, by_tests
@@ -67,12 +68,15 @@ def main():
     parser.add_argument("--seed", type=int, help="by default drawn")
     parser.add_argument("-o", "--output", type=Path, default=RESULTS / "update.csv")
     options = parser.parse_args()
+    finished = {(row["truth"], int(row["rows"])): row["seed"] for row in read_rows(options.output)}
     seed = options.seed
     if seed is None:
-        seed = int(np.random.default_rng().integers(1 << 31))
+        seed = int([*finished.values(), np.random.default_rng().integers(1 << 31)][0])
     print(f"seed {seed}")
     for number, truth in enumerate(TRUTHS):
         for n in SIZES:
+            if (truth, n) in finished:
+                continue
             rng = np.random.default_rng((seed, number, n))
             draws = [draw(truth, n, rng, i < options.intervals) for i in range(options.draws)]
             row = {"truth": truth, "rows": n, "draws": options.draws, "seed": seed}

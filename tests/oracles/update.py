@@ -37,13 +37,14 @@ def regress(columns, z, y, precision=0.0):
 
 
 def closed_testing(p, y, groups=None):
-    """Return the choice, and (statistic, df, p-value) of each test."""
+    """Return the choice, (statistic, df, p-value) of each test, and the largest log-odds."""
     z = np.log(p / (1 - p))
     models = {"keep": [], "intercept": [np.ones(len(z))], "slope": [np.ones(len(z)), z]}
     largest = models["slope"]
     if min(sum(y == 0), sum(y == 1)) >= 30:
         largest = curve(z, np.quantile(z, [0.05, 0.35, 0.65, 0.95]))
     best, theta = regress(largest, z, y)
+    extreme = np.abs(z + np.array(largest).T @ theta).max()
     tests = {}
     for choice, columns in models.items():
         df = len(largest) - len(columns)
@@ -55,17 +56,17 @@ def closed_testing(p, y, groups=None):
             # Contrasts that are zero in the smaller model, whatever the basis of the larger one.
             X, smaller = np.array(largest).T, np.array(columns).T.reshape(len(z), -1)
             q = 1 / (1 + np.exp(-z - X @ theta))
-            inverse = np.linalg.inv((X * (q * (1 - q))[:, None]).T @ X)
+            inverse = np.linalg.pinv((X * (q * (1 - q))[:, None]).T @ X)
             sums = np.array([((y - q)[groups == g] @ X[groups == g]) for g in np.unique(groups)])
             m = len(sums)
             robust = inverse @ (sums.T @ sums) @ inverse * m / (m - 1)
             inside = np.linalg.lstsq(X, smaller, rcond=None)[0]
             contrast = np.linalg.svd(inside.T)[2][len(columns) :] if len(columns) else np.eye(df)
-            ratio = np.linalg.inv(contrast @ inverse @ contrast.T) @ contrast @ robust @ contrast.T
+            ratio = np.linalg.pinv(contrast @ inverse @ contrast.T) @ contrast @ robust @ contrast.T
             statistic /= max(1, np.trace(ratio) / df)
             pvalue = f.sf(statistic / df, df, m - 1)
         tests[choice] = statistic, df, pvalue
     for choice in tests:
         if tests[choice][2] >= 0.05:
-            return choice, tests
-    return ["keep", "intercept", "slope", "map"][len(tests)], tests
+            return choice, tests, extreme
+    return ["keep", "intercept", "slope", "map"][len(tests)], tests, extreme

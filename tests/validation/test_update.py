@@ -29,11 +29,11 @@ def check_case(rng):
     p, y = draw(rng, n, groups)
     if groups is not None:
         groups = np.unique(groups, return_inverse=True)[1]
-    choice, tests = closed_testing(p, y, groups)
+    choice, tests, extreme = closed_testing(p, y, groups)
     rows = UpdateRows(np.arange(2), p, y, groups)
     table = rows.test()
     line = [np.ones(n), logit(p)]
-    if np.abs(regress(line, logit(p), y)[1]).max() > 20:  # separated labels: no maximum
+    if extreme > 25:  # separated labels: the likelihood has no maximum
         return
     assert table.index.tolist() == list(tests)
     np.testing.assert_allclose(table.to_numpy(), list(tests.values()), rtol=1e-5, atol=1e-6)
