@@ -4,14 +4,12 @@ import json
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from vennforest import ScoreCounts
 from vennforest._messages import CalibrationWarning
 from vennforest._validation import InputError
 from vennforest.calibrators import make_calibrator
-from vennforest.cli import main
 from vennforest.export import from_json, to_json
 
 METHODS = ["venn-abers", "platt", "beta", "matrix"]
@@ -93,22 +91,3 @@ def test_scores_in_other_units_are_refused_and_few_far_away_warn(method):
             of_probabilities.predict_confidence([12.5, 45, 80])
     few = make_calibrator(method).fit([-1.0, 1.0], [0, 1])  # too few to know their range
     few.predict_proba([50.0])
-
-
-def test_the_command_asks(tmp_path, capsys):
-    s, y = credit()
-    pd.DataFrame({"s": s, "y": y}).to_csv(tmp_path / "t.csv", index=False)
-    command = ["calibrate", str(tmp_path / "t.csv"), "-s", "s", "-t", "y"]
-    command += ["-o", str(tmp_path / "c.json")]
-    assert main(command) == 2
-    assert "give --increasing no if" in capsys.readouterr().err
-    assert not (tmp_path / "c.json").exists()
-    for chosen in ("no", "auto"):
-        assert main([*command, "--increasing", chosen]) == 0
-        assert "they are reversed" in capsys.readouterr().err
-        calibrator = from_json((tmp_path / "c.json").read_bytes())
-        p = calibrator.predict_proba([350.0, 800.0])[:, 1]
-        assert p[0] > 0.8 and p[1] < 0.1
-    assert main([*command, "--increasing", "yes"]) == 0
-    flat = from_json((tmp_path / "c.json").read_bytes())
-    assert np.ptp(flat.predict_multiprobability([350.0, 800.0]).p1) < 0.2

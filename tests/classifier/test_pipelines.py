@@ -8,13 +8,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
+import vennforest
 from support.cases import draw_grid
 from vennforest import CalibratedClassifier
+from vennforest.sources.data import skip_shared_steps
 
 
 def forest(n_estimators=20, **parameters):
@@ -81,3 +84,30 @@ def test_texts_are_rows_too():
         for last in (forest(), LogisticRegression()):
             model = CalibratedClassifier(make_pipeline(TfidfVectorizer(), last)).fit(X, y)
             assert_array_equal(model.predict(X), y)
+
+
+def test_transformers_in_the_same_state_run_once(tmp_path):
+    X, y, new = draw_grid()
+    frame = pd.DataFrame(X, columns=[*"abcd"]).assign(e=[*"uvw"] * 40)
+    new = pd.DataFrame(new, columns=[*"abcd"]).assign(e=[*"uvwx"] * 10)
+    one_hot = OneHotEncoder(handle_unknown="ignore")
+    encoder = ColumnTransformer([("e", one_hot, ["e"])], remainder="passthrough")
+    for n_shared, *steps in (
+        (2, encoder, None),
+        (1, encoder, StandardScaler()),
+        (2, encoder, FrozenEstimator(StandardScaler().fit(encoder.fit_transform(frame)))),
+        (0, make_pipeline(encoder, StandardScaler()), "passthrough"),
+        (0, FunctionTransformer(lambda Z: Z[[*"abcd"]]), StandardScaler()),  # has no hash
+    ):
+        model = CalibratedClassifier(make_pipeline(*steps, GaussianNB()), random_state=0)
+        model.fit(frame, y)
+        folds, rows = skip_shared_steps(model._state.folds, new)
+        assert (rows is new) == (n_shared == 0)
+        for fold, part in zip(model._state.folds, folds, strict=True):
+            assert len(part.model.steps) == 3 - n_shared
+            assert_array_equal(part.score(rows), fold.score(new))
+        if n_shared == 2:
+            vennforest.save(model, tmp_path / "m.skops")
+            loaded = vennforest.load(tmp_path / "m.skops")
+            assert skip_shared_steps(loaded._state.folds, new)[1] is not new
+            assert_array_equal(loaded.predict_proba(new), model.predict_proba(new))

@@ -160,7 +160,9 @@ def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
     np.testing.assert_allclose(p, expected.predict_proba(scores), rtol=0, atol=1e-12)
 
 
+FALLING = "".join(f"{i},{'ab'[i < 50]}\n" for i in range(100))
 ERRORS = [
+    (f"s,y\n{FALLING}", [], "give --increasing no if high scores mean that 'b' is less likely"),
     ("s,y\n0.1,a\n,b\n", [], "column 's' must contain finite scores, got NaN or nothing in row 2"),
     ("s,y\n0.1,a\n0.2,a\n", [], "must have two classes or more, got 'a' alone"),
     ("s,y\n0.1,\n0.2,\n", [], "the target 'y' is missing in every row"),
@@ -286,50 +288,44 @@ def test_apply_for_other_shares_of_the_classes(table, capsys, method):
 
 def test_rows_without_a_score_are_kept(table, capsys):
     frame, folder = table
+    has_score = (frame["id"] % 7 > 0).to_numpy()
+    frame.assign(s=frame["s"].where(has_score)).to_csv(folder / "holes.csv", index=False)
+    frame.assign(s=frame["s"].where(has_score)).to_parquet(folder / "holes.parquet")
+    keep = ("--missing-scores", "keep")
     for method in ("venn-abers", "beta"):
         assert run(*calibrate(folder, "--method", method)) == 0
         assert run(*apply(folder)) == 0
         expected = read_csv(folder / "out.csv")
-        holes = frame.assign(s=frame["s"].where(frame["id"] % 7 > 0))
-        holes.to_csv(folder / "holes.csv", index=False)
-        holes.to_parquet(folder / "holes.parquet")
         assert "finite scores, got NaN" in refused(capsys, *apply(folder, data="holes.csv"))
         for data in ("holes.csv", "holes.parquet"):
-            assert run(*apply(folder, "--missing-scores", "keep", data=data)) == 0
+            assert run(*apply(folder, *keep, data=data)) == 0
             assert "Note: 58 rows have no score" in capsys.readouterr().err
             rows = read_csv(folder / "out.csv")
             assert rows["id"].tolist() == frame["id"].tolist()
-            has_score = (frame["id"] % 7 > 0).to_numpy()
             assert rows.loc[~has_score, "label":].isna().all(axis=None)
             pd.testing.assert_frame_equal(rows[has_score], expected[has_score])
     (folder / "empty.csv").write_text("id,s,y\n1,,yes\n2,,no\n")
-    assert run(*apply(folder, "--missing-scores", "keep", data="empty.csv")) == 0
+    assert run(*apply(folder, *keep, data="empty.csv")) == 0
     assert read_csv(folder / "out.csv").loc[:, "label":].isna().all(axis=None)
     (folder / "inf.csv").write_text("id,s,y\n1,,yes\n2,inf,no\n")
-    keep = ("--missing-scores", "keep")
     assert "got inf in row 2" in refused(capsys, *apply(folder, *keep, data="inf.csv"))
-    wrong = refused(capsys, *apply(folder, "--missing-scores", "drop"))
-    assert "--missing-scores must be one of ['refuse', 'keep'], got 'drop'" in wrong
+    assert "--missing-scores must be" in refused(capsys, *apply(folder, keep[0], "drop"))
 
 
 def test_a_calibrator_as_a_query(table, capsys):
     frame, folder = table
-    assert run(*calibrate(folder)) == 0
+    assert run(*calibrate(folder)) == run(*apply(folder)) == 0
     capsys.readouterr()
-    assert run("sql", folder / "c.json", "--table", "t", "--confidence") == 0
+    assert run("sql", folder / "c.json", "--table", "frame", "--confidence") == 0
     query = capsys.readouterr().out
-    expected = to_sql(calibrator_in(folder), table="t", score="s", confidence=True)
-    assert query == expected + "\n"
+    assert query == to_sql(calibrator_in(folder), table="frame", score="s", confidence=True) + "\n"
     options = ("--dialect", "postgres", "--score", "other", "--json")
     assert run("sql", folder / "c.json", *options) == 0
-    query = json.loads(capsys.readouterr().out)["sql"]
-    assert query == to_sql(calibrator_in(folder), "postgres", score="other")
-    duckdb = pytest.importorskip("duckdb")
-    assert run(*apply(folder)) == 0
-    assert run("sql", folder / "c.json") == 0
-    scores = frame  # by this name for duckdb
-    answers = duckdb.sql(f"SELECT * FROM ({capsys.readouterr().out}) ORDER BY id").df()
-    np.testing.assert_allclose(answers["p"], read_csv(folder / "out.csv")["p(yes)"], atol=1e-13)
-    assert len(scores) == len(answers)
+    expected = to_sql(calibrator_in(folder), "postgres", score="other")
+    assert json.loads(capsys.readouterr().out) == {"sql": expected}
     wrong = refused(capsys, "sql", folder / "c.json", "--dialect", "mysql")
     assert "dialect must be one of ['duckdb', 'spark', 'postgres'], got 'mysql'" in wrong
+    duckdb = pytest.importorskip("duckdb")
+    answers = duckdb.sql(f"SELECT * FROM ({query}) ORDER BY id").df()
+    assert len(answers) == len(frame)
+    np.testing.assert_allclose(answers["p"], read_csv(folder / "out.csv")["p(yes)"], atol=1e-13)

@@ -245,14 +245,14 @@ def test_scores_of_another_system_are_watched(watch, tmp_path, capsys, form, met
 @pytest.mark.parametrize("method", ["venn-abers", "platt"])
 def test_a_kept_monitor_of_scores_goes_on(watch, tmp_path, capsys, method):
     rng = np.random.default_rng(12)
-    old, first, second, both = (tmp_path / f"{n}.csv" for n in ("old", "first", "second", "both"))
-    scores_of_another_system(rng, 900, "2024-01-01").to_csv(old, index=False)
-    parts = [
-        scores_of_another_system(rng, 500, "2024-06-01"),
-        scores_of_another_system(rng, 500, "2024-07-12 16:00", 0.7),
-    ]
-    for path, part in zip((first, second, both), [*parts, pd.concat(parts)], strict=True):
-        part.to_csv(path, index=False)
+    dates = {"old": "2024-01-01", "first": "2024-06-01", "second": "2024-07-12 16:00"}
+    parts = {
+        n: scores_of_another_system(rng, 500, d, 0.7 * (n == "second")) for n, d in dates.items()
+    }
+    parts["both"] = pd.concat([parts["first"], parts["second"]])
+    for name, part in parts.items():
+        part.to_csv(tmp_path / f"{name}.csv", index=False)
+    old, first, second, both = (tmp_path / f"{name}.csv" for name in parts)
     calibrator, kept, later = (tmp_path / n for n in ("c.json", "kept.skops", "later.skops"))
     made = ["-s", "credit", "-t", "outcome", "--method", method, "--increasing", "no"]
     assert main(["calibrate", str(old), *made, "-o", str(calibrator)]) == 0
@@ -264,9 +264,7 @@ def test_a_kept_monitor_of_scores_goes_on(watch, tmp_path, capsys, method):
         assert code == 0, err
         for name in ("evidence", "max_evidence", "alarm_row", "rows", "changes"):
             assert json.loads(out)[name] == expected[name]
-        assert watch(later, second, *options, "--score", "region")[0] == 2
-    assert main(["show", str(later)]) == 0
-    assert "Monitor" in (text := capsys.readouterr().out) and "thresholds" not in text
+    assert main(["show", str(later)]) == 0 and "Monitor" in capsys.readouterr().out
     vennforest.save(vennforest.load(kept), kept)  # without its calibrator
     code, _, err = watch(kept, second, "-t", "outcome", "--time", "day")
     assert code == 2 and "contains a monitor of scores: use it in Python" in err

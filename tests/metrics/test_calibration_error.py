@@ -16,15 +16,19 @@ def test_binned_errors_agree_with_the_slow_ones():
     rng = np.random.default_rng(1)
     for _ in range(300):
         y, p = draw_estimates(rng)
-        bins = int(rng.integers(1, 20))
+        bins, w = int(rng.integers(1, 20)), rng.integers(1, 4, len(y))
+        options = {"bins": bins, "sample_weight": w, "classes": [0, 1]}
         codes = [oracle._bin_of(q, bins) for q in p.tolist()]
-        gaps = oracle.calibration_gaps(y.tolist(), p.tolist(), codes)
+        if rng.random() < 0.4:
+            options["strategy"] = "quantile"
+            codes = oracle.quantile_bins(p.tolist(), bins, w.tolist())
+        gaps = oracle.calibration_gaps(y.tolist(), p.tolist(), codes, w.tolist())
         for kind, expected in (
             ("expected", math.fsum(share * gap for share, gap in gaps)),
             ("maximum", max(gap for _, gap in gaps)),
             ("root-mean-square", math.sqrt(math.fsum(share * gap**2 for share, gap in gaps))),
         ):
-            close(metrics.calibration_error(y, p, kind=kind, bins=bins, classes=[0, 1]), expected)
+            close(metrics.calibration_error(y, p, kind=kind, **options), expected)
 
 
 def test_errors_of_many_classes_agree_with_the_slow_ones():

@@ -46,19 +46,6 @@ def test_brier_decomposition_agrees_with_the_slow_one():
         close(got, slow)
 
 
-def test_equal_count_bins_agree_with_the_slow_ones():
-    rng = np.random.default_rng(2)
-    for _ in range(200):
-        y, p = draw_estimates(rng)
-        k = int(rng.integers(1, 8))
-        w = rng.integers(1, 4, len(y))
-        codes = oracle.quantile_bins(p.tolist(), k, w.tolist())
-        gaps = oracle.calibration_gaps(y.tolist(), p.tolist(), codes, w.tolist())
-        options = {"strategy": "quantile", "sample_weight": w, "classes": [0, 1]}
-        got = metrics.calibration_error(y, p, bins=k, **options)
-        close(got, math.fsum(share * gap for share, gap in gaps))
-
-
 def test_many_classes_add_up_one_vs_rest():
     rng = np.random.default_rng(4)
     p = rng.dirichlet(np.ones(4), 300)

@@ -15,6 +15,7 @@ from vennforest.monitoring import Monitor
 from vennforest.monitoring.bets import (
     LABEL_CHANGES,
     SCORE_TILTS,
+    SHARE_SHIFTS,
     Bets,
     bets_on_labels,
     bets_on_scores,
@@ -162,6 +163,17 @@ def test_designed_bets_are_fair(scores, seed, share, probabilities):
         else:
             assert_allclose(bets.factors @ shares_of_bins, 1)
         assert (bets.factors > 0).all() and (np.diff(bets.edges) > 0).all()
+
+
+def test_bets_shift_the_log_odds_by_what_their_names_say():
+    for share in (0.02, 0.3, 0.9):
+        without, with_label = bets_on_share(share).factors.T
+        assert_allclose(np.log(with_label / without), list(SHARE_SHIFTS.values()))
+        bets = bets_on_labels(np.arange(50) / 50, np.full(50, share))
+        ratios = np.log(bets.factors[:, 1::2] / bets.factors[:, ::2])
+        for ratio, (shift, slope) in zip(ratios, LABEL_CHANGES.values(), strict=True):
+            if slope == 1:
+                assert_allclose(ratio, shift)
 
 
 def test_scores_that_are_probabilities_are_taken_for_them():

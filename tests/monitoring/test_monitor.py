@@ -51,8 +51,8 @@ def test_every_source_is_watched(name, k):
     monitor, rng = Monitor(make(name, k), random_state=0).fit(), np.random.default_rng(1)
     quiet = monitor.update(*draw(rng, 400, k=k))
     assert monitor.alarm_ is None and quiet.shape == (400,) and quiet.max() < 20
-    monitor.update(*draw(rng, 400, shift=2.5, k=k))
-    assert 400 <= monitor.alarm_ < 700
+    path = monitor.update(*draw(rng, 400, shift=2.5, k=k))
+    assert monitor.alarm_ == 400 + np.flatnonzero(path >= 20)[0] < 700
     assert monitor.max_evidence_ >= monitor.threshold_ == pytest.approx(20)
     first = monitor.explain()[0]
     assert first.evidence == pytest.approx(monitor.evidence_) and first.evidence > 20

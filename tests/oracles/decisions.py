@@ -73,18 +73,19 @@ def specific_threshold(scores, labels, share, delta):
 
 
 def promised_quantity(promise, groups, threshold, costs=(1, 3)):
-    """The quantity for a random row of a random group; rows are pairs of score and label.
+    """The quantity for a random row, a score and a label, of a random group.
 
-    Of recall and specificity the row is of the class, or not, and the group has such rows.
+    Of recall and specificity the row is of the class, or not, in a group that has such rows.
     """
 
     def mean(values):
         return sum(values) / len(values)
 
     if promise in ("recall", "specificity"):
-        wanted = promise == "recall"
-        rows = [[s for s, y in group if y == wanted] for group in groups]
-        return mean([mean([(s >= threshold) == wanted for s in part]) for part in rows if part])
+        is_recall = promise == "recall"
+        rows = [[s >= threshold for s, y in group if y == is_recall] for group in groups]
+        share = mean([mean(flags) for flags in rows if flags])
+        return share if is_recall else 1 - share
     flagged = mean([mean([s >= threshold for s, _ in group]) for group in groups])
     hits = mean([mean([s >= threshold and y for s, y in group]) for group in groups])
     misses = mean([mean([s < threshold and y for s, y in group]) for group in groups])

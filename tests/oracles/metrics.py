@@ -1,31 +1,24 @@
 """Rows for narrow intervals, from the variances of Riley et al. (2021), slowly."""
 
-import math
+from itertools import count
+from math import log
 
 
 def rows_of_slope(probabilities, half_width):
-    """The inverse of the information matrix of intercept and slope, a loop over the rows."""
+    """The inverse of the information matrix of intercept and slope, by a loop over the rows."""
     a = b = d = 0.0
     for p in probabilities:
         if 0 < p < 1:
-            x = math.log(p / (1 - p))
+            x = log(p / (1 - p))
             a, b, d = a + p * (1 - p), b + x * p * (1 - p), d + x * x * p * (1 - p)
-    n = len(probabilities)
-    variance_of_one_row = (a / n) / ((a / n) * (d / n) - (b / n) ** 2)
-    return variance_of_one_row / (half_width / 1.96) ** 2
+    return len(probabilities) * a / (a * d - b * b) / (half_width / 1.96) ** 2
 
 
 def rows_of_auc(share, auc, half_width):
     """The first number of rows for which Newcombe's (2006) variance is small enough."""
-    n = 1
-    while True:
+
+    def variance(n):
         inner = 1 + (n / 2 - 1) * (1 - auc) / (2 - auc) + (n / 2 - 1) * auc / (1 + auc)
-        variance = auc * (1 - auc) * inner / (n**2 * share * (1 - share))
-        if 1.96 * math.sqrt(variance) <= half_width:
-            return n
-        n += 1
+        return auc * (1 - auc) * inner / (n**2 * share * (1 - share))
 
-
-def rows_of_ratio(share, half_width):
-    """The variance of the logarithm of observed over expected is (1 - share) / (n share)."""
-    return (1 - share) / share / (half_width / 1.96) ** 2
+    return next(n for n in count(1) if variance(n) <= (half_width / 1.96) ** 2)

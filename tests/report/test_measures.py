@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
-from oracles.metrics import rows_of_auc, rows_of_ratio, rows_of_slope
+from oracles.metrics import rows_of_auc, rows_of_slope
 from support.report_data import calibrated
 from vennforest import Multiprobability
 from vennforest.calibrators import METHODS
@@ -219,7 +219,8 @@ def test_rows_for_narrow_intervals():
         slope, area, ratio = rows_for_precision(p, auc).values()
         assert slope == pytest.approx(rows_of_slope(p.tolist(), 0.1), rel=1e-6)
         assert np.ceil(area) == rows_of_auc(p.mean(), auc, 0.05)
-        assert ratio == pytest.approx(rows_of_ratio(p.mean(), 0.1), rel=1e-12)
+        variance = (1 - p.mean()) / p.mean()  # of the log of observed over expected
+        assert ratio == pytest.approx(variance / (0.1 / 1.96) ** 2, rel=1e-12)
     # The paper's example of the AUC: 4,252 rows for a share of 0.018 and an AUC of 0.8.
     assert np.ceil(rows_for_precision(np.full(5, 0.018), 0.8)["AUC within ±0.05"]) == 4252
 

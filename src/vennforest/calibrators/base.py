@@ -175,7 +175,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         ValueError
             If scores are not of the kind given to ``fit``, or most lie far outside its range.
         """
-        return self._predict_checked(self._read(scores))
+        return self._predict_checked(self._finite_columns(scores))
 
     def _predict_checked(self, scores: FloatArray) -> FloatArray:
         """Return calibrated probabilities (m, k) of finite scores (m,) or (m, k)."""
@@ -235,9 +235,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:
         """Return new scores as ``_fit`` has seen those of calibration examples."""
-        return self._accept(self._read(scores))
+        return self._accept(self._finite_columns(scores))
 
-    def _read(self, scores: ArrayLike) -> FloatArray:
+    def _finite_columns(self, scores: ArrayLike) -> FloatArray:
         """Return finite scores (m,) of the second of two classes, or (m, k)."""
         if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")

@@ -314,15 +314,15 @@ def _exact_curve(
     for length in lengths:
         # Stretches that begin with a score bound f up to it, those that end with it from it on.
         stop = np.searchsorted(ends, ends[indices] + length)
-        fits = stop < len(ends)
-        begin, stop = indices[fits], stop[fits]
+        is_long = stop < len(ends)
+        begin, stop = indices[is_long], stop[is_long]
         s, m = positives[stop] - positives[begin], ends[stop] - ends[begin]
-        upper[fits] = np.minimum(upper[fits], _rounded_bound(s, m, error, upper=True))
+        upper[is_long] = np.minimum(upper[is_long], _rounded_bound(s, m, error, upper=True))
         begin = np.searchsorted(ends, ends[indices + 1] - length, "right") - 1
-        fits = begin >= 0
-        begin, stop = begin[fits], indices[fits] + 1
+        is_long = begin >= 0
+        begin, stop = begin[is_long], indices[is_long] + 1
         s, m = positives[stop] - positives[begin], ends[stop] - ends[begin]
-        lower[fits] = np.maximum(lower[fits], _rounded_bound(s, m, error, upper=False))
+        lower[is_long] = np.maximum(lower[is_long], _rounded_bound(s, m, error, upper=False))
     return IntervalCurve(x[indices], lower, upper)
 
 

@@ -133,7 +133,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         With ``"cv"``: the number of folds, drawn at random, or as everywhere in scikit-learn.
     ensemble : bool, default=True
         With ``"cv"``. True: one model and one calibrator per fold, whose bounds are averaged (cross
-        Venn–Abers). False: the scores of all folds calibrate one model of all the data.
+        Venn–Abers); a prediction takes as long as that of all models, though transformers in the
+        same state run once. False: the scores of all folds calibrate one model of all the data.
     merge : {"auto", "pooled", "log", "brier", "midpoint"}, default="auto"
         How bounds become one probability. ``"pooled"``: by a weighted pool of smooth maps of the
         score of all trees (`PooledCalibration`). The others: see `Multiprobability.merge`.
@@ -762,12 +763,12 @@ def fit_calibrators(
         def fit_some(index: IntArray | None) -> Calibrator:
             some = examples if index is None else examples.select(index)
             y = fitted.classes[some.codes]
-            clone_: Calibrator = clone(unfitted)
-            if isinstance(clone_, PooledCalibration):
-                clone_.on = "probabilities" if has_proba else "logits"
-            clone_.fit(some.scores, y, sample_weight=some.weight, classes=fitted.classes)
-            clone_.score_range_ = None  # new scores are by the same model
-            return clone_
+            new: Calibrator = clone(unfitted)
+            if isinstance(new, PooledCalibration):
+                new.on = "probabilities" if has_proba else "logits"
+            new.fit(some.scores, y, sample_weight=some.weight, classes=fitted.classes)
+            new.score_range_ = None  # new scores are by the same model
+            return new
 
         return PerGroup.fit(fit_some, codes_of(examples.rows, fitted.group_codes))
 

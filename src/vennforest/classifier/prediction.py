@@ -45,6 +45,7 @@ from vennforest.prior import (
     shift_probabilities,
 )
 from vennforest.sources import CalibrationExamples, Fold
+from vennforest.sources.data import skip_shared_steps
 from vennforest.sources.row_hashes import HashArray
 
 SMALLEST_FACTOR = float(np.finfo(np.float64).tiny)
@@ -154,7 +155,8 @@ def score_rows(
     """Return the scores of the rows of X by each fold, as far as predictions need them."""
     has_point = fitted.point_calibrators is not None
     scored = []
-    for fold in fitted.folds:
+    folds, X = skip_shared_steps(fitted.folds, X)
+    for fold in folds:
         for_bounds, left_out = fold.draw(X) if bounds or not has_point else (None, None)
         scores = for_bounds if left_out is None else None
         if scores is None and (by_all or (has_point and not fold.few_trees)):
@@ -368,15 +370,15 @@ def interval_curves_of(
     noise = fitted.folds[0].noise if len(fitted.folds) == 1 else None
 
     def curves(index: IntArray | None) -> list[IntervalCurve]:
-        some = examples if index is None else examples.select(index)
+        selected = examples if index is None else examples.select(index)
         return interval_curves(
-            some.scores,
-            some.codes,
+            selected.scores,
+            selected.codes,
             len(fitted.classes),
             level,
             method,
-            weight=some.weight,
-            groups=codes_of(some.rows, fitted.row_groups),
+            weight=selected.weight,
+            groups=codes_of(selected.rows, fitted.row_groups),
             noise=noise if noise is None or index is None else noise[index],
         )
 

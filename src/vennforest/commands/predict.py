@@ -29,15 +29,8 @@ def run(options: Predict) -> None:
         columns = [name for name in table.names if name not in carried]
     if options.keep:
         carried += [name for name in table.names if name not in carried]
-    write_predictions(
-        options,
-        model,
-        table,
-        columns=columns,
-        carried=carried,
-        of_label=True,
-        rows_at_once=ROWS_AT_ONCE,
-    )
+    settings: dict[str, Any] = {"of_label": True, "rows_at_once": ROWS_AT_ONCE}
+    write_predictions(options, model, table, columns=columns, carried=carried, **settings)
 
 
 def write_predictions(
@@ -47,10 +40,7 @@ def write_predictions(
     start, n_rows, n_empty = time.perf_counter(), 0, 0
     kinds = kinds_of(model, options.columns, "--columns")
     predictor = BatchPredictor(model, table.schema, answers=kinds, level=options.level, **arguments)
-    with (
-        progress_bar("Rows") as progress,
-        output_table(options.output, predictor.schema) as write,
-    ):
+    with progress_bar("Rows") as progress, output_table(options.output, predictor.schema) as write:
         for batch in predictor.over(table):
             write(pa.Table.from_batches([batch]))
             n_rows += batch.num_rows

@@ -42,8 +42,8 @@ def run(options: Report) -> None:
     table, values = split_table(options, frame, target, name, types, split_by)
     if options.write_predictions is not None:  # refused before the work
         output_format(options.write_predictions)
-        carried = [(str(column), pa.string()) for column in frame]
-        output_schema(carried, np.unique(table.y), KINDS, of_label=True)
+        names = [(str(name), pa.string()) for name in frame]
+        output_schema(names, np.unique(table.y), KINDS, of_label=True)
     with progress_bar("Folds") as progress, refused_as():
         evaluation = evaluate(
             table.X,

@@ -92,16 +92,16 @@ def thresholds(predictions: Predictions, method: str, tie: float | None) -> pd.D
     """
     import pandas as pd
 
-    at = set(USUAL_THRESHOLDS)
+    cuts = set(USUAL_THRESHOLDS)
     if predictions.is_rare:
         sizes = [(predictions.share or 0.0) * multiple for multiple in RARE_THRESHOLD_MULTIPLES]
-        at = {round(size, -math.floor(math.log10(size))) for size in sizes if size > 0} | {0.5}
+        cuts = {round(size, -math.floor(math.log10(size))) for size in sizes if size > 0} | {0.5}
     if tie is not None:
-        at = {t for t in at if abs(t - tie) > 1e-9} | {tie}
+        cuts = {t for t in cuts if abs(t - tie) > 1e-9} | {tie}
     estimates = predictions.estimates[method]
     table = threshold_table(
         **predictions.for_metric(estimates),
-        thresholds=sorted(t for t in at if 0 < t < 1),
+        thresholds=sorted(t for t in cuts if 0 < t < 1),
         bounds=estimates.confidence,
     )
     columns = {key: value for key, value in vars(table).items() if value is not None}

@@ -118,7 +118,7 @@ class Picture(NamedTuple):
 
 
 def pictures(evaluation: Evaluation) -> dict[str, Picture]:
-    """Return the pictures that the evaluation has, by names of `FIGURES`."""
+    """Return the pictures that the evaluation has, by the names of their files."""
     comparison, names = evaluation.comparison, dict(evaluation.source.names)
     methods = shown_methods(comparison, evaluation.source)
     result = {"calibration": _calibration(comparison, methods, names)}
@@ -149,18 +149,18 @@ def _calibration(comparison: Comparison, methods: list[str], names: dict[str, st
     curves = {names[method]: _curve(comparison, method) for method in methods}
     share = comparison.predictions.share
     is_log = share is not None and share < LOG_SHARE
+    titles = ("probability", "observed", "low95", "high95", "rows")
     parts = []
     for name, c in curves.items():
         columns = {
             "dots": (c.bin_estimate, c.bin_share, c.bin_low, c.bin_high, c.bin_weight),
-            "line": (c.smooth_estimate, c.smooth_share, c.band_low, c.band_high),
-            "rows that happened": (c.estimate, np.ones(len(c.estimate)), *2 * (None,), c.positives),
-            "rows that did not": (c.estimate, np.zeros(len(c.estimate)), *2 * (None,), c.negatives),
+            "line": (c.smooth_estimate, c.smooth_share, c.band_low, c.band_high, None),
+            "rows that happened": (c.estimate, 1.0, None, None, c.positives),
+            "rows that did not": (c.estimate, 0.0, None, None, c.negatives),
         }
         for part, values in columns.items():
-            titles = ("probability", "observed", "low95", "high95", "rows")[: len(values)]
-            drawn_values = dict(zip(titles, values, strict=True))
-            parts.append(pd.DataFrame({"method": name, "part": part, **drawn_values}))
+            cells = dict(zip(titles, values, strict=True))
+            parts.append(pd.DataFrame({"method": name, "part": part, **cells}))
     return Picture(
         (4.8, 6.0),
         lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=is_log, title=""),
@@ -216,13 +216,13 @@ def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str,
         points = np.column_stack([np.resize(thresholds, len(heights)), heights])
         legend(ax, list(lines.items()), "", points)
 
-    tables = []
-    for name, benefit in benefits.items():
-        table = pd.DataFrame({"method": name, "threshold": thresholds, "net_benefit": benefit})
-        if name in curves:
-            for key in ("difference", "difference_low", "difference_high"):
-                table[key] = getattr(curves[name], key)
-        tables.append(table)
+    keys = ("difference", "difference_low", "difference_high")
+    tables = [
+        pd.DataFrame({"method": name, "threshold": thresholds, "net_benefit": benefit}).assign(
+            **{key: vars(curves[name])[key] for key in keys if name in curves}
+        )
+        for name, benefit in benefits.items()
+    ]
     alt = f"Net benefit of deciding by {' and '.join(p)}, by threshold"
     return Picture((4.8, 3.6), paint, alt, pd.concat(tables))
 
@@ -291,9 +291,7 @@ def over_periods(
     expected: list[float] | None = None,
 ) -> str:
     """Draw values with their intervals (m, 3) in m periods, and what was expected there."""
-    paint = partial(
-        paint_rates, names=periods, values=values, ylabel=ylabel, expected=expected, joined=True
-    )
+    paint = partial(paint_rates, names=periods, values=values, ylabel=ylabel, expected=expected)
     return draw(name, (9.0, 3.4), paint, alt)
 
 
@@ -303,8 +301,6 @@ def paint_rates(
     values: FloatArray,
     ylabel: str,
     expected: list[float] | None = None,
-    *,
-    joined: bool = False,
     log: bool = False,
 ) -> None:
     """Draw rates with their intervals (m, 3) in m parts of the rows, and expected rates."""
@@ -312,11 +308,9 @@ def paint_rates(
     ends = [middle - low, high - middle]
     ax.errorbar(x, middle, ends, fmt="o", capsize=3, color=COLOURS[0], label="observed")
     if expected is not None:
-        line, size = ("-", 6) if joined else ("", 14)
-        look = {"color": COLOURS[1], "marker": "_", "linestyle": line, "markersize": size}
-        ax.plot(x, expected, label="mean probability", **look)
+        ax.plot(x, expected, color=COLOURS[1], marker="_", label="mean probability")
         ax.legend(frameon=False)
-    step = max(1, len(names) // 10) if joined else 1
+    step = max(1, len(names) // 10)
     ax.set_xticks(x[::step], names[::step], rotation=30, ha="right")
     ax.set_ylabel(ylabel)
     plain(ax)

@@ -17,20 +17,15 @@ from vennforest.report.section import Section
 
 def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
     """Return the section on a threshold for each target: sensitivity, specificity, precision."""
-    predictions, j = c.predictions, c.predictions.positive
+    predictions, j, groups = c.predictions, c.predictions.positive, c.predictions.groups
     if j is None:
         raise InputError("promised thresholds need two classes, got more: leave the promises out")
-    p, y, groups = (
-        predictions.estimates[c.method].p[:, j],
-        predictions.codes == j,
-        predictions.groups,
-    )
-    drawn = "rows" if groups is None else "groups, of which one row each counts"
+    p, y = predictions.estimates[c.method].p[:, j], predictions.codes == j
+    drawn = "rows" if groups is None else "groups, one row of each"
     sentences = [
-        f"Rows whose probability of “{predictions.label}” reaches the threshold are flagged. Over "
-        f"the drawing of these {drawn}, each promise fails with probability 5% at most. The "
-        "interval of a threshold is of the one at which sensitivity or specificity equals the "
-        "target; the other numbers are those of these rows."
+        f"Rows with a probability of “{predictions.label}” from the threshold on are flagged. Over "
+        f"the drawing of these {drawn}, each promise fails with probability 5% at most. Intervals "
+        "of thresholds are of those whose sensitivity or specificity is exactly the target."
     ]
     rows: dict[str, dict[str, float]] = {}
     for name, target in targets.items():

@@ -365,8 +365,8 @@ def sample_size(c: Comparison) -> str:
     """Say how many rows narrow intervals take at these probabilities."""
     needed = rows_for_precision(c.event().p, c.auc.auc)
     parts = [f"{rounded_up(n)} for the {name}" for name, n in needed.items() if 0 < n < 1e9]
-    text = f"Narrow 95% intervals take {', '.join(parts)} (independent rows, Riley et al. 2021)."
-    return f"{text} Here are {rows(c.n)}."
+    text = f"{', '.join(parts)} (independent rows, Riley et al. 2021). Here are {rows(c.n)}."
+    return f"Narrow 95% intervals take {text}"
 
 
 def half_width(c: Comparison) -> float:

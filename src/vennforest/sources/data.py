@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
@@ -404,6 +405,29 @@ def transform_rows(model: Any, X: Any) -> Any:
     for step in split_pipeline(model)[0]:
         X = step.transform(X)
     return X
+
+
+def share_steps(models: Sequence[Any]) -> None:
+    """Let pipelines share their first transformers, as far as those are in the same state."""
+    is_plain = all(type(model) is Pipeline for model in models)
+    for i, steps in enumerate(
+        zip(*(m.steps[:-1] for m in models), strict=False) if is_plain else ()
+    ):
+        if len({joblib.hash(step) for step in steps}) > 1:
+            return
+        for model in models:
+            model.steps[i] = steps[0]
+
+
+def skip_shared_steps(folds: list[Fold], X: Any) -> tuple[list[Fold], Any]:
+    """Return folds without the first transformers that all models share, and what these return."""
+    models, n = [fold.model for fold in folds], 0
+    if len(models) > 1 and all(type(model) is Pipeline for model in models):
+        for (_, step), *others in zip(*(m.steps[:-1] for m in models), strict=False):
+            if any(other is not step for _, other in others):
+                break
+            X, n = X if step in (None, "passthrough") else step.transform(X), n + 1
+    return [replace(fold, model=fold.model[n:]) for fold in folds] if n else folds, X
 
 
 def parts_of(estimator: Any) -> list[Any]:

@@ -20,7 +20,7 @@ from sklearn.model_selection import (
 
 from vennforest._messages import warn
 from vennforest._validation import InputError, IntArray
-from vennforest.sources.data import Fold, TrainingData
+from vennforest.sources.data import Fold, TrainingData, share_steps
 
 MIN_EXAMPLES_OF_OTHER_CLASSES = 8
 """Examples beside the largest class below which a random split may train on one class."""
@@ -104,6 +104,8 @@ def cross_validation_folds(
         for model, (_, test) in zip(models[: len(splits)], splits, strict=True)
     ]
     if ensemble:
+        with suppress(Exception):  # a transformer that cannot be compared
+            share_steps(models)
         return folds
     scored = np.concatenate([test for _, test in splits])
     order = np.argsort(scored, kind="stable")

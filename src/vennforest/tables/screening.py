@@ -44,8 +44,7 @@ MIN_SENTINELS = 3
 """Cells with such a number from which on it is no mere outlier."""
 
 MAX_CATEGORIES, MIN_LETTERS, MIN_RATIO_OF_MISSPELT = 200, 6, 20
-"""Categories are compared up to this number; one of so many letters may be misspelt where another
-that differs by a letter is so many times more frequent."""
+"""Most categories to compare, letters of one to suspect, and how much more frequent another is."""
 
 ID = re.compile(
     r"(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(id|uuid|guid|index|key|nr|no|number)[_\W]*$|^unnamed:",
@@ -223,20 +222,19 @@ def _misspelt(cells: pd.Series[Any], name: str) -> str:
         return ""
     counts = cells.value_counts()
     spelling: dict[str, str] = {}
-    for text in counts.index:
-        usual = spelling.setdefault(" ".join(text.casefold().split()), text)
-        if usual != text:
+    pairs = [(spelling.setdefault(" ".join(c.casefold().split()), c), c) for c in counts.index]
+    pairs += [
+        (usual, rare)
+        for rare in counts.index
+        for usual in counts.index[counts >= MIN_RATIO_OF_MISSPELT * counts[rare]]
+        if _differ_by_a_letter(rare, usual)
+    ]
+    for usual, rare in pairs:
+        if usual != rare:
             return (
-                f"{name!r} contains {usual!r} and {text!r}, which are different categories: write "
-                "them alike if they are the same."
+                f"{name!r} contains {usual!r} and {rare!r}, in {counts[rare]:,} rows: if these are "
+                "one category, write them alike."
             )
-    for rare in counts.index[::-1]:
-        for usual in counts.index[counts >= MIN_RATIO_OF_MISSPELT * counts[rare]]:
-            if _differ_by_a_letter(rare, usual):
-                return (
-                    f"{name!r} contains {rare!r} in {counts[rare]:,} rows and {usual!r} in "
-                    f"{counts[usual]:,}: write them alike if one is misspelt."
-                )
     return ""
 
 
