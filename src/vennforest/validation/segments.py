@@ -125,7 +125,7 @@ def segments(
         scale = np.maximum(variance, squares[:-1])
         scale[scale == 0] = 1
         statistic = (observed - expected) ** 2 / scale
-    simulated = np.empty((n_draws, len(names)))
+    drawn = np.empty((n_draws, len(names)))
     for start in range(0, n_draws, DRAWS_AT_ONCE):
         size = min(DRAWS_AT_ONCE, n_draws - start)
         if group is None:
@@ -134,10 +134,10 @@ def segments(
         else:
             signs = rng.choice([-1.0, 1.0], (size, group.max() + 1))
             statistics = sums_of(signs[:, group] * residual) ** 2 / scale
-        simulated[start : start + size] = statistics
+        drawn[start : start + size] = statistics
     order = np.argsort(-statistic, kind="stable")
     # Step-down: a segment is compared with the largest of those that are no worse than it.
-    largest = np.maximum.accumulate(simulated[:, order[::-1]], axis=1)[:, ::-1]
+    largest = np.maximum.accumulate(drawn[:, order[::-1]], axis=1)[:, ::-1]
     reached = (largest >= statistic[order] * (1 - 1e-9)).sum(axis=0)
     frame: pd.DataFrame = pandas.DataFrame(
         {
@@ -156,9 +156,9 @@ def _deviance(
     events: FloatArray, n: FloatArray, expected: FloatArray, variance: FloatArray
 ) -> FloatArray:
     """Return the scaled deviance (b, m) of events (b, m) in m segments; the others are (m,)."""
-    non_events, unexpected = n - events, np.maximum(n - expected, 0)
+    others, unexpected = n - events, np.maximum(n - expected, 0)
     deviance = xlogy(events, events) - xlogy(events, expected)
-    deviance += xlogy(non_events, non_events) - xlogy(non_events, unexpected)
+    deviance += xlogy(others, others) - xlogy(others, unexpected)
     ratio = np.divide(expected * unexpected / n, variance, where=variance > 0, out=np.ones_like(n))
     return np.asarray(np.maximum(2 * ratio * deviance, 0))
 
