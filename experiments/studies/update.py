@@ -23,8 +23,8 @@ TRUTHS = {
     "intercept 0.3": lambda z: z + 0.3,
     "intercept -1": lambda z: z - 1,
     "slope 0.6": lambda z: 0.6 * z,
-    "slope 0.6, intercept 0.5": lambda z: 0.6 * z + 0.5,
     "curve": lambda z: -1 + 2 * np.tanh(2 * (z + 1)),
+    "slope 0.6, intercept 0.5": lambda z: 0.6 * z + 0.5,
 }
 SIZES = (20, 50, 100, 200, 500, 1000, 2000)
 CHOICES = ("keep", "intercept", "slope", "map")

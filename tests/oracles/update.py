@@ -23,9 +23,7 @@ def regress(columns, z, y, precision=0.0):
 
     def loss(theta):
         eta = z + X @ theta
-        value = sum(
-            np.logaddexp(0, e) - (e if label else 0) for e, label in zip(eta, y, strict=True)
-        )
+        value = np.logaddexp(0, np.where(y == 1, -eta, eta)).sum()
         residual = 1 / (1 + np.exp(-eta)) - y
         return value + precision * theta @ theta / 2, X.T @ residual + precision * theta
 

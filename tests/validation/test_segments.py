@@ -53,7 +53,7 @@ def test_statistics_and_p_values_are_those_of_the_definition(by_group):
         frame = segments(X, y, p, groups=groups, n_draws=19, random_state=number)
         rows = {k: v for k, v in cells(X, p).items() if len(v) < n or k == "all rows"}
         assert set(frame.index) == set(rows), seed
-        draws = np.random.default_rng(number)
+        draws = np.random.default_rng([number, n])
         codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
 
         def statistic(members, outcome, residual, codes=codes, p=p, observed=y - p):
@@ -117,6 +117,11 @@ def test_a_fault_is_named_in_words():
     assert frame.index[0] == "age 77 to 89 and country = Peru"
     assert frame["pvalue"].iloc[0] == 0.01
     assert "spent = 0" in frame.index and not frame.index.str.contains("id|predicted").any()
+    X["when"], X.index = pd.date_range("2020", periods=4000, freq="12h"), X.index[::-1]
+    X["country"] = X["country"].astype("category")
+    later = segments(X, y, p, n_draws=99)
+    assert later.index[0] == frame.index[0] and "when = 2021" in later.index
+    X = X.drop(columns="when").astype({"country": object})
     assert segments(X.to_numpy(), y, p, n_draws=9).index[0] == "0 77 to 89 and 2 = Peru"
 
 
@@ -126,7 +131,11 @@ def test_a_fault_is_named_in_words():
         (19, [[1]] * 19, "y must have at least 20 rows, got 19"),
         (30, [[i] for i in range(29)], "X must have 30 rows, got 29"),
         (30, [[f"id {i}"] for i in range(30)], "X must have a column with values in 20 rows"),
-        (30, [["x"]] * 30, "X must have a column with values in 20 rows or more, got none"),
+        (
+            30,
+            [["x"]] * 30,
+            "X must have a column with values in 20 rows or more, got rarer ones or one",
+        ),
     ],
 )
 def test_segments_refuses(n, X, message):

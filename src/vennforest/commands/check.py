@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -129,27 +129,23 @@ def _validation_sections(
     options: Check, evaluation: Evaluation, rows: pd.DataFrame
 ) -> list[Section]:
     """Return the sections on grades and on segments, as far as there are options for them."""
-    sections, comparison = [], evaluation.comparison
+    sections, comparison, columns = [], evaluation.comparison, list(rows.columns)
     if options.grades is not None:
-        grade, reference = rows[find_name(rows.columns, options.grades)], None
+        grade, reference = rows[find_name(columns, options.grades)], None
         if options.reference is not None:
             reference_rows = read_table(options.reference, decimal=options.decimal)
             reference = reference_rows[find_name(reference_rows.columns, options.grades)]
         sections.append(grades_section(comparison, grade, reference))
+    if options.segments == ["auto"]:  # all columns but those of predictions, groups and grades
+        unused = [*(options.probability or ()), options.groups, options.grades]
+        unused += [name for label in evaluation.classes.index for name in columns_of(label, KINDS)]
+        columns = [name for name in columns if name not in unused]
+    elif options.segments:
+        columns = [find_name(columns, name) for name in options.segments]
     if options.segments:
-        columns = _segment_columns(options, rows, evaluation.classes.index)
         seed = evaluation.settings["random_state"]
         sections.append(segments_section(comparison, rows[columns], seed))
     return sections
-
-
-def _segment_columns(options: Check, rows: pd.DataFrame, labels: Iterable[object]) -> list[str]:
-    """Return the columns to search, by default all but those of predictions, groups and grades."""
-    if options.segments != ["auto"]:
-        return [find_name(rows.columns, name) for name in options.segments or ()]
-    unused = [*(options.probability or ()), options.groups, options.grades]
-    unused += [name for label in labels for name in columns_of(label, KINDS)]
-    return [name for name in rows.columns if name not in unused]
 
 
 def _with_bounds(p: FloatArray, X: pd.DataFrame, y: NDArray[Any]) -> Any:

@@ -291,9 +291,7 @@ def over_periods(
     expected: list[float] | None = None,
 ) -> str:
     """Draw values with their intervals (m, 3) in m periods, and what was expected there."""
-    paint = partial(
-        paint_rates, names=periods, values=values, ylabel=ylabel, expected=expected, joined=True
-    )
+    paint = partial(paint_rates, names=periods, values=values, ylabel=ylabel, expected=expected)
     return draw(name, (9.0, 3.4), paint, alt)
 
 
@@ -303,8 +301,6 @@ def paint_rates(
     values: FloatArray,
     ylabel: str,
     expected: list[float] | None = None,
-    *,
-    joined: bool = False,
     log: bool = False,
 ) -> None:
     """Draw rates with their intervals (m, 3) in m parts of the rows, and expected rates."""
@@ -312,11 +308,9 @@ def paint_rates(
     ends = [middle - low, high - middle]
     ax.errorbar(x, middle, ends, fmt="o", capsize=3, color=COLOURS[0], label="observed")
     if expected is not None:
-        line, size = ("-", 6) if joined else ("", 14)
-        look = {"color": COLOURS[1], "marker": "_", "linestyle": line, "markersize": size}
-        ax.plot(x, expected, label="mean probability", **look)
+        ax.plot(x, expected, color=COLOURS[1], marker="_", label="mean probability")
         ax.legend(frameon=False)
-    step = max(1, len(names) // 10) if joined else 1
+    step = max(1, len(names) // 10)
     ax.set_xticks(x[::step], names[::step], rotation=30, ha="right")
     ax.set_ylabel(ylabel)
     plain(ax)

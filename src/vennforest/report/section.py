@@ -19,22 +19,14 @@ class Section:
 
     Attributes
     ----------
-    title, anchor : str
-        The heading, and the section's name in links and in ``Evaluation.summary()``.
-    sentences : sequence of str
-        Paragraphs above the table.
-    frame : data frame or None
-        Numbers and text; its index names the rows and has a name. The columns ``key_low`` and
-        ``key_high`` are the ends of the interval of ``key``.
-    columns : sequence of (str, str, str)
-        Columns of the frame that the page shows: name, title, and form ("count", "percent",
-        "probability", "pvalue", "number", "short" or "text").
-    paint : callable or None
-        Draws the picture into matplotlib's axes.
-    size : tuple of two floats
-        Width and height of the picture in inches.
-    caption : str
-        Description of the picture.
+    title, anchor, sentences : str, str, sequence of str
+        Heading, name in links and in ``Evaluation.summary()``, and paragraphs.
+    frame, columns : data frame, sequence of (str, str, str)
+        Numbers and text, with a named index; and name, title and form ("count", "percent",
+        "probability", "pvalue", "number", "short" or "text") of each column that the page shows.
+        ``key_low`` and ``key_high`` are the ends of the interval of ``key``.
+    paint, size, caption : callable, tuple of two floats, str
+        Draws the picture into matplotlib's axes; its size in inches; its description.
     """
 
     title: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,41 +22,32 @@ MAX_SEGMENTS = 15
 """Segments in the table: the worst."""
 
 GRADES = [
-    ("n", "Rows", "count"),
-    ("events", "Events", "count"),
-    ("expected", "Expected", "probability"),
-    ("observed", "Observed, 95% interval", "probability"),
-    ("binomial", "Binomial p", "pvalue"),
-    ("jeffreys", "Jeffreys p", "pvalue"),
-    ("too_low", "p too low, adjusted", "pvalue"),
-    ("too_high", "p too high, adjusted", "pvalue"),
-    ("share", "Share", "percent"),
+    ("n", "Rows", "count"), ("events", "Events", "count"), ("expected", "Expected", "probability"),
+    ("observed", "Observed, 95% interval", "probability"), ("binomial", "Binomial p", "pvalue"),
+    ("jeffreys", "Jeffreys p", "pvalue"), ("too_low", "p too low, adjusted", "pvalue"),
+    ("too_high", "p too high, adjusted", "pvalue"), ("share", "Share", "percent"),
     ("reference", "Share in reference", "percent"),
-]
+]  # fmt: skip
 SEGMENTS = [
-    ("n", "Rows", "count"),
-    ("expected", "Expected", "probability"),
-    ("observed", "Observed", "probability"),
-    ("pvalue", "p if calibrated, adjusted", "pvalue"),
-]
+    ("n", "Rows", "count"), ("expected", "Expected", "probability"),
+    ("observed", "Observed", "probability"), ("pvalue", "p if calibrated, adjusted", "pvalue"),
+]  # fmt: skip
+as_list = partial(listed, n=5, to_text=str)
 
 
 def grades_section(comparison: Comparison, grade: Any, reference: Any = None) -> Section:
     """Return the section on grades (n,), beside those of a reference."""
     predictions, event = comparison.predictions, comparison.event()
     if predictions.label is None:
-        raise InputError(
-            f"--grades must be used with two classes, got {len(predictions.classes)}: there is no "
-            "rate of one event to test"
-        )
+        raise InputError(f"--grades must be used with two classes, got {len(predictions.classes)}")
     if predictions.groups is not None:
         raise InputError(
-            "--grades must be used without --groups: the tests of grades are of independent rows, "
-            "so give one row of each group, such as one date of each customer"
+            "--grades must be used without --groups: its tests are of independent rows, so give "
+            "one row of each group, such as one date of each customer"
         )
     frame = grades(event.outcome, event.p, grade).rename_axis("Grade")
     directions = [
-        f"too {way} in {_listed(rejected)}"
+        f"too {way} in {as_list(rejected)}"
         for way in ("low", "high")
         if len(rejected := frame.index[frame[f"too_{way}"] <= 0.05])
     ]
@@ -70,10 +60,10 @@ def grades_section(comparison: Comparison, grade: Any, reference: Any = None) ->
         "be independent.",
     ]
     if len(empty := frame.index[frame["events"] == 0]):
-        sentences.append(f"Without an event: {_listed(empty)}. There only too high can be seen.")
+        sentences.append(f"Without an event: {as_list(empty)}. There only too high can be seen.")
     if len(sure := frame.index[frame["expected"].isin([0, 1])]):
         sentences.append(
-            f"An expected rate of 0 or 1 ({_listed(sure)}) is refuted by a single row; Jeffreys "
+            f"An expected rate of 0 or 1 ({as_list(sure)}) is refuted by a single row; Jeffreys "
             "p says nothing there."
         )
     if reference is not None:
@@ -87,12 +77,11 @@ def grades_section(comparison: Comparison, grade: Any, reference: Any = None) ->
         for key, values in (("share", grade), ("reference", reference)):
             names = grade_names(values)
             frame[key] = [(names == name).mean() for name in frame.index]
-    rates = frame[["observed", "observed_low", "observed_high"]].to_numpy()
     expected = frame["expected"].tolist()
     paint = partial(
         paint_rates,
         names=frame.index.tolist(),
-        values=rates,
+        values=frame[["observed", "observed_low", "observed_high"]].to_numpy(),
         ylabel=f"Share of “{predictions.label}”",
         expected=expected,
         log=0 < 20 * min(expected) < max(expected),
@@ -109,11 +98,7 @@ def segments_section(comparison: Comparison, X: pd.DataFrame, seed: int) -> Sect
     frame = frame.rename_axis("Segment")
     worst, n_off = frame.iloc[0], int((frame["pvalue"] <= 0.05).sum())
     label = "the predicted label" if predictions.label is None else f"“{predictions.label}”"
-    result = (
-        f"off beyond chance in {n_off:,} of {len(frame):,} segments"
-        if n_off
-        else f"not off beyond chance in any of {len(frame):,} segments"
-    )
+    result = f"off beyond chance in {n_off or 'none'} of {len(frame):,} segments"
     assumption = (
         "Labels were drawn anew from the probabilities: with right probabilities of independent "
         "rows, at most 5% of tables have any p below 5%."
@@ -131,7 +116,3 @@ def segments_section(comparison: Comparison, X: pd.DataFrame, seed: int) -> Sect
     ]
     frame = frame[~frame.duplicated(["n", "expected", "observed"])].head(MAX_SEGMENTS)
     return Section("Segments", "segments", sentences, frame, SEGMENTS)
-
-
-def _listed(names: Iterable[object]) -> str:
-    return listed(names, 5, str)

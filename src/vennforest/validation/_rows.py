@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -13,15 +11,12 @@ from vennforest.metrics._inputs import positive_problem
 MIN_ROWS = 20
 
 
-def outcomes_and_probabilities(
-    y: ArrayLike, p: ArrayLike, pos_label: Any
-) -> tuple[FloatArray, FloatArray]:
-    """Return 1 where the event happened, else 0, and its probability, each (n,)."""
+def outcomes_and_probabilities(y: ArrayLike, p: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return 1 where the event (the second label) happened, else 0, and its probability, (n,)."""
     labels = np.asarray(y)
     if len(labels) < MIN_ROWS:
         raise InputError(f"y must have at least {MIN_ROWS} rows, got {len(labels)}")
     # Labels 0 and 1 are of two classes even where the event never happened.
     is_binary = labels.dtype.kind in "biuf" and np.isin(labels, (0, 1)).all()
     classes = np.array([0, 1], dtype=labels.dtype) if is_binary else None
-    outcome, probabilities, _ = positive_problem(y, p, None, classes, pos_label)
-    return outcome, probabilities
+    return positive_problem(y, p, None, classes, None)[:2]

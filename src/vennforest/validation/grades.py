@@ -14,7 +14,6 @@ from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
-    check_count,
     check_inside,
     check_scores,
 )
@@ -24,40 +23,31 @@ from vennforest.validation._rows import outcomes_and_probabilities
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_GRADES = 100
+MAX_GRADES, N_DRAWS = 100, 9999
 
 MISSING = "missing"
 """Name of the grade of rows without one."""
 
 
-def grades(
-    y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95, pos_label: Any = None
-) -> pd.DataFrame:
+def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95) -> pd.DataFrame:
     """Compare expected and observed rates of an event, such as a default, in each grade.
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Observed labels, of independent rows: one row for each customer.
-    p : array-like of shape (n,)
-        Probability of the event, in [0, 1].
+    y, p : array-like of shape (n,)
+        Labels of independent rows, and the probability of the second one in sorted order.
     grade : array-like of shape (n,)
         Grade of each row, of 2 to 100. Rows without a grade are a grade of their own.
     level : float
-        Level of the intervals, between 0 and 1.
-    pos_label : label, optional
-        The event; by default the second of two labels in sorted order.
+        Level of the intervals.
 
     Returns
     -------
     data frame
-        A row for each grade: ordered categories in their order, numbers by size, and other text
-        by mean probability. The columns are the number of rows ``n`` and of ``events``; the mean
-        probability ``expected``; the rate ``observed`` with its exact interval (Clopper & Pearson
-        1934) from ``observed_low`` to ``observed_high``; ``binomial``, the probability of so many
-        events or more; ``jeffreys``, the posterior probability that the rate is at most the
-        expected one; and the p-values ``too_low`` and ``too_high``, for probabilities that are too
-        low or too high.
+        A row for each grade: ordered categories in their order, numbers by size, other text by
+        mean probability. The columns are the rows ``n`` and ``events``, the mean probability
+        ``expected``, the rate ``observed`` with its exact interval (Clopper & Pearson 1934), and
+        the p-values ``binomial``, ``jeffreys``, ``too_low`` and ``too_high``.
 
     Raises
     ------
@@ -66,35 +56,29 @@ def grades(
 
     Notes
     -----
-    ``binomial`` is P(X >= D), X binomial with N rows and the expected rate, and ``jeffreys`` the
-    distribution function of Beta(D + 1/2, N - D + 1/2) at the expected rate: the test of the ECB's
-    *Instructions for reporting the validation results of internal models* (2019). Both are
-    one-sided: small values mean that probabilities are too low. Where probabilities differ within
-    a grade the binomial test is conservative (Hoeffding 1956). ``too_low`` is ``binomial``, and
-    ``too_high`` is P(X <= D), adjusted for the number of grades by Holm's method.
+    Of N rows and D events, ``binomial`` is P(X >= D), X binomial with the expected rate, and
+    ``jeffreys`` the distribution function of Beta(D + 1/2, N - D + 1/2) at the expected rate: the
+    test of the ECB's *Instructions for reporting the validation results of internal models*
+    (2019). Small values of both mean that probabilities are too low. Where they differ within a
+    grade the binomial test is conservative (Hoeffding 1956). ``too_low`` is ``binomial``, and
+    ``too_high`` P(X <= D), adjusted for the number of grades by Holm's method.
 
     Examples
     --------
     >>> y = [0] * 95 + [1] * 5 + [0] * 80 + [1] * 20
     >>> frame = grades(y, [0.05] * 100 + [0.1] * 100, ["A"] * 100 + ["B"] * 100)
-    >>> frame[["expected", "observed", "too_low"]].round(3)
-           expected  observed  too_low
-    grade
-    A          0.05      0.05    0.564
-    B          0.10      0.20    0.004
+    >>> frame["too_low"].round(3).to_dict()
+    {'A': 0.564, 'B': 0.004}
     """
     pandas = needed("pandas", "data frames")
-    outcome, p = outcomes_and_probabilities(y, p, pos_label)
+    outcome, p = outcomes_and_probabilities(y, p)
     check_inside(level, "level")
     codes, names = _in_order(grade, p)
     n = np.bincount(codes)
     events = np.bincount(codes, weights=outcome)
     expected = np.clip(np.bincount(codes, weights=p) / n, 0, 1)
     tail = (1 - level) / 2
-    tails = [
-        np.asarray(binom.sf(events - 1, n, expected)),
-        np.asarray(binom.cdf(events, n, expected)),
-    ]
+    upper = np.asarray(binom.sf(events - 1, n, expected))
     frame: pd.DataFrame = pandas.DataFrame(
         {
             "n": n,
@@ -103,10 +87,10 @@ def grades(
             "observed": events / n,
             "observed_low": np.where(events > 0, beta.ppf(tail, events, n - events + 1), 0.0),
             "observed_high": np.where(events < n, beta.ppf(1 - tail, events + 1, n - events), 1.0),
-            "binomial": tails[0],
+            "binomial": upper,
             "jeffreys": beta.cdf(expected, events + 0.5, n - events + 0.5),
-            "too_low": holm(tails[0]),
-            "too_high": holm(tails[1]),
+            "too_low": holm(upper),
+            "too_high": holm(np.asarray(binom.cdf(events, n, expected))),
         },
         index=pandas.Index(names, name="grade"),
     )
@@ -124,7 +108,7 @@ def _in_order(grade: ArrayLike, p: FloatArray) -> tuple[IntArray, list[str]]:
     if not 2 <= len(names) <= MAX_GRADES:
         raise InputError(
             f"grade must have 2 to {MAX_GRADES} different values, got {len(names)}: name a column "
-            "of grades, or pass all rows to vennforest check without it"
+            "of grades"
         )
     dtype = getattr(grade, "dtype", None)
     if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
@@ -135,9 +119,7 @@ def _in_order(grade: ArrayLike, p: FloatArray) -> tuple[IntArray, list[str]]:
         if np.isnan(keys[names != MISSING]).any():
             keys = np.asarray(np.bincount(codes, weights=p) / np.bincount(codes))
     order = np.lexsort((names, keys, names == MISSING))
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    return rank[codes], names[order].tolist()
+    return np.argsort(order)[codes], names[order].tolist()
 
 
 def grade_names(grade: Any) -> Any:
@@ -145,26 +127,16 @@ def grade_names(grade: Any) -> Any:
     import pandas as pd
 
     column = pd.Series(np.asarray(grade, dtype=object))
-    missing = column.isna()
     texts = column.astype(str).str.strip()
+    missing = column.isna() | texts.eq("")
     numbers = pd.to_numeric(texts.mask(missing), errors="coerce")
     if numbers.notna().eq(~missing).all():
         texts = numbers.map("{:.12g}".format)
-    return texts.mask(missing | texts.eq(""), MISSING).to_numpy(object)
+    return texts.mask(missing, MISSING).to_numpy(object)
 
 
 class Stability(NamedTuple):
-    """The population stability index, and its distribution if the shares have not changed.
-
-    Attributes
-    ----------
-    psi : float
-        Σ (a - b) log(a / b) over the grades' shares a and b, not below 0.
-    pvalue : float
-        Probability of an index at least as large if the shares have not changed.
-    high : float
-        The index that is exceeded with a probability of 5% if the shares have not changed.
-    """
+    """The population stability index, its p-value, and the index that chance exceeds in 5%."""
 
     psi: float
     pvalue: float
@@ -172,11 +144,7 @@ class Stability(NamedTuple):
 
 
 def population_stability(
-    grade: ArrayLike,
-    reference: ArrayLike | Mapping[Any, float],
-    *,
-    n_draws: int = 9999,
-    random_state: int = 0,
+    grade: ArrayLike, reference: ArrayLike | Mapping[Any, float], *, random_state: int = 0
 ) -> Stability:
     """Return how much the shares of the grades have changed, and what chance explains.
 
@@ -185,33 +153,30 @@ def population_stability(
     grade : array-like of shape (n,)
         Grade of each row.
     reference : array-like of shape (m,) or mapping
-        Grade of each row of the reference, or the share of each grade there, which sum to 1.
-    n_draws : int
-        Tables drawn with unchanged shares.
+        Grade of each row of the reference, or the share of each grade there; they sum to 1.
     random_state : int
-        Seeds the draws.
+        Seeds the 9,999 draws.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer than two grades, or shares do not sum to 1.
+    Returns
+    -------
+    Stability
+        ``psi``, Σ (a - b) log(a / b) over the shares a and b; its ``pvalue``, and the index
+        ``high`` that is exceeded with a probability of 5%, if the shares have not changed.
 
     Notes
     -----
-    With m reference rows, counts are drawn as if rows had been assigned to the two tables at
-    random (a permutation test); with shares, from a multinomial distribution. The p-value
-    (b + 1) / (n_draws + 1) is exact for any counts if rows are independent. In large samples
-    n m / (n + m) PSI, or n PSI, has a χ² distribution with one degree of freedom less than there
-    are grades (Yurdakul & Naranjo 2020, Journal of Risk Model Validation 14(4)): thresholds such
-    as 0.1 and 0.25 mean something else for every size. Where a grade has no row on one side, ½ is
-    added to every count.
+    Rows are assigned to the two tables at random (a permutation test), or, with shares, drawn from
+    them: the p-value is exact for any counts of independent rows. In large samples
+    n m / (n + m) PSI, or n PSI with shares, has a χ² distribution with one degree of freedom less
+    than there are grades (Yurdakul & Naranjo 2020, Journal of Risk Model Validation 14(4)), so
+    limits such as 0.1 and 0.25 mean something else for every size. Where a grade has no row on one
+    side, ½ is added to every count.
 
     Examples
     --------
-    >>> population_stability(["A"] * 60 + ["B"] * 40, {"A": 0.5, "B": 0.5}).psi
-    0.04054651081081643
+    >>> round(population_stability(["A"] * 60 + ["B"] * 40, {"A": 0.5, "B": 0.5}).psi, 4)
+    0.0405
     """
-    check_count(n_draws, "n_draws")
     rng = np.random.default_rng(random_state)
     shares = reference if isinstance(reference, Mapping) else None
     labels = grade_names(grade)
@@ -227,14 +192,14 @@ def population_stability(
         if (values < 0).any() or abs(values.sum() - 1) > 1e-6:
             raise InputError(f"reference must have shares that sum to 1, got {values.tolist()}")
         others = n * np.bincount(codes[n:], values / values.sum(), k)
-        draws = rng.multinomial(n, others / n, size=n_draws)
+        draws = rng.multinomial(n, others / n, size=N_DRAWS)
         other_draws = np.broadcast_to(others, draws.shape)
     else:
-        draws = rng.multivariate_hypergeometric(counts + others, n, size=n_draws)
+        draws = rng.multivariate_hypergeometric(counts + others, n, size=N_DRAWS)
         other_draws = counts + others - draws
     psi, simulated = float(_index(counts, others)), _index(draws, other_draws)
     reached = int((simulated >= psi * (1 - 1e-12)).sum())
-    return Stability(psi, (reached + 1) / (n_draws + 1), float(np.quantile(simulated, 0.95)))
+    return Stability(psi, (reached + 1) / (N_DRAWS + 1), float(np.quantile(simulated, 0.95)))
 
 
 def _index(counts: Any, others: Any) -> Any:

@@ -19,19 +19,11 @@ from vennforest.validation.segment_kernels import segment_sums
 if TYPE_CHECKING:
     import pandas as pd
 
-N_BINS = 5
-"""Bins of like size of a number."""
+N_BINS, MAX_LEVELS = 5, 20
+"""Bins of like size of a number; frequent values of a column that are levels of their own."""
 
-MAX_LEVELS = 20
-"""Most frequent values of a column that are levels of their own."""
-
-MAX_CROSSED_COLUMNS = 20
-"""Columns that are crossed with each other: the first ones."""
-
-ALL_ROWS = "all rows"
-PREDICTED = "predicted probability"
-
-DRAWS_AT_ONCE = 20
+MAX_CROSSED_COLUMNS, DRAWS_AT_ONCE = 20, 20
+ALL_ROWS, PREDICTED = "all rows", "predicted probability"
 
 
 def segments(
@@ -41,7 +33,6 @@ def segments(
     *,
     groups: ArrayLike | None = None,
     n_draws: int = 999,
-    pos_label: Any = None,
     random_state: int = 0,
 ) -> pd.DataFrame:
     """Search segments of one and two columns for probabilities that are too high or too low.
@@ -52,25 +43,19 @@ def segments(
         Columns that make segments: numbers in five bins of like size, other columns by value. The
         rare values of a column are one level, and so are its missing cells. The predicted
         probability is a column too. Of more than 20 columns the first 20 are crossed.
-    y : array-like of shape (n,)
-        Observed labels.
-    p : array-like of shape (n,)
-        Probability of the event, in [0, 1].
+    y, p : array-like of shape (n,)
+        Labels, and the probability of the second one in sorted order.
     groups : array-like of shape (n,), optional
         Rows of one group may depend on each other.
-    n_draws : int
-        Tables drawn without a fault. The smallest p-value is 1 / (n_draws + 1).
-    pos_label : label, optional
-        The event; by default the second of two labels in sorted order.
-    random_state : int
-        Seeds the draws.
+    n_draws, random_state : int
+        Number of tables drawn without a fault, and the seed.
 
     Returns
     -------
     data frame
         A row for each segment of 20 rows or more, by name, the worst first: the number of rows
-        ``n``, the mean probability ``expected`` and the rate ``observed``, the ``statistic``, and
-        the ``pvalue``, adjusted for all segments of the search.
+        ``n``, the mean probability ``expected``, the rate ``observed``, the ``statistic``, and
+        the ``pvalue``, adjusted for all segments.
 
     Raises
     ------
@@ -82,29 +67,28 @@ def segments(
     The statistic is the deviance of the observed from the expected number of events, times the
     ratio of the binomial variance at the mean probability to Σ p (1 - p). Labels are drawn from
     the probabilities, and p-values are those of the largest statistic of all segments (Westfall &
-    Young 1993, step-down maxT). With independent rows and right probabilities the probability that
-    any segment has a p-value of 0.05 or less is therefore at most 0.05, however many segments are
-    searched.
+    Young 1993, step-down maxT): with right probabilities of independent rows, any of them is 0.05
+    or less with a probability of 5% at most.
 
     With groups the statistic is (Σ r)² / max(Σ p (1 - p), Σ s²), r the residuals of rows and s
     their sums over groups, and the signs of whole groups are drawn. That is exact if the residuals
-    of a group are as likely as their opposites, and else holds for many groups.
+    of a group are as likely as their opposites, and approximate for many groups.
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> X = pd.DataFrame({"ward": ["north", "south"] * 100, "shift": ["day", "night"] * 100})
+    >>> X = [["north", "day"], ["south", "day"], ["north", "night"], ["south", "night"]] * 50
     >>> segments(X, [0, 1] * 100, [0.5] * 200).index[0]
-    'ward = north'
+    '0 = north'
     """
     pandas = needed("pandas", "data frames")
     check_count(n_draws, "n_draws")
-    outcome, p = outcomes_and_probabilities(y, p, pos_label)
-    columns = pandas.DataFrame(X)
-    if len(columns) != len(p):
-        raise InputError(f"X must have {len(p)} rows, got {len(columns)}")
-    names, segment = _memberships(columns, p)
-    rng = np.random.default_rng(random_state)
+    outcome, p = outcomes_and_probabilities(y, p)
+    features = pandas.DataFrame(X).reset_index(drop=True)
+    if len(features) != len(p):
+        raise InputError(f"X must have {len(p)} rows, got {len(features)}")
+    names, segment = _memberships(features, p)
+    # Other numbers than those by which a user may have drawn X with the same seed.
+    rng = np.random.default_rng([random_state, len(p)])
 
     def sums_of(values: FloatArray) -> FloatArray:
         """Return the sums (b, m) of values (b, n) over segments; rows of none have a last one."""
@@ -121,8 +105,8 @@ def segments(
         shape = (len(p), len(names) + 1)
         membership = csr_array((np.ones(segment.size), segment.ravel(), starts), shape=shape)
         group_sums = csr_array((residual, (group, np.arange(len(p))))) @ membership
-        squares = np.asarray(group_sums.multiply(group_sums).sum(axis=0)).ravel()
-        scale = np.maximum(variance, squares[:-1])
+        squares: FloatArray = np.ravel(group_sums.multiply(group_sums).sum(axis=0))[:-1]
+        scale: FloatArray = np.maximum(variance, squares)
         scale[scale == 0] = 1
         statistic = (observed - expected) ** 2 / scale
     drawn = np.empty((n_draws, len(names)))
@@ -139,17 +123,10 @@ def segments(
     # Step-down: a segment is compared with the largest of those that are no worse than it.
     largest = np.maximum.accumulate(drawn[:, order[::-1]], axis=1)[:, ::-1]
     reached = (largest >= statistic[order] * (1 - 1e-9)).sum(axis=0)
-    frame: pd.DataFrame = pandas.DataFrame(
-        {
-            "n": n.astype(int)[order],
-            "expected": (expected / n)[order],
-            "observed": (observed / n)[order],
-            "statistic": statistic[order],
-            "pvalue": np.maximum.accumulate((reached + 1) / (n_draws + 1)),
-        },
-        index=pandas.Index([names[i] for i in order], name="segment"),
-    )
-    return frame
+    columns = {"n": n.astype(int), "expected": expected / n, "observed": observed / n}
+    columns["statistic"] = statistic
+    frame: pd.DataFrame = pandas.DataFrame(columns, pandas.Index(names, name="segment"))
+    return frame.iloc[order].assign(pvalue=np.maximum.accumulate((reached + 1) / (n_draws + 1)))
 
 
 def _deviance(
@@ -173,23 +150,20 @@ def _memberships(columns: pd.DataFrame, p: FloatArray) -> tuple[list[str], CodeA
     crossed = combinations(range(min(len(levels), MAX_CROSSED_COLUMNS + 1)), 2)
     names, indices = [ALL_ROWS], [np.zeros(len(p), dtype=np.int32)]
     for pair in [*((j,) for j in range(len(levels))), *crossed]:
-        codes = np.ravel_multi_index(
-            [levels[j][0] for j in pair], [len(levels[j][1]) for j in pair]
-        )
+        shape = [len(levels[j][1]) for j in pair]
+        codes = np.ravel_multi_index([levels[j][0] for j in pair], shape)
         cells, sizes = np.unique(codes, return_counts=True)
         cells = cells[(sizes >= MIN_ROWS) & (sizes < len(p))]
         column_of_cell = np.full(codes.max() + 1, -1, dtype=np.int32)
         column_of_cell[cells] = np.arange(len(names), len(names) + len(cells))
         indices.append(column_of_cell[codes])
-        parts = np.unravel_index(cells, [len(levels[j][1]) for j in pair])
         names += [
-            " and ".join(levels[j][1][i] for j, i in zip(pair, levels_of_cell, strict=True))
-            for levels_of_cell in zip(*parts, strict=True)
+            " and ".join(levels[j][1][i] for j, i in zip(pair, cell, strict=True))
+            for cell in np.transpose(np.unravel_index(cells, shape))
         ]
     if len(names) == 1:
         raise InputError(
-            f"X must have a column with values in {MIN_ROWS} rows or more, got none: every value "
-            "is rarer, or the same in all rows"
+            f"X must have a column with values in {MIN_ROWS} rows or more, got rarer ones or one"
         )
     segment = np.column_stack(indices)
     segment[segment < 0] = len(names)
@@ -201,6 +175,7 @@ def _levels(column: pd.Series, name: str) -> tuple[IntArray, list[str]]:
     import pandas as pd
 
     missing = column.isna().to_numpy()
+    column = column.dt.year if column.dtype.kind == "M" else column
     numbers = pd.to_numeric(column, errors="coerce")
     is_number = numbers.notna().to_numpy()[~missing].all() and column.dtype.kind != "b"
     digits = f"{{:.{3 if name == PREDICTED else 6}g}}".format
@@ -210,9 +185,8 @@ def _levels(column: pd.Series, name: str) -> tuple[IntArray, list[str]]:
         bins = bin_codes(values, N_BINS, "quantile")
         for i in np.unique(bins):
             low, high = digits(values[bins == i].min()), digits(values[bins == i].max())
-            texts[np.flatnonzero(~missing)[bins == i]] = (
-                f" = {low}" if low == high else f" {low} to {high}"
-            )
+            range_text = f" = {low}" if low == high else f" {low} to {high}"
+            texts[np.flatnonzero(~missing)[bins == i]] = range_text
     else:
         counts = texts[~missing].value_counts()
         frequent = counts.index[(counts >= MIN_ROWS) & (np.arange(len(counts)) < MAX_LEVELS)]
