@@ -146,10 +146,10 @@ def test_intervals(n, by_score, labelled):
     curve = metrics.interval_curve(y, intervals(n), scores=scores)
     np.testing.assert_array_equal(display.line_.get_xdata(), curve.x)
     np.testing.assert_array_equal(display.line_.get_ydata(), curve.p)
-    assert display.ax_.get_ylabel() == "Probability of 'yes'"
+    assert display.ax_.get_ylabel() == "Probability of “yes”"
     assert ("It happened (top)" in texts(display.ax_)) == labelled
     if not by_score:
-        shown = "400 of 3,000 shown" in display.ax_.get_xlabel()
+        shown = "400 of 3,000 shown" in display.ax_.get_xlabel().replace("\n", " ")
         assert shown == (n == 3000)
     drawn(display.figure_)
 
