@@ -208,6 +208,8 @@ def test_rows_of_probability_0_and_1_are_not_in_the_line():
 
 
 def test_no_line_where_there_is_none():
+    certain = calibration_line([0, 1] * 20, [1e-300, 1 - 1e-16] * 20)
+    assert np.isnan(certain.slope.low) and np.isnan(certain.intercept.low)
     line = calibration_line([0, 1, 0, 1], [0.0, 0.4, 0.2, 1.0])
     assert line.certain == 2 and np.isnan(line.slope.value)  # 0.4 and 0.2 are separated
     for none_left in (calibration_line([0, 1], [0.0, 1.0]), calibration_line([1, 0], [0.0, 1.0])):

@@ -133,8 +133,8 @@ def _validation_sections(
     if options.grades is not None:
         grade, reference = rows[find_name(columns, options.grades)], None
         if options.reference is not None:
-            others = read_table(options.reference, decimal=options.decimal)
-            reference = others[find_name(others.columns, options.grades)]
+            reference_rows = read_table(options.reference, decimal=options.decimal)
+            reference = reference_rows[find_name(reference_rows.columns, options.grades)]
         sections.append(grades_section(comparison, grade, reference))
     if options.segments == ["auto"]:  # all columns but those of predictions, groups and grades
         unused = [*(options.probability or ()), options.groups, options.grades]

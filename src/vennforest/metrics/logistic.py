@@ -95,8 +95,11 @@ def is_separated(x: FloatArray, outcome: FloatArray) -> bool:
 
 
 def covariance(fit: LogisticFit, groups: IntArray | None, weight: FloatArray) -> FloatArray:
-    """Return the covariance of the coefficients; with groups, the sandwich estimate."""
-    inverse: FloatArray = np.asarray(np.linalg.inv(fit.hessian), np.float64)
+    """Return the covariance of the coefficients; with groups, the sandwich. NaN if singular."""
+    try:
+        inverse = np.asarray(np.linalg.inv(fit.hessian), np.float64)
+    except np.linalg.LinAlgError:
+        return np.full_like(fit.hessian, np.nan)
     if groups is None:
         return inverse
     sums = sum_by_group(weight[:, None] * fit.scores, groups)

@@ -204,8 +204,8 @@ def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str,
         look = {"color": COLOURS[0], "alpha": 0.15, "linewidth": 0}
         low, high = (nearest + margin for margin in margins)
         ax.fill_between(thresholds, low, high, **look)
-        rest = {"flag every row": "-", none: ":"}
-        for name, line in rest.items():
+        line_styles = {"flag every row": "-", none: ":"}
+        for name, line in line_styles.items():
             lines[name] = ax.plot(thresholds, benefits[name], color=GREY, lw=1, ls=line)[0]
         top = max(predictions.share or 0.0, high.max())
         ax.set(ylim=(-0.1 * top, 1.05 * top), xlim=(0, highest))

@@ -21,10 +21,10 @@ def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
     if j is None:
         raise InputError("promised thresholds need two classes, got more: leave the promises out")
     p, y = predictions.estimates[c.method].p[:, j], predictions.codes == j
-    drawn = "rows" if groups is None else "groups, one row of each"
+    unit = "rows" if groups is None else "groups, one row of each"
     sentences = [
         f"Rows with a probability of “{predictions.label}” from the threshold on are flagged. Over "
-        f"the drawing of these {drawn}, each promise fails with probability 5% at most. Intervals "
+        f"the drawing of these {unit}, each promise fails with probability 5% at most. Intervals "
         "of thresholds are of those whose sensitivity or specificity is exactly the target."
     ]
     rows: dict[str, dict[str, float]] = {}

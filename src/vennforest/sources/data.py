@@ -423,8 +423,8 @@ def skip_shared_steps(folds: list[Fold], X: Any) -> tuple[list[Fold], Any]:
     """Return folds without the first transformers that all models share, and what these return."""
     models, n = [fold.model for fold in folds], 0
     if len(models) > 1 and all(type(model) is Pipeline for model in models):
-        for (_, step), *others in zip(*(m.steps[:-1] for m in models), strict=False):
-            if any(other is not step for _, other in others):
+        for (_, step), *pairs in zip(*(m.steps[:-1] for m in models), strict=False):
+            if any(model_step is not step for _, model_step in pairs):
                 break
             X, n = X if step in (None, "passthrough") else step.transform(X), n + 1
     return [replace(fold, model=fold.model[n:]) for fold in folds] if n else folds, X

@@ -72,7 +72,7 @@ def screen(
     rows = np.random.default_rng(0).permutation(len(X))[:MAX_ROWS]
     codes = np.unique(y[rows], return_inverse=True)[1]
     free = [str(name) for name in X if name not in protected]
-    row_names = {name: why for name in free if (why := _identifies(X[name], name))}
+    row_names = {name: reason for name in free if (reason := _identifies(X[name], name))}
     if len(row_names) == len(X.columns):
         row_names = {}
     elif row_names:
@@ -201,13 +201,13 @@ def _sentinel(cells: pd.Series[Any], name: str) -> str:
     if cells.dtype.kind not in "iuf" or not {cells.min(), cells.max()} & set(SENTINELS):
         return ""
     values, counts = np.unique(cells.to_numpy(), return_counts=True)
-    for end, others in ((0, values[1:]), (-1, values[:-1])):
-        if len(others) < 3 or values[end] not in SENTINELS or counts[end] < MIN_SENTINELS:
+    for end, remaining in ((0, values[1:]), (-1, values[:-1])):
+        if len(remaining) < 3 or values[end] not in SENTINELS or counts[end] < MIN_SENTINELS:
             continue
-        low, high = others[0], others[-1]
+        low, high = remaining[0], remaining[-1]
         # Farther from the others than these from each other, or the only negative one of many.
-        is_far = min(abs(values[end] - others)) > high - low
-        if is_far or (values[end] < 0 <= low and len(others) > 9):
+        is_far = min(abs(values[end] - remaining)) > high - low
+        if is_far or (values[end] < 0 <= low and len(remaining) > 9):
             return (
                 f"{name!r} is {values[end]:g} in {counts[end]:,} rows, unlike its other numbers "
                 f"({low:g} to {high:g}): if that stands for a missing value, say so with "
