@@ -24,7 +24,7 @@ TESTS = {
     "groups.py": ["test_groups.py"],
     "multiprobability.py": ["test_multiprobability.py"],
     "prior.py": ["test_prior.py"],
-    "sources": ["sources", "classifier"],
+    "sources": ["sources", "classifier", "hazards"],
 }
 """Tests of a package or module; by default the folder with its name."""
 

@@ -80,6 +80,15 @@ def test_exchangeable_predictions_are_those_of_one_left_out_example(make, votes,
         assert_allclose(p[i], expected.merge("log")[0], rtol=0, atol=1e-12)
 
 
+def test_noise_is_that_of_a_mean_over_some_of_the_trees_around_that_over_all():
+    X, y, _ = data()
+    model = CalibratedClassifier(forest(40)).fit(X, y)
+    fold = model._state.folds[0]
+    n_trees = np.array([len(trees) for trees in calibration_set(model, X, "soft")[2]])
+    assert fold.variance > 0
+    assert_allclose(fold.noise, fold.variance * (1 / n_trees - 1 / 40), rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("estimator", "oob"),
     [

@@ -225,8 +225,6 @@ class UpdateRows:
         """The log-odds (n,) of the second of two classes."""
         return np.log(self.p[:, 1]) - np.log(self.p[:, 0])
 
-    # --- tests
-
     def test(self) -> pd.DataFrame:
         """Test the largest model of two classes against each smaller one."""
         import pandas as pd
@@ -258,8 +256,6 @@ class UpdateRows:
         features = np.repeat(X[:, None, :], len(self.classes) - 1, axis=1)
         precisions = np.full(features[0].size, precision)
         return fit_logistic(np.log(self.p), features, self.codes, precision=precisions)
-
-    # --- updates
 
     def fit(self, choice: str) -> Calibrator:
         """Return one of the updates, as a calibrator of the probabilities."""
