@@ -318,7 +318,7 @@ def three_numbers():
 
 def promised_thresholds():
     """Draw sensitivity and specificity of new cases, with promised thresholds of 600 others."""
-    p, y = promise_sample(600, 2)
+    p, y = promise_sample(600, 0)
     new_p, new_y = promise_sample(100_000, 1)
     at = np.linspace(0, 1, 201)
     figure, ax = plt.subplots(figsize=(6.8, 3.4), layout="constrained")
