@@ -1,4 +1,4 @@
-"""Pictures of an evaluation as HTML images."""
+"""Pictures of an evaluation: images of its page, and files."""
 
 from __future__ import annotations
 

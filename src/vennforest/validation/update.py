@@ -156,8 +156,8 @@ def update(
     >>> result = update(p, y)
     >>> result.choice
     'intercept'
-    >>> result.predict_proba([0.4])[0, 1].round(2)
-    0.22
+    >>> result.predict_proba([0.4]).round(2)
+    array([[0.81, 0.19]])
     """
     check_option(choose, Choice, "choose")
     prior = labels = None
