@@ -67,7 +67,7 @@ def test_one_file_under_two_names_is_refused_and_stays(command, output, other, l
         (os.link if link == "hard" else os.symlink)(target, path)
     name = command.__name__.lower()
     (run,) = (entry.callback for entry in app.registered_commands if entry.name == name)
-    with pytest.raises(InputError, match="must not be written to the|is a file: name a folder"):
+    with pytest.raises(InputError, match=r"must not be written to the|is a file: name a folder"):
         run(**vars(options_of(command, **{output: path, other: target})))
     assert target.read_text() == "s,y\n1,a\n"
 
