@@ -32,7 +32,7 @@ else:
 
 __all__ = ["BatchPredictor"]
 
-Known = tuple[Prediction, ConfidenceIntervals | Multiprobability | None]
+Answers = tuple[Prediction, ConfidenceIntervals | Multiprobability | None]
 """Bounds and probabilities, and confidence intervals where the model gives them."""
 
 ROWS_AT_ONCE = 1 << 16
@@ -194,7 +194,7 @@ class BatchPredictor:
         arrays = output_columns(classes, self.kinds, prediction, self._of_label)
         return [array.take(position) for array in arrays]
 
-    def _predict(self, rows: Any, where: str, first_row: int) -> Known:
+    def _predict(self, rows: Any, where: str, first_row: int) -> Answers:
         level = self.level if "confidence" in self.kinds else None
         try:
             if isinstance(self.model, Calibrator):
@@ -257,7 +257,7 @@ def output_schema(
 
 
 def output_columns(
-    classes: NDArray[Any], kinds: Sequence[str], prediction: Known, of_label: bool = False
+    classes: NDArray[Any], kinds: Sequence[str], prediction: Answers, of_label: bool = False
 ) -> list[pa.Array]:
     """Return predictions as the columns that `output_schema` names, from the label on."""
     (bounds, p), intervals = prediction
@@ -272,7 +272,7 @@ def output_columns(
     return [_arrow_labels(classes).take(pa.array(best)), *map(pa.array, columns)]
 
 
-def _calibrated(calibrator: Calibrator, scores: FloatArray, level: float | None) -> Known:
+def _calibrated(calibrator: Calibrator, scores: FloatArray, level: float | None) -> Answers:
     """Return the bounds, probabilities and, at a level, confidence intervals of scores."""
     intervals = None if level is None else calibrator.predict_confidence(scores, level)
     if not has_bounds(calibrator):

@@ -20,6 +20,7 @@ def folder(tmp_path):
     y = np.where(rng.random(300) < expit(logit(p) + 1), "yes", "no")
     frame = pd.DataFrame({"p": p, "score": 9 * p, "y": y, "patient": np.arange(300) // 3})
     frame.to_parquet(tmp_path / "p.parquet")
+    frame.assign(p=1 - p).to_parquet(tmp_path / "other_class.parquet")
     frame[:12].to_parquet(tmp_path / "few.parquet")
     frame.assign(p=p.round(1)).to_parquet(tmp_path / "certain.parquet")
     frame.assign(y=np.arange(300) % 3).to_parquet(tmp_path / "three.parquet")
@@ -57,6 +58,7 @@ def test_what_no_update_is_for_is_refused(folder, capsys):
         (["auto"], "p.parquet", "score", "'score' must contain probabilities in [0, 1]"),
         (["auto", "-s", "score", "-s", "patient"], "three.parquet", "p", "is for two classes"),
         (["never"], "p.parquet", "p", "--update must be one of"),
+        (["auto"], "other_class.parquet", "p", "name the column of the probability of 'yes'"),
         (["auto", "--weight", "patient"], "p.parquet", "p", "takes neither --weight nor"),
     ):
         assert message in refused(capsys, *calibrate(folder, *arguments, data=data, score=score))

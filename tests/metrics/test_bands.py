@@ -116,12 +116,16 @@ def test_a_weight_repeats_a_row_of_the_difference():
             close(weighted.difference_low, repeated.difference_low)
 
 
+def test_of_one_group_no_difference_is_known():
+    curve = metrics.decision_curve([0, 1], [0.1, 0.2], [0.5], versus=[0.3, 0.6], groups=[1, 1])
+    assert (curve.difference_low, curve.difference_high) == (-np.inf, np.inf)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"versus": [0.1]}, "inconsistent numbers of samples"),
         ({"versus": [0.1, 2]}, r"p must lie in \[0, 1\], got 2"),
-        ({"groups": [1, 1]}, "versus must be compared in two rows or groups, got 1"),
         ({"groups": [1]}, "groups must be of 2 rows, got 1"),
         ({"level": 1}, "level must"),
     ],

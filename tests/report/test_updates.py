@@ -2,10 +2,12 @@
 
 import numpy as np
 from scipy.special import expit, logit
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from vennforest import CalibratedClassifier, update
 from vennforest.report import check
+from vennforest.report.measures import RAW
 
 
 def section(evaluation):
@@ -45,3 +47,10 @@ def test_a_model_has_the_prior_shift_beside_them(tmp_path):
     shares = np.bincount(y[rare]) / len(rare)
     moved = check(y[rare], model.with_prior(dict(enumerate(shares.tolist()))), X=X[rare])
     assert section(moved).frame["gain"].iloc[2] < 0.01
+
+
+def test_a_model_for_other_shares_is_not_compared_with_its_raw_model():
+    X, y = np.random.default_rng(6).normal(size=(300, 3)), np.arange(300) % 2
+    model = CalibratedClassifier(RandomForestClassifier(20), random_state=0).fit(X[:200], y[:200])
+    assert RAW in check(y[200:], model, X=X[200:]).methods.index
+    assert RAW not in check(y[200:], model.with_prior({1: 0.3}), X=X[200:]).methods.index

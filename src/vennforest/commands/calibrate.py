@@ -51,7 +51,7 @@ def run(options: Calibrate) -> None:
         if options.update is not None:
             _check_update(options, rows, counts)
         if options.increasing is None and len(rows.classes) == 2:
-            _check_direction(counts, rows)
+            _check_direction(counts, rows, is_update=options.update is not None)
         warn_of_small_weights(float(counts.total), len(counts))
         if options.update is None:
             calibrator.fit_counts(counts, increasing=INCREASING[options.increasing or "yes"])
@@ -112,24 +112,30 @@ def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts)
 def _update(options: Calibrate, rows: LabelledScores) -> Update:
     """Choose an update of the probabilities in a column."""
     choose: Any = options.update
-    frame, notes = read_table(options.data, decimal=options.decimal), list[str]()
+    frame = read_table(options.data, decimal=options.decimal)
     table = split_target(frame, options.target, screened=False)
     p = numbers_in(table.X, rows.scores[0])
-    groups = [*values_of_columns(frame, table, [options.groups]).values(), None][0]
-    groups = group_codes(groups, len(p), notes)
+    column = values_of_columns(frame, table, [options.groups]).get(options.groups or "")
+    notes: list[str] = []
+    groups = group_codes(column, len(p), notes)
     for note in notes:
         say(f"Note: {note}")
     new_map = options.method or "spline"
     return update(p, table.y, groups=groups, choose=choose, new_map=new_map)
 
 
-def _check_direction(counts: ScoreCounts, rows: LabelledScores) -> None:
+def _check_direction(counts: ScoreCounts, rows: LabelledScores, is_update: bool) -> None:
     """Refuse scores that fall where the second of two classes becomes frequent."""
     area, is_certain = ranking(counts)
     if is_certain and area < 0.5:
         first, second = map(str, rows.classes)
+        way_out = (
+            f"give --increasing no if high scores mean that {second!r} is less likely, or "
+            "--increasing yes to keep them"
+        )
+        if is_update:
+            way_out = f"name the column of the probability of {second!r}, or leave --update out"
         raise InputError(
             f"the scores {rows.scores[0]!r} are lower for {second!r} than for {first!r} (area "
-            f"under the ROC curve {area:.3f}): give --increasing no if high scores mean that "
-            f"{second!r} is less likely, or --increasing yes to keep them"
+            f"under the ROC curve {area:.3f}): {way_out}"
         )

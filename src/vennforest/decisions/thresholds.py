@@ -190,7 +190,8 @@ def threshold_for(
     all_scores, all_labels = scores, labels
     numbers = group_numbers(groups, len(labels))
     if numbers is not None:
-        can_be_drawn = {"recall": labels, "specificity": ~labels}.get(promise, labels | True)
+        every_row = np.ones(len(labels), bool)
+        can_be_drawn = {"recall": labels, "specificity": ~labels}.get(promise, every_row)
         rows = _draw_from_groups(numbers, np.flatnonzero(can_be_drawn))
         scores, labels = scores[rows], labels[rows]
     n, positives = len(labels), int(labels.sum())

@@ -239,7 +239,8 @@ class DecisionCurve:
     versus : ndarray or None
         Of flagging by the other probabilities.
     difference, difference_low, difference_high : ndarray or None
-        ``net_benefit`` minus ``versus``, and its confidence interval at each threshold.
+        ``net_benefit`` minus ``versus``, and its confidence interval at each threshold, which is
+        infinite with a single row or group.
     """
 
     threshold: FloatArray
@@ -342,7 +343,7 @@ def _margin_of_difference(
     # Without groups a weight of 2 is two observations.
     n_groups = n if group is None else len(size)
     if n_groups < 2:
-        raise ValueError(f"versus must be compared in two rows or groups, got {n_groups:g}")
+        return np.full(len(at), np.inf)
     variance = np.empty(len(at))
     for i, threshold in enumerate(at):
         odds = threshold / (1 - threshold)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._validation import InputError, IntArray, encode_labels
+from vennforest.classifier import CalibratedClassifier
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
@@ -175,8 +176,8 @@ def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
     method = getattr(model, "method", None)
     key = method if isinstance(method, str) and method in METHOD_NAMES else "model"
     estimates = {"model" if key == RAW else key: MethodEstimates(p, bounds, confidence)}
-    fitted = getattr(model, "estimators_", None)
-    if isinstance(fitted, list) and len(fitted) == 1 and hasattr(model, "calibrators_"):
+    fitted = model.estimators_ if isinstance(model, CalibratedClassifier) else []
+    if len(fitted) == 1 and model._state.shift is None:  # the raw model is for the old shares
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             estimates = {RAW: MethodEstimates(fitted[0].predict_proba(X)), **estimates}

@@ -183,12 +183,10 @@ def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str,
     thresholds = np.linspace(0, highest, N_THRESHOLDS + 2)[1:-1]
     first, none = names[methods[0]], "flag no row"
     options = predictions.for_metric(predictions.estimates[methods[0]])
-    if groups is None or groups.any():
-        options["groups"] = groups
     rivals = {name: values for name, values in p.items() if name != first}
     rivals[none] = np.zeros(comparison.n)
     curves = {
-        name: decision_curve(thresholds=thresholds, versus=values, **options)
+        name: decision_curve(thresholds=thresholds, versus=values, groups=groups, **options)
         for name, values in rivals.items()
     }
     main = curves[none]
@@ -202,7 +200,7 @@ def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str,
             name: draw_line(ax, i, name, thresholds, benefits[name]) for i, name in enumerate(p)
         }
         look = {"color": COLOURS[0], "alpha": 0.15, "linewidth": 0}
-        low, high = (nearest + margin for margin in margins)
+        low, high = (np.clip(nearest + margin, -1, 1) for margin in margins)  # of one group: ±∞
         ax.fill_between(thresholds, low, high, **look)
         line_styles = {"flag every row": "-", none: ":"}
         for name, line in line_styles.items():

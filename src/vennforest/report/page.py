@@ -196,11 +196,11 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         class_diagrams={} if is_binary else figures.classes(comparison, names),
         costs=None if costs is None else _costs(evaluation),
         subgroups=[] if evaluation.subgroups is None else _subgroups(evaluation),
-        sections=[(section, *_shown(section)) for section in evaluation.sections],
+        sections=[(section, *_rendered(section)) for section in evaluation.sections],
     )
 
 
-def _shown(section: Section) -> tuple[pd.DataFrame | None, str | None]:
+def _rendered(section: Section) -> tuple[pd.DataFrame | None, str | None]:
     """Return the table of a section as text, and its picture."""
     frame, picture = section.frame, None
     if section.paint is not None:

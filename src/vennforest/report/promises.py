@@ -40,7 +40,7 @@ def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
         if name != "precision":
             row["threshold_low"], row["threshold_high"] = sorted(values[1:])
         flagged = p >= values[0]
-        subsets = {"flagged": (flagged, y | ~y), "sensitivity": (flagged, y)}
+        subsets = {"flagged": (flagged, np.ones(len(y), bool)), "sensitivity": (flagged, y)}
         subsets |= {"specificity": (~flagged, ~y), "precision": (y, flagged)}
         for share, (hits, of) in subsets.items():
             if safe.threshold is not None and of.any():

@@ -96,7 +96,7 @@ def segments(
         return sums[:, :-1]
 
     n, expected, variance, observed = sums_of(np.stack([p * 0 + 1, p, p * (1 - p), outcome]))
-    group = None if groups is None else group_numbers(groups, len(p))
+    group = group_numbers(groups, len(p))
     residual = outcome - p
     if group is None:
         statistic = _deviance(observed, n, expected, variance)

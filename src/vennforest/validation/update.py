@@ -20,6 +20,7 @@ from vennforest.counts import ScoreCounts
 from vennforest.metrics._inputs import check_probabilities, group_numbers
 from vennforest.metrics.differences import difference_over_rows
 from vennforest.metrics.logistic import LogisticFit, fit_logistic, sum_by_group
+from vennforest.metrics.smooth import spline_features
 from vennforest.prior import ShiftedPrior, shift_probabilities
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ class UpdateRows:
                 f"p must lie between 0 and 1, both excluded, got 0 or 1 in {certain:,} of {n:,} "
                 "rows, whose log-odds are infinite: fit a calibrator instead, or clip p"
             )
-        self.groups = None if groups is None else group_numbers(groups, n)
+        self.groups = group_numbers(groups, n)
         if self.groups is not None and self.groups.max() == 0:
             raise InputError("groups must be at least two, got one")
 
@@ -217,7 +218,8 @@ class UpdateRows:
         """Return a part of the rows."""
         part = copy.copy(self)
         part.p, part.codes = self.p[rows], self.codes[rows]
-        part.groups = None if self.groups is None else group_numbers(self.groups[rows], len(rows))
+        if self.groups is not None:
+            part.groups = group_numbers(self.groups[rows], len(rows))
         return part
 
     @property
@@ -229,12 +231,9 @@ class UpdateRows:
         """Test the largest model of two classes against each smaller one."""
         import pandas as pd
 
-        z = self.z
-        columns = [np.ones(len(z))]
-        columns += [z] if np.ptp(z) > 0 else []
-        if np.bincount(self.codes, minlength=2).min() >= MIN_ROWS_FOR_SPLINE:
-            columns += spline_columns(z)
-        X = np.column_stack(columns)
+        z, is_large = self.z, np.bincount(self.codes, minlength=2).min() >= MIN_ROWS_FOR_SPLINE
+        X = spline_features(z, np.unique(np.quantile(z, KNOT_QUANTILES if is_large else ())))
+        X = X if np.ptp(z) > 0 else X[:, :1]
         largest = self._regress(X)
         hypotheses = [choice for choice, m in N_COEFFICIENTS.items() if m < X.shape[1]]
         rows = []
@@ -319,19 +318,6 @@ class UpdateRows:
         folds = splitter(min(n_folds, n_units), shuffle=True, random_state=random_state)
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # of a rare class
             return list(folds.split(self.p, self.codes, self.groups))
-
-
-def spline_columns(z: FloatArray) -> list[FloatArray]:
-    """Return the columns that a restricted cubic spline adds to z (n,) (Harrell 2015, eq. 2.24)."""
-    knots = np.unique(np.quantile(z, KNOT_QUANTILES))
-    if len(knots) < 3:
-        return []
-    *inner, before, last = knots
-    cubes = np.maximum((z - knots[:, None]) / (last - knots[0]), 0) ** 3
-    return [
-        cubes[j] + (cubes[-1] * (before - t) - cubes[-2] * (last - t)) / (last - before)
-        for j, t in enumerate(inner)
-    ]
 
 
 def design_effect(largest: LogisticFit, groups: IntArray, n_smaller: int) -> float:
