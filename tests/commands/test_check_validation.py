@@ -67,6 +67,15 @@ def test_segments_are_searched(command, table, capsys):
     assert "grade" not in str(json.loads(out)["sections"]) and "Labels were drawn" in out
 
 
+def test_sections_of_all_options_are_on_the_page(command, tmp_path, capsys):
+    options = "--grades", "grade", "--segments", "kind", "--sensitivity", "0.8"
+    assert run(*command, *options) == 0
+    anchors = ["updates", "promises", "grades", "segments"]
+    assert list(json.loads(capsys.readouterr().out)["sections"]) == anchors
+    page = (tmp_path / "c.html").read_text("utf-8")
+    assert all(f'<section id="{anchor}">' in page for anchor in anchors)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

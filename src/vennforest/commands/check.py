@@ -67,7 +67,7 @@ def run(options: Check) -> None:
     comparison = evaluation.comparison
     sections = [promised_thresholds(comparison, targets)] if targets else []
     validation = _validation_sections(options, evaluation, rows)
-    evaluation = replace(evaluation, sections=(*sections, *validation))
+    evaluation = replace(evaluation, sections=(*evaluation.sections, *sections, *validation))
     write_page(evaluation, options, commands)
     for section in validation:
         say(section.sentences[0])
