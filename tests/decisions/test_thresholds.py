@@ -36,7 +36,7 @@ def drawn(rng):
 def test_thresholds_against_the_definitions():
     rng = np.random.default_rng(7)
     some = 0
-    for _ in range(300):
+    for _ in range(150):
         scores, y = drawn(rng)
         if len(set(y.tolist())) < 2:
             continue
@@ -51,7 +51,7 @@ def test_thresholds_against_the_definitions():
         expected = quiet_threshold(scores.tolist(), y.tolist(), share, delta)
         found = threshold_for(scores, y, false_alarms=share, delta=delta).threshold
         assert found == expected
-    assert some > 25
+    assert some > 12
 
 
 @pytest.mark.parametrize("share", [0.5, 0.7])
@@ -192,10 +192,10 @@ def test_the_promise_holds_for_groups_drawn_from_a_population(promise):
     """Groups of 1 to 12 rows of one label and almost one score: rows are not independent."""
     seed = np.random.SeedSequence().entropy
     print(f"seed {seed}")
-    rng, delta, n_samples, n_failed, n_thresholds = np.random.default_rng(seed), 0.2, 400, 0, 0
+    rng, delta, n_samples, n_failed, n_thresholds = np.random.default_rng(seed), 0.2, 200, 0, 0
     target = next(iter(PROMISES[promise].values()))
     for i in range(n_samples):
-        if i % 100 == 0:
+        if i % 50 == 0:
             population = []
             for size in rng.choice([1, 2, 12], 30):
                 score = rng.integers(0, 20) / 20

@@ -18,7 +18,7 @@ def read(band, x):
 
 def test_band_is_that_of_all_intervals():
     rng = np.random.default_rng(1)
-    for _ in range(2000):
+    for _ in range(400):
         y, p = draw_estimates(rng)
         level = rng.choice([0.5, 0.95, 0.999])
         band = metrics.calibration_band(y, p, level=level, classes=[0, 1])
@@ -38,7 +38,7 @@ def test_band_is_that_of_all_intervals():
 def test_many_estimates_are_grouped_and_weights_repeat_rows(monkeypatch):
     rng = np.random.default_rng(2)
     monkeypatch.setattr("vennforest.metrics.curves.MAX_BAND_GROUPS", 7)
-    for _ in range(100):
+    for _ in range(40):
         p = rng.random(60).round(rng.integers(1, 4))
         y, w = (rng.random(60) < p).astype(int), rng.integers(0, 3, 60)
         band = metrics.calibration_band(y, p, sample_weight=w, classes=[0, 1])
@@ -88,7 +88,7 @@ def cases(n_cases, seed):
 
 
 def test_difference_of_net_benefit_is_that_of_the_rows():
-    for rng, n, y, p, q in cases(1000, 3):
+    for rng, n, y, p, q in cases(250, 3):
         at = np.append(rng.choice([*p, *q], 2).clip(0.01, 0.99), rng.uniform(0.01, 0.99))
         groups = rng.integers(0, 5, n) if rng.random() < 0.5 else None
         if groups is not None and len(set(groups)) == 1:
@@ -105,7 +105,7 @@ def test_difference_of_net_benefit_is_that_of_the_rows():
 
 
 def test_a_weight_repeats_a_row_of_the_difference():
-    for rng, n, y, p, q in cases(100, 4):
+    for rng, n, y, p, q in cases(30, 4):
         w = np.append([1, 1], rng.integers(0, 3, n - 2))
         rows = np.repeat(np.arange(n), w)
         for groups in (None, rng.permutation(np.arange(n) % 2) + 2 * (np.arange(n) % 2)):

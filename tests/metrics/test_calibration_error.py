@@ -14,7 +14,7 @@ from vennforest.metrics.calibration_tests import range_sf
 
 def test_binned_errors_agree_with_the_slow_ones():
     rng = np.random.default_rng(1)
-    for _ in range(300):
+    for _ in range(120):
         y, p = draw_estimates(rng)
         bins, w = int(rng.integers(1, 20)), rng.integers(1, 4, len(y))
         options = {"bins": bins, "sample_weight": w, "classes": [0, 1]}
@@ -33,7 +33,7 @@ def test_binned_errors_agree_with_the_slow_ones():
 
 def test_errors_of_many_classes_agree_with_the_slow_ones():
     rng = np.random.default_rng(2)
-    for _ in range(200):
+    for _ in range(60):
         k, n = int(rng.integers(2, 5)), int(rng.integers(1, 40))
         p = rng.dirichlet(np.ones(k), n)
         y = rng.integers(0, k, n)
@@ -52,7 +52,7 @@ def test_errors_of_many_classes_agree_with_the_slow_ones():
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_spiegelhalter_agrees_with_the_slow_one(k):
     rng = np.random.default_rng(7)
-    for _ in range(200):
+    for _ in range(60):
         n = int(rng.integers(1, 30))
         p = rng.dirichlet(np.ones(k), n)
         y = rng.integers(0, k, n)

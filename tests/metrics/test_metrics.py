@@ -29,7 +29,7 @@ MEASURES = {
 
 def test_brier_decomposition_agrees_with_the_slow_one():
     rng = np.random.default_rng(1)
-    for _ in range(500):
+    for _ in range(200):
         y, p = draw_estimates(rng)
         w = rng.integers(0, 4, len(y)) if rng.random() < 0.5 else None
         if w is not None and not w.any():

@@ -58,7 +58,7 @@ def test_channel_is_the_mixture(of_labels):
     """The labels are watched in the third of three channels, the scores in the first."""
     rng = np.random.default_rng(5)
     watched, channel = channels(2, "labels"), 2 if of_labels else 0
-    for seed in range(40):
+    for seed in range(15):
         bets = draw_bets(rng, of_labels, int(rng.integers(1, 5)))
         n = int(rng.integers(0, 8))
         before, known = rng.random((n, 1)), rng.random(n) < 0.4
