@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
-from vennforest._files import one_line, refused_as, shown_path
+from vennforest._files import one_line, refused_as
 from vennforest._messages import CalibrationWarning
 from vennforest.calibrators.intervals import seed_deviation
 from vennforest.classifier import CalibratedClassifier
@@ -64,7 +64,7 @@ def run(options: Fit) -> None:
             notes.append(f"The audit failed ({type(error).__name__}: {one_line(error)}).")
     for note in notes:
         say(f"Note: {note}")
-    output, seconds = shown_path(options.output), time.perf_counter() - start
+    output, seconds = str(options.output), time.perf_counter() - start
     if options.as_json:
         summary = {"n_rows": len(y), "classes": classes, "notes": notes}
         summary |= {"measures": measures, "other_forests": other_forests}
