@@ -218,8 +218,7 @@ def expected_scores(scores: FloatArray, variance: FloatArray) -> FloatArray:
     expected = knots + noise * slope / density + np.gradient(noise, knots)
     rises = np.maximum(np.diff(expected), MIN_EXPECTED_SLOPE * np.diff(knots))
     increasing = expected[0] + np.append(0.0, np.cumsum(rises))
-    smoothed: FloatArray = np.interp(scores, knots, increasing)
-    return smoothed
+    return np.asarray(np.interp(scores, knots, increasing))
 
 
 def design_effect(
@@ -251,8 +250,7 @@ def _count(
 
 def _ranks(total: FloatArray) -> FloatArray:
     """Return the mean rank, in [0, 1], of the examples at each score."""
-    ranks: FloatArray = (np.cumsum(total) - total / 2) / total.sum()
-    return ranks
+    return np.asarray((np.cumsum(total) - total / 2) / total.sum())
 
 
 def _spread(ranks: FloatArray, n: int, n_single: int) -> IntArray:
@@ -391,5 +389,4 @@ def _simulated_quantile(
         else:
             positive = weight / number * rng.binomial(number, curve, shape)
         ratios.append(kernels.simulated_ratios(weight, positive, indices, curve[indices]))
-    quantiles: FloatArray = np.quantile(np.concatenate(ratios), level, axis=0)
-    return quantiles
+    return np.asarray(np.quantile(np.concatenate(ratios), level, axis=0))
