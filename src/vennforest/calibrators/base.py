@@ -38,11 +38,7 @@ from vennforest.calibrators.formula import (
     summed,
 )
 from vennforest.counts import ScoreCounts, count_examples, read_examples
-from vennforest.multiprobability import (
-    Merge,
-    Multiprobability,
-    scale_into_bounds,
-)
+from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
 from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 
 Increasing = bool | Literal["auto"]

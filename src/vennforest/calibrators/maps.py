@@ -14,12 +14,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
 from vennforest._messages import warn
-from vennforest._validation import (
-    FloatArray,
-    IntArray,
-    check_option,
-    columns,
-)
+from vennforest._validation import FloatArray, IntArray, check_option, columns
 from vennforest.calibrators.base import (
     SUM_TOLERANCE,
     Calibrator,
