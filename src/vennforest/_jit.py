@@ -16,8 +16,3 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return numba.njit(cache=CACHE, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # neither the package's folder nor the user's cache can be written
         return numba.njit(nogil=True, error_model="numpy")(function)
-
-
-def step(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a part of a kernel, which is inlined: numba counts references at every call."""
-    return numba.njit(inline="always", nogil=True, error_model="numpy")(function)

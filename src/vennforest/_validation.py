@@ -41,13 +41,13 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
     return array
 
 
-def columns(x: FloatArray, k: int, name: str = "scores") -> FloatArray:
+def columns(x: FloatArray, k: int) -> FloatArray:
     """Return scores (n,) of the second of two classes, or (n, k)."""
     if k == 2 and (x.ndim == 1 or x.shape[1] in (1, 2)):
         return x if x.ndim == 1 else np.ascontiguousarray(x[:, -1])
     if k > 2 and x.ndim == 2 and x.shape[1] == k:
         return x
-    raise InputError(f"{name} must have a column for each of {k} classes, got {x.shape}")
+    raise InputError(f"scores must have a column for each of {k} classes, got {x.shape}")
 
 
 def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntArray, NDArray[Any]]:
@@ -118,23 +118,21 @@ def check_inside(value: Any, name: str) -> float:
     return float(value)
 
 
-def check_weights(
-    sample_weight: ArrayLike | None, n: int, name: str = "sample_weight"
-) -> FloatArray | None:
+def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
     """Return weights as float64 of shape (n,), or None where every weight is 1."""
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), got {weight.shape}")
+        raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}")
     with np.errstate(over="ignore"):
         total = weight.sum()
     if not np.isfinite(total) or (weight < 0).any():
         wrong = weight[~np.isfinite(weight) | (weight < 0)]
         value = wrong[0] if len(wrong) else f"the sum {total}"
-        raise ValueError(f"{name} must be finite and not negative, got {value}")
+        raise ValueError(f"sample_weight must be finite and not negative, got {value}")
     if n and total == 0:
-        raise ValueError(f"{name} must contain a weight above zero, got all zeros")
+        raise ValueError("sample_weight must contain a weight above zero, got all zeros")
     return None if (weight == 1).all() else weight.copy()
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import brentq, isotonic_regression
-from scipy.special import expit, logit
 from scipy.stats import binom
 
 from oracles import confidence as oracle
@@ -21,7 +20,6 @@ from vennforest.calibrators.intervals import (
     limit_quantile,
     mean_intervals,
     read_intervals,
-    seed_deviation,
 )
 
 CURVES = {
@@ -286,31 +284,6 @@ def test_copies_of_examples_in_groups_count_once():
     assert 0.9 < grouped / width < 1.1
     # groups of independent examples change little
     assert 0.99 < mean_width(scores, y, rng.integers(0, 100, 400)) / width < 1.2
-
-
-def test_seed_deviation_is_that_of_drawn_scores():
-    """Scores of three classes drawn with the covariance of means over trees, by a map."""
-    rng = np.random.default_rng(278)
-    noise, true = 1e-4, np.array([0.2, 0.5, 0.3])
-    covariance = noise * (np.diag(true) - np.outer(true, true))
-
-    def predict_proba(scores):
-        assert scores.min() >= 0 and scores.max() <= 1
-        powers = scores**1.7
-        return powers / powers.sum(axis=1, keepdims=True)
-
-    drawn = rng.multivariate_normal(true, covariance, 20_000)
-    expected = predict_proba(drawn)[:, 1].std()
-    assert_allclose(seed_deviation(predict_proba, true[None], noise), expected, rtol=0.02)
-    seed_deviation(predict_proba, rng.dirichlet([1, 1, 0.01], 10_000), 1.0)  # moved beyond the ends
-
-    def predict_two(scores):
-        p = expit(1.5 * logit(scores))
-        return np.column_stack([1 - p, p])
-
-    drawn = 0.7 + np.sqrt(noise * 0.7 * 0.3) * rng.standard_normal(20_000)
-    expected = predict_two(drawn)[:, 1].std()
-    assert_allclose(seed_deviation(predict_two, np.array([0.7]), noise), expected, rtol=0.02)
 
 
 # --- classes, refusals -----------------------------------------------------------------------

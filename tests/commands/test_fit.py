@@ -6,14 +6,10 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from support.cases import draw_rows
 from support.commands import refused, run
 from vennforest import CalibratedClassifier, load, save
-from vennforest.commands.fit import seed_sentence
 from vennforest.report.estimators import NumberedLabels
 from vennforest.tables import TableColumns
 
@@ -170,11 +166,11 @@ def test_an_estimator_of_another_package_gets_numbers_and_needs_trust(tmp_path, 
     np.testing.assert_allclose(p, fitted.predict_proba(x)[:, 1])
 
 
-def test_a_summary_that_fails_does_not_fail_the_command(data, tmp_path, capsys, monkeypatch):
-    def broken(*_):
+def test_an_audit_that_fails_does_not_fail_the_command(data, tmp_path, capsys, monkeypatch):
+    def broken(*_, **__):
         raise ValueError("scores must be in [0, 1], got 1.0000000000000002")
 
-    monkeypatch.setattr("vennforest.commands.fit.seed_sentence", broken)
+    monkeypatch.setattr("vennforest.commands.fit.audit_notes", broken)
     assert run("fit", data, "-t", "y", "-o", tmp_path / "m.skops", *FAST) == 0
     assert "Wrote " in capsys.readouterr().err
     assert load(tmp_path / "m.skops").classes_.tolist() == ["no", "yes"]
@@ -210,15 +206,3 @@ def test_marks_among_numbers_and_in_frames():
     read = columns.transform(X)
     assert columns.kinds_ == ["number", "text", "number"]
     assert np.isnan(read["a"][1]) and read["b"][0] is None and np.isnan(read["c"][0])
-
-
-def test_the_sentence_on_seeds_is_what_other_seeds_show():
-    X, y, _ = draw_rows()
-    models = [
-        CalibratedClassifier(RandomForestClassifier(50), random_state=seed).fit(X, y)
-        for seed in range(8)
-    ]
-    observed = np.var([model.predict_proba(X)[:, 1] for model in models], axis=0, ddof=1)
-    deviations = [float(seed_sentence(m._state).split("±")[1][:5]) for m in models]
-    assert 0.5 < np.mean(deviations) / np.sqrt(observed.mean()) < 2
-    assert seed_sentence(CalibratedClassifier(GaussianNB()).fit(X, y)._state) == ""

@@ -46,11 +46,11 @@ def test_interval_curve_orders_and_thins():
     rows = {(s, a, b, label == "yes") for s, a, b, label in zip(scores, m.p0, m.p1, y, strict=True)}
     drawn = zip(curve.x, curve.low, curve.high, curve.outcome == 1, strict=True)
     assert set(drawn) == rows
-    thin = metrics.interval_curve(None, m, max_points=11)
-    assert len(thin.x) == 11
+    thin = metrics.interval_curve(None, m)
+    assert len(thin.x) == 400
     assert (thin.x[0], thin.x[-1], thin.n) == (1, 1000, 1000)
-    assert (np.diff(metrics.interval_curve(None, m, max_points=1000).p) >= 0).all()
-    other = metrics.interval_curve(None, m, pos_label="no", max_points=1000)
+    assert (np.diff(thin.p) >= 0).all()
+    other = metrics.interval_curve(None, m, pos_label="no", scores=scores)
     close(np.sort(other.low), np.sort(1 - m.p1))
     many = draw_intervals(rng, 50, 4)
     curve = metrics.interval_curve(many.labels(), many)

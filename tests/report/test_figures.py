@@ -101,7 +101,7 @@ def test_figures_of_a_command(command, tmp_path, capsys):
     ("t.csv", "must not be written to the predictions itself"),
     ("none/figures", "there is no folder"),
     ("file", "is a file: name a folder"),
-    ("s3://bucket/figures", "is an address: name a folder on this machine"),
+    ("s3://bucket/figures", "files must be on this machine, got an address"),
 ])  # fmt: skip
 def test_refused_folders(command, tmp_path, capsys, folder, message):
     (tmp_path / "file").touch()

@@ -38,11 +38,7 @@ from vennforest.calibrators.formula import (
     summed,
 )
 from vennforest.counts import ScoreCounts, count_examples, read_examples
-from vennforest.multiprobability import (
-    Merge,
-    Multiprobability,
-    scale_into_bounds,
-)
+from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
 from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 
 Increasing = bool | Literal["auto"]
@@ -144,9 +140,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _fit_checked(self, counts: ScoreCounts, center: float | None = None) -> Self:
         """Fit to counts, with ``center - s`` in the place of each score s, without warnings."""
+        # Nothing of the last fit stays, neither what it learnt nor its caches.
+        state = self.__getstate__().items()
+        self.__dict__ = {name: value for name, value in state if not name.endswith("_")}
         self.classes_, self.class_shares_ = counts.classes, counts.class_totals / counts.total
         self.score_range_, self.reversed_at_, self.shift_ = _expected_range(counts), center, None
-        self.__dict__ = self.__getstate__()  # without the caches of the last fit
         self._fit(counts if center is None else counts.reversed_at(center))
         return self
 
@@ -194,8 +192,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     @cached_property
     def _evaluation(self) -> Evaluation:
-        k = len(self.classes_)
-        return Evaluation(self._formula(tuple(Score(j) for j in range(1 if k == 2 else k))))
+        return Evaluation(self._formula(self._score_terms()))
+
+    def _score_terms(self) -> Terms:
+        """Return a term for each column of scores."""
+        return tuple(map(Score, range(self._n_columns())))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out cached properties; the next use computes them again."""
@@ -275,10 +276,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                     f"scores must sum to 1 in every row for {self}, got {total[wrong][0]}: divide "
                     f"each row by its sum, or {MAPS_OF_ANY_SCORES}"
                 )
-
-    def _without_examples(self) -> Self:
-        """Return the calibrator as after ``fit_counts``: it knows no single examples."""
-        return self
 
     def _check_state(self) -> None:
         """Refuse attributes, read from a file, with which a kernel or a formula would fail."""
@@ -447,11 +444,16 @@ class OneVsRestCalibrator(Calibrator):
 
     def _formula(self, scores: Terms) -> Terms:
         p = tuple(self._column_formula(score, j) for j, score in enumerate(scores))
-        return p if len(p) == 1 else normalised_formula(p, scores)
+        return normalised_formula(p, scores)
 
 
 def normalised_formula(p: Terms, raw: Terms) -> Terms:
-    """Return p over their sum; where that is 0 raw scores above 0 likewise, or equal shares."""
+    """Return p over their sum; where that is 0 raw scores above 0 likewise, or equal shares.
+
+    The single one of two classes stays as it is.
+    """
+    if len(p) == 1:
+        return p
     positive = [score.max(0.0) for score in raw]
     total, fallback = summed(p), summed(positive)
     shares = []
@@ -492,19 +494,10 @@ class BoundedCalibrator(Calibrator):
     ) -> Multiprobability:
         """Return the bounds for checked scores (m,) or (m, k), with one left out, or none at -1."""
 
-    def _fit_checked(self, counts: ScoreCounts, center: float | None = None) -> Self:
-        self.example_scores_ = self.example_codes_ = self.example_weights_ = None
-        return super()._fit_checked(counts, center)
-
     def _remember(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
         # A copy, since the caller may change the array.
         self.example_scores_, self.example_codes_ = scores.copy(), codes
         self.example_weights_ = weight
-
-    def _without_examples(self) -> Self:
-        copied = copy.copy(self)
-        copied.example_scores_ = copied.example_codes_ = copied.example_weights_ = None
-        return copied
 
     def predict_multiprobability(
         self, scores: ArrayLike, left_out: ArrayLike | None = None

@@ -22,7 +22,7 @@ the two sides, and the best bound of each side is taken (Yang & Barber 2019).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -218,8 +218,7 @@ def expected_scores(scores: FloatArray, variance: FloatArray) -> FloatArray:
     expected = knots + noise * slope / density + np.gradient(noise, knots)
     rises = np.maximum(np.diff(expected), MIN_EXPECTED_SLOPE * np.diff(knots))
     increasing = expected[0] + np.append(0.0, np.cumsum(rises))
-    smoothed: FloatArray = np.interp(scores, knots, increasing)
-    return smoothed
+    return np.asarray(np.interp(scores, knots, increasing))
 
 
 def design_effect(
@@ -241,34 +240,6 @@ def design_effect(
     return max(1.0, of_groups / of_examples) if of_examples > 0 else 1.0
 
 
-def seed_deviation(
-    predict_proba: Callable[[FloatArray], FloatArray], scores: FloatArray, noise: float
-) -> float:
-    """Return how far another seed of a forest would move a probability: a standard deviation.
-
-    Trees are independent draws given the data, so scores s, means over the trees, have the
-    covariance ``noise * (diag(s) - s s')`` between seeds. By the delta method, with the score of
-    class i moved by its standard deviation, at the expense of the others, to s + h_i (e_i - s), the
-    variance of a probability is the sum over i of (1 - s_i) times the squared change. The root mean
-    square over rows of the most probable class's deviation is returned.
-    """
-    p = predict_proba(scores)
-    variance = np.zeros_like(p)
-    columns = scores.reshape(len(scores), -1)
-    for j, s in enumerate(columns.T):
-        step, moved = np.sqrt(noise * s * (1 - s)), []
-        for target in (np.clip(s + step, 0, 1), np.clip(s - step, 0, 1)):
-            # The other classes share the rest as before.
-            factor = np.divide(1 - target, 1 - s, out=np.ones_like(s), where=s < 1)
-            new = np.minimum(columns * factor[:, None], 1)  # rounding
-            new[:, j] = target
-            moved.append(predict_proba(new.reshape(scores.shape)))
-        # With one column the terms of both classes are equal, and their factors add up to 1.
-        share = np.ones_like(s) if scores.ndim == 1 else 1 - s
-        variance += share[:, None] * ((moved[0] - moved[1]) / 2) ** 2
-    return float(np.sqrt(variance[np.arange(len(p)), p.argmax(axis=1)].mean()))
-
-
 def _count(
     scores: FloatArray, weight: FloatArray, positive: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -279,8 +250,7 @@ def _count(
 
 def _ranks(total: FloatArray) -> FloatArray:
     """Return the mean rank, in [0, 1], of the examples at each score."""
-    ranks: FloatArray = (np.cumsum(total) - total / 2) / total.sum()
-    return ranks
+    return np.asarray((np.cumsum(total) - total / 2) / total.sum())
 
 
 def _spread(ranks: FloatArray, n: int, n_single: int) -> IntArray:
@@ -419,5 +389,4 @@ def _simulated_quantile(
         else:
             positive = weight / number * rng.binomial(number, curve, shape)
         ratios.append(kernels.simulated_ratios(weight, positive, indices, curve[indices]))
-    quantiles: FloatArray = np.quantile(np.concatenate(ratios), level, axis=0)
-    return quantiles
+    return np.asarray(np.quantile(np.concatenate(ratios), level, axis=0))

@@ -14,12 +14,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
 from vennforest._messages import warn
-from vennforest._validation import (
-    FloatArray,
-    IntArray,
-    check_option,
-    columns,
-)
+from vennforest._validation import FloatArray, IntArray, check_option, columns
 from vennforest.calibrators.base import (
     SUM_TOLERANCE,
     Calibrator,
@@ -372,8 +367,7 @@ GRADIENT_TOLERANCE, MAX_TRUST_RADIUS = 1e-9, 1e6
 
 def smoothed_shares(counts: ScoreCounts) -> FloatArray:
     """Return ``(n_j + 1) / (n + k)``, (k,): the shares towards which probabilities are shrunk."""
-    shares: FloatArray = (counts.class_totals + 1) / (counts.total + len(counts.class_totals))
-    return shares
+    return np.asarray((counts.class_totals + 1) / (counts.total + len(counts.class_totals)))
 
 
 def shrunk_logs(p: Terms, c: float, shares: FloatArray) -> Terms:
@@ -409,15 +403,14 @@ class SoftmaxMap(ProbabilityCalibrator):
 
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
         self.shrinkage_, self.shares_ = self.shrinkage, smoothed_shares(counts)
+        logs_of = Evaluation(shrunk_logs(self._score_terms(), self.shrinkage_, self.shares_))
         if counts.scores.ndim == 1:
             counts = group_scores(counts)
-        scores = tuple(Score(j) for j in range(1 if counts.scores.ndim == 1 else len(self.shares_)))
-        logs = Evaluation(shrunk_logs(scores, self.shrinkage_, self.shares_))(counts.scores)
-        if counts.scores.ndim == 1:
-            self.coef_, self.intercept_ = fit_two_classes(logs, counts.weights, self.ridge)
+            fit = fit_two_classes(logs_of(counts.scores), counts.weights, self.ridge)
         else:
+            logs = logs_of(counts.scores)
             fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge)
-            self.coef_, self.intercept_ = fit
+        self.coef_, self.intercept_ = fit
 
     def _map_formula(self, p: Terms) -> Terms:
         k, W, b = len(self.classes_), self.coef_, self.intercept_.tolist()
@@ -475,8 +468,7 @@ class MatrixScaling(SoftmaxMap):
 def diagonal_penalty(k: int, ridge: float) -> FloatArray:
     """Return the penalty (k, k) of slopes' distances from 1, the shared slope left to its best."""
     # min over a of ridge * (SHARED * (a - 1)**2 + sum (w - a)**2) is a quadratic form in w - 1.
-    penalty: FloatArray = ridge * (np.eye(k) - np.full((k, k), 1 / (SHARED + k)))
-    return penalty
+    return np.asarray(ridge * (np.eye(k) - np.full((k, k), 1 / (SHARED + k))))
 
 
 class MultinomialLoss:
@@ -652,8 +644,8 @@ class SplineCalibration(ProbabilityCalibrator):
         self.intercept_, self.roughness_ = np.array(intercepts), np.array(roughness)
 
     def _map_formula(self, p: Terms) -> Terms:
-        parts = tuple(self._column_formula(score, j) for j, score in enumerate(p))
-        return parts if len(parts) == 1 else normalised_formula(parts, p)
+        columns = tuple(self._column_formula(score, j) for j, score in enumerate(p))
+        return normalised_formula(columns, p)
 
     def _column_formula(self, score: Term, j: int) -> Term:
         z = shrunk_log_odds(score, self.shrinkage_, self.shares_[j])

@@ -84,12 +84,12 @@ class Venn(BoundedCalibrator):
     def _fit(self, counts: ScoreCounts) -> None:
         self._check_taxonomy()
         check_option(self.merge, Merge, "merge")
-        k, scores = len(counts.classes), counts.scores
+        scores = counts.scores
         self.boundary_ = 0.5 if scores.min() >= 0 and scores.max() <= 1 else 0.0
         self.categories_ = None
         if callable(self.taxonomy):
             self.categories_ = np.unique(self._values_of(scores))
-        category, n_categories = self._category_of(scores), self._n_categories(k)
+        category, n_categories = self._category_of(scores), self._n_categories()
         self.counts_ = np.column_stack(
             [np.bincount(category, weight, n_categories) for weight in counts.weights.T]
         )
@@ -98,10 +98,10 @@ class Venn(BoundedCalibrator):
         if not callable(self.taxonomy):
             check_option(self.taxonomy, ("label", "bins"), "taxonomy", " or a callable")
 
-    def _n_categories(self, k: int) -> int:
+    def _n_categories(self) -> int:
         if self.categories_ is not None:
             return len(self.categories_)
-        return k * N_BINS if self.taxonomy == "bins" else k
+        return len(self.classes_) * (N_BINS if self.taxonomy == "bins" else 1)
 
     def _category_of(self, scores: FloatArray) -> IntArray:
         """Return the category of each score, (n,); -1: none that occurred in ``fit``."""
@@ -125,9 +125,8 @@ class Venn(BoundedCalibrator):
         self._check_taxonomy()
         has_values = self.categories_ is not None
         require(callable(self.taxonomy) == has_values, "categories_ must be of a function")
-        k = len(self.classes_)
         check_number(self.boundary_, "boundary_")
-        check_array(self.counts_, "counts_", (self._n_categories(k), k), low=0)
+        check_array(self.counts_, "counts_", (self._n_categories(), len(self.classes_)), low=0)
 
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None

@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
-from vennforest._files import one_line, refused_as, shown_path
+from vennforest._files import one_line, refused_as
 from vennforest._messages import CalibrationWarning
-from vennforest.calibrators.intervals import seed_deviation
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import predict_training_rows
-from vennforest.classifier.prediction import FittedClassifier
 from vennforest.commands.options import Fit
 from vennforest.commands.pages import split_table
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_of
@@ -24,7 +22,6 @@ from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import make_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
-from vennforest.sources import OutOfBagFold
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.files import read_table
 from vennforest.tables.target import LabelledTable
@@ -56,25 +53,21 @@ def run(options: Fit) -> None:
             "measures": measures,
         }
         write_model(model, options.output, header)
-        other_forests = ""
         try:
-            other_forests = seed_sentence(model._state)
             notes += audit_notes(model, X, y, groups=groups)
         except Exception as error:  # the model is written: the command has not failed
             notes.append(f"The audit failed ({type(error).__name__}: {one_line(error)}).")
     for note in notes:
         say(f"Note: {note}")
-    output, seconds = shown_path(options.output), time.perf_counter() - start
+    output, seconds = str(options.output), time.perf_counter() - start
     if options.as_json:
-        summary = {"n_rows": len(y), "classes": classes, "notes": notes}
-        summary |= {"measures": measures, "other_forests": other_forests}
+        summary = {"n_rows": len(y), "classes": classes, "notes": notes, "measures": measures}
         print_json({**summary, "seconds": seconds, "model": output})
         return
     say(f"Trained on {len(y):,} rows and {len(columns.kinds_):,} columns.")
     say(f"Classes of {table.target!r}: {shares_of(classes, 1)}.")
-    for sentence in (_sentence(measures), other_forests):
-        if sentence:
-            say(sentence)
+    if measures:
+        say(_sentence(measures))
     say(f"Wrote {output} ({seconds:.0f} s)")
 
 
@@ -126,9 +119,7 @@ def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
 
 
 def _sentence(measures: Mapping[str, float]) -> str:
-    """Return the measures of a fit as a sentence, "" without measures."""
-    if not measures:
-        return ""
+    """Return the measures of a fit as a sentence."""
     text = (
         "Out of sample: accuracy {accuracy:.1%} ({baseline_accuracy:.1%} by always predicting "
         "the largest class), Brier score {brier_score:.4f} ({baseline_brier_score:.4f} by always "
@@ -137,16 +128,3 @@ def _sentence(measures: Mapping[str, float]) -> str:
     if "mean_width" in measures:
         text += "; bounds are {mean_width:.4f} wide on average"
     return text.format(**measures) + "."
-
-
-def seed_sentence(fitted: FittedClassifier) -> str:
-    """Return how far another random state would move probabilities, "" where that is unknown."""
-    fold, point = fitted.folds[0], fitted.point_calibrator
-    if not isinstance(fold, OutOfBagFold) or point is None:
-        return ""
-    n_trees = len(fold.membership)
-    deviation = seed_deviation(point.predict_proba, fold.scores, fold.variance / n_trees)
-    return (
-        f"Another forest of {n_trees:,} trees would move a probability by about ±{deviation:.4f}; "
-        f"{4 * n_trees:,} trees would make that ±{deviation / 2:.4f}."
-    )

@@ -95,10 +95,10 @@ def check_probabilities_in(column: FloatArray, name: str) -> None:
         )
 
 
-def numbers_in(frame: pd.DataFrame, name: str, table: str = "the table") -> FloatArray:
+def numbers_in(frame: pd.DataFrame, name: str) -> FloatArray:
     """Return a column as float64, NaN where a cell is empty."""
     cells = Column(frame[find_name(frame.columns, name)], name).array
-    return as_floats(cells, name, table).astype(np.float64)
+    return as_floats(cells, name, "the table").astype(np.float64)
 
 
 # --- calibrators ---------------------------------------------------------------------------------
@@ -112,9 +112,9 @@ class CalibratorFile:
     scores: list[str]
     about: dict[str, Any]
 
-    def scores_in(self, frame: pd.DataFrame, table: str = "the table") -> FloatArray:
+    def scores_in(self, frame: pd.DataFrame) -> FloatArray:
         """Return the scores in the rows of a table, of shape (n,) or (n, k)."""
-        columns = [numbers_in(frame, name, table) for name in self.scores]
+        columns = [numbers_in(frame, name) for name in self.scores]
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:

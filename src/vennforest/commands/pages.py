@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vennforest._files import shown_path
 from vennforest.commands.options import Check, Fit, Report
 from vennforest.commands.terminal import print_json, say
 from vennforest.report import Evaluation
@@ -77,7 +76,7 @@ def write_page(
     evaluation.to_html(options.output, advised=advised, command=command)
     if options.figures is not None:
         evaluation.to_figures(options.figures)
-    output = shown_path(options.output)
+    output = str(options.output)
     if options.as_json:
         print_json({**evaluation.summary(), "advised": advised, "report": output})
     say(evaluation.verdict.sentence)

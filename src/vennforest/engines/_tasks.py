@@ -35,10 +35,10 @@ def calibrate_partitions(
     run: Run,
     score: str | Sequence[str],
     target: str,
-    method: str | Calibrator,
-    weight: str | None,
-    classes: Sequence[Any] | None,
-    increasing: Increasing,
+    method: str | Calibrator = "venn-abers",
+    weight: str | None = None,
+    classes: Sequence[Any] | None = None,
+    increasing: Increasing = True,
 ) -> Calibrator:
     """Return a calibrator fitted to the sum of the partitions' counts."""
     calibrator = make_calibrator(method)

@@ -13,7 +13,6 @@ from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.base import Increasing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._forest import fit_partitions
 from vennforest.engines._tasks import Task, calibrate_partitions, run_task
@@ -28,34 +27,16 @@ MAX_UNPACKED = 4
 """Models that a worker keeps unpacked."""
 
 
-def calibrate(
-    frame: Any,
-    *,
-    score: str | Sequence[str],
-    target: str,
-    method: str | Calibrator = "venn-abers",
-    weight: str | None = None,
-    classes: Sequence[Any] | None = None,
-    increasing: Increasing = True,
-) -> Calibrator:
+def calibrate(frame: Any, *, score: str | Sequence[str], target: str, **options: Any) -> Calibrator:
     """Fit a calibrator to scores and labels, of which only counts leave the partitions.
 
     Arguments, result and errors are those of `vennforest.engines.dask.calibrate`; ``frame`` is a
     ``pyspark.sql.DataFrame``.
     """
-    run = partial(_run, frame)
-    return calibrate_partitions(run, score, target, method, weight, classes, increasing)
+    return calibrate_partitions(partial(_run, frame), score, target, **options)
 
 
-def predict(
-    frame: Any,
-    model: Any,
-    *,
-    columns: str | Sequence[str] | None = None,
-    carried: Sequence[str] | None = None,
-    answers: str | Sequence[str] | None = None,
-    level: float = 0.95,
-) -> Any:
+def predict(frame: Any, model: Any, *, carried: Sequence[str] | None = None, **options: Any) -> Any:
     """Return the predictions of a fitted model for every row.
 
     Arguments and errors are those of `vennforest.engines.dask.predict`, the result is a data frame
@@ -65,9 +46,7 @@ def predict(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     carried = list(frame.columns) if carried is None else list(carried)
-    predictor = BatchPredictor(
-        model, schema, columns=columns, carried=carried, answers=answers, level=level
-    )
+    predictor = BatchPredictor(model, schema, carried=carried, **options)
     rows = _select(frame, [*predictor.columns, *carried])
     return rows.mapInArrow(
         partial(_predict, _packed(predictor)), from_arrow_schema(predictor.schema)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._program import __version__
 from vennforest._state import check_state, with_state
 from vennforest._validation import InputError, require
-from vennforest.calibrators import Calibrator
+from vennforest.calibrators import BoundedCalibrator, Calibrator
 from vennforest.calibrators.formula import Operation, Steps
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
 from vennforest.prior import ShiftedPrior
@@ -56,7 +56,9 @@ def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
     """
     check_is_fitted(calibrator, "classes_")
     kind, labels = _labels(calibrator.classes_)
-    numbered = copy.copy(calibrator._without_examples())
+    numbered = copy.copy(calibrator)
+    if isinstance(numbered, BoundedCalibrator):
+        numbered.example_scores_ = numbered.example_codes_ = numbered.example_weights_ = None
     numbered.classes_ = np.arange(len(labels))  # the document has the labels
     document: dict[str, Any] = {
         "format": FORMAT,

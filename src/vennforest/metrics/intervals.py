@@ -21,6 +21,9 @@ from vennforest._validation import (
 )
 from vennforest.multiprobability import Multiprobability
 
+MAX_POINTS_BY_SCORE, MAX_POINTS_BY_PROBABILITY = 2000, 400
+"""Objects of a curve."""
+
 
 @dataclass(frozen=True, eq=False)
 class IntervalCurve:
@@ -66,9 +69,10 @@ def interval_curve(
     p: FloatArray | None = None,
     confidence: Any = None,
     pos_label: Any = None,
-    max_points: int | None = None,
 ) -> IntervalCurve:
     """Return the intervals of one class in the order of the scores or of the probabilities.
+
+    Of more than 2,000 objects by score, or 400 by probability, so many evenly spaced in this order.
 
     Parameters
     ----------
@@ -84,14 +88,10 @@ def interval_curve(
         Confidence intervals of the same objects, as ``predict_confidence`` returns.
     pos_label : label, optional
         The class; by default the second of two, and the predicted label of more.
-    max_points : int, optional
-        Number of objects in the curve, evenly spaced in its order; by default 2,000 by score and
-        400 by probability.
     """
     if not isinstance(m, Multiprobability) or not len(m):
         raise ValueError(f"m must be a Multiprobability of at least one object, got {m!r}")
-    if max_points is None:
-        max_points = 400 if scores is None else 2000
+    max_points = MAX_POINTS_BY_PROBABILITY if scores is None else MAX_POINTS_BY_SCORE
     middle = (m.lower + m.upper) / 2 if p is None else check_scores(p, "p")
     if middle.shape != m.lower.shape:
         raise ValueError(f"p must have shape {m.lower.shape}, got {middle.shape}")

@@ -162,8 +162,6 @@ class ThresholdTable:
         not.
     sure_yes, sure_no, depends : ndarray or None
         Number of rows (sum of weights) flagged at both bounds, at neither, and at one of them.
-    positive_yes, positive_no, positive_depends : ndarray or None
-        Number of positive rows among these.
     """
 
     threshold: FloatArray
@@ -175,9 +173,6 @@ class ThresholdTable:
     sure_yes: FloatArray | None = None
     sure_no: FloatArray | None = None
     depends: FloatArray | None = None
-    positive_yes: FloatArray | None = None
-    positive_no: FloatArray | None = None
-    positive_depends: FloatArray | None = None
 
 
 def threshold_table(
@@ -209,10 +204,9 @@ def threshold_table(
     counts: dict[str, FloatArray] = {}
     if bounds is not None:
         low, high = _bounds_of(bounds, y, sample_weight, pos_label)
-        for name, values in (("sure", weight), ("positive", positive)):
-            at_low, at_high = _weight_above(low, values, at), _weight_above(high, values, at)
-            counts |= {f"{name}_yes": at_low, f"{name}_no": values.sum() - at_high}
-            counts["depends" if name == "sure" else "positive_depends"] = at_high - at_low
+        at_low, at_high = _weight_above(low, weight, at), _weight_above(high, weight, at)
+        counts = {"sure_yes": at_low, "sure_no": weight.sum() - at_high}
+        counts["depends"] = at_high - at_low
     return ThresholdTable(
         threshold=at,
         flagged=(hits + alarms) / weight.sum(),
@@ -234,8 +228,6 @@ class DecisionCurve:
         In (0, 1).
     net_benefit, everyone : ndarray
         Of flagging where the probability is at least the threshold, and of flagging every row.
-    at_lower, at_upper : ndarray or None
-        Of flagging where the lower bound is at least the threshold, and where the upper one is.
     versus : ndarray or None
         Of flagging by the other probabilities.
     difference, difference_low, difference_high : ndarray or None
@@ -246,8 +238,6 @@ class DecisionCurve:
     threshold: FloatArray
     net_benefit: FloatArray
     everyone: FloatArray
-    at_lower: FloatArray | None = None
-    at_upper: FloatArray | None = None
     versus: FloatArray | None = None
     difference: FloatArray | None = None
     difference_low: FloatArray | None = None
@@ -262,7 +252,6 @@ def decision_curve(
     versus: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     level: float = 0.95,
-    bounds: Multiprobability | None = None,
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
@@ -271,7 +260,7 @@ def decision_curve(
 
     Parameters
     ----------
-    y, p, bounds, sample_weight, classes, pos_label
+    y, p, sample_weight, classes, pos_label
         As in ``threshold_table``.
     thresholds : array-like of shape (t,)
         In (0, 1).
@@ -313,14 +302,11 @@ def decision_curve(
         return np.asarray((hits - alarms * odds) / n)
 
     band: dict[str, FloatArray] = {}
-    if bounds is not None:
-        low, high = _bounds_of(bounds, y, sample_weight, pos_label)
-        band = {"at_lower": benefit(low), "at_upper": benefit(high)}
     if versus is not None:
         check_inside(level, "level")
         p_versus = positive_problem(y, versus, sample_weight, classes, pos_label).p
         group = group_numbers(groups, len(np.asarray(y)), sample_weight)
-        band |= {"versus": benefit(p_versus), "difference": benefit(estimate) - benefit(p_versus)}
+        band = {"versus": benefit(p_versus), "difference": benefit(estimate) - benefit(p_versus)}
         margin = _margin_of_difference(estimate, p_versus, outcome, weight, group, at, level)
         band["difference_low"] = band["difference"] - margin
         band["difference_high"] = band["difference"] + margin

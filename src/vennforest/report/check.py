@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._validation import InputError, IntArray, encode_labels
+from vennforest._validation import InputError, encode_labels
 from vennforest.classifier import CalibratedClassifier
 from vennforest.metrics._inputs import check_probabilities
+from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, training_share
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, Predictions
 from vennforest.report.splits import group_codes
 from vennforest.report.updates import updates
 from vennforest.report.words import Source
+from vennforest.sources.row_hashes import hash_rows
 from vennforest.validation.update import shares_of
 
 UNNAMED = "Predictions"
@@ -88,7 +90,9 @@ def check(
             raise InputError("X must be given for a fitted classifier, got None")
         estimates = _of_model(p, X)
         names = {**METHOD_NAMES, RAW: "Raw model", "model": "The model"}
-        is_trained_on_rows = trained_on(p, estimates, codes)
+        if isinstance(p, CalibratedClassifier):
+            hashes = hash_rows(X if hasattr(X, "shape") else np.asarray(X))
+            is_trained_on_rows = training_share(p, hashes) >= MAX_TRAINING_SHARE
         remarks.append(
             "The model seems to have been trained or calibrated on these rows, so all numbers on "
             "this page are too good. Use rows that it has not seen, or vennforest report."
@@ -182,25 +186,3 @@ def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
             warnings.simplefilter("ignore")
             estimates = {RAW: MethodEstimates(fitted[0].predict_proba(X)), **estimates}
     return estimates
-
-
-def trained_on(model: Any, estimates: Mapping[str, MethodEstimates], codes: IntArray) -> bool:
-    """Tell whether a calibrated model seems to have been trained on these rows.
-
-    Its calibration labels are the same one by one, or the raw model's Brier score is far better
-    than that of the calibration scores, by six standard errors and a third.
-    """
-    if not hasattr(model, "calibration_y_"):
-        return False
-    labels = np.searchsorted(model.classes_, model.calibration_y_)
-    if np.array_equal(labels, codes):
-        return True
-    scores = model.calibration_scores_
-    scores = scores if scores.ndim == 1 else scores[:, 1]
-    if RAW not in estimates or len(model.classes_) != 2 or not 0 <= scores.min() <= 1:
-        return False
-    errors = (estimates[RAW].p[:, 1] - (codes == 1)) ** 2
-    calibration_errors = (scores - (labels == 1)) ** 2
-    variance = errors.var() / len(errors) + calibration_errors.var() / len(calibration_errors)
-    gap = calibration_errors.mean() - errors.mean()
-    return bool(gap > 6 * variance**0.5 and errors.mean() < 0.7 * calibration_errors.mean())
