@@ -1,4 +1,4 @@
-"""Files: inputs and outputs of a command, outputs written whole."""
+"""Files here and at addresses: inputs and outputs of a command, outputs written whole."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar, get_type_hints
 
 from vennforest._messages import InputError
@@ -17,8 +18,8 @@ from vennforest._messages import InputError
 MAX_ERROR = 200
 """Characters of another library's error in a message."""
 
-ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-"""The start of an address such as s3://bucket/scores.csv; `pathlib` leaves one slash of two."""
+URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)
+"""An address; `pathlib` leaves one slash of two."""
 
 
 class OutputError(OSError):
@@ -60,30 +61,27 @@ def marked(options: Any, mark: type[Mark]) -> list[tuple[str, Mark]]:
 def check_files(options: Any) -> None:
     """Refuse a command's output that cannot be written, or that is an input or another output."""
     paths = [(mark.name, str(getattr(options, field))) for field, mark in marked(options, Input)]
-    outputs = [(str(getattr(options, field)), output) for field, output in marked(options, Output)]
-    for path in [*(path for _, path in paths), *(path for path, _ in outputs)]:
-        if (match := ADDRESS.match(path)) and not Path(path).exists():
-            raise InputError(  # the rest of an address may contain a key
-                f"files must be on this machine, got an address ({match[0]}…): copy the file"
-            )
-    for field, _ in marked(options, Input):
-        if isinstance(path := getattr(options, field), Path):
-            refuse_special(path)
-    for path, output in outputs:
+    for field, output in marked(options, Output):
+        path = str(getattr(options, field))
         targets = [path, *(str(Path(path, file)) for file in output.files)]
         for target, (name, other_path) in product(targets, paths):
             if is_same_file(target, other_path) or _is_part(target, other_path):
                 raise InputError(
-                    f"the {output.name} must not be written to the {name} itself, {other_path}, "
-                    f"got {target}: name another file"
+                    f"the {output.name} must not be written to the {name} itself, "
+                    f"{shown_path(other_path)}, got {shown_path(target)}: name another file"
                 )
-        (check_folder if output.files else check_output)(path)
+        if output.files:
+            check_folder(path)
+        elif url_of(path) is None:
+            check_output(path)
         paths += [(output.name, target) for target in targets]
 
 
 def check_folder(path: str) -> None:
     """Refuse a path that no folder is at or can be made at."""
     target = Path(os.path.realpath(path))
+    if url_of(path) is not None:
+        raise InputError(f"{shown_path(path)} is an address: name a folder on this machine")
     if target.exists() and not target.is_dir():
         raise InputError(f"{path} is a file: name a folder")
     check_output((target if target.is_dir() else target.parent) / ".vennforest")
@@ -108,8 +106,28 @@ def check_output(path: str | os.PathLike[str]) -> None:
         raise InputError(f"{path} cannot be written: {one_line(error)}") from error
 
 
+def url_of(path: str | os.PathLike[str]) -> str | None:
+    """Return an address such as ``s3://bucket/scores.parquet``, None for a path on this machine."""
+    match = URL.fullmatch(os.fspath(path))
+    if match is None or match[1].lower() == "file" or Path(path).exists():
+        return None
+    return f"{match[1].lower()}://{match[2]}"
+
+
+def shown_path(path: str | os.PathLike[str]) -> str:
+    """Return a path as messages show it: an address without its password, key or signature."""
+    url = url_of(path)
+    if url is None:
+        return os.fspath(path)
+    url = re.sub(r"(?<=://)[^?#]*@", "***@", url)  # keys of Azure contain slashes
+    return re.sub(r"[?#].*", "?…", url, flags=re.DOTALL)
+
+
 def is_same_file(path: str | os.PathLike[str], other_path: str | os.PathLike[str]) -> bool:
-    """Return whether two paths lead to one file or folder, also by links."""
+    """Return whether two paths or addresses lead to one file or folder, also by links."""
+    url, other_url = url_of(path), url_of(other_path)
+    if url is not None or other_url is not None:
+        return url == other_url
     try:
         if Path(path).exists() and Path(other_path).exists():
             return Path(path).samefile(other_path)
@@ -129,6 +147,9 @@ def _is_parquet(path: Path) -> bool:
 
 def _is_part(output: str, table: str) -> bool:
     """Return whether an output is one of the files of a folder."""
+    url, table_url = url_of(output), url_of(table)
+    if url is not None or table_url is not None:
+        return bool(url and table_url and url.startswith(table_url.rstrip("/") + "/"))
     target = Path(os.path.realpath(output))
     return Path(table).is_dir() and is_same_file(target.parent, table) and _is_parquet(target)
 
@@ -140,8 +161,61 @@ def refuse_special(path: Path) -> None:
 
 
 @contextmanager
+def local_copy(path: Path) -> Iterator[Path]:
+    """Give a local path: the path itself, or a copy of the file or folder at an address."""
+    url = url_of(path)
+    if url is None:
+        refuse_special(path)
+        yield path
+        return
+    with TemporaryDirectory() as folder:
+        with _address_errors(url, "read", InputError):
+            system, address, copy = _at(url, folder)
+            is_folder = system.isdir(address)
+            for file in system.glob(f"{address}/*.parquet") if is_folder else [address]:
+                system.get(file, str(copy / file.rpartition("/")[2] if is_folder else copy))
+        try:
+            yield copy
+        except InputError as error:
+            message = str(error).replace(str(copy), shown_path(url))
+            raise InputError(message.replace(folder + os.sep, "")) from error
+
+
+def _at(url: str, folder: str) -> tuple[Any, str, Path]:
+    """Return the file system of an address, the address in it, and a local path of that name."""
+    import fsspec
+
+    system, address = fsspec.core.url_to_fs(url)
+    return system, address, Path(folder, address.rstrip("/").rpartition("/")[2] or "table")
+
+
+@contextmanager
+def _address_errors(url: str, verb: str, kind: type[Exception]) -> Iterator[None]:
+    """Replace the errors of a library, whose messages may contain a key."""
+    try:
+        yield
+    except Exception as error:  # of the store's own type
+        reason = str(error) if isinstance(error, ImportError) else type(error).__name__
+        if isinstance(error, OSError) and error.errno:
+            reason = os.strerror(error.errno)
+        raise kind(
+            f"{shown_path(url)} cannot be {verb}: {reason}; addresses need fsspec and its package "
+            "for them (s3fs, gcsfs, adlfs, aiohttp): install it, or copy the file here first"
+        ) from None
+
+
+@contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path, and rename it to the file if all went well."""
+    """Give a temporary path, and rename it to the file, or send it, if all went well."""
+    url = url_of(path)
+    if url is not None:
+        with TemporaryDirectory() as folder:
+            with _address_errors(url, "written", OutputError):
+                system, address, part = _at(url, folder)
+            yield part
+            with _address_errors(url, "written", OutputError):
+                system.put(str(part), address)
+        return
     target = Path(os.path.realpath(path))  # a link is followed, and stays
     part = _temporary(target)
     try:

@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any, Literal
 
-from vennforest._files import refused_as, write_text
+from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import METHODS, Calibrator
 from vennforest.calibrators.base import ranking
@@ -75,7 +75,7 @@ def run(options: Calibrate) -> None:
         say(f"Note: {rows.n_missing:,} rows have no {options.target!r} and are left out.")
     if calibrator.reversed_at_ is not None:
         say(f"Note: High scores mean that {labels[1]!r} is less likely: they are reversed.")
-    seconds, output = time.perf_counter() - start, str(options.output)
+    seconds, output = time.perf_counter() - start, shown_path(options.output)
     if options.as_json:
         summary: dict[str, Any] = {
             "n_rows": rows.n_rows,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
-from vennforest._files import one_line, refused_as
+from vennforest._files import one_line, refused_as, shown_path
 from vennforest._messages import CalibrationWarning
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import predict_training_rows
@@ -59,7 +59,7 @@ def run(options: Fit) -> None:
             notes.append(f"The audit failed ({type(error).__name__}: {one_line(error)}).")
     for note in notes:
         say(f"Note: {note}")
-    output, seconds = str(options.output), time.perf_counter() - start
+    output, seconds = shown_path(options.output), time.perf_counter() - start
     if options.as_json:
         summary = {"n_rows": len(y), "classes": classes, "notes": notes, "measures": measures}
         print_json({**summary, "seconds": seconds, "model": output})

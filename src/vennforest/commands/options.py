@@ -1,14 +1,16 @@
 """The commands and their options; the work is imported when a command runs."""
 
 import inspect
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import typer
 
-from vennforest._files import Input, Output, check_files
+from vennforest._files import Input, Output, check_files, local_copy, marked
 from vennforest._program import __version__
 
 # Names for the help, which does not import what they name: that takes seconds.
@@ -141,14 +143,23 @@ OptionsType = TypeVar("OptionsType", bound=Options)
 
 @dataclass_transform(frozen_default=True)
 def command(cls: type[OptionsType]) -> type[OptionsType]:
-    """Make options a dataclass, and a command: ``run`` of the module of the same name."""
+    """Make options a dataclass, and a command: ``run`` of the module of the same name.
+
+    ``run`` gets the options with the paths of local copies in the place of addresses.
+    """
     options = dataclass(frozen=True)(cls)
     name = cls.__name__.lower()
 
     def run(**arguments: Any) -> None:
         parsed = options(**arguments)
         check_files(parsed)
-        import_module(f"vennforest.commands.{name}").run(parsed)
+        work: Callable[[Options], None] = import_module(f"vennforest.commands.{name}").run
+        with ExitStack() as stack:
+            paths = {}
+            for field, _ in marked(parsed, Input):
+                if isinstance(path := getattr(parsed, field), Path):
+                    paths[field] = stack.enter_context(local_copy(path))
+            work(replace(parsed, **paths))  # type: ignore[arg-type]
 
     run.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
     run.__doc__ = cls.__doc__

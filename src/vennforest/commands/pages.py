@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from vennforest._files import shown_path
 from vennforest.commands.options import Check, Fit, Report
 from vennforest.commands.terminal import print_json, say
 from vennforest.report import Evaluation
@@ -76,7 +77,7 @@ def write_page(
     evaluation.to_html(options.output, advised=advised, command=command)
     if options.figures is not None:
         evaluation.to_figures(options.figures)
-    output = str(options.output)
+    output = shown_path(options.output)
     if options.as_json:
         print_json({**evaluation.summary(), "advised": advised, "report": output})
     say(evaluation.verdict.sentence)

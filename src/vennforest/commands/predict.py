@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from vennforest._files import written_whole
+from vennforest._files import shown_path, written_whole
 from vennforest.batch import BatchPredictor, kinds_of, table_columns
 from vennforest.commands.models import read_model, with_shares
 from vennforest.commands.options import Apply, Predict
@@ -48,7 +48,7 @@ def write_predictions(
             progress(n_rows, table.n_rows)
     if n_empty:
         say(f"Note: {n_empty:,} rows have no score, and empty probabilities.")
-    seconds, output = time.perf_counter() - start, str(options.output)
+    seconds, output = time.perf_counter() - start, shown_path(options.output)
     if options.as_json:
         columns = predictor.schema.names
         print_json({"n_rows": n_rows, "columns": columns, "seconds": seconds, "output": output})

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vennforest._files import refused_as
+from vennforest._files import refused_as, shown_path
 from vennforest._shown import KINDS
 from vennforest._validation import InputError
 from vennforest.batch import output_columns, output_schema
@@ -89,7 +89,7 @@ def _write_predictions(
     schema = output_schema(carried, classes, kinds, of_label=True)
     with output_table(path, schema) as write:
         write(pa.Table.from_arrays(columns, schema=schema))
-    say(f"Wrote {path}: {len(rows):,} rows")
+    say(f"Wrote {shown_path(path)}: {len(rows):,} rows")
 
 
 def next_command(evaluation: Evaluation, options: Report) -> list[str]:

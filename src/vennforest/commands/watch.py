@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest import persistence
-from vennforest._files import refused_as, write_text
+from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.models import (
@@ -79,7 +79,7 @@ def run(options: Watch) -> None:
     for note in notes:
         say(f"Note: {note}")
     if options.as_json:
-        print_json({**summary, "report": str(options.output)})
+        print_json({**summary, "report": shown_path(options.output)})
         return
     for sentence in summary["verdict"]:
         show(sentence)

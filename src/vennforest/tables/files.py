@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import zipfile
 from collections import Counter
@@ -240,9 +241,9 @@ def find_name(names: Iterable[str], name: str, noun: str = "column", where: str 
     raise InputError(f"there is no {noun} {name!r}{where}{hint}")
 
 
-def output_format(path: Path) -> str:
+def output_format(path: str | os.PathLike[str]) -> str:
     """Return csv or parquet, by the suffix of a name."""
-    suffix = Path(path).suffix.lower()
+    suffix = Path(os.fspath(path).partition("?")[0]).suffix.lower()  # a key may follow
     if suffix not in (".csv", ".parquet"):
         raise InputError(f"the output must end in .csv or .parquet, got {Path(path).name!r}")
     return suffix[1:]

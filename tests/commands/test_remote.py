@@ -1,0 +1,85 @@
+"""Files at addresses, by fsspec."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vennforest import _files
+from vennforest.cli import main
+
+pa = pytest.importorskip("pyarrow")
+fsspec = pytest.importorskip("fsspec")
+
+N = 60
+
+
+def frame(seed=1):
+    rng = np.random.default_rng(seed)
+    s = rng.random(N)
+    return pd.DataFrame({"s": s, "y": np.where(rng.random(N) < s, "b", "a"), "i": np.arange(N)})
+
+
+@pytest.fixture
+def local(tmp_path):
+    frame().to_csv(tmp_path / "scores.csv", index=False)
+    frame().to_parquet(tmp_path / "scores.parquet", index=False)
+    assert run("calibrate", tmp_path / "scores.csv", tmp_path / "c.json") == 0
+    return tmp_path
+
+
+def run(name, data, output, *more):
+    columns = ["-s", "s", "-t", "y"] if name == "calibrate" else []
+    return main([name, *map(str, more), str(data), *columns, "-o", str(output)])
+
+
+def test_a_file_and_a_folder_at_an_address(local, capsys):
+    store = "memory://bucket/{}"
+    for name in ("a.parquet", "b.parquet"):
+        out = store.format(f"out/{name}")
+        assert run("apply", local / "scores.parquet", out, local / "c.json") == 0
+    capsys.readouterr()
+    for data, n_rows in (("out/a.parquet", N), ("out", 2 * N)):
+        assert run("calibrate", store.format(data), local / "d.json") == 0
+        assert f"Calibrated on {n_rows} rows" in capsys.readouterr().err
+    assert run("calibrate", store.format("out/nothing.csv"), local / "d.json") == 2
+    assert "memory://bucket/out/nothing.csv cannot be read" in capsys.readouterr().err
+    bad = frame()
+    bad.loc[4, "s"] = np.inf
+    with _files.written_whole(store.format("bad/x.parquet")) as path:
+        bad.to_parquet(path)
+    assert run("calibrate", store.format("bad/x.parquet"), local / "d.json") == 2
+    assert re.search(r"got inf in row 5 of memory://.*bad/x\.parquet", capsys.readouterr().err)
+
+
+def test_what_is_no_address(local, capsys):
+    assert run("calibrate", "nowhere://b/x.csv", local / "d.json") == 2
+    assert "copy the file here first" in capsys.readouterr().err
+    assert main(["report", "s3://b/x.csv", "-t", "y", "-o", str(local / "r.html")]) == 2
+    assert "copy the file here first" in capsys.readouterr().err
+    assert _files.url_of("C:/data/x.csv") is None
+    assert _files.url_of(Path("s3://b/x")) == "s3://b/x"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://me:kEy1/+2aB==@127.0.0.1:9/x.csv?sig=kEy1/+2aB==",
+        "s3://ACCESS:kEy1/+2aB==@bucket/x.csv?endpoint_override=127.0.0.1:9",
+        "abfs://account:kEy1/+2aB==@account.dfs.core.windows.net/c/x.csv",
+        "ftps://me:kEy1/+2aB==@127.0.0.1:9/x.csv",
+    ],
+    ids=range(4),
+)
+def test_no_key_is_shown(local, capsys, address):
+    for words in (
+        ["calibrate", address, "-s", "s", "-t", "y", "-o", local / "d.json"],
+        ["calibrate", local / "scores.csv", "-s", "s", "-t", "y", "-o", address],
+        ["apply", local / "c.json", local / "scores.csv", "-o", address],
+        ["report", address, "-t", "y", "-o", local / "r.html"],
+    ):
+        assert main([*map(str, words)]) == 2
+        text = "".join(capsys.readouterr())
+        assert "should not" not in text and "kEy1" not in text, text
