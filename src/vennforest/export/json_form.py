@@ -73,7 +73,7 @@ def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
 
 
 def from_json(text: str | bytes) -> Calibrator:
-    """Return the calibrator that `to_json` has written.
+    """Return the calibrator that `to_json` wrote.
 
     It gives the same answers. Nothing in the document is executed, and every part is checked.
 

@@ -66,7 +66,7 @@ class ClassEstimates(NamedTuple):
         return (self.of_column(j) for j in range(self.p.shape[1]))
 
     def of_predicted(self) -> EventEstimates:
-        """Return the problem "is the predicted label right", with the confidence in it.
+        """Return the estimates of the event that the predicted label is right.
 
         The predicted label is that of the largest estimate, the first of equals.
         """

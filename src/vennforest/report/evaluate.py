@@ -191,7 +191,7 @@ def evaluate(
 
 
 def _noun(estimator: Any) -> str:
-    """Return the noun for the models in sentences, and refuse what is no unfitted classifier."""
+    """Return the name of the models in sentences; refuse what is not an unfitted classifier."""
     if estimator is None or isinstance(estimator, str):
         return named_estimator(estimator).title
     if isinstance(estimator, type) or not hasattr(estimator, "predict_proba"):

@@ -100,7 +100,7 @@ def update(
     new_map: str | Calibrator = "spline",
     random_state: int = 0,
 ) -> Update:
-    """Update anybody's probabilities with labelled rows of another population.
+    """Update the probabilities of any classifier with labelled rows of another population.
 
     The probabilities are kept, or the intercept of their log-odds is moved, or intercept and slope,
     or a new map is fitted.
