@@ -1,6 +1,6 @@
 """Walk through the built site: dead links, missing names, whatever is loaded from elsewhere.
 
-``python scripts/check_site.py SITE`` reads the pages as they are on disk and asks no network;
+``python tools/check_site.py SITE`` reads the pages as they are on disk and asks no network;
 links to other sites are counted, not followed.
 """
 

@@ -1,6 +1,6 @@
 """Print the lowest version that pyproject.toml allows of every dependency, as pip's constraints.
 
-``make test-lowest`` installs exactly these and runs the tests with them.
+``make -f tools/Makefile test-lowest`` installs exactly these and runs the tests with them.
 """
 
 import re

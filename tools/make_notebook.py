@@ -1,6 +1,6 @@
 """Write a notebook from a script whose cells begin with ``# %%``, run, with what it prints.
 
-``python scripts/make_notebook.py SCRIPT`` writes the notebook beside the script; ``--check
+``python tools/make_notebook.py SCRIPT`` writes the notebook beside the script; ``--check
 NOTEBOOK`` runs one from top to bottom and changes nothing. The script is what is edited and tested;
 the notebook is what some readers prefer, and the site shows.
 """

@@ -1,4 +1,4 @@
-"""Draw the pictures of the site that no example draws: ``make pictures``.
+"""Draw the pictures of the site that no example draws: ``make -f tools/Makefile pictures``.
 
 The examples draw theirs (``examples/*.py PICTURE``). All are kept under version control, so
 the site builds without running a model.
