@@ -2,7 +2,7 @@
 # # First steps
 #
 # A forest's probabilities against what happens, the same calibrated out of bag, and what the bounds
-# say. The notebook is written from `first_steps.py` by `make notebook`.
+# say. The notebook is written from `first_steps.py` by `make -f tools/Makefile notebook`.
 
 # %%
 import numpy as np
