@@ -87,7 +87,7 @@ def test_what_cannot_be_fitted(data, capsys, monkeypatch, options, message):
 
 def test_a_named_estimator_is_trained_and_groups_stay_together(data, tmp_path):
     model = tmp_path / "m.skops"
-    options = ("--estimator", "logistic", "--groups", "patient_id")
+    options = ("--estimator", "logistic", "--groups", "patient_id", "--jobs", 1)
     assert run("fit", data, "-t", "y", "-o", model, *options) == 0
     fitted = load(model)
     assert "LogisticRegression" in repr(fitted.estimators_[0][-1])

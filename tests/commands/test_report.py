@@ -103,6 +103,7 @@ def test_the_advised_command_keeps_groups_and_estimator(tmp_path, capsys):
     frame.assign(leak=3 * y + rng.random(240)).to_csv(tmp_path / "t.csv", index=False)
     command = ("report", tmp_path / "t.csv", "-t", "y", "--groups", "person", "--folds", 2)
     command += ("--methods", "platt", "-o", tmp_path / "p.html", "--estimator", "logistic")
+    command += ("--jobs", 1)
     assert run(*command) == 0
     *_, command_line, _ = capsys.readouterr().err.splitlines()
     assert command_line.endswith("--estimator logistic --groups person --drop leak")
