@@ -17,7 +17,7 @@ def pictures():
 
 
 @pytest.fixture(autouse=True)
-def empty_pictures(request, monkeypatch):
+def empty_pictures(request, draw_only):
     """Leave the pictures empty unless a test asks for them; tests/report looks at all of them."""
     if "pictures" not in request.fixturenames:
-        monkeypatch.setattr("vennforest.report.figures.drawn", lambda *_: {"svg": b"<svg/>"})
+        draw_only()
