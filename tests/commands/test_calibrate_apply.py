@@ -48,10 +48,8 @@ def calibrator_in(folder):
 def test_what_is_written_is_the_fit_and_its_answers(table, suffix):
     frame, folder = table
     data = folder / f"scores.{suffix}"
-    if suffix == "parquet":
-        frame.to_parquet(data)
-    elif suffix == "arrow":
-        frame.to_feather(data)
+    if suffix in ("parquet", "arrow"):
+        (frame.to_parquet if suffix == "parquet" else frame.to_feather)(data)
     else:
         frame.to_csv(data, index=False, sep="\t" if suffix == "tsv" else ",")
     assert run(*calibrate(folder, data=data.name)) == 0
@@ -71,12 +69,10 @@ def test_what_is_written_is_the_fit_and_its_answers(table, suffix):
     bounds = read.predict_multiprobability(frame["s"])
     p = read.predict_proba(frame["s"])
     known = read.predict_confidence(frame["s"])
+    expected = (p, bounds.lower, bounds.upper, known.lower, known.upper)
     for j, c in enumerate(("no", "yes")):
-        np.testing.assert_array_equal(found[f"low95({c})"], known.lower[:, j])
-        np.testing.assert_array_equal(found[f"high95({c})"], known.upper[:, j])
-        np.testing.assert_array_equal(found[f"p({c})"], p[:, j])
-        np.testing.assert_array_equal(found[f"lower({c})"], bounds.lower[:, j])
-        np.testing.assert_array_equal(found[f"upper({c})"], bounds.upper[:, j])
+        for part, values in zip(parts, expected, strict=True):
+            np.testing.assert_array_equal(found[f"{part}({c})"], values[:, j])
     assert found["label"].tolist() == read.classes_[p.argmax(axis=1)].tolist()
 
 
@@ -95,14 +91,8 @@ def test_every_method(table, method, capsys):
 
 
 def test_weights_labels_and_rows_without_a_label(tmp_path, capsys):
-    frame = pd.DataFrame(
-        {
-            "s": [0.1, 0.2, 0.8, 0.9, 0.5, 0.7],
-            "y": ["9", "10", "10", "9", "", "10"],
-            "w": [1, 2, 3, 1, 1, 0],
-        }
-    )
-    frame.to_csv(tmp_path / "scores.csv", index=False)
+    rows = "0.1,9,1 0.2,10,2 0.8,10,3 0.9,9,1 0.5,,1 0.7,10,0"
+    (tmp_path / "scores.csv").write_text("\n".join(["s,y,w", *rows.split()]))
     options = ("--weight", "w", "--method", "isotonic", "--json")
     assert run(*calibrate(tmp_path, *options)) == 0
     said = capsys.readouterr()
@@ -204,21 +194,8 @@ def test_files_that_are_no_calibrator(table, capsys):
     assert "c.json: No such file" in refused(capsys, *apply(folder))
     assert run(*calibrate(folder, "--method", "beta")) == 0
     document = (folder / "c.json").read_text(encoding="utf-8")
-    for text, message in [
-        (document.replace('"values": [', '"values": ["x", '), "the calibrator is damaged"),
-    ]:
-        (folder / "c.json").write_text(text)
-        assert f"c.json: {message}" in refused(capsys, *apply(folder))
-
-
-def test_columns_that_are_carried_along(table):
-    frame, folder = table
-    assert run(*calibrate(folder)) == 0
-    frame.assign(label=frame["y"]).to_csv(folder / "new.csv", index=False)
-    assert run(*apply(folder, "--id", "y", "--id", "id", data="new.csv")) == 0
-    answers = read_csv(folder / "out.csv")
-    assert answers.columns.tolist()[:3] == ["y", "id", "label"]
-    assert answers["y"].tolist() == frame["y"].tolist()
+    (folder / "c.json").write_text(document.replace('"values": [', '"values": ["x", '))
+    assert "c.json: the calibrator is damaged" in refused(capsys, *apply(folder))
 
 
 def pasted(text, command):
@@ -247,8 +224,7 @@ def test_the_command_that_check_prints_works_as_it_stands(tmp_path, monkeypatch,
     assert read.classes_.tolist() == ["bad", "good"] and np.abs(p - bad**2).mean() < 0.05
 
 
-@pytest.mark.parametrize("way", ["yes", "no"])
-@pytest.mark.parametrize("method", ["venn-abers", "platt"])
+@pytest.mark.parametrize(("method", "way"), [("venn-abers", "no"), ("platt", "yes")])
 def test_check_of_a_calibrator_is_that_of_its_answers(tmp_path, method, way, capsys):
     from vennforest.report import check
 
@@ -286,11 +262,22 @@ def test_apply_for_other_shares_of_the_classes(table, capsys, method):
     assert "1.5" in refused(capsys, *apply(folder, "--prior", "yes=1.5"))
 
 
+def test_columns_that_are_carried_along(table):
+    frame, folder = table
+    assert run(*calibrate(folder)) == 0
+    frame.assign(label=frame["y"]).to_csv(folder / "new.csv", index=False)
+    assert run(*apply(folder, "--id", "y", "--id", "id", data="new.csv")) == 0
+    answers = read_csv(folder / "out.csv")
+    assert answers.columns.tolist()[:3] == ["y", "id", "label"]
+    assert answers["y"].tolist() == frame["y"].tolist()
+
+
 def test_rows_without_a_score_are_kept(table, capsys):
     frame, folder = table
     has_score = (frame["id"] % 7 > 0).to_numpy()
-    frame.assign(s=frame["s"].where(has_score)).to_csv(folder / "holes.csv", index=False)
-    frame.assign(s=frame["s"].where(has_score)).to_parquet(folder / "holes.parquet")
+    holes = frame.assign(s=frame["s"].where(has_score))
+    holes.to_csv(folder / "holes.csv", index=False)
+    holes.to_parquet(folder / "holes.parquet")
     keep = ("--missing-scores", "keep")
     for method in ("venn-abers", "beta"):
         assert run(*calibrate(folder, "--method", method)) == 0

@@ -27,7 +27,7 @@ def run(model, name, values):
 
 
 def forest(**options):
-    return RandomForestClassifier(40, random_state=0, **options)
+    return RandomForestClassifier(20, random_state=0, **options)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_forests_are_equal(seed):
     features[rng.random(features.shape) < 0.05] = np.nan
     votes = "hard" if seed == 2 else "soft"
     for kind, merge in ((RandomForestClassifier, "pooled"), (ExtraTreesClassifier, "log")):
-        one = kind(int(rng.integers(20, 70)), bootstrap=True, random_state=seed)
+        one = kind(int(rng.integers(20, 40)), bootstrap=True, random_state=seed)
         options = {} if merge == "pooled" else {"merge": merge}
         model = CalibratedClassifier(one, random_state=0, votes=votes, **options)
         model.fit(features[:350], y[:350])

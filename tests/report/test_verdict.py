@@ -135,7 +135,7 @@ def test_no_headline_contradicts_a_reason(cancer):
 
 
 def test_no_headline_of_drawn_evaluations_contradicts_a_reason():
-    seeds = np.random.SeedSequence().generate_state(40)
+    seeds = np.random.SeedSequence().generate_state(16)
     for seed in seeds.tolist():
         n = int(np.random.default_rng(seed).choice([100, 300, 2000]))
         y, p, rng = calibrated(n, seed, strength=1.5)
@@ -189,10 +189,10 @@ def test_how_many_rows_would_show_a_ranking(advised, cancer):
 
 def test_a_model_that_cannot_rank_is_not_to_be_used():
     n_used = 0
-    for seed in range(24):  # probabilities that have nothing to do with the labels
+    for seed in range(12):  # probabilities that have nothing to do with the labels
         y, p, rng = calibrated(150, seed)
         n_used += check(rng.permutation(y), p).verdict.action == "use"
-    assert n_used <= 2
+    assert n_used <= 1
     y, p, _ = calibrated(4000, 1, strength=2.0)
     verdict = check(y, p).verdict
     assert verdict.action == "use" and "points off" in verdict.sentence
