@@ -55,10 +55,7 @@ def test_segments_are_searched(command, table, capsys):
     out, err = capsys.readouterr()
     rows = json.loads(out)["sections"]["segments"]["table"]
     frame = segments(
-        table[["country", "grade", "kind"]],
-        table["default"],
-        table["pd"],
-        groups=table["customer"],
+        table[["country", "grade", "kind"]], table["default"], table["pd"], groups=table["customer"]
     )
     assert rows[0]["Segment"] == frame.index[0] and rows[0]["pvalue"] == frame["pvalue"].iloc[0]
     assert "The worst is “" in err and "country = Peru" in err and "Signs of the residuals" in out

@@ -11,14 +11,7 @@ from support.report_data import COSTS, calibrated, with_bounds
 from vennforest.report import check
 from vennforest.report.comparison import Difference, compare
 from vennforest.report.measures import Measures, MethodEstimates, Predictions
-from vennforest.report.words import (
-    Source,
-    advice,
-    judge,
-    reasons,
-    recommendation,
-    shown_methods,
-)
+from vennforest.report.words import Source, advice, judge, reasons, recommendation, shown_methods
 
 BASE = Measures(
     log_loss=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
