@@ -10,13 +10,9 @@ from support.commands import run
 from vennforest.persistence import read_header
 
 TYPES = {
-    "income": "number",
-    "lab": "number",
-    "seen": "date %d/%m/%Y",
-    "ward": "category",
-    "name": "drop",
-    "smoker": "boolean",
-}
+    "income": "number", "lab": "number", "seen": "date %d/%m/%Y", "ward": "category",
+    "name": "drop", "smoker": "boolean",
+}  # fmt: skip
 
 
 def ugly(n=160, seed=0):
