@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from support.commands import refused, run
-from vennforest import IsotonicCalibration, VennAbers
+from vennforest import VennAbers
 from vennforest.calibrators import METHODS
 from vennforest.export import from_json, to_sql
 
@@ -90,25 +90,6 @@ def test_every_method(table, method, capsys):
         assert message in refused(capsys, *apply(folder, "--columns", "p,confidence"))
 
 
-def test_weights_labels_and_rows_without_a_label(tmp_path, capsys):
-    rows = "0.1,9,1 0.2,10,2 0.8,10,3 0.9,9,1 0.5,,1 0.7,10,0"
-    (tmp_path / "scores.csv").write_text("\n".join(["s,y,w", *rows.split()]))
-    options = ("--weight", "w", "--method", "isotonic", "--json")
-    assert run(*calibrate(tmp_path, *options)) == 0
-    said = capsys.readouterr()
-    assert "1 rows have no 'y' and are left out" in said.err
-    summary = json.loads(said.out)
-    assert summary["classes"] == {"9": 2, "10": 5}  # numbers, so in the order of numbers
-    read = calibrator_in(tmp_path)
-    assert read.classes_.tolist() == [9, 10]
-    fitted = IsotonicCalibration().fit(
-        [0.1, 0.2, 0.8, 0.9], [9, 10, 10, 9], sample_weight=[1, 2, 3, 1]
-    )
-    np.testing.assert_array_equal(
-        read.predict_proba([0.15, 0.85]), fitted.predict_proba([0.15, 0.85])
-    )
-
-
 @pytest.mark.parametrize(
     ("cells", "classes", "weight"),
     [
@@ -118,7 +99,7 @@ def test_weights_labels_and_rows_without_a_label(tmp_path, capsys):
     ],
 )
 def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
-    tmp_path, cells, classes, weight
+    tmp_path, capsys, cells, classes, weight
 ):
     rng = np.random.default_rng(10)
     p = rng.dirichlet(np.ones(len(set(classes))), 300).round(2)
@@ -134,7 +115,9 @@ def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
     (tmp_path / "table" / "_metadata.parquet").write_bytes(b"no table")
     options = [part for name in names for part in ("-s", name)]
     options += ["--weight", weight] if weight else []
-    assert run(*calibrate(tmp_path, *options, data="table")) == 0
+    assert run(*calibrate(tmp_path, *options, "--json", data="table")) == 0
+    said = capsys.readouterr()
+    assert "18 rows have no 'y' and are left out" in said.err
     is_labelled = np.arange(300) % 17 > 0
     y = np.array(classes)[cell_of_row]
     expected = VennAbers().fit(
@@ -142,11 +125,13 @@ def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
         y[is_labelled],
         sample_weight=frame[weight][is_labelled] if weight else None,
     )
-    assert calibrator_in(tmp_path).classes_.tolist() == expected.classes_.tolist()
+    labels = expected.classes_.tolist()  # numbers in the order of numbers
+    assert calibrator_in(tmp_path).classes_.tolist() == labels
+    assert list(json.loads(said.out)["classes"]) == [*map(str, labels)]
     assert run(*apply(tmp_path, data="table", output="table/out.csv")) == 0
     answers = read_csv(tmp_path / "table" / "out.csv")
     assert answers["i"].tolist() == list(range(300))
-    p = answers[[f"p({label})" for label in expected.classes_]]
+    p = answers[[f"p({label})" for label in labels]]
     np.testing.assert_allclose(p, expected.predict_proba(scores), rtol=0, atol=1e-12)
 
 

@@ -141,12 +141,14 @@ def test_without_typer_one_sentence():
     assert done.stderr.count("\n") == 1 and "pip install 'vennforest[all]'" in done.stderr
 
 
-def test_without_a_command_the_help_is_shown(capsys):
+def test_help_and_version_are_shown(capsys):
     assert run() == 0
     out, err = capsys.readouterr()
     assert err == ""
     for word in ("predict", "show", "report", "--install-completion"):
         assert word in out
+    assert run("--version") == 0
+    assert capsys.readouterr().out.startswith("vennforest ")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -155,11 +157,6 @@ def test_help_is_short(command, capsys, monkeypatch):
     assert run(command, "--help") == 0
     lines = capsys.readouterr().out.splitlines()
     assert 10 < len(lines) <= 45 and max(map(len, lines)) <= 80
-
-
-def test_the_version_is_shown(capsys):
-    assert run("--version") == 0
-    assert capsys.readouterr().out.startswith("vennforest ")
 
 
 CONTROL = [chr(i) for i in (*range(32), *range(127, 160), *range(0x202A, 0x202F), 0x2066)]

@@ -116,12 +116,9 @@ def test_forests_are_equal(seed):
         bounds = model.predict_multiprobability(features)
         intervals = model.predict_confidence(features)
         expected = {
-            "p": model.predict_proba(features),
-            "p0": bounds.lower,
-            "p1": bounds.upper,
-            "low95": intervals.lower,
-            "high95": intervals.upper,
-        }
+            "p": model.predict_proba(features), "p0": bounds.lower, "p1": bounds.upper,
+            "low95": intervals.lower, "high95": intervals.upper,
+        }  # fmt: skip
         assert found.keys() == expected.keys()
         for name, values in expected.items():
             wanted = values[:, 1] if k == 2 else values

@@ -30,15 +30,10 @@ def second_column(X):
 
 
 SOURCES = [
-    {"calibrate_on": "oob"},
-    {"calibrate_on": "holdout"},
-    {"calibrate_on": "cv", "cv": 3},
-    {"calibrate_on": "cv", "cv": 3, "ensemble": False},
-    {"method": "platt"},
-    {"method": "none"},
-    {"method": "venn"},
-    {"by": second_column},
-]
+    {"calibrate_on": "oob"}, {"calibrate_on": "holdout"}, {"calibrate_on": "cv", "cv": 3},
+    {"calibrate_on": "cv", "cv": 3, "ensemble": False}, {"method": "platt"}, {"method": "none"},
+    {"method": "venn"}, {"by": second_column},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

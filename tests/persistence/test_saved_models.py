@@ -28,13 +28,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 import vennforest
-from vennforest import (
-    CalibratedClassifier,
-    MixedForestClassifier,
-    PlattScaling,
-    Venn,
-    VennAbers,
-)
+from vennforest import CalibratedClassifier, MixedForestClassifier, PlattScaling, Venn, VennAbers
 from vennforest._messages import InputError
 from vennforest.calibrators import METHODS
 from vennforest.persistence import read_header

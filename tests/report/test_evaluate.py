@@ -152,32 +152,20 @@ def test_rare_classes():
     assert few.comparison.predictions.n_folds == 3 and "3 folds instead of 10" in few.notes[0]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_refused_arguments_and_data():
+    X, y = nasty_table(30)
+    for options, message in (
         ({"methods": ["plat"]}, r"methods must be one of .*: did you mean 'platt'"),
         ({"positive": "maybe"}, "positive must be one of"),
         ({"costs": [[1, 2]]}, "costs must have a row"),
         ({"tolerance": 2}, r"tolerance must lie in \(0, 1\), got 2"),
-    ],
-)
-def test_refused_arguments(options, message):
-    X, y = nasty_table(30)
-    with pytest.raises(ValueError, match=message):
-        evaluate(X, y, **{**QUICK, "n_trees": 5, **options})
-
-
-def test_refused_data():
-    X, y = nasty_table(30)
-    with pytest.raises(ValueError, match="a label for each"):
-        evaluate(X, y[:-1])
-    with pytest.raises(ValueError, match="got inf"):
-        evaluate(X.assign(bad=np.inf), y)
-    with pytest.raises(ValueError, match="two classes"):
-        evaluate(X, ["a"] * 29 + ["b"])
-    iris = load_iris()
-    with pytest.raises(ValueError, match="two classes only"):
-        evaluate(iris.data, iris.target, positive=1)
+        ({"y": y[:-1]}, "a label for each"),
+        ({"X": X.assign(bad=np.inf)}, "got inf"),
+        ({"y": ["a"] * 29 + ["b"]}, "two classes"),
+        (dict(zip("Xy", load_iris(return_X_y=True), strict=True), positive=1), "two classes only"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            evaluate(**{"X": X, "y": y, **QUICK, "n_trees": 5, **options})
 
 
 def test_one_odd_cell_is_judged_as_fit_takes_it():

@@ -38,7 +38,7 @@ def cancer_html(cancer):
     return render(cancer, "vennforest fit", "vennforest report --example breast-cancer")
 
 
-def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty):
+def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty, draw_only):
     html = render(nasty, command=f"vennforest report {SCRIPT}")
     page = Page(html)
     assert sum(tag == "script" for tag, _ in page.tags) == 1
@@ -56,6 +56,7 @@ def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty):
     assert len(ids) == len(set(ids))
     links = {attrs["href"][1:] for tag, attrs in page.tags if tag == "a"}
     assert links <= set(ids)
+    draw_only()
     notebook = nasty._repr_html_()
     assert notebook.startswith("<iframe") and "srcdoc" in notebook and SCRIPT not in notebook
 
