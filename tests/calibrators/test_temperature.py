@@ -67,8 +67,9 @@ def test_scores_are_taken_for_what_the_calibration_scores_were():
     on_logits = TemperatureScaling().fit(logit(p), y)
     assert on_logits.on_ == "logits"
     # A logit that could be a probability is a logit still, whatever the other rows.
-    together = on_logits.predict_proba([0.75, -3.0])
-    assert_allclose(on_logits.predict_proba([0.75]), together[:1])
+    columns = TemperatureScaling().fit(np.column_stack([-logit(p), logit(p)]), y)
+    together = columns.predict_proba([[0.3, 0.7], [0.9, 0.1], [-2.0, 1.0]])
+    assert_allclose(columns.predict_proba([[0.3, 0.7], [0.9, 0.1]]), together[:2])
     assert_allclose(
         on_logits.predict_proba([0.75])[:, 1], expit(0.75 / on_logits.temperature_), rtol=1e-12
     )
