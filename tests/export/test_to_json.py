@@ -26,11 +26,9 @@ def same_after_reading(calibrator, new):
     assert_array_equal(read.classes_, calibrator.classes_)
     assert_array_equal(read.predict_proba(new), calibrator.predict_proba(new))
     if hasattr(calibrator, "predict_multiprobability"):
-        for one, other in zip(
-            *(c.predict_multiprobability(new) for c in (read, calibrator)), strict=True
-        ):
-            assert_array_equal(one.lower, other.lower)
-            assert_array_equal(one.upper, other.upper)
+        one, other = (c.predict_multiprobability(new) for c in (read, calibrator))
+        assert_array_equal(one.lower, other.lower)
+        assert_array_equal(one.upper, other.upper)
     names = {name for name in vars(calibrator) if name.endswith("_") and name[0] != "_"}
     assert names <= set(vars(read))
     assert to_json(read) == text

@@ -140,10 +140,6 @@ def test_bad_input_is_named(y, p, options, message):
         metrics.brier_decomposition(y, p, **options)
 
 
-def test_rounding_just_outside_the_interval_is_allowed():
-    assert metrics.brier_decomposition([1, 0], [1 + 1e-12, -1e-12]).brier == 0
-
-
 @pytest.mark.parametrize("decimals", [2, 3, 4])
 def test_rounded_probabilities_are_taken(decimals):
     p = np.random.default_rng(4).dirichlet(np.ones(5), 200)
@@ -153,7 +149,6 @@ def test_rounded_probabilities_are_taken(decimals):
     assert np.abs(got - p).max() < 3 * 10.0**-decimals
     wrong = p.round(decimals)
     wrong[17, 0] += 0.1
-    with pytest.raises(
-        ValueError, match=r"sum to 1 within 0\.\d+, got a sum of .* in row 18: give"
-    ):
+    with pytest.raises(ValueError, match=r"sum to 1 within 0\.\d+, got a sum of .* in row 18"):
         check_probabilities(wrong)
+    assert metrics.brier_decomposition([1, 0], [1 + 1e-12, -1e-12]).brier == 0  # is let pass

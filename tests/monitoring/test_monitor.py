@@ -149,18 +149,11 @@ def test_file_goes_on_where_the_monitor_was(tmp_path, watch):
     assert saved.explain() == monitor.explain()
 
 
-def changed(name, index, value):
-    def change(monitor):
-        monitor._state[name][index] = value
-
-    return change
-
-
 @pytest.mark.parametrize(
     "change",
     [
-        changed("counts", (1, 0), -1),
-        changed("weights", (1, 0), np.nan),
+        lambda monitor: monitor._state["counts"].__setitem__((1, 0), -1),
+        lambda monitor: monitor._state["weights"].__setitem__((1, 0), np.nan),
         lambda monitor: setattr(monitor, "classes_", np.arange(3)),
     ],
 )
