@@ -77,7 +77,7 @@ MODELS = {
 def test_a_classifier_answers_as_it_does_itself(name, k):
     X, y = frame(k=k)
     model = CalibratedClassifier(random_state=0, **MODELS[name]).fit(X, y)
-    schema, batches = batches_of(X, 7, number=np.arange(len(X)))
+    schema, batches = batches_of(X, 40, number=np.arange(len(X)))
     predictor = BatchPredictor(model, schema, carried=["number"], rows_at_once=31)
     table = together(predictor, batches)
     bounds = None if model.method == "platt" else model.predict_multiprobability(X)

@@ -247,16 +247,6 @@ def test_apply_for_other_shares_of_the_classes(table, capsys, method):
     assert "1.5" in refused(capsys, *apply(folder, "--prior", "yes=1.5"))
 
 
-def test_columns_that_are_carried_along(table):
-    frame, folder = table
-    assert run(*calibrate(folder)) == 0
-    frame.assign(label=frame["y"]).to_csv(folder / "new.csv", index=False)
-    assert run(*apply(folder, "--id", "y", "--id", "id", data="new.csv")) == 0
-    answers = read_csv(folder / "out.csv")
-    assert answers.columns.tolist()[:3] == ["y", "id", "label"]
-    assert answers["y"].tolist() == frame["y"].tolist()
-
-
 def test_rows_without_a_score_are_kept(table, capsys):
     frame, folder = table
     has_score = (frame["id"] % 7 > 0).to_numpy()
