@@ -52,17 +52,14 @@ def test_weights_and_named_classes(weight, classes):
     check_calibrator(calibrator, frame, weight=weight)
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("s", np.nan, r"partition 2: 's' must be finite, got "),
-        ("s", "x", r"partition 2: .*'x'"),
-        ("y", None, r"partition 2: 'y' must have a label in every row"),
-        ("y", "maybe", r"partition 2: 'y' must contain labels of classes .*, got 'maybe'"),
-        ("w", np.inf, r"partition 2: 'w' must be finite, got inf"),
-        ("w", -1, r"partition 2: 'w' must not be negative, got -1"),
-    ],
-)
+@pytest.mark.parametrize(("column", "value", "message"), [
+    ("s", np.nan, r"partition 2: 's' must be finite, got "),
+    ("s", "x", r"partition 2: .*'x'"),
+    ("y", None, r"partition 2: 'y' must have a label in every row"),
+    ("y", "maybe", r"partition 2: 'y' must contain labels of classes .*, got 'maybe'"),
+    ("w", np.inf, r"partition 2: 'w' must be finite, got inf"),
+    ("w", -1, r"partition 2: 'w' must not be negative, got -1"),
+])  # fmt: skip
 def test_a_faulty_row_is_named_with_its_partition(column, value, message):
     frame = draw_scores(90).astype({"w": float})
     if value == "x":

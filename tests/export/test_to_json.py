@@ -113,17 +113,14 @@ def number_paths(part, path=()):
             yield (*path, key)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "the calibrator is not JSON"),
-        ("[1]", 'must be JSON with "format"'),
-        ('{"format": "other"}', 'must be JSON with "format"'),
-        ('{"format": "vennforest-calibrator", "version": 2}', "of version 2 .*: install a newer"),
-        ('{"format": "vennforest-calibrator", "version": 1}', "damaged: the document must have"),
-        ("[" * 100_000, "the calibrator is not JSON"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("", "the calibrator is not JSON"),
+    ("[1]", 'must be JSON with "format"'),
+    ('{"format": "other"}', 'must be JSON with "format"'),
+    ('{"format": "vennforest-calibrator", "version": 2}', "of version 2 .*: install a newer"),
+    ('{"format": "vennforest-calibrator", "version": 1}', "damaged: the document must have"),
+    ("[" * 100_000, "the calibrator is not JSON"),
+])  # fmt: skip
 def test_what_is_no_calibrator_is_refused(text, message):
     with pytest.raises(InputError, match=message):
         from_json(text)

@@ -118,23 +118,20 @@ def test_class_missing_from_y_keeps_its_column():
         metrics.brier_decomposition(["a", "c"], p)
 
 
-@pytest.mark.parametrize(
-    ("y", "p", "options", "message"),
-    [
-        ([0, 1], [0.1, np.nan], {}, "p must be finite, got NaN at position 1"),
-        ([0, 1], [0.1, 1.1], {}, r"p must lie in \[0, 1\], got 1.1"),
-        (
-            [0, 1],
-            [[0.5, 0.6], [1, 0]],
-            {},
-            "p must have rows that sum to 1 within 0.01, got a sum of 1.1 in row 1",
-        ),
-        ([0, 1, 2], [0.1, 0.2, 0.3], {}, "p must have a column for each of 3 classes"),
-        ([0, 1], [0.1, 0.2], {"pos_label": 7}, r"pos_label must be one of .*, got 7"),
-        ([0, 1], [0.1, 0.2], {"bins": 0}, "bins must be an integer >= 1, got 0"),
-        ([0, 1], [0.1, 0.2], {"strategy": "width"}, "strategy must be one of .*, got 'width'"),
-    ],
-)
+@pytest.mark.parametrize(("y", "p", "options", "message"), [
+    ([0, 1], [0.1, np.nan], {}, "p must be finite, got NaN at position 1"),
+    ([0, 1], [0.1, 1.1], {}, r"p must lie in \[0, 1\], got 1.1"),
+    (
+        [0, 1],
+        [[0.5, 0.6], [1, 0]],
+        {},
+        "p must have rows that sum to 1 within 0.01, got a sum of 1.1 in row 1",
+    ),
+    ([0, 1, 2], [0.1, 0.2, 0.3], {}, "p must have a column for each of 3 classes"),
+    ([0, 1], [0.1, 0.2], {"pos_label": 7}, r"pos_label must be one of .*, got 7"),
+    ([0, 1], [0.1, 0.2], {"bins": 0}, "bins must be an integer >= 1, got 0"),
+    ([0, 1], [0.1, 0.2], {"strategy": "width"}, "strategy must be one of .*, got 'width'"),
+])  # fmt: skip
 def test_bad_input_is_named(y, p, options, message):
     with pytest.raises(ValueError, match=message):
         metrics.brier_decomposition(y, p, **options)

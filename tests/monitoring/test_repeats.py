@@ -42,13 +42,10 @@ def late(monitor, rng):
         monitor.update(X, given)
 
 
-@pytest.mark.parametrize(
-    ("send", "message"),
-    [
-        *((send, "rows came before and are left out") for send in (windows, five_times)),
-        (late, "not counted yet, since .* have no label"),
-    ],
-)
+@pytest.mark.parametrize(("send", "message"), [
+    *((send, "rows came before and are left out") for send in (windows, five_times)),
+    (late, "not counted yet, since .* have no label"),
+])  # fmt: skip
 def test_alarms_are_no_more_than_stated(send, message):
     alarms = 0
     for seed in range(3):

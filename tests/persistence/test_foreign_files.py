@@ -181,15 +181,12 @@ def test_trees_that_point_outside_themselves_are_refused(forest, name, value):
         packed.forest()
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("counts", lambda counts: counts + 1),
-        ("bare_forest", lambda forest: RandomForestClassifier(2).fit(*load_iris(return_X_y=True))),
-        ("values", lambda values: values[:, :1]),
-        ("nodes", lambda nodes: {**nodes, "feature": nodes["feature"][:-1]}),
-    ],
-)
+@pytest.mark.parametrize(("name", "change"), [
+    ("counts", lambda counts: counts + 1),
+    ("bare_forest", lambda forest: RandomForestClassifier(2).fit(*load_iris(return_X_y=True))),
+    ("values", lambda values: values[:, :1]),
+    ("nodes", lambda nodes: {**nodes, "feature": nodes["feature"][:-1]}),
+])  # fmt: skip
 def test_arrays_that_are_no_forest_are_refused(forest, name, change):
     packed = pack_forest(forest)
     with pytest.raises(ValueError):
