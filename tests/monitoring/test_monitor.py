@@ -66,7 +66,7 @@ def test_any_classifier_with_a_reference():
     monitor.update(*draw(rng, 300))
     assert monitor.alarm_ is None
     monitor.update(*draw(rng, 400, shift=-3))
-    assert monitor.explain()[0].what.endswith("less frequent")
+    assert monitor.explain()[0].description.endswith("less frequent")
 
 
 def test_objects_alone_need_no_labels():
