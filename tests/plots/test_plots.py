@@ -164,11 +164,8 @@ def test_bounds_and_confidence_intervals_are_drawn_apart(mostly):
     model = CalibratedClassifier(RandomForestClassifier(20, random_state=0), random_state=0)
     model.fit(X[30:], y[30:])
     new = X[:30]
-    p, m, known = (
-        model.predict_proba(new)[:, 1],
-        model.predict_multiprobability(new),
-        model.predict_confidence(new),
-    )
+    p, m = model.predict_proba(new)[:, 1], model.predict_multiprobability(new)
+    known = model.predict_confidence(new)
     display = IntervalDisplay.from_estimator(model, new, y[:30])
     order = np.lexsort((m.p1, m.p0, p))
     np.testing.assert_array_equal(display.line_.get_ydata(), p[order])
@@ -181,9 +178,8 @@ def test_bounds_and_confidence_intervals_are_drawn_apart(mostly):
         np.testing.assert_array_equal(high, upper[order, 1])
     thick, thin = display.bounds_.get_linewidth()[0], display.confidence_.get_linewidth()[0]
     assert thick > 2 * thin
-    assert {"Probability", "Venn–Abers bounds", "95% confidence interval"} <= set(
-        texts(display.ax_)
-    )
+    names = {"Probability", "Venn–Abers bounds", "95% confidence interval"}
+    assert names <= set(texts(display.ax_))
     drawn(display.figure_)
 
 
@@ -204,9 +200,7 @@ def test_logarithmic_axes():
     drawn.figure_.canvas.draw()
     ticks = [label.get_text() for label in drawn.ax_.get_yticklabels()]
     assert "10%" in ticks and not any("$" in tick for tick in ticks)
-    assert not [
-        tick.get_text() for tick in drawn.ax_.get_yticklabels(minor=True) if tick.get_text()
-    ]
+    assert not any(tick.get_text() for tick in drawn.ax_.get_yticklabels(minor=True))
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.3, 3.0])
