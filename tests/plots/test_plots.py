@@ -34,12 +34,6 @@ def draw_predictions(n=200, seed=0):
     return np.where(rng.random(n) < p, "yes", "no"), p
 
 
-def draw_many(n=300, k=5):
-    rng = np.random.default_rng(1)
-    p = rng.dirichlet(np.ones(k), n)
-    return np.array([rng.choice(k, p=row) for row in p]), p
-
-
 def intervals(n):
     _, p = draw_predictions(n)
     low, high = (p - 0.1).clip(0, 1), (p + 0.1).clip(0, 1)
