@@ -10,7 +10,6 @@ from sklearn.exceptions import NotFittedError
 
 from oracles import formulas as oracle
 from vennforest import ScoreCounts, VennAbers
-from vennforest.calibrators import venn_abers
 from vennforest.calibrators import venn_abers_kernels as kernels
 from vennforest.calibrators.intervals import interval_curves, read_intervals
 
@@ -163,9 +162,7 @@ def test_zeros_of_either_sign_are_one_score():
     ],
     ids=str,
 )
-@pytest.mark.parametrize("min_steps", [1, venn_abers.MIN_STEPS_TO_ORDER])
-def test_extreme_ranges_are_looked_up_like_any_other(scores, min_steps, monkeypatch):
-    monkeypatch.setattr(venn_abers, "MIN_STEPS_TO_ORDER", min_steps)
+def test_extreme_ranges_are_looked_up_like_any_other(scores):
     scores = np.repeat(scores, 3)
     y = np.random.default_rng(1).integers(0, 2, len(scores))
     new = np.concatenate([scores, np.nextafter(scores, np.inf), np.nextafter(scores, -np.inf)])

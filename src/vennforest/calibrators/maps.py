@@ -457,12 +457,9 @@ class MatrixScaling(SoftmaxMap):
     """
 
     title = "Matrix scaling"
-    structure: Structure = "diagonal"
-    ridge = 1.0
-    shrinkage = 0.01
 
     def __init__(self) -> None:
-        """Take no parameters."""
+        super().__init__()
 
 
 def diagonal_penalty(k: int, ridge: float) -> FloatArray:
