@@ -43,9 +43,10 @@ papers: $(VENV)/.experiments  ## install the experiments, list their data sets, 
 
 check: lint test  ## run lint and test: both must pass before a change lands
 
-# Workers that share the cores would wait for each other's threads.
+# Workers that share the cores would wait for each other's threads and processes.
 test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
+test: export LOKY_MAX_CPU_COUNT = 1
 test: $(VENV)/.dev  ## run the tests and doctests
 	$(BIN)/python -m pytest -n $(JOBS)
 

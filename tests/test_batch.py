@@ -28,9 +28,7 @@ FOREST = RandomForestClassifier(10, max_depth=4, random_state=3)
 
 def frame(n=150, k=2, types=("float64", "float32", "int32")):
     rng = np.random.default_rng(SEED)
-    X = pd.DataFrame(
-        {f"x{j}": (5 * rng.normal(size=n)).astype(t) for j, t in enumerate(types)},
-    )
+    X = pd.DataFrame({f"x{j}": (5 * rng.normal(size=n)).astype(t) for j, t in enumerate(types)})
     noise = rng.normal(scale=3, size=n)
     y = pd.cut(X["x0"] + noise, k, labels=False).to_numpy().copy()
     y[:k] = np.arange(k)

@@ -42,16 +42,12 @@ def over_fourteen(X):
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
-        {"calibrate_on": "cv", "cv": 3},
-        {"calibrate_on": "holdout"},
-        {"method": "isotonic"},
-        {"subforest": "exchangeable", "merge": "log"},
-        {"by": over_fourteen},
+        {}, {"calibrate_on": "cv", "cv": 3}, {"calibrate_on": "holdout"}, {"method": "isotonic"},
+        {"subforest": "exchangeable", "merge": "log"}, {"by": over_fourteen},
         {"forest": ExtraTreesClassifier(8, bootstrap=True, random_state=0)},
     ],
     ids=lambda settings: "-".join(map(str, settings)) or "default",
-)
+)  # fmt: skip
 def test_additive_to_the_last_digit(settings):
     model = fitted(**settings)
     for of in (model, model.with_prior({0: 0.9})):

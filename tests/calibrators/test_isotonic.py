@@ -51,10 +51,9 @@ def between_and_beside(scores, rng, beside_middles):
 
 
 @pytest.mark.parametrize("between", READINGS)
-@pytest.mark.parametrize("seed", range(2))
-def test_the_fit_and_its_reading_agree_with_exact_fractions(between, seed):
-    rng = np.random.default_rng(seed)
-    for _ in range(80):
+def test_the_fit_and_its_reading_agree_with_exact_fractions(between):
+    rng = np.random.default_rng(0)
+    for _ in range(100):
         scores, y, weight = drawn(rng)
         if between == "linear" and np.abs(scores).max() > 1e308:
             continue  # the difference of two scores overflows

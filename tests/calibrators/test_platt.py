@@ -40,10 +40,9 @@ def drawn(rng, n=None):
 
 
 @pytest.mark.parametrize("targets", ["smoothed", "hard"])
-@pytest.mark.parametrize("seed", range(4))
-def test_the_fit_agrees_with_the_oracle(seed, targets):
-    rng = np.random.default_rng(seed)
-    for _ in range(12):
+def test_the_fit_agrees_with_the_oracle(targets):
+    rng = np.random.default_rng(0)
+    for _ in range(25):
         scores, y, weight = drawn(rng)
         ones, zeros = scores[y == 1], scores[y == 0]
         is_separable = not len(ones) or not len(zeros)
@@ -123,7 +122,7 @@ def test_hard_and_separable_is_a_steep_step_between_the_labels():
     assert 0.4 < p[2] < 0.6
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_auto_takes_log_odds_where_every_score_is_a_probability(seed):
     rng = np.random.default_rng(seed)
     k = int(rng.integers(2, 5))

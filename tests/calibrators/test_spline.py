@@ -30,7 +30,7 @@ def drawn(rng, n, shape):
 
 def test_the_curve_is_the_integral_of_its_slope():
     rng = np.random.default_rng(0)
-    for _ in range(60):
+    for _ in range(30):
         knots = np.sort(rng.normal(scale=5, size=int(rng.integers(1, 9))))
         slopes = rng.normal(size=len(knots))
         z = np.concatenate([rng.normal(scale=9, size=20), knots, [0.0]])
@@ -84,7 +84,7 @@ def test_bounds_meet_the_conditions_of_a_minimum():
     """The derivative is zero for what is free and not below zero for what is held at zero."""
     rng = np.random.default_rng(2)
     held = 0
-    for _ in range(100):
+    for _ in range(60):
         d, m = int(rng.integers(1, 7)), int(rng.integers(1, 30))
         features = rng.normal(size=(d, m)) * 10.0 ** rng.integers(-2, 3, (d, 1))
         weights = rng.choice([0.0, 0.5, 3.0], (m, 2))
@@ -102,14 +102,14 @@ def test_bounds_meet_the_conditions_of_a_minimum():
         assert (np.abs(gradient[~at_zero]) <= 1e-7 * scale[~at_zero]).all()
         assert (gradient[at_zero] >= -1e-7 * scale[at_zero]).all()
         held += at_zero.sum()
-    assert held > 15
+    assert held > 9
 
 
 def test_a_step_that_holds_too_many_coefficients_descends_all_the_same():
     """Coefficients that a step takes below zero are held at once: not always the right set."""
     hessian = np.array([[0.43, 0.21, -0.58], [0.21, 0.57, -0.64], [-0.58, -0.64, 1.12]])
     rng, uphill = np.random.default_rng(0), 0
-    for _ in range(2000):
+    for _ in range(600):
         theta, gradient = rng.exponential(0.1, 3), rng.normal(size=3)
         bounded = np.ones(3, np.bool_)
         step = _newton_step(hessian, gradient, theta, bounded)
@@ -174,8 +174,8 @@ def test_it_follows_a_curve_that_no_sigmoid_can(monkeypatch):
 
 def test_groups_of_many_scores_hardly_move_it(monkeypatch):
     rng = np.random.default_rng(8)
-    s = rng.beta(0.4, 0.4, 40_000)
-    y = rng.random(40_000) < 0.1 + 0.8 * s**2
+    s = rng.beta(0.4, 0.4, 12_000)
+    y = rng.random(12_000) < 0.1 + 0.8 * s**2
     grouped = SplineCalibration().fit(s, y)
     monkeypatch.setattr(group_scores, "__defaults__", (50_000,))  # none is
     exact = SplineCalibration().fit(s, y)

@@ -50,33 +50,38 @@ def draw_few(rng):
     return scores, y, weight[rng.integers(3)]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_small_sets_agree_with_exact_fractions(seed):
+def compare(scores, y, weight, new, left_out, tolerance=TOLERANCE):
+    """Compare bounds with exact fractions, with all examples and with one left out."""
+    model = fitted(scores, y, weight)
+    bounds = bounds_of(model, new), bounds_of(model, new, left_out)
+    for i, s in enumerate(new):
+        for found, r in zip(bounds, (-1, left_out[i]), strict=True):
+            expected = np.array(oracle.venn_abers(scores, y, s, weight, r), float)
+            assert_allclose(found[:, i], expected, rtol=0, atol=tolerance)
+
+
+def test_small_sets_agree_with_exact_fractions():
     """New scores on, beside and between calibration scores, leaving out any example."""
-    rng = np.random.default_rng(seed)
-    for _ in range(60):
+    rng = np.random.default_rng(0)
+    for _ in range(120):
         scores, y, weight = draw_few(rng)
-        near = np.concatenate(
-            [scores, np.nextafter(scores, np.inf), np.nextafter(scores, -np.inf), rng.random(2)]
-        )
-        new, left_out = rng.choice(near, 4), rng.integers(-1, len(scores), 4)
-        model = fitted(scores, y, weight)
-        bounds = [bounds_of(model, new), bounds_of(model, new, left_out)]
-        for i, s in enumerate(new):
-            for j, r in enumerate((-1, left_out[i])):
-                expected = np.array(oracle.venn_abers(scores, y, s, weight, r), float)
-                assert_allclose(bounds[j][:, i], expected, rtol=0, atol=TOLERANCE)
+        near = [scores, np.nextafter(scores, np.inf), np.nextafter(scores, -np.inf), rng.random(2)]
+        new, left_out = rng.choice(np.concatenate(near), 4), rng.integers(-1, len(scores), 4)
+        compare(scores, y, weight, new, left_out)
 
 
 def test_ties_between_lines_that_rounding_breaks():
     """The negative example at 1 is on the line of p0 at .5, beside one of equal slope."""
     scores = [0] * 4 + [0.25] * 2 + [0.5] * 4 + [1] * 2
-    y = [1] * 8 + [0, 1, 0, 1]
     weight = [0.7, 0.5, 0.5, 0.8, 0.4, 0.3, 0.9, 0.3, 0.4, 0.4, 0.6, 0.2]
-    for r in range(12):
-        expected = np.array(oracle.venn_abers(scores, y, 0.5, weight, r), float)
-        bounds = bounds_of(fitted(scores, y, weight), [0.5], [r])
-        assert_allclose(bounds[:, 0], expected, rtol=0, atol=TOLERANCE)
+    compare(scores, [1] * 8 + [0, 1, 0, 1], weight, np.full(12, 0.5), np.arange(12))
+
+
+def test_very_different_weights_keep_seven_digits():
+    rng = np.random.default_rng(9)
+    for _ in range(15):
+        weight, left_out = rng.choice([1.0, 1e9], 9), rng.integers(0, 9, 3)
+        compare(rng.random(9), rng.integers(0, 2, 9), weight, rng.random(3), left_out, 1e-6)
 
 
 def refit(scores, y, weight, s):
@@ -124,24 +129,6 @@ def test_large_sets_agree_with_refits(shape, n, weighted):
             assert_allclose(bounds[1][:, i], without, rtol=0, atol=TOLERANCE)
 
 
-def test_very_different_weights_keep_seven_digits():
-    rng = np.random.default_rng(9)
-    for _ in range(40):
-        n = 9
-        scores, y = rng.random(n), rng.integers(0, 2, n)
-        weight = rng.choice([1.0, 1e9], n)
-        new, left_out = rng.random(3), rng.integers(0, n, 3)
-        model = fitted(scores, y, weight)
-        bounds = bounds_of(model, new), bounds_of(model, new, left_out)
-        for i, s in enumerate(new):
-            for j, r in enumerate((-1, left_out[i])):
-                expected = np.array(oracle.venn_abers(scores, y, s, weight, r), float)
-                assert_allclose(bounds[j][:, i], expected, rtol=0, atol=1e-6)
-
-
-# --- looking up ------------------------------------------------------------------------------
-
-
 def test_zeros_of_either_sign_are_one_score():
     zeros = np.array([-0.0, 0.0, 0.0, -0.0])
     model = fitted(zeros, [0, 1, 0, 0])
@@ -167,13 +154,9 @@ def test_extreme_ranges_are_looked_up_like_any_other(scores):
     y = np.random.default_rng(1).integers(0, 2, len(scores))
     new = np.concatenate([scores, np.nextafter(scores, np.inf), np.nextafter(scores, -np.inf)])
     new = np.append(new[np.isfinite(new)], [-1.79e308, 1.79e308, 0.0, -0.0, 5e-324, 1e-320])
-    bounds = bounds_of(fitted(scores, y), new)
-    for i, s in enumerate(new):
-        expected = np.array(oracle.venn_abers(scores, y, s), float)
-        assert_allclose(bounds[:, i], expected, rtol=0, atol=TOLERANCE)
+    expected = [np.array(oracle.venn_abers(scores, y, s), float) for s in new]
+    assert_allclose(bounds_of(fitted(scores, y), new).T, expected, rtol=0, atol=TOLERANCE)
 
-
-# --- hulls of blocks of points ---------------------------------------------------------------
 
 BLOCK = kernels.BLOCK_SIZE
 
@@ -181,7 +164,7 @@ BLOCK = kernels.BLOCK_SIZE
 @pytest.mark.parametrize("n", [1, 5, BLOCK, 3 * BLOCK, 9 * BLOCK + 7])
 def test_the_lowest_point_is_that_of_a_scan(n):
     rng = np.random.default_rng(n)
-    for _ in range(200):
+    for _ in range(100):
         w = rng.integers(1, 4, n)
         W, Y = (np.append(0.0, np.cumsum(part)) for part in (w, rng.integers(0, w + 1)))
         hulls = kernels.hull_tree(W, Y)
@@ -192,15 +175,13 @@ def test_the_lowest_point_is_that_of_a_scan(n):
         assert first <= i <= last and heights[i - first] == heights.min()
 
 
-# --- properties ------------------------------------------------------------------------------
-
 EXAMPLES = st.lists(
     st.tuples(st.integers(-64, 64), st.booleans(), st.integers(1, 3)), min_size=1, max_size=40
 )
 NEW = np.arange(-1100, 1100) / 128
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(EXAMPLES, st.sampled_from(["cube", "scale", "shift", "float32", "exp"]))
 def test_bounds_depend_on_the_order_of_the_scores_alone(examples, kind):
     scores, y, weight = map(np.array, zip(*examples, strict=True))
@@ -214,15 +195,6 @@ def test_bounds_depend_on_the_order_of_the_scores_alone(examples, kind):
     expected = bounds_of(fitted(scores / 8, y, weight), NEW)
     bounds = bounds_of(fitted(transform(scores / 8), y, weight), transform(NEW))
     assert_array_equal(bounds, expected)
-
-
-def test_a_new_score_above_or_below_all_others_has_bounds_of_its_own():
-    p0, p1 = bounds_of(fitted([0.1, 0.2, 0.3, 0.4], [0, 1, 1, 1]), [-9, 9])
-    assert_allclose(p0, [0, 3 / 4], rtol=1e-15)  # with (9, 0): 0, then one block of 3 in 4
-    assert_allclose(p1, [1 / 2, 1], rtol=1e-15)  # with (-9, 1): one block of 1 in 2, then 1
-
-
-# --- more than two classes -------------------------------------------------------------------
 
 
 def many(seed, n=150, k=4):
@@ -240,8 +212,7 @@ def test_bounds_of_many_classes_contain_what_they_are_merged_to(merge, k):
     new = np.concatenate([scores, np.eye(k), np.zeros((1, k)), many(k + 1, k=k)[0]])
     m, p = model.predict_multiprobability(new), model.predict_proba(new)
     assert_allclose(p.sum(axis=1), 1, atol=TOLERANCE)
-    assert (m.lower <= p + TOLERANCE).all()
-    assert (p <= m.upper + TOLERANCE).all()
+    assert ((m.lower <= p + TOLERANCE) & (p <= m.upper + TOLERANCE)).all()
     assert (m.lower.sum(axis=1) <= 1 + TOLERANCE).all()
     assert (m.upper.sum(axis=1) >= 1 - TOLERANCE).all()
     for j in range(k):  # the interval that the theorem is about is in it
@@ -255,7 +226,7 @@ def test_leaving_out_is_fitting_without_also_beside_absent_examples():
     scores, y = many(0, n=30)
     weight = rng.integers(0, 3, 30)
     model = fitted(scores, y, weight, k=4)
-    for r in range(-1, 30):
+    for r in range(-1, 30, 3):
         without = weight.copy()
         if r >= 0:
             without[r] = 0
@@ -263,9 +234,6 @@ def test_leaving_out_is_fitting_without_also_beside_absent_examples():
         expected = fitted(scores, y, without, k=4).predict_multiprobability(scores)
         assert_allclose(m.lower, expected.lower, rtol=0, atol=TOLERANCE)
         assert_allclose(m.upper, expected.upper, rtol=0, atol=TOLERANCE)
-
-
-# --- confidence intervals --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["likelihood-ratio", "exact"])
@@ -288,18 +256,6 @@ def test_confidence_intervals_are_those_of_the_examples_or_counts(method):
             assert intervals.level == 0.9
 
 
-def test_confidence_intervals_are_refused():
-    with pytest.raises(NotFittedError):
-        VennAbers().predict_confidence([0.5])
-    model = VennAbers().fit([0.1, 0.9, 0.3], [0, 1, 1], sample_weight=[1, 2.5, 1])
-    with pytest.raises(ValueError, match="level must lie between 0 and 1, both excluded, got"):
-        model.predict_confidence([0.5], 1.5)
-    with pytest.raises(ValueError, match="method must be one of"):
-        model.predict_confidence([0.5], method="wald")
-    with pytest.raises(ValueError, match=r"sample_weight must be integers .*, got a sum of 2\.5"):
-        model.predict_confidence([0.5], method="exact")
-
-
 def test_a_fit_does_not_change_with_the_arrays_it_was_given():
     rng = np.random.default_rng(0)
     scores, y, weight = rng.random(30), rng.integers(0, 2, 30), rng.random(30) + 0.1
@@ -310,26 +266,25 @@ def test_a_fit_does_not_change_with_the_arrays_it_was_given():
     assert_array_equal(bounds_of(model, new, left_out), expected)
 
 
-# --- refusals --------------------------------------------------------------------------------
-
-
-def test_labels_of_one_class_and_no_scores():
-    with pytest.raises(ValueError, match=r"at least one example, got 0 sample\(s\)"):
-        VennAbers().fit(np.empty(0), np.empty(0))
-    with pytest.raises(ValueError, match=r"at least two classes .* got one class: 'a'"):
-        VennAbers().fit([0.1, 0.2], ["a", "a"])
-
-
 def test_wrong_input_is_named_with_the_rule_and_the_value():
     model = VennAbers()
-    with pytest.raises(NotFittedError):
-        model.predict_multiprobability([0.5])
-    model.fit([0.1, 0.9], [0, 1])
-    for left_out, message in (
-        ([2], r"left_out must lie between -1 and 1, got 2"),
-        ([0.0], r"left_out must be 1 integers, got \[0.0\]"),
-    ):
+    for method in (model.predict_multiprobability, model.predict_confidence):
+        with pytest.raises(NotFittedError):
+            method([0.5])
+    with pytest.raises(ValueError, match="at least one example, got 0"):
+        model.fit(np.empty(0), np.empty(0))
+    with pytest.raises(ValueError, match=r"at least two classes .* got one class: 'a'"):
+        model.fit([0.1, 0.2], ["a", "a"])
+    model.fit([0.1, 0.9, 0.3], [0, 1, 1], sample_weight=[1, 2.5, 1])
+    for left_out, message in (([3], "between -1 and 2, got 3"), ([0.0], "must be 1 integers")):
         with pytest.raises(ValueError, match=message):
             model.predict_multiprobability([0.5], left_out)
+    for options, message in (
+        ({"level": 1.5}, "level must lie between 0 and 1, both excluded, got"),
+        ({"method": "wald"}, "method must be one of"),
+        ({"method": "exact"}, r"sample_weight must be integers .*, got a sum of 2\.5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.predict_confidence([0.5], **options)
     with pytest.raises(ValueError, match=r"sample_weight must sum to at most 1e\+15"):
         VennAbers().fit([0.1, 0.9], [0, 1], sample_weight=[1e15, 1e15])

@@ -10,21 +10,19 @@ from sklearn.frozen import FrozenEstimator
 from support.cases import score
 from vennforest import CalibratedClassifier, VennAbers
 
+BOOSTERS = {
+    "xgboost": ("XGBClassifier", {"n_estimators": 15, "n_jobs": 1}),
+    "lightgbm": ("LGBMClassifier", {"n_estimators": 15, "n_jobs": 1, "verbose": -1}),
+    "catboost": (
+        "CatBoostClassifier",
+        {"iterations": 15, "thread_count": 1, "verbose": 0, "allow_writing_files": False},
+    ),
+}
 
-def xgboost():
-    package = pytest.importorskip("xgboost")
-    return package.XGBClassifier(n_estimators=15, n_jobs=1)
 
-
-def lightgbm():
-    package = pytest.importorskip("lightgbm")
-    return package.LGBMClassifier(n_estimators=15, n_jobs=1, verbose=-1)
-
-
-def catboost():
-    package = pytest.importorskip("catboost")
-    settings = {"iterations": 15, "thread_count": 1, "verbose": 0, "allow_writing_files": False}
-    return package.CatBoostClassifier(**settings)
+def booster(package):
+    name, settings = BOOSTERS[package]
+    return getattr(pytest.importorskip(package), name)(**settings)
 
 
 def data(k):
@@ -35,32 +33,29 @@ def data(k):
     return X[:300], y[:300], X[300:], y[300:]
 
 
-@pytest.mark.parametrize("make", [xgboost, lightgbm, catboost])
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("calibrate_on", ["auto", "holdout"])
-def test_boosters_are_calibrated_on_folds_and_held_out_parts(make, k, calibrate_on):
+@pytest.mark.parametrize("package", BOOSTERS)
+@pytest.mark.parametrize(("k", "calibrate_on"), [(2, "auto"), (3, "auto"), (3, "holdout")])
+def test_boosters_are_calibrated_on_folds_and_held_out_parts(package, k, calibrate_on):
     X, y, new, y_new = data(k)
-    model = CalibratedClassifier(make(), calibrate_on=calibrate_on, cv=3, random_state=0)
-    model.fit(X, y)
+    settings = {"calibrate_on": calibrate_on, "cv": 3, "random_state": 0}
+    model = CalibratedClassifier(booster(package), **settings).fit(X, y)
     assert len(model.estimators_) == (3 if calibrate_on == "auto" else 1)
     p = model.predict_proba(new)
-    assert p.shape == (500, k)
     assert_allclose(p.sum(axis=1), 1, atol=1e-9)
     # The commonest class alone is .52 of two, .35 of three.
     assert (model.predict(new) == y_new).mean() > (0.6 if k == 2 else 0.45)
     m = model.predict_multiprobability(new)
-    assert (m.lower <= p + 1e-9).all()
-    assert (p <= m.upper + 1e-9).all()
-    weighted = CalibratedClassifier(make(), calibrate_on=calibrate_on, cv=3, random_state=0)
+    assert ((m.lower <= p + 1e-9) & (p <= m.upper + 1e-9)).all()
+    weighted = CalibratedClassifier(booster(package), **settings)
     weighted.fit(X, y, sample_weight=1.0 + 20 * (y == 0))
     assert weighted.predict_proba(new)[:, 0].mean() > p[:, 0].mean() + 0.1
 
 
-@pytest.mark.parametrize("make", [xgboost, lightgbm, catboost])
+@pytest.mark.parametrize("package", BOOSTERS)
 @pytest.mark.parametrize("k", [2, 3])
-def test_fitted_boosters_are_calibrated_and_not_touched(make, k):
+def test_fitted_boosters_are_calibrated_and_not_touched(package, k):
     X, y, new, _ = data(k)
-    base = make().fit(X[:150], y[:150])
+    base = booster(package).fit(X[:150], y[:150])
     before = base.predict_proba(new)
     model = CalibratedClassifier(FrozenEstimator(base), merge="log").fit(X[150:], y[150:])
     assert_array_equal(base.predict_proba(new), before)

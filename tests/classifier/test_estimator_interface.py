@@ -19,15 +19,20 @@ from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling, 
 from vennforest.calibrators.maps import PooledCalibration
 
 
-def forest(n_estimators=20, **parameters):
-    return RandomForestClassifier(n_estimators, random_state=1, **parameters)
+def forest():
+    return RandomForestClassifier(15, random_state=1)
+
+
+def naive_bayes(**settings):
+    """Return a model of few folds and no pool."""
+    return CalibratedClassifier(GaussianNB(), **{"merge": "log", "cv": 2, **settings})
 
 
 def test_parameters_are_kept_as_given():
     calibrator = PlattScaling()
     model = CalibratedClassifier(forest(), method=calibrator, random_state=3)
     assert model.method is calibrator
-    assert model.get_params()["estimator__n_estimators"] == 20
+    assert model.get_params()["estimator__n_estimators"] == 15
     model.set_params(estimator__n_estimators=7, method__targets="hard")
     X, y, _ = draw_rows()
     model.fit(X, y)
@@ -60,20 +65,24 @@ def test_the_merge_of_an_instance_holds_unless_another_is_asked_for():
 
 def test_fits_with_one_seed_are_the_same_and_unset_seeds_follow_it():
     X, y, new = draw_rows()
-    for estimator in (
-        None,
-        RandomForestClassifier(20),
-        make_pipeline(StandardScaler(), RandomForestClassifier(20)),
+    unset = RandomForestClassifier(10)
+    for estimator, source in (
+        (None, "auto"),
+        (unset, "holdout"),
+        (make_pipeline(StandardScaler(), unset), "auto"),
+        (make_pipeline(StandardScaler(), unset), "cv"),
     ):
-        for calibrate_on in ("auto",) if estimator is None else ("auto", "holdout", "cv"):
-            setup = {"calibrate_on": calibrate_on, "merge": "log"}
-            one, same, other = (
-                CalibratedClassifier(estimator, random_state=seed, **setup).fit(X, y)
-                for seed in (5, 5, 6)
+        one, same, other = (
+            CalibratedClassifier(
+                estimator, calibrate_on=source, merge="log", cv=2, random_state=seed
             )
-            assert_array_equal(one.predict_proba(new), same.predict_proba(new))
-            assert (one.predict_proba(new) != other.predict_proba(new)).any()
-    kept = CalibratedClassifier(forest(), random_state=0).fit(X, y)
+            .fit(X, y)
+            .predict_proba(new)
+            for seed in (5, 5, 6)
+        )
+        assert_array_equal(one, same)
+        assert (one != other).any()
+    kept = CalibratedClassifier(forest(), merge="log", random_state=0).fit(X, y)
     assert kept.estimator_.random_state == 1
     state = CalibratedClassifier(
         forest(), subforest="exchangeable", merge="log", random_state=np.random.RandomState(4)
@@ -84,7 +93,7 @@ def test_fits_with_one_seed_are_the_same_and_unset_seeds_follow_it():
 
 def test_a_second_fit_forgets_the_first():
     X, y, new = draw_rows(k=3)
-    model = CalibratedClassifier(GaussianNB(), cv=3).fit(X, y)
+    model = naive_bayes().fit(X, y)
     model.set_params(calibrate_on="holdout", random_state=0).fit(X[:, :2], y > 0)
     assert model.n_features_in_ == 2
     assert model.classes_.tolist() == [False, True]
@@ -95,7 +104,7 @@ def test_a_second_fit_forgets_the_first():
 
 def test_settings_that_change_after_fit_wait_for_the_next():
     X, y, _ = draw_rows()
-    model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
+    model = naive_bayes().fit(X, y)
     p, bounds = model.predict_proba(X), model.predict_multiprobability(X)
     model.set_params(method="platt", merge="auto")
     assert_array_equal(model.predict_proba(X), p)
@@ -108,7 +117,7 @@ def test_settings_that_change_after_fit_wait_for_the_next():
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was():
     X, y, _ = draw_rows()
-    model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
+    model = naive_bayes().fit(X, y)
     p = model.predict_proba(X)
     with pytest.raises(ValueError, match="two classes"):
         model.fit(X, np.zeros(len(y)))
@@ -117,13 +126,13 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
 
 def test_it_works_inside_searches_ensembles_and_pipelines():
     X, y, new = draw_rows()
-    model = CalibratedClassifier(forest(), random_state=0)
-    grid = {"method": ["venn-abers", "venn", "platt"], "estimator__max_depth": [1, 4]}
+    model = CalibratedClassifier(forest(), merge="log", random_state=0)
+    grid = {"method": ["venn-abers", "platt"], "estimator__max_depth": [1, 4]}
     search = GridSearchCV(model, grid, cv=2, scoring="neg_log_loss").fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert hasattr(search.best_estimator_, "calibrator_")
-    assert np.mean(cross_val_score(model, X, y, cv=3)) > 0.6
-    assert cross_val_predict(model, X, y, cv=3, method="predict_proba").shape == (120, 2)
+    assert np.mean(cross_val_score(model, X, y, cv=2)) > 0.6
+    assert cross_val_predict(model, X, y, cv=2, method="predict_proba").shape == (120, 2)
     members = [("a", model), ("b", CalibratedClassifier(GaussianNB(), method="isotonic"))]
     for outer in (
         VotingClassifier(members, voting="soft"),
@@ -153,11 +162,11 @@ def test_recalibrating_is_fitting_with_another_method():
 def test_only_venn_predictors_have_bounds():
     X, y, _ = draw_rows()
     for method in ("venn-abers", "venn", VennAbers(), Venn("bins")):
-        model = CalibratedClassifier(GaussianNB(), method=method)
+        model = naive_bayes(method=method)
         assert hasattr(model, "predict_multiprobability")
         assert len(model.fit(X, y).predict_multiprobability(X)) == 120
     for method in ("platt", "isotonic", "bostrom", "beta", "temperature", "none", PlattScaling()):
-        model = CalibratedClassifier(GaussianNB(), method=method).fit(X, y)
+        model = naive_bayes(method=method, merge="auto").fit(X, y)
         assert not hasattr(model, "predict_multiprobability")
         with pytest.raises(AttributeError, match="predict_multiprobability") as caught:
             model.predict_multiprobability(X)
@@ -171,7 +180,7 @@ def test_nothing_is_there_before_fit():
             call(draw_rows()[0])
     for name in ("estimator_", "estimators_", "calibrator_", "calibrators_", "calibration_y_"):
         assert not hasattr(model, name)
-    model = CalibratedClassifier(GaussianNB()).fit(*draw_rows()[:2])
+    model = naive_bayes().fit(*draw_rows()[:2])
     with pytest.raises(AttributeError, match="with one estimator per fold there is estimators_"):
         _ = model.estimator_
 
@@ -180,11 +189,9 @@ def test_fitting_and_predicting_leave_the_process_alone():
     X, y, new = draw_rows()
     np.random.seed(3)  # noqa: NPY002
     before = np.geterr(), list(warnings.filters), np.random.get_state()[1].tolist()  # noqa: NPY002
-    for method in ("venn-abers", "platt", "temperature"):
-        CalibratedClassifier(KNeighborsClassifier(), method=method, random_state=0).fit(
-            X, y
-        ).predict_proba(new)
-    CalibratedClassifier(forest(), random_state=0).fit(X, y).predict_proba(new)
+    for estimator, method in ((KNeighborsClassifier(), "platt"), (forest(), "venn-abers")):
+        model = CalibratedClassifier(estimator, method=method, random_state=0)
+        model.fit(X, y).predict_proba(new)
     after = np.geterr(), list(warnings.filters), np.random.get_state()[1].tolist()  # noqa: NPY002
     assert before == after
 
@@ -194,4 +201,4 @@ def test_importances_are_the_mean_over_models():
     model = CalibratedClassifier(forest(), calibrate_on="cv", cv=2, random_state=0).fit(X, y)
     means = np.mean([fitted.feature_importances_ for fitted in model.estimators_], axis=0)
     assert_allclose(model.feature_importances_, means)
-    assert not hasattr(CalibratedClassifier(GaussianNB(), cv=2).fit(X, y), "feature_importances_")
+    assert not hasattr(naive_bayes().fit(X, y), "feature_importances_")

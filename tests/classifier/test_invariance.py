@@ -10,13 +10,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vennforest import CalibratedClassifier
 
-FOREST = RandomForestClassifier(30, random_state=0)
+FOREST = RandomForestClassifier(20, random_state=0)
 
 SETTINGS = {
     "forest": {"estimator": FOREST},
     "exchangeable": {"estimator": FOREST, "subforest": "exchangeable", "merge": "log"},
     "few trees": {"estimator": RandomForestClassifier(12, random_state=0)},
-    "bagging": {"estimator": BaggingClassifier(n_estimators=20, random_state=0)},
+    "bagging": {"estimator": BaggingClassifier(n_estimators=10, random_state=0)},
     "folds": {"estimator": DecisionTreeClassifier(min_samples_leaf=9, random_state=0)},
     "groups": {"estimator": FOREST, "by": 3, "method": "venn"},
     "matrix": {"estimator": FOREST, "method": "matrix", "calibrate_on": "holdout"},
@@ -25,11 +25,11 @@ SETTINGS = {
 
 def data(k=3):
     X, y = make_classification(
-        300, 4, n_informative=3, n_redundant=0, n_classes=k, flip_y=0.2, random_state=0
+        210, 4, n_informative=3, n_redundant=0, n_classes=k, flip_y=0.2, random_state=0
     )
     X = X.astype(np.float32).astype(np.float64)
     X[:, 3] = X[:, 3] > 0
-    return X[:240], np.array(["ant", "bee", "cat"])[y[:240]], X[240:]
+    return X[:150], np.array(["ant", "bee", "cat"])[y[:150]], X[150:]
 
 
 def answers(name, X, y, new, n_jobs=1):
@@ -68,8 +68,6 @@ def test_the_container_of_the_rows_changes_nothing(name):
     negative, read_only = new.copy(), new.copy()
     negative[0, :2] = -0.0
     read_only.flags.writeable = False
-    same = (negative, read_only, new.astype(np.float32), new.astype(">f8"), new.tolist())
-    for rows in same:
-        assert_array_equal(predictions(model, rows), expected)
-    for rows in (sparse.csr_array(new), sparse.csc_matrix(new)):
+    numbers = (negative, read_only, new.astype(np.float32), new.astype(">f8"), new.tolist())
+    for rows in (*numbers, sparse.csr_array(new), sparse.csc_matrix(new)):
         assert_array_equal(predictions(model, rows), expected)

@@ -22,8 +22,8 @@ def data(n=90, k=2, seed=0):
     return X, np.array(["a", "b", "c"])[y]
 
 
-def forest(trees=20):
-    return RandomForestClassifier(trees, random_state=0, max_depth=4)
+def forest():
+    return RandomForestClassifier(20, random_state=0, max_depth=4)
 
 
 def flipped(y, i):
@@ -46,10 +46,11 @@ def test_no_row_is_predicted_with_its_own_label(method, k):
     X, y = X[40:], y[40:]
 
     def fit(labels):
-        return CalibratedClassifier(frozen, method=method).fit(X, labels)
+        merge = "log" if method == "venn-abers" else "auto"
+        return CalibratedClassifier(frozen, method=method, merge=merge).fit(X, labels)
 
     before = fit(y)
-    for i in (7,) if method in ("pooled", "venn-abers") else (0, 7, 29):
+    for i in (7,) if method in ("pooled", "spline") else (0, 7, 29):
         after = fit(flipped(y, i))
         assert_array_equal(before.oob_probability_[i], after.oob_probability_[i])
         if hasattr(before, "predict_multiprobability"):
@@ -64,11 +65,8 @@ def test_no_row_is_predicted_with_its_own_label(method, k):
 def test_rows_are_calibrated_without_the_part_they_are_in(merge):
     X, y = data()
     model = CalibratedClassifier(forest(), merge=merge, random_state=0).fit(X, y)
-    scores, p, bounds = (
-        model.calibration_scores_,
-        model.oob_probability_,
-        model.oob_multiprobability_,
-    )
+    scores = model.calibration_scores_
+    p, bounds = model.oob_probability_, model.oob_multiprobability_
     part = np.random.RandomState(0).permutation(90) % 2
     for held in range(2):
         rows, rest = part == held, part != held
@@ -108,7 +106,7 @@ def test_each_row_has_the_score_of_the_model_that_did_not_see_it():
         {"subforest": "exchangeable", "merge": "log"},
         {"calibrate_on": "cv", "cv": 3, "method": "venn"},
         {"calibrate_on": "cv", "cv": 3, "ensemble": False, "method": "venn"},
-        {"estimator": BaggingClassifier(GaussianNB(), 20, random_state=0)},  # the pool
+        {"estimator": BaggingClassifier(GaussianNB(), 9, random_state=0)},  # the pool
         {"calibrate_on": "cv", "cv": ShuffleSplit(3, random_state=0), "merge": "log"},
     ],
     ids=str,

@@ -1,4 +1,4 @@
-"""Commands of small tables need not be calibrated well."""
+"""Commands of small tables need not be calibrated well, and few of their pages need pictures."""
 
 import pytest
 
@@ -9,3 +9,15 @@ def few_refits():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vennforest.classifier.classifier.N_REFITS", 2)
         yield
+
+
+@pytest.fixture
+def pictures():
+    """Draw the pictures of the pages that a test makes."""
+
+
+@pytest.fixture(autouse=True)
+def empty_pictures(request, draw_only):
+    """Leave the pictures empty unless a test asks for them; tests/report looks at all of them."""
+    if "pictures" not in request.fixturenames:
+        draw_only()

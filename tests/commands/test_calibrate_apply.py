@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from support.commands import refused, run
-from vennforest import IsotonicCalibration, VennAbers
+from vennforest import VennAbers
 from vennforest.calibrators import METHODS
 from vennforest.export import from_json, to_sql
 
@@ -48,10 +48,8 @@ def calibrator_in(folder):
 def test_what_is_written_is_the_fit_and_its_answers(table, suffix):
     frame, folder = table
     data = folder / f"scores.{suffix}"
-    if suffix == "parquet":
-        frame.to_parquet(data)
-    elif suffix == "arrow":
-        frame.to_feather(data)
+    if suffix in ("parquet", "arrow"):
+        (frame.to_parquet if suffix == "parquet" else frame.to_feather)(data)
     else:
         frame.to_csv(data, index=False, sep="\t" if suffix == "tsv" else ",")
     assert run(*calibrate(folder, data=data.name)) == 0
@@ -71,12 +69,10 @@ def test_what_is_written_is_the_fit_and_its_answers(table, suffix):
     bounds = read.predict_multiprobability(frame["s"])
     p = read.predict_proba(frame["s"])
     known = read.predict_confidence(frame["s"])
+    expected = (p, bounds.lower, bounds.upper, known.lower, known.upper)
     for j, c in enumerate(("no", "yes")):
-        np.testing.assert_array_equal(found[f"low95({c})"], known.lower[:, j])
-        np.testing.assert_array_equal(found[f"high95({c})"], known.upper[:, j])
-        np.testing.assert_array_equal(found[f"p({c})"], p[:, j])
-        np.testing.assert_array_equal(found[f"lower({c})"], bounds.lower[:, j])
-        np.testing.assert_array_equal(found[f"upper({c})"], bounds.upper[:, j])
+        for part, values in zip(parts, expected, strict=True):
+            np.testing.assert_array_equal(found[f"{part}({c})"], values[:, j])
     assert found["label"].tolist() == read.classes_[p.argmax(axis=1)].tolist()
 
 
@@ -94,31 +90,6 @@ def test_every_method(table, method, capsys):
         assert message in refused(capsys, *apply(folder, "--columns", "p,confidence"))
 
 
-def test_weights_labels_and_rows_without_a_label(tmp_path, capsys):
-    frame = pd.DataFrame(
-        {
-            "s": [0.1, 0.2, 0.8, 0.9, 0.5, 0.7],
-            "y": ["9", "10", "10", "9", "", "10"],
-            "w": [1, 2, 3, 1, 1, 0],
-        }
-    )
-    frame.to_csv(tmp_path / "scores.csv", index=False)
-    options = ("--weight", "w", "--method", "isotonic", "--json")
-    assert run(*calibrate(tmp_path, *options)) == 0
-    said = capsys.readouterr()
-    assert "1 rows have no 'y' and are left out" in said.err
-    summary = json.loads(said.out)
-    assert summary["classes"] == {"9": 2, "10": 5}  # numbers, so in the order of numbers
-    read = calibrator_in(tmp_path)
-    assert read.classes_.tolist() == [9, 10]
-    fitted = IsotonicCalibration().fit(
-        [0.1, 0.2, 0.8, 0.9], [9, 10, 10, 9], sample_weight=[1, 2, 3, 1]
-    )
-    np.testing.assert_array_equal(
-        read.predict_proba([0.15, 0.85]), fitted.predict_proba([0.15, 0.85])
-    )
-
-
 @pytest.mark.parametrize(
     ("cells", "classes", "weight"),
     [
@@ -128,7 +99,7 @@ def test_weights_labels_and_rows_without_a_label(tmp_path, capsys):
     ],
 )
 def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
-    tmp_path, cells, classes, weight
+    tmp_path, capsys, cells, classes, weight
 ):
     rng = np.random.default_rng(10)
     p = rng.dirichlet(np.ones(len(set(classes))), 300).round(2)
@@ -144,7 +115,9 @@ def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
     (tmp_path / "table" / "_metadata.parquet").write_bytes(b"no table")
     options = [part for name in names for part in ("-s", name)]
     options += ["--weight", weight] if weight else []
-    assert run(*calibrate(tmp_path, *options, data="table")) == 0
+    assert run(*calibrate(tmp_path, *options, "--json", data="table")) == 0
+    said = capsys.readouterr()
+    assert "18 rows have no 'y' and are left out" in said.err
     is_labelled = np.arange(300) % 17 > 0
     y = np.array(classes)[cell_of_row]
     expected = VennAbers().fit(
@@ -152,11 +125,13 @@ def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
         y[is_labelled],
         sample_weight=frame[weight][is_labelled] if weight else None,
     )
-    assert calibrator_in(tmp_path).classes_.tolist() == expected.classes_.tolist()
+    labels = expected.classes_.tolist()  # numbers in the order of numbers
+    assert calibrator_in(tmp_path).classes_.tolist() == labels
+    assert list(json.loads(said.out)["classes"]) == [*map(str, labels)]
     assert run(*apply(tmp_path, data="table", output="table/out.csv")) == 0
     answers = read_csv(tmp_path / "table" / "out.csv")
     assert answers["i"].tolist() == list(range(300))
-    p = answers[[f"p({label})" for label in expected.classes_]]
+    p = answers[[f"p({label})" for label in labels]]
     np.testing.assert_allclose(p, expected.predict_proba(scores), rtol=0, atol=1e-12)
 
 
@@ -204,21 +179,8 @@ def test_files_that_are_no_calibrator(table, capsys):
     assert "c.json: No such file" in refused(capsys, *apply(folder))
     assert run(*calibrate(folder, "--method", "beta")) == 0
     document = (folder / "c.json").read_text(encoding="utf-8")
-    for text, message in [
-        (document.replace('"values": [', '"values": ["x", '), "the calibrator is damaged"),
-    ]:
-        (folder / "c.json").write_text(text)
-        assert f"c.json: {message}" in refused(capsys, *apply(folder))
-
-
-def test_columns_that_are_carried_along(table):
-    frame, folder = table
-    assert run(*calibrate(folder)) == 0
-    frame.assign(label=frame["y"]).to_csv(folder / "new.csv", index=False)
-    assert run(*apply(folder, "--id", "y", "--id", "id", data="new.csv")) == 0
-    answers = read_csv(folder / "out.csv")
-    assert answers.columns.tolist()[:3] == ["y", "id", "label"]
-    assert answers["y"].tolist() == frame["y"].tolist()
+    (folder / "c.json").write_text(document.replace('"values": [', '"values": ["x", '))
+    assert "c.json: the calibrator is damaged" in refused(capsys, *apply(folder))
 
 
 def pasted(text, command):
@@ -247,8 +209,7 @@ def test_the_command_that_check_prints_works_as_it_stands(tmp_path, monkeypatch,
     assert read.classes_.tolist() == ["bad", "good"] and np.abs(p - bad**2).mean() < 0.05
 
 
-@pytest.mark.parametrize("way", ["yes", "no"])
-@pytest.mark.parametrize("method", ["venn-abers", "platt"])
+@pytest.mark.parametrize(("method", "way"), [("venn-abers", "no"), ("platt", "yes")])
 def test_check_of_a_calibrator_is_that_of_its_answers(tmp_path, method, way, capsys):
     from vennforest.report import check
 
@@ -286,11 +247,22 @@ def test_apply_for_other_shares_of_the_classes(table, capsys, method):
     assert "1.5" in refused(capsys, *apply(folder, "--prior", "yes=1.5"))
 
 
+def test_columns_that_are_carried_along(table):
+    frame, folder = table
+    assert run(*calibrate(folder)) == 0
+    frame.assign(label=frame["y"]).to_csv(folder / "new.csv", index=False)
+    assert run(*apply(folder, "--id", "y", "--id", "id", data="new.csv")) == 0
+    answers = read_csv(folder / "out.csv")
+    assert answers.columns.tolist()[:3] == ["y", "id", "label"]
+    assert answers["y"].tolist() == frame["y"].tolist()
+
+
 def test_rows_without_a_score_are_kept(table, capsys):
     frame, folder = table
     has_score = (frame["id"] % 7 > 0).to_numpy()
-    frame.assign(s=frame["s"].where(has_score)).to_csv(folder / "holes.csv", index=False)
-    frame.assign(s=frame["s"].where(has_score)).to_parquet(folder / "holes.parquet")
+    holes = frame.assign(s=frame["s"].where(has_score))
+    holes.to_csv(folder / "holes.csv", index=False)
+    holes.to_parquet(folder / "holes.parquet")
     keep = ("--missing-scores", "keep")
     for method in ("venn-abers", "beta"):
         assert run(*calibrate(folder, "--method", method)) == 0

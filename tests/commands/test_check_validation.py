@@ -31,11 +31,16 @@ def command(table, tmp_path):
     return ["check", tmp_path / "p.csv", "-t", "default", *probability, "--json"]
 
 
-def test_grades_are_tested_and_compared_with_earlier_ones(command, table, tmp_path, capsys):
+def test_grades_are_tested_and_compared_with_earlier_ones(
+    command, table, tmp_path, capsys, pictures
+):
     early = tmp_path / "early.csv"
-    assert run(*command, "--grades", "grade", "--reference", early) == 0
+    options = ("--grades", "grade", "--reference", early, "--segments", "kind")
+    assert run(*command, *options, "--sensitivity", "0.8") == 0
     out, err = capsys.readouterr()
-    section = json.loads(out)["sections"]["grades"]
+    sections = json.loads(out)["sections"]
+    assert list(sections) == ["updates", "promises", "grades", "segments"]
+    section = sections["grades"]
     frame = grades(table["default"], table["pd"], table["grade"])
     psi = population_stability(table["grade"], table["grade"][:200]).psi
     for row, (name, expected) in zip(section["table"], frame.iterrows(), strict=True):
@@ -46,6 +51,7 @@ def test_grades_are_tested_and_compared_with_earlier_ones(command, table, tmp_pa
     assert f"index is {psi:.4f}" in section["sentences"][-1]
     page = (tmp_path / "c.html").read_text("utf-8")
     assert '<a href="#grades">Grades</a>' in page and 'alt="Observed rates' in page
+    assert all(f'<section id="{anchor}">' in page for anchor in sections)
 
 
 def test_segments_are_searched(command, table, capsys):
@@ -55,25 +61,13 @@ def test_segments_are_searched(command, table, capsys):
     out, err = capsys.readouterr()
     rows = json.loads(out)["sections"]["segments"]["table"]
     frame = segments(
-        table[["country", "grade", "kind"]],
-        table["default"],
-        table["pd"],
-        groups=table["customer"],
+        table[["country", "grade", "kind"]], table["default"], table["pd"], groups=table["customer"]
     )
     assert rows[0]["Segment"] == frame.index[0] and rows[0]["pvalue"] == frame["pvalue"].iloc[0]
     assert "The worst is “" in err and "country = Peru" in err and "Signs of the residuals" in out
     assert run(*command, "--segments", "kind", "--segments", "country") == 0
     out, err = capsys.readouterr()
     assert "grade" not in str(json.loads(out)["sections"]) and "Labels were drawn" in out
-
-
-def test_sections_of_all_options_are_on_the_page(command, tmp_path, capsys):
-    options = "--grades", "grade", "--segments", "kind", "--sensitivity", "0.8"
-    assert run(*command, *options) == 0
-    anchors = ["updates", "promises", "grades", "segments"]
-    assert list(json.loads(capsys.readouterr().out)["sections"]) == anchors
-    page = (tmp_path / "c.html").read_text("utf-8")
-    assert all(f'<section id="{anchor}">' in page for anchor in anchors)
 
 
 @pytest.mark.parametrize(

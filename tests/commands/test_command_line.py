@@ -33,43 +33,35 @@ def table(tmp_path):
     return path
 
 
-def test_a_table_becomes_a_page(table, tmp_path, capsys):
-    page = tmp_path / "page.html"
-    assert run("report", table, "--target", "y", "-o", page, *FAST) == 0
+def test_a_table_becomes_a_page_and_json(table, tmp_path, capsys, monkeypatch, pictures):
+    page, costs = tmp_path / "page.html", '{"no": {"no": 0, "yes": 1}, "yes": {"no": 3, "yes": 0}}'
+    options = ("-t", "y", "-o", page, "--json", "--costs", costs, "--positive", "no", "--seed", 3)
+    assert run("report", table, *options, *FAST) == 0
     said = capsys.readouterr()
-    assert said.out == ""
     note, verdict, last = said.err.splitlines()
     assert note == "Note: 1 of 60 rows have no 'y' and are left out."
     assert verdict.startswith("Collect about") and last == f"Wrote {page}"
     text = page.read_text("utf-8")
     assert text.startswith("<!DOCTYPE html>") and text.rstrip().endswith("</html>")
-    assert "data.csv" in text and "1 of 60 rows have no" in text
+    assert "data.csv" in text and "1 of 60 rows have no" in text and "image/svg+xml" in text
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv", "page.html"]
-
-
-def test_json_for_machines(table, tmp_path, capsys):
-    page, costs = tmp_path / "page.html", '{"no": {"no": 0, "yes": 1}, "yes": {"no": 3, "yes": 0}}'
-    code = run("report", table, "-t", "y", "-o", page, "--json", "--costs", costs,
-               "--positive", "no", "--seed", "3", *FAST)  # fmt: skip
-    assert code == 0
-    summary = json.loads(capsys.readouterr().out)
-    assert summary["report"] == str(page) and page.exists()
+    summary = json.loads(said.out)
+    assert summary["report"] == str(page)
     assert summary["rows"] == 59 and summary["positive"] == "no"
     assert summary["settings"]["random_state"] == 3 and summary["settings"]["n_folds"] == 2
     assert set(summary["methods"]) == {"none", "venn-abers", "baseline"}
     assert 0 <= summary["methods"]["venn-abers"]["mean_cost"] <= 3
+    # Another format gives the same, and a terminal is shown the progress.
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as rich is told that it writes to one
+    pd.read_csv(table).to_parquet(tmp_path / "data.parquet")
+    assert run("report", tmp_path / "data.parquet", *options, *FAST) == 0
+    said = capsys.readouterr()
+    assert "Folds" in said.err and json.loads(said.out)["methods"] == summary["methods"]
 
 
-def test_examples_and_formats_give_the_same(table, tmp_path, capsys):
+def test_an_example_needs_no_table(tmp_path):
     assert run("report", "--example", "iris", "-o", tmp_path / "iris.html", *FAST) == 0
     assert "species" in (tmp_path / "iris.html").read_text("utf-8")
-    numbers = []
-    pd.read_csv(table).to_parquet(tmp_path / "data.parquet")
-    for path in (table, tmp_path / "data.parquet"):
-        capsys.readouterr()
-        assert run("report", path, "-t", "y", "-o", tmp_path / "p.html", "--json", *FAST) == 0
-        numbers.append(json.loads(capsys.readouterr().out)["methods"])
-    assert numbers[0] == numbers[1]
 
 
 USERS_ERRORS = {
@@ -149,12 +141,14 @@ def test_without_typer_one_sentence():
     assert done.stderr.count("\n") == 1 and "pip install 'vennforest[all]'" in done.stderr
 
 
-def test_without_a_command_the_help_is_shown(capsys):
+def test_help_and_version_are_shown(capsys):
     assert run() == 0
     out, err = capsys.readouterr()
     assert err == ""
     for word in ("predict", "show", "report", "--install-completion"):
         assert word in out
+    assert run("--version") == 0
+    assert capsys.readouterr().out.startswith("vennforest ")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -165,11 +159,6 @@ def test_help_is_short(command, capsys, monkeypatch):
     assert 10 < len(lines) <= 45 and max(map(len, lines)) <= 80
 
 
-def test_the_version_is_shown(capsys):
-    assert run("--version") == 0
-    assert capsys.readouterr().out.startswith("vennforest ")
-
-
 CONTROL = [chr(i) for i in (*range(32), *range(127, 160), *range(0x202A, 0x202F), 0x2066)]
 
 
@@ -177,25 +166,27 @@ def assert_harmless(text):
     assert not set(text.replace("\n", "")) & set(CONTROL), repr(text)
 
 
-@pytest.mark.parametrize("debug", [(), ("--debug",)])
-def test_names_cannot_steer_the_terminal(table, tmp_path, capsys, monkeypatch, debug):
+def test_names_cannot_steer_the_terminal(table, tmp_path, capsys, monkeypatch):
     evil = "a\x1b]0;owned\x07\x9b2J\u202egpj.exe\x7f"
     monkeypatch.chdir(tmp_path)
     frame = pd.read_csv(table).rename(columns={"x": evil}).dropna(subset="y")
     frame.assign(y=frame["y"] + evil).to_csv(evil + ".csv", index=False)
     model, data = evil + ".skops", evil + ".csv"
-    fast = ("--trees", "5", "--jobs", "1")
-    for command in (
+    wrong = [
         ("fit", data + "v", "-t", "y"),
         ("fit", data, "-t", evil + "!"),
         ("fit", data, "-t", "y", "-o", evil + "/m"),
         ("fit", data, "--" + evil),
-        ("fit", data, "-t", "y", "-o", model, *fast),
+    ]
+    for command in (
+        *wrong,
+        *((*command, "--debug") for command in wrong),
+        ("fit", data, "-t", "y", "-o", model, "--trees", "5", "--jobs", "1"),
         ("predict", model, data, "-o", evil + ".parquet", "--json"),
         ("predict", model, table, "-o", evil + ".parquet"),
         ("report", data, "-t", "y", "-o", evil + ".html", "--json", *FAST),
     ):
-        run(*command, *debug)
+        run(*command)
         out, err = capsys.readouterr()
         assert_harmless(err)
         assert_harmless(out)
@@ -213,13 +204,3 @@ def test_warnings_are_sentences(table, tmp_path, capsys, monkeypatch):
     err = capsys.readouterr().err
     assert_harmless(err)
     assert err.startswith("Warning: written with \\x1b[31m1.0 and so on\n") and ".py" not in err
-
-
-def test_progress_on_a_terminal(table, tmp_path, capsys, monkeypatch):
-    command = ("report", table, "-t", "y", *FAST, "-o", tmp_path / "page.html")
-    for is_terminal in (False, True):
-        if is_terminal:
-            monkeypatch.setenv("FORCE_COLOR", "1")  # as rich is told that it writes to one
-        assert run(*command) == 0
-        err = capsys.readouterr().err
-        assert ("Folds" in err) == is_terminal and "Wrote" in err

@@ -10,19 +10,14 @@ from support.commands import run
 from vennforest.persistence import read_header
 
 TYPES = {
-    "income": "number",
-    "lab": "number",
-    "seen": "date %d/%m/%Y",
-    "ward": "category",
-    "name": "drop",
-    "smoker": "boolean",
-}
+    "income": "number", "lab": "number", "seen": "date %d/%m/%Y", "ward": "category",
+    "name": "drop", "smoker": "boolean",
+}  # fmt: skip
 
 
 def ugly(n=160, seed=0):
     rng = np.random.default_rng(seed)
-    income = rng.integers(500, 9000, n)
-    lab = rng.gamma(2, 2, n).round(2)
+    income, lab = rng.integers(500, 9000, n), rng.gamma(2, 2, n).round(2)
     frame = pd.DataFrame(
         {
             "income": [f"{v}.00" for v in income],

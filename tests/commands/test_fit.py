@@ -11,7 +11,6 @@ from sklearn.tree import DecisionTreeClassifier
 from support.commands import refused, run
 from vennforest import CalibratedClassifier, load, save
 from vennforest.report.estimators import NumberedLabels
-from vennforest.tables import TableColumns
 
 FAST = ("--trees", 15, "--jobs", 1)
 
@@ -58,18 +57,14 @@ def test_the_summary_says_what_was_learnt(data, tmp_path, capsys):
         ("baseline_brier_score", (1 - (shares**2).sum()) / 2),
     ):
         assert measures[name] == pytest.approx(value)
-    more = ("--method", "platt", "--calibrate-on", "holdout")
-    assert run("fit", data, "-t", "y", "-o", model, *FAST, *more) == 0
-    out, err = capsys.readouterr()
-    assert out == "" and "Trained on 120 rows" in err and f"Wrote {model}" in err
-
-
-def test_fitting_twice_gives_the_same_model(data, tmp_path):
-    for name in ("a", "b"):
-        model = tmp_path / f"{name}.skops"
-        assert run("fit", data, "-t", "y", "-o", model, *FAST, "--seed", 3) == 0
-        assert run("predict", model, data, "-o", tmp_path / f"{name}.csv") == 0
-    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    more = ("--method", "platt", "--calibrate-on", "holdout", "--seed", 3)
+    answers = []
+    for _ in range(2):  # the same seed gives the same model
+        assert run("fit", data, "-t", "y", "-o", model, *FAST, *more) == 0
+        out, err = capsys.readouterr()
+        assert out == "" and "Trained on 120 rows" in err and f"Wrote {model}" in err
+        answers.append(load(model).predict_proba(table()[["x", "ward"]]))
+    np.testing.assert_array_equal(*answers)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +86,7 @@ def test_what_cannot_be_fitted(data, capsys, monkeypatch, options, message):
 
 def test_a_named_estimator_is_trained_and_groups_stay_together(data, tmp_path):
     model = tmp_path / "m.skops"
-    options = ("--estimator", "logistic", "--groups", "patient_id")
+    options = ("--estimator", "logistic", "--groups", "patient_id", "--jobs", 1)
     assert run("fit", data, "-t", "y", "-o", model, *options) == 0
     fitted = load(model)
     assert "LogisticRegression" in repr(fitted.estimators_[0][-1])
@@ -172,11 +167,7 @@ def test_an_audit_that_fails_does_not_fail_the_command(data, tmp_path, capsys, m
 
     monkeypatch.setattr("vennforest.commands.fit.audit_notes", broken)
     assert run("fit", data, "-t", "y", "-o", tmp_path / "m.skops", *FAST) == 0
-    assert "Wrote " in capsys.readouterr().err
     assert load(tmp_path / "m.skops").classes_.tolist() == ["no", "yes"]
-
-
-# --- markers of missing cells --------------------------------------------------------------------
 
 
 def test_marks_of_missing_cells(tmp_path, capsys):
@@ -198,11 +189,3 @@ def test_marks_of_missing_cells(tmp_path, capsys):
     assert np.allclose(pd.read_csv(output)["p(u)"], p[:, 0], rtol=1e-12)
     blank = frame.replace({"lab": {"n.d.": None, "-": None}})
     assert np.array_equal(p, fitted.predict_proba(blank))
-
-
-def test_marks_among_numbers_and_in_frames():
-    X = pd.DataFrame({"a": [1.0, -999.0, 3.0], "b": [" ? ", "2", "x"], "c": ["?", "1", "2"]})
-    columns = TableColumns(missing=["?", "-999"]).fit(X)
-    read = columns.transform(X)
-    assert columns.kinds_ == ["number", "text", "number"]
-    assert np.isnan(read["a"][1]) and read["b"][0] is None and np.isnan(read["c"][0])

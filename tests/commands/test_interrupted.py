@@ -2,16 +2,16 @@
 
 import os
 import signal
-import subprocess
-import sys
 import tempfile
-import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from support.commands import refused, run
+from vennforest.__main__ import main as vennforest_command
+from vennforest.commands import predict
+from vennforest.tables.files import all_as_text
 
 FIT = ("--trees", "5", "--jobs", "1")
 REPORT = ("--folds", "2", "--trees", "5", "--methods", "platt", "--jobs", "1")
@@ -40,9 +40,6 @@ def commands(folder, output):
     }
 
 
-# --- outputs ---------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def full_disk():
     """Let a file have at most 1,000 bytes."""
@@ -55,12 +52,7 @@ def full_disk():
 
 @pytest.mark.parametrize(
     ("name", "output"),
-    [
-        ("fit", "o.skops"),
-        ("predict", "o.parquet"),
-        ("predict", "o.csv"),
-        ("report", "o.html"),
-    ],
+    [("fit", "o.skops"), ("predict", "o.parquet"), ("predict", "o.csv"), ("report", "o.html")],
 )
 def test_a_full_disk_leaves_the_old_file(folder, tmp_path, capsys, full_disk, name, output):
     output = tmp_path / output
@@ -70,9 +62,6 @@ def test_a_full_disk_leaves_the_old_file(folder, tmp_path, capsys, full_disk, na
     assert said.splitlines()[-1] == f"Error: {output} cannot be written: File too large"
     assert "Traceback" not in said
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
-
-
-# --- inputs ----------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
@@ -88,44 +77,43 @@ def test_a_pipe_as_input_does_not_hang(folder, tmp_path, capsys, role):
     assert "pipe or a device" in refused(capsys, *command)
 
 
-# --- being stopped ---------------------------------------------------------------------------
-
-# Signals have their default action, also where the tests run under nohup. Few rows are predicted at
-# once, so that there is time to stop.
-STOPPABLE = """
-import signal, sys
-for name in ("SIGTERM", "SIGHUP"):
-    signal.signal(getattr(signal, name), signal.SIG_DFL)
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from vennforest.__main__ import main
-from vennforest.commands import predict
-predict.ROWS_AT_ONCE = 20
-sys.exit(main())
-"""
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
-@pytest.mark.parametrize("stop", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_being_stopped_leaves_nothing_half_written(folder, tmp_path, stop):
-    output = tmp_path / "o.csv"
+@pytest.fixture
+def handlers():
+    """Give signals the actions that a new process has, also where the tests run under nohup."""
+    numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+    actions = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        is_interrupt = number == signal.SIGINT
+        signal.signal(number, signal.default_int_handler if is_interrupt else signal.SIG_DFL)
+    yield
+    for number, action in actions.items():
+        signal.signal(number, action)
+
+
+@pytest.mark.parametrize("stop", SIGNALS)
+def test_being_stopped_leaves_nothing_half_written(
+    folder, tmp_path, capsys, monkeypatch, handlers, stop
+):
+    output, n_parts = tmp_path / "o.csv", 0
     output.write_text("old")
-    pd.concat([make_table()] * 100).to_csv(tmp_path / "n.csv", index=False)
-    command = ("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output)
-    process = subprocess.Popen(
-        [sys.executable, "-c", STOPPABLE, *map(str, command)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    # Not the empty file with which the output is tried first.
-    while process.poll() is None and not any(
-        part.stat().st_size for part in tmp_path.glob(".*") if part.exists()
-    ):
-        time.sleep(0.005)
-    process.send_signal(getattr(signal, stop))
-    assert process.communicate(timeout=60) == ("", "Stopped: nothing was written.\n")
-    assert process.returncode == 130
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["n.csv", "o.csv"]
-    assert output.read_text() == "old"
+
+    def as_text(table):
+        nonlocal n_parts
+        n_parts += 1
+        if n_parts == 3:  # that of the header, and one that is written
+            assert [path for path in tmp_path.glob(".*") if path.stat().st_size]
+            signal.raise_signal(getattr(signal, stop))
+        return all_as_text(table)
+
+    monkeypatch.setattr(predict, "all_as_text", as_text)
+    monkeypatch.setattr(predict, "ROWS_AT_ONCE", 20)
+    monkeypatch.setattr("sys.argv", ["vennforest", *map(str, commands(folder, output)["predict"])])
+    assert vennforest_command() == 130
+    assert capsys.readouterr() == ("", "Stopped: nothing was written.\n")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
 def test_no_folder_of_data_sets_appears_in_the_home(monkeypatch):

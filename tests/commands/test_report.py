@@ -78,7 +78,7 @@ def test_a_model_is_checked_on_a_table(tmp_path, capsys):
         X["word"] = np.where(X["b"] > 0, "left", "right")
         X.assign(y=y).to_csv(tmp_path / f"{i}.csv", index=False)
     train, test, model = tmp_path / "0.csv", tmp_path / "1.csv", tmp_path / "m.skops"
-    assert run("fit", train, "-t", "y", "-o", model, "--trees", 20) == 0
+    assert run("fit", train, "-t", "y", "-o", model, "--trees", 20, "--jobs", 1) == 0
     options = ("-t", "y", "-o", tmp_path / "c.html", "--json")
     assert run("predict", model, test, "--keep", "-o", tmp_path / "p.csv") == 0
     capsys.readouterr()
@@ -103,6 +103,7 @@ def test_the_advised_command_keeps_groups_and_estimator(tmp_path, capsys):
     frame.assign(leak=3 * y + rng.random(240)).to_csv(tmp_path / "t.csv", index=False)
     command = ("report", tmp_path / "t.csv", "-t", "y", "--groups", "person", "--folds", 2)
     command += ("--methods", "platt", "-o", tmp_path / "p.html", "--estimator", "logistic")
+    command += ("--jobs", 1)
     assert run(*command) == 0
     *_, command_line, _ = capsys.readouterr().err.splitlines()
     assert command_line.endswith("--estimator logistic --groups person --drop leak")
@@ -113,31 +114,30 @@ def test_the_advised_command_keeps_groups_and_estimator(tmp_path, capsys):
 
 def test_a_check_that_fails_a_build(tmp_path, capsys):
     rng = np.random.default_rng(3)
-    p = rng.random(3000)
-    frame = pd.DataFrame({"right": p, "off": p**3, "y": rng.random(3000) < p})
+    p = rng.random(1000)
+    frame = pd.DataFrame({"right": p, "off": p**3, "y": rng.random(1000) < p})
     frame.to_csv(tmp_path / "p.csv", index=False)
     command = ("check", tmp_path / "p.csv", "-t", "y", "-o", tmp_path / "c.html", "--probability")
     on = ("--fail-on", "miscalibrated")
-    assert run(*command, "right", *on) == run(*command, "off") == 0
+    assert run(*command, "right", *on) == 0
     assert run(*command, "off", *on, "--tolerance", "40") == 0
     assert run(*command, "off", *on) == 1
     assert capsys.readouterr().err.endswith("beyond the tolerance and chance.\n")
     assert "--fail-on must be misc" in refused(capsys, *command, "off", "--fail-on", "drift")
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_predictions_of_the_folds_are_written(tmp_path, suffix, capsys):
+def test_predictions_of_the_folds_are_written(tmp_path, capsys):
     y, p, _ = calibrated(160, 5, strength=2.0)
     frame = pd.DataFrame({"id": [f"{i:03}" for i in range(160)], "x": p, "y": y})
     frame.loc[[3, 50], "y"] = None
     frame.to_csv(tmp_path / "t.csv", index=False)
-    out = tmp_path / f"out.{suffix}"
-    command = ("report", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "r.html", "--trees", "20",
+    out = tmp_path / "out.csv"
+    command = ("report", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "r.html", "--trees", "10",
                "--folds", "3", "--jobs", "1", "--json", "--methods", "venn-abers")  # fmt: skip
     assert run(*command, "--write-predictions", out) == 0
     said = capsys.readouterr()
-    assert said.err.endswith(f"out.{suffix}: 158 rows\n")
-    rows = pd.read_csv(out, dtype={"id": str}) if suffix == "csv" else pd.read_parquet(out)
+    assert said.err.endswith("out.csv: 158 rows\n")
+    rows = pd.read_csv(out, dtype={"id": str})
     assert rows["id"].tolist() == frame["id"].drop([3, 50]).tolist()
     kinds = ["p", "lower", "upper", "low95", "high95"]
     numbers = [f"{kind}({c})" for c in ("no", "yes") for kind in kinds]
@@ -158,8 +158,6 @@ def test_predictions_of_the_folds_are_written(tmp_path, suffix, capsys):
     [
         ("out.csv", "got 'label': rename it"),
         ("out.xlsx", "must end in .csv or .parquet, got 'out.xlsx'"),
-        ("t.csv", "the predictions must not be written to the table itself"),
-        ("r.html", "the predictions must not be written to the page itself"),
     ],
 )
 def test_predictions_that_cannot_be_written(tmp_path, capsys, name, message):
@@ -170,25 +168,27 @@ def test_predictions_that_cannot_be_written(tmp_path, capsys, name, message):
     assert not (tmp_path / "r.html").exists()
 
 
-@pytest.mark.parametrize("groups", [(), ("--groups", "site")])
-def test_thresholds_with_a_promise_are_on_the_page(tmp_path, capsys, groups):
+def test_thresholds_with_a_promise_are_on_the_page(tmp_path, capsys):
     rng = np.random.default_rng(4)
     p = rng.random(900).round(2)
     frame = pd.DataFrame({"p": p, "y": rng.random(900) < p, "site": rng.integers(0, 300, 900)})
     frame.to_csv(tmp_path / "p.csv", index=False)
     command = ("check", tmp_path / "p.csv", "-t", "y", "-o", tmp_path / "c.html", "--json")
-    command += ("--probability", "p", "--positive", "True", *groups)
+    command += ("--probability", "p", "--positive", "True")
     targets = {"sensitivity": 0.9, "specificity": 0.8, "precision": 0.7}
-    assert run(*command, *(word for n, share in targets.items() for word in (f"--{n}", share))) == 0
-    table = json.loads(capsys.readouterr().out)["sections"]["promises"]["table"]
-    for row, (key, share) in zip(table, targets.items(), strict=True):
-        promise = {"recall" if key == "sensitivity" else key: share}
-        expected = threshold_for(p, frame["y"], **promise, groups=frame["site"] if groups else None)
-        assert row["threshold"] == expected.threshold
-        assert (row["flagged"], row[key]) == pytest.approx((expected.flagged, expected.observed))
-        assert row[f"{key}_low"] < row[key] < row[f"{key}_high"]
-        if key != "precision":
-            assert row["threshold_low"] <= row["threshold"] <= row["threshold_high"]
+    words = [word for name, share in targets.items() for word in (f"--{name}", share)]
+    for options, groups in (((), None), (("--groups", "site"), frame["site"])):
+        assert run(*command, *words, *options) == 0
+        table = json.loads(capsys.readouterr().out)["sections"]["promises"]["table"]
+        for row, (key, share) in zip(table, targets.items(), strict=True):
+            promise = {"recall" if key == "sensitivity" else key: share}
+            expected = threshold_for(p, frame["y"], **promise, groups=groups)
+            assert row["threshold"] == expected.threshold
+            found = row["flagged"], row[key]
+            assert found == pytest.approx((expected.flagged, expected.observed))
+            assert row[f"{key}_low"] < row[key] < row[f"{key}_high"]
+            if key != "precision":
+                assert row["threshold_low"] <= row["threshold"] <= row["threshold_high"]
     assert "sensitivity of 90%" in (tmp_path / "c.html").read_text("utf-8")
     assert run(*command, "--precision", ".99") == 0
     section = json.loads(capsys.readouterr().out)["sections"]["promises"]

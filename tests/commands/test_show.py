@@ -35,8 +35,7 @@ def test_a_model_says_what_it_is(data, tmp_path, capsys):
     assert err == ""
     entries = lines(out)
     assert entries["File"].startswith(str(model)) and entries["Target"] == "y"
-    assert entries["N rows"] == "90" and entries["Data"] == "t.csv"
-    assert entries["Columns"] == "s number, town text"
+    assert entries["N rows"] == "90" and entries["Columns"] == "s number, town text"
     assert "yes " in entries["Class counts"] and "accuracy 0." in entries["Measures"]
     assert "MixedForestClassifier(n_estimators=15" in entries["Estimator"]
     assert entries["Method"] == "venn-abers" and entries["Calibrate on"] == "oob"

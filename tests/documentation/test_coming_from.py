@@ -9,11 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
-from vennforest import (
-    CalibratedClassifier,
-    IsotonicCalibration,
-    PlattScaling,
-)
+from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling
 
 DATA = {
     k: make_classification(900, 8, n_informative=4, n_classes=k, flip_y=0.2, random_state=3)

@@ -122,14 +122,11 @@ def deviation(setting, process, rows=200, trees=100):
 
 
 PROCESSES = {
-    "normals": "five normal features",
-    "noise": "five normal features, labels by coin",
-    "binary": "five binary features",
-    "levels-coin": "one feature of 60 values, labels by coin",
-    "three": "three classes",
-    "doubled": "every row twice",
+    "normals": "five normal features", "noise": "five normal features, labels by coin",
+    "binary": "five binary features", "levels-coin": "one feature of 60 values, labels by coin",
+    "three": "three classes", "doubled": "every row twice",
     "near-copies": "groups of ten near-copies",
-}
+}  # fmt: skip
 SETTINGS = ("default", "out of bag, exchangeable", "held-out third", "5 folds")
 
 
@@ -252,34 +249,23 @@ def trees(n):
 
 TABLES = {
     "docs/measured.md": [
-        map_table("first"),
-        map_table("keel"),
-        package_table(),
-        forest_table(),
-        bounds_table(),
-        interval_table(),
-        performance_table(),
-        band_table(),
-        net_benefit_table(),
-        speed_table(),
+        map_table("first"), map_table("keel"), package_table(), forest_table(), bounds_table(),
+        interval_table(), performance_table(), band_table(), net_benefit_table(), speed_table(),
     ],
     "README.md": [
         package_table(
             [
-                "vennforest, default",
-                "venn-abers, out of bag by hand",
-                "scikit-learn, temperature, 5 folds",
-                "scikit-learn, sigmoid, 5 folds",
-                "MAPIE, Venn-Abers, held out",
-                "the forest itself",
+                "vennforest, default", "venn-abers, out of bag by hand",
+                "scikit-learn, temperature, 5 folds", "scikit-learn, sigmoid, 5 folds",
+                "MAPIE, Venn-Abers, held out", "the forest itself",
             ]
         ),
         speed_table(),
     ],
-}
+}  # fmt: skip
 
 
-def update_sentences():
+def update_sentences():  # fmt: skip
     """Yield the part of a sentence of docs/how-to/another-site.md that has a measured number."""
     yield f"at most {short(select('update', 'auto').max(), 4)} of log loss worse than keeping"
 

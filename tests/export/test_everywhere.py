@@ -5,18 +5,9 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from support.systems import SYSTEMS
-from vennforest import (
-    CalibratedClassifier,
-    PooledCalibration,
-    Venn,
-    VennAbers,
-)
+from vennforest import CalibratedClassifier, PooledCalibration, Venn, VennAbers
 from vennforest._validation import InputError
-from vennforest.calibrators import (
-    METHODS,
-    IsotonicCalibration,
-    PlattScaling,
-)
+from vennforest.calibrators import METHODS, IsotonicCalibration, PlattScaling
 from vennforest.calibrators.formula import Evaluation, Score
 from vennforest.export import to_json, to_sql
 from vennforest.export.formulas import scaled_formulas
@@ -113,8 +104,7 @@ def without_tiny(new):
 
 @pytest.mark.parametrize("confidence", [False, True])
 @pytest.mark.parametrize(
-    "system",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name == "spark")) for name in SYSTEMS],
+    "system", [pytest.param(name, marks=[pytest.mark.slow] * (name == "spark")) for name in SYSTEMS]
 )
 def test_the_same_numbers(system, confidence, cases):
     some = [one for one in cases if not confidence or isinstance(one[1], VennAbers)]

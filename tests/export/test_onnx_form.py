@@ -27,7 +27,7 @@ def run(model, name, values):
 
 
 def forest(**options):
-    return RandomForestClassifier(40, random_state=0, **options)
+    return RandomForestClassifier(20, random_state=0, **options)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_forests_are_equal(seed):
     features[rng.random(features.shape) < 0.05] = np.nan
     votes = "hard" if seed == 2 else "soft"
     for kind, merge in ((RandomForestClassifier, "pooled"), (ExtraTreesClassifier, "log")):
-        one = kind(int(rng.integers(20, 70)), bootstrap=True, random_state=seed)
+        one = kind(int(rng.integers(20, 40)), bootstrap=True, random_state=seed)
         options = {} if merge == "pooled" else {"merge": merge}
         model = CalibratedClassifier(one, random_state=0, votes=votes, **options)
         model.fit(features[:350], y[:350])
@@ -116,12 +116,9 @@ def test_forests_are_equal(seed):
         bounds = model.predict_multiprobability(features)
         intervals = model.predict_confidence(features)
         expected = {
-            "p": model.predict_proba(features),
-            "p0": bounds.lower,
-            "p1": bounds.upper,
-            "low95": intervals.lower,
-            "high95": intervals.upper,
-        }
+            "p": model.predict_proba(features), "p0": bounds.lower, "p1": bounds.upper,
+            "low95": intervals.lower, "high95": intervals.upper,
+        }  # fmt: skip
         assert found.keys() == expected.keys()
         for name, values in expected.items():
             wanted = values[:, 1] if k == 2 else values

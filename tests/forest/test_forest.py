@@ -75,7 +75,7 @@ def expected(forest, X, trees_of_row, votes):
     return means[:, 1] if means.shape[1] == 2 else means
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(30))
 def test_scores_equal_the_trees_own_to_the_last_bit(seed):
     forest, X, new, rng = draw_case(seed)
     n = len(X)
@@ -110,9 +110,9 @@ def test_scores_equal_the_trees_own_to_the_last_bit(seed):
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_out_of_bag_scores_are_scikit_learns(n_classes):
     X, y = make_classification(
-        500, 8, n_informative=6, n_classes=n_classes, flip_y=0.2, random_state=1
+        300, 8, n_informative=6, n_classes=n_classes, flip_y=0.2, random_state=1
     )
-    forest = RandomForestClassifier(60, oob_score=True, random_state=2).fit(X, y)
+    forest = RandomForestClassifier(40, oob_score=True, random_state=2).fit(X, y)
     membership = Membership.from_forest(forest, len(X))
     ours = PackedForest.from_forest(forest).scores(X, membership, np.arange(len(X)))
     theirs = forest.oob_decision_function_
@@ -173,11 +173,10 @@ def test_leaf_that_every_number_and_nan_reaches():
     np.testing.assert_array_equal(ours.scores(X), forest.predict_proba(X)[:, 1])
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("n_jobs", [2, 3])
+@pytest.mark.parametrize(("n_classes", "n_jobs"), [(2, 3), (3, 2)])
 def test_threads_and_batches_change_no_bit(monkeypatch, n_classes, n_jobs):
-    X, y = make_classification(700, 7, n_informative=5, n_classes=n_classes, random_state=0)
-    forest = RandomForestClassifier(70, random_state=0).fit(X, y)
+    X, y = make_classification(400, 7, n_informative=5, n_classes=n_classes, random_state=0)
+    forest = RandomForestClassifier(40, random_state=0).fit(X, y)
     membership = Membership.from_forest(forest, len(X))
     ours = PackedForest.from_forest(forest)
     examples = np.random.default_rng(0).integers(-1, len(X), len(X))
@@ -199,15 +198,16 @@ def test_threads_and_batches_change_no_bit(monkeypatch, n_classes, n_jobs):
     np.testing.assert_array_equal(ours.scores(X[order], membership, examples[order]), whole[order])
 
 
-@pytest.mark.parametrize("min_samples_leaf", [1, 5])
-@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
+@pytest.mark.parametrize(
+    ("kind", "min_samples_leaf"), [(RandomForestClassifier, 1), (ExtraTreesClassifier, 5)]
+)
 def test_larger_forest_with_many_classes(kind, min_samples_leaf):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(3000, 10))
     y = (X[:, :3].sum(axis=1) * 6 + rng.normal(size=3000)).round().clip(-13, 12).astype(int)
     forest = kind(25, min_samples_leaf=min_samples_leaf, bootstrap=True, random_state=0).fit(X, y)
     ours = PackedForest.from_forest(forest)
-    new = rng.normal(size=(20_000, 10))  # more than one block
+    new = rng.normal(size=(9_000, 10))  # more than one block
     np.testing.assert_array_equal(ours.scores(new), forest.predict_proba(new))
     assert ours.nodes.nbytes + ours.roots.nbytes <= 16 * len(ours.nodes) + 4 * 25
     distinct = np.unique(
@@ -216,9 +216,6 @@ def test_larger_forest_with_many_classes(kind, min_samples_leaf):
     )
     assert sorted(map(tuple, ours.distributions)) == sorted(map(tuple, distinct))
     assert (len(distinct) > 2000) == (min_samples_leaf > 1)  # one table that has to grow
-
-
-# --- what goes in ----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -238,8 +235,6 @@ BAD_ROWS = {
     "three dimensions": lambda X: X.to_numpy()[None],
     "no rows": lambda X: X.iloc[:0],
     "infinite": lambda X: X * np.inf,
-    "beyond float32": lambda X: X * 1e300,
-    "infinite array": lambda X: np.where(X > 0, np.inf, -np.inf),
     "array beyond float32": lambda X: X.to_numpy() * 1e300,
     "too many columns of an array": lambda X: np.ones((2, 4)),
     "text": lambda X: X.astype(str) + "x",
@@ -252,22 +247,14 @@ BAD_ROWS = {
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 def test_rows_are_refused_in_the_forests_words(fitted, name):
     forest, ours, X = fitted
+    largest = np.tile(np.finfo(np.float32).max, (2, 3))  # whose sum overflows
+    np.testing.assert_array_equal(ours.check_rows(largest), largest)
     bad = BAD_ROWS[name](X)
     with pytest.raises(ValueError) as theirs:
         forest.predict_proba(bad)
     with pytest.raises(ValueError) as error:
         ours.check_rows(bad)
     assert str(error.value) == str(theirs.value)
-
-
-def test_numbers_whose_sum_overflows_are_finite():
-    rng = np.random.default_rng(0)
-    forest = RandomForestClassifier(9, random_state=0)
-    forest.fit(rng.integers(-5, 5, (60, 3)), rng.integers(0, 2, 60))
-    largest = float(np.finfo(np.float32).max)
-    X = np.array([[largest, largest, -largest], [np.nan, largest, -largest], [largest] * 3])
-    ours = PackedForest.from_forest(forest)
-    np.testing.assert_array_equal(ours.scores(ours.check_rows(X)), forest.predict_proba(X)[:, 1])
 
 
 def test_packing_leaves_the_forest_alone_and_pickles(fitted):
@@ -281,10 +268,6 @@ def test_packing_leaves_the_forest_alone_and_pickles(fitted):
     np.testing.assert_array_equal(copy.deepcopy(ours).tree_scores(X), ours.tree_scores(X))
 
 
-# --- membership ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("at_once", [1, 170, 10**6])
 @pytest.mark.parametrize(
     "ensemble",
     [
@@ -297,14 +280,14 @@ def test_packing_leaves_the_forest_alone_and_pickles(fitted):
     ],
     ids=str,
 )
-def test_membership_of_every_ensemble(monkeypatch, ensemble, at_once):
+def test_membership_of_every_ensemble(monkeypatch, ensemble):
     X, y = make_classification(83, random_state=0)
     ensemble = clone(ensemble).fit(X, y)
-    monkeypatch.setattr("vennforest.forest.bags.INDICES_AT_ONCE", at_once)
-    membership = Membership.from_forest(ensemble, 83)
-    for t, trees in enumerate(oracle.out_of_bag(ensemble, 83)):
-        assert np.flatnonzero(membership.dense()[:, t]).tolist() == trees
-    assert len(ensemble.estimators_) == 7
+    expected = oracle.out_of_bag(ensemble, 83)
+    for at_once in (1, 170, 10**6):
+        monkeypatch.setattr("vennforest.forest.bags.INDICES_AT_ONCE", at_once)
+        membership = Membership.from_forest(ensemble, 83).dense()
+        assert [np.flatnonzero(row).tolist() for row in membership.T] == expected
 
 
 def test_members_that_lack_a_class_give_it_nothing():
@@ -313,9 +296,6 @@ def test_members_that_lack_a_class_give_it_nothing():
     bagging = BaggingClassifier(KNeighborsClassifier(3), 12, random_state=0).fit(X, y)
     assert {len(member.classes_) for member in bagging.estimators_} == {2, 3}
     assert_allclose(Members(bagging).mean(X), bagging.predict_proba(X), atol=1e-15)
-
-
-# --- kernels ---------------------------------------------------------------------------------
 
 
 def test_a_forest_of_too_many_nodes_is_refused(monkeypatch):

@@ -11,7 +11,7 @@ from support.cases import fit
 
 @pytest.fixture(scope="module")
 def data():
-    return make_classification(400, 8, weights=[0.8], flip_y=0.05, random_state=0)
+    return make_classification(250, 8, weights=[0.8], flip_y=0.05, random_state=0)
 
 
 @pytest.mark.parametrize("bootstrap", [False, True])
@@ -20,7 +20,7 @@ def test_balanced_forests_calibrate_on_folds(bootstrap, data):
     forest = ensemble.BalancedRandomForestClassifier(
         30, bootstrap=bootstrap, replacement=False, sampling_strategy="all"
     )
-    assert fit(forest, *data).calibrate_on_ == "cv"
+    assert fit(forest, *data, merge="log", cv=2).calibrate_on_ == "cv"
     if bootstrap:
         with pytest.raises(ValueError, match='use calibrate_on="cv"'):
             fit(forest, *data, calibrate_on="oob")

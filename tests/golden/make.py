@@ -43,8 +43,13 @@ def scores(k, n=60, seed=0):
     return (p[:, 1] if k == 2 else p), LABELS[[0, 2] if k == 2 else [0, 1, 2]][y], raw[:, 0]
 
 
-def classifiers():
-    """Yield a name, a classifier, and how many classes it is fitted to."""
+def cases():
+    """Yield a name, an unfitted calibrator or classifier, and the number of classes."""
+    for k in (2, 3):
+        for method in METHODS:
+            yield f"map-{method}-{k}", make_calibrator(method), k
+        for method in ("venn-abers", "venn", "platt", "isotonic"):
+            yield f"map-{method}-{k}-weights", make_calibrator(method), k
     for k in (2, 3):
         for method in METHODS:
             yield f"forest-{method}-{k}", CalibratedClassifier(FOREST, method=method), k
@@ -76,20 +81,6 @@ def fitted(name, n_jobs=None, change=lambda X: X):
         warnings.simplefilter("ignore")  # few trees
         model.fit(change(X), y, **({"sample_weight": weight} if "-weights" in kind else {}))
     return model, change(rows(k, 20, 1)[0])
-
-
-def maps():
-    """Yield a name, an unfitted calibrator, and the number of classes."""
-    for k in (2, 3):
-        for method in METHODS:
-            yield f"map-{method}-{k}", make_calibrator(method), k
-        for method in ("venn-abers", "venn", "platt", "isotonic"):
-            yield f"map-{method}-{k}-weights", make_calibrator(method), k
-
-
-def cases():
-    yield from maps()
-    yield from classifiers()
 
 
 def answers(model, new):

@@ -18,11 +18,9 @@ FAR = 1e-9
 """Logarithms and exponentials differ in the last bits from processor to processor, and what is
 fitted with them by somewhat more."""
 
-TREES = ["forest-venn-abers-all-2", "forest-venn-abers-exchangeable-3", "folds-trees-3"]
+FEW = ["map-venn-abers-3-weights", "forest-venn-abers-exchangeable-3", "folds-trees-3"]
 """Linear models are none of these: how their products are summed, and in how many bits, depends on
 the type and the number of rows."""
-
-FEW = ["map-venn-abers-3-weights", *TREES]
 
 
 def arrays(kept):

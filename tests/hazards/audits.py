@@ -1,10 +1,5 @@
 """Faults that `vennforest.audit` finds."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from scipy import sparse
@@ -18,24 +13,24 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from hazards.table import Hazard, Rng, Run, Table, coin, doubled, edited, forest
+from hazards.table import Hazard, coin, doubled, edited, forest
 from vennforest import audit
 
 
-def numbered(make: Callable[[Rng], Table]) -> Callable[[Rng], Table]:
-    def draw(rng: Rng) -> Table:
+def numbered(make):
+    def draw(rng):
         X, y = make(rng)
         return np.column_stack([rng.permutation(len(X)), X]), y
 
     return draw
 
 
-def nearly_doubled(rng: Rng) -> Table:
+def nearly_doubled(rng):
     return doubled(rng, 1e-3)
 
 
-def visits(spread: float) -> Callable[[Rng], Table]:
-    def draw(rng: Rng) -> Table:
+def visits(spread):
+    def draw(rng):
         patient = np.repeat(np.arange(60), 5)
         X = rng.normal(size=(60, 5))[patient] + spread * rng.normal(size=(300, 5))
         return np.column_stack([patient, X]), rng.integers(0, 2, 60)[patient]
@@ -43,7 +38,7 @@ def visits(spread: float) -> Callable[[Rng], Table]:
     return draw
 
 
-def with_synthetic(X: Any, y: Any, rng: Rng) -> Table:
+def with_synthetic(X, y, rng):
     """Add points between examples of class 1 and near ones, until the classes are as frequent."""
     rare = X[y == 1]
     distance = np.linalg.norm(rare[:, None] - rare[None], axis=2)
@@ -55,48 +50,48 @@ def with_synthetic(X: Any, y: Any, rng: Rng) -> Table:
     return np.vstack([X, rows]), np.concatenate([y, np.ones(n_synthetic, int)])
 
 
-def synthetic(rng: Rng) -> Table:
+def synthetic(rng):
     return with_synthetic(*coin(rng, 400, 5, 0.1), rng)
 
 
-def leaking(rng: Rng) -> Table:
+def leaking(rng):
     X, y = coin(rng)
     return np.column_stack([X, 3 * y + rng.random(200)]), y
 
 
-def steep(rng: Rng) -> Table:
+def steep(rng):
     X = rng.normal(size=(200, 5))
     return X, (X[:, 0] + 0.2 * rng.normal(size=200) > 0).astype(int)
 
 
-def aged(rng: Rng) -> Table:
+def aged(rng):
     X, y = coin(rng)
     return np.column_stack([rng.integers(18, 90, 200), X]), y
 
 
-def audited(make: Callable[[Rng], Table]) -> dict[str, Run]:
-    def as_frame(rng: Rng) -> Any:
+def audited(make):
+    def as_frame(rng):
         X, y = make(rng)
         return audit(forest(), pd.DataFrame(X), y)
 
     return {"array": lambda rng: audit(forest(), *make(rng)), "data frame": as_frame}
 
 
-def counts(rng: Rng) -> Table:
+def counts(rng):
     return rng.poisson(4, (200, 8)), rng.integers(0, 2, 200)
 
 
-def categories(rng: Rng) -> Table:
+def categories(rng):
     return rng.integers(0, 6, (200, 8)).astype(str), rng.integers(0, 2, 200)
 
 
-def as_sparse(rng: Rng) -> Table:
+def as_sparse(rng):
     X, y = coin(rng)
     return sparse.csr_array(X), y
 
 
-def own_rows(model: Any, make: Callable[[Rng], Table] = coin, honest: bool = False) -> Run:
-    def run(rng: Rng) -> Any:
+def own_rows(model, make=coin, honest=False):
+    def run(rng):
         X, y = make(rng)
         frozen = FrozenEstimator(clone(model).fit(X, y))
         return audit(frozen, *(make(rng) if honest else (X, y)))
@@ -104,8 +99,8 @@ def own_rows(model: Any, make: Callable[[Rng], Table] = coin, honest: bool = Fal
     return run
 
 
-def half_of_rows(model: Any) -> Run:
-    def run(rng: Rng) -> Any:
+def half_of_rows(model):
+    def run(rng):
         X, y = coin(rng, 600)
         others, of_others = coin(rng, 300)
         model.fit(np.vstack([X[:300], others]), np.concatenate([y[:300], of_others]))
@@ -117,17 +112,17 @@ def half_of_rows(model: Any) -> Run:
 class Encoder(TransformerMixin, BaseEstimator):
     """A target encoder that does not say that it needs labels."""
 
-    def fit(self, X: Any, y: Any = None) -> Encoder:
+    def fit(self, X, y=None):
         cells = np.asarray(X)[:, 0]
         self.mean_ = 0.0 if y is None else float(np.mean(y))
         self.means_ = {} if y is None else {v: y[cells == v].mean() for v in np.unique(cells)}
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X):
         return np.array([[self.means_.get(v, self.mean_)] for v in np.asarray(X)[:, 0]])
 
 
-def encoded(step: Any) -> Run:
+def encoded(step):
     return lambda rng: audit(
         make_pipeline(step, forest()), rng.integers(0, 30, (200, 1)).astype(str), coin(rng)[1]
     )
@@ -139,36 +134,31 @@ TRAINED = "trained on these rows"
 FOUND = [
     Hazard(
         "every row twice beside a column that numbers the rows",
-        "found",
         "near-copy",
         audited(numbered(doubled)),
         audited(numbered(coin))["array"],
     ),
-    Hazard("every row twice, changed by .001", "found", "near-copy", audited(nearly_doubled)),
+    Hazard("every row twice, changed by .001", "near-copy", audited(nearly_doubled)),
     Hazard(
         "visits of the same patients, with the patient's number as a feature",
-        "found",
         "near-copy",
         audited(visits(0.01)),
     ),
     Hazard(
         "visits of the same patients with other values each, and the patient's number",
-        "found",
         "repeated ID",
         audited(visits(10.0)),
         audited(aged)["array"],
     ),
     Hazard(
         "a column that was recorded after the outcome",
-        "found",
         "recorded after the outcome",
         audited(leaking),
         audited(steep)["array"],
     ),
-    Hazard("rare rows made from others before fit", "found", "SMOTE", audited(synthetic)),
+    Hazard("rare rows made from others before fit", "SMOTE", audited(synthetic)),
     Hazard(
         "a frozen model and its own training rows",
-        "found",
         TRAINED,
         {
             "boosting": own_rows(BOOSTING),
@@ -185,7 +175,6 @@ FOUND = [
     ),
     Hazard(
         "a frozen linear model, naive Bayes, or any model of a sparse table, and its own rows",
-        "found",
         TRAINED,
         {
             "logistic": own_rows(LogisticRegression()),
@@ -196,7 +185,6 @@ FOUND = [
     ),
     Hazard(
         "a frozen model and rows of which it was trained on half",
-        "found",
         TRAINED,
         {
             "tree": half_of_rows(DecisionTreeClassifier(min_samples_leaf=3, random_state=0)),
@@ -205,19 +193,14 @@ FOUND = [
     ),
     Hazard(
         "a frozen forest with members that saw other or all rows",
-        "found",
         TRAINED,
         {how: lambda rng, how=how: audit(*edited(how)(rng)) for how in ("others", "warm start")},
         lambda rng: audit(*edited("")(rng)),
     ),
     Hazard(
         "a target encoder before a forest that does not say that it needs labels",
-        "found",
         "with labels than without",
-        {
-            "step": encoded(Encoder()),
-            "columns": encoded(make_column_transformer((Encoder(), [0]))),
-        },
+        {"step": encoded(Encoder()), "columns": encoded(make_column_transformer((Encoder(), [0])))},
         encoded(OneHotEncoder(handle_unknown="ignore", sparse_output=False)),
     ),
 ]

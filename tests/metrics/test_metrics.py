@@ -37,10 +37,7 @@ def test_brier_decomposition_agrees_with_the_slow_one():
         bins = rng.choice([1, 2, 10, 100, 7]).item()
         d = metrics.brier_decomposition(y, p, bins=bins, sample_weight=w, classes=[0, 1])
         slow = oracle.brier_decomposition(
-            y.tolist(),
-            p.tolist(),
-            bins,
-            None if w is None else w.tolist(),
+            y.tolist(), p.tolist(), bins, None if w is None else w.tolist()
         )
         got = (d.reliability, d.resolution, d.uncertainty, d.sharpness, d.brier)
         close(got, slow)

@@ -9,12 +9,7 @@ from scipy.special import expit
 
 from oracles import ranking as slow
 from vennforest import Multiprobability
-from vennforest.metrics import (
-    auc_interval,
-    calibration_line,
-    decision_curve,
-    threshold_table,
-)
+from vennforest.metrics import auc_interval, calibration_line, decision_curve, threshold_table
 
 
 def problems(n_cases, seed, n=24):

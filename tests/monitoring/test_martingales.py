@@ -196,10 +196,10 @@ def streams(n_streams, n_reference, n, seed):
 @pytest.mark.parametrize("watch", ["labels", "objects"])
 def test_alarms_are_as_rare_as_promised(watch):
     alarms = 0
-    for case, (scores, y) in enumerate(streams(100, 100, 300, 6)):
+    for case, (scores, y) in enumerate(streams(50, 100, 200, 6)):
         monitor = Monitor(watch=watch, alpha=0.1, random_state=case).fit(
             scores[:100], y[:100], classes=[False, True]
         )
         monitor.update(scores[100:], y[100:] if watch == "labels" else None)
         alarms += monitor.alarm_ is not None
-    assert alarms <= 100 * 0.1 + 2.6 * np.sqrt(100 * 0.1 * 0.9)
+    assert alarms <= 50 * 0.1 + 2.6 * np.sqrt(50 * 0.1 * 0.9)

@@ -20,7 +20,7 @@ def problem(n, seed, k=2):
 
 @pytest.fixture(scope="module")
 def model():
-    return CalibratedClassifier(RandomForestClassifier(60, random_state=0), random_state=0).fit(
+    return CalibratedClassifier(RandomForestClassifier(25, random_state=0), random_state=0).fit(
         *problem(800, 0)
     )
 
@@ -30,15 +30,10 @@ def second_column(X):
 
 
 SOURCES = [
-    {"calibrate_on": "oob"},
-    {"calibrate_on": "holdout"},
-    {"calibrate_on": "cv", "cv": 3},
-    {"calibrate_on": "cv", "cv": 3, "ensemble": False},
-    {"method": "platt"},
-    {"method": "none"},
-    {"method": "venn"},
-    {"by": second_column},
-]
+    {"calibrate_on": "oob"}, {"calibrate_on": "holdout"}, {"calibrate_on": "cv", "cv": 3},
+    {"calibrate_on": "cv", "cv": 3, "ensemble": False}, {"method": "platt"}, {"method": "none"},
+    {"method": "venn"}, {"by": second_column},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -47,7 +42,7 @@ SOURCES = [
     ids=lambda value: "-".join(value) if isinstance(value, dict) else str(value),
 )
 def test_every_source_gives_figures_near_what_happens(settings, k):
-    X, y = problem(2000, 1, k)
+    X, y = problem(1400, 1, k)
     forest = RandomForestClassifier(20, random_state=0)
     fitted = CalibratedClassifier(forest, random_state=0, **settings).fit(X[:800], y[:800])
     found = estimate_performance(fitted, X[800:], level=0.999)
@@ -58,7 +53,7 @@ def test_every_source_gives_figures_near_what_happens(settings, k):
 
 
 def test_the_threshold_and_the_positive_class_decide(model):
-    X, _ = problem(500, 3)
+    X, _ = problem(250, 3)
     strict = estimate_performance(model, X, threshold=0.9)
     loose = estimate_performance(model, X, threshold=0.1)
     assert strict["precision"][0] > loose["precision"][0]
@@ -69,7 +64,7 @@ def test_the_threshold_and_the_positive_class_decide(model):
 
 
 def test_costs_are_those_of_decisions_of_least_expected_cost(model):
-    X, _ = problem(500, 3)
+    X, _ = problem(250, 3)
     found = estimate_performance(model, X, costs=[[0, 1], [1, 0]])
     assert found["cost"][0] == pytest.approx(1 - found["accuracy"][0])
     dear = estimate_performance(model, X, costs=[[0, 1], [10, 0]])
@@ -78,9 +73,9 @@ def test_costs_are_those_of_decisions_of_least_expected_cost(model):
 
 
 def test_other_shares_of_the_classes_come_with_the_prior(model):
-    X, y = problem(8000, 4)
-    rare = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:400]]
-    moved = model.with_prior({1: 400 / len(rare)})
+    X, y = problem(4000, 4)
+    rare = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:200]]
+    moved = model.with_prior({1: 200 / len(rare)})
     found = estimate_performance(moved, X[rare], level=0.999)
     for metric, value in {
         "accuracy": (moved.predict(X[rare]) == y[rare]).mean(),
@@ -101,16 +96,16 @@ def test_covariate_shift_is_seen_with_the_rows_that_were_fitted():
         p = 1 / (1 + np.exp(-3 * X[:, 0] * (X[:, 1] < 0.5)))
         return X, (rng.random(n) < p).astype(int)
 
-    X, y = rows(3000, 0)
+    X, y = rows(1500, 0)
     stump = LogisticRegression()
     model = CalibratedClassifier(stump, random_state=0).fit(X, y)
-    new, labels = rows(3000, 1.0)
+    new, labels = rows(1500, 1.0)
     truth = model.score(new, labels)
     plain = estimate_performance(model, new)["accuracy"][0]
     # a classifier of the same kind tells the rows apart
     found = estimate_performance(model, new, shift="covariate", reference=X)
     assert abs(found["accuracy"][0] - truth) < 0.5 * abs(plain - truth)
-    assert found.n_examples < 3000
+    assert found.n_examples < 1500
     pair = estimate_performance(model, new, shift="covariate", reference=(X, y))
     assert pair["accuracy"] == found["accuracy"]
 

@@ -30,7 +30,7 @@ def drawn_case(seed):
     return p, q, rng.random(n) < p, rng.normal(size=(2, 2))
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(60))
 def test_expected_measures_are_those_of_every_row_and_pair(seed):
     p, q, decided, costs = drawn_case(seed)
     paid = costs[:, decided.astype(int)].T
@@ -42,7 +42,7 @@ def test_expected_measures_are_those_of_every_row_and_pair(seed):
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_with_drawn_labels_they_are_those_of_scikit_learn(k, seed):
     rng = np.random.default_rng([k, seed])
     p = rng.dirichlet(np.ones(k), 200)
@@ -52,18 +52,14 @@ def test_with_drawn_labels_they_are_those_of_scikit_learn(k, seed):
     given = Predictions(p, decided, counted, None)
     found = given.of_labels(codes)
     average = {"average": "macro"} if k > 2 else {}
-    brier = (
-        brier_score_loss(codes, p[:, 1]) if k == 2 else ((p - np.eye(k)[codes]) ** 2).sum(1).mean()
-    )
+    squares = ((p - np.eye(k)[codes]) ** 2).sum(axis=1)
     wanted = {
         "accuracy": accuracy_score(codes, decided),
         "precision": precision_score(codes, decided, **average),
         "recall": recall_score(codes, decided, **average),
-        "brier": brier,
+        "brier": brier_score_loss(codes, p[:, 1]) if k == 2 else squares.mean(),
         "log_loss": log_loss(codes, p),
-        "auc": roc_auc_score(codes, p[:, 1])
-        if k == 2
-        else roc_auc_score(codes, p, multi_class="ovr"),
+        "auc": roc_auc_score(codes, p[:, 1] if k == 2 else p, multi_class="ovr"),
     }
     for metric, value in wanted.items():
         assert found[metric] == pytest.approx(value, abs=1e-12)

@@ -12,7 +12,7 @@ def cancer():
     bunch = load_breast_cancer(as_frame=True)
     costs = {"benign": {"wait": 0, "operate": 1}, "malignant": {"wait": 5, "operate": 0.5}}
     options = {"name": "breast cancer", "target": "diagnosis", "costs": costs}
-    return evaluate(bunch.data, bunch.target_names[bunch.target], n_folds=3, n_trees=40, **options)
+    return evaluate(bunch.data, bunch.target_names[bunch.target], n_folds=3, n_trees=20, **options)
 
 
 @pytest.fixture(scope="session")

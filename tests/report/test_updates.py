@@ -31,7 +31,8 @@ def test_updates_are_those_of_update():
     assert "both excluded, got 0 or 1 in 400 of 400 rows" in certain.sentences[0]
 
 
-def test_a_model_has_the_prior_shift_beside_them(tmp_path):
+def test_a_model_has_the_prior_shift_beside_them(tmp_path, draw_only):
+    draw_only()
     rng = np.random.default_rng(3)
     X = rng.normal(size=(500, 3))
     y = (X + rng.gumbel(size=(500, 3))).argmax(axis=1)

@@ -9,16 +9,9 @@ import pytest
 
 from support.report_data import COSTS, calibrated, with_bounds
 from vennforest.report import check
-from vennforest.report.comparison import Difference, compare
-from vennforest.report.measures import Measures, MethodEstimates, Predictions
-from vennforest.report.words import (
-    Source,
-    advice,
-    judge,
-    reasons,
-    recommendation,
-    shown_methods,
-)
+from vennforest.report.comparison import Difference
+from vennforest.report.measures import Measures
+from vennforest.report.words import advice, judge, reasons, recommendation, shown_methods
 
 BASE = Measures(
     log_loss=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
@@ -134,30 +127,6 @@ def test_no_headline_contradicts_a_reason(cancer):
     assert set(headlines) == {"Use", "Calibrate", "Collect", "Recalibrate", "Do"}
 
 
-def test_no_headline_of_drawn_evaluations_contradicts_a_reason():
-    seeds = np.random.SeedSequence().generate_state(40)
-    for seed in seeds.tolist():
-        n = int(np.random.default_rng(seed).choice([100, 300, 2000]))
-        y, p, rng = calibrated(n, seed, strength=1.5)
-        odds, noise = np.log(p / (1 - p)), rng.normal(size=n)
-        raw, best = (1 / (1 + np.exp(-a * odds - b * noise)) for a, b in rng.normal(1, 0.3, (2, 2)))
-        raw[rng.random(n) < rng.choice([0, 0.01])] = 0.0
-        tables = {"none": raw, "venn-abers": best}
-        estimates = {k: MethodEstimates(np.column_stack([1 - q, q])) for k, q in tables.items()}
-        rows = np.arange(n)
-        predictions = Predictions(
-            np.array(["no", "yes"]), (y == "yes").astype(int), rows % 5, rows, estimates,
-            rows // 2 if seed % 2 else None, positive=1,
-        )  # fmt: skip
-        names = {"none": "Raw forest", "venn-abers": "Venn–Abers"}
-        source = Source("folds", "y", "forest", names, "cv")
-        comparison = compare(predictions, None, 0.02, 0)
-        sentence, texts = advice(comparison, source)[1], reasons(comparison, source)
-        if "base rate" not in sentence and "better than chance" not in sentence:
-            name = names[comparison.method]
-            assert not contradiction(sentence, texts, name), (seed, sentence, texts)
-
-
 def test_one_probability_of_0_of_the_raw_forest_does_not_make_it_miscalibrated(advised):
     result = advised(raw=replace(BASE, impossible=1, log_loss=np.inf))
     assert result.action == "use" and result.sentence.endswith(
@@ -189,10 +158,10 @@ def test_how_many_rows_would_show_a_ranking(advised, cancer):
 
 def test_a_model_that_cannot_rank_is_not_to_be_used():
     n_used = 0
-    for seed in range(24):  # probabilities that have nothing to do with the labels
+    for seed in range(12):  # probabilities that have nothing to do with the labels
         y, p, rng = calibrated(150, seed)
         n_used += check(rng.permutation(y), p).verdict.action == "use"
-    assert n_used <= 2
+    assert n_used <= 1
     y, p, _ = calibrated(4000, 1, strength=2.0)
     verdict = check(y, p).verdict
     assert verdict.action == "use" and "points off" in verdict.sentence

@@ -6,8 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     KFold,
     LeaveOneOut,
@@ -24,23 +22,18 @@ from vennforest import CalibratedClassifier, IsotonicCalibration, VennAbers
 from vennforest.sources import model_scores
 
 
-class Counter(ClassifierMixin, BaseEstimator):
-    """GaussianNB that counts its fits, and its predictions, in the class."""
+class Counter(GaussianNB):
+    """Counts its fits, and its predictions, in the class."""
 
     fits, predictions = [], []
 
     def fit(self, X, y):
         self.fits.append(len(y))
-        self.model_ = GaussianNB().fit(X, y)
-        self.classes_ = self.model_.classes_
-        return self
+        return super().fit(X, y)
 
     def predict_proba(self, X):
         self.predictions.append(len(X))
-        return self.model_.predict_proba(X)
-
-    def predict(self, X):
-        return self.model_.predict(X)
+        return super().predict_proba(X)
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +42,7 @@ def forget():
     Counter.predictions.clear()
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("size", [1 / 3, 0.25, 50])
+@pytest.mark.parametrize(("size", "k"), [(1 / 3, 2), (0.25, 3), (50, 2)])
 def test_holdout_is_a_model_and_a_calibrator_on_two_parts(size, k):
     X, y, new = draw_rows(k)
     model = CalibratedClassifier(
@@ -68,10 +60,8 @@ def test_holdout_is_a_model_and_a_calibrator_on_two_parts(size, k):
     assert_array_equal(model.calibration_scores_, score(base, X[held]))
     assert_array_equal(model.calibration_y_, y[held])
     assert_array_equal(model.predict_proba(new), calibrator.predict_proba(score(base, new)))
-    m, expected = (
-        model.predict_multiprobability(new),
-        calibrator.predict_multiprobability(score(base, new)),
-    )
+    m = model.predict_multiprobability(new)
+    expected = calibrator.predict_multiprobability(score(base, new))
     assert_array_equal(m.lower, expected.lower)
     assert_array_equal(m.upper, expected.upper)
 
@@ -79,10 +69,11 @@ def test_holdout_is_a_model_and_a_calibrator_on_two_parts(size, k):
 def test_holdout_with_a_class_of_one_example():
     X, y, new = draw_rows()
     y[0] = 2
+    settings = {"calibrate_on": "holdout", "merge": "log"}
     for seed in range(4):
-        model = CalibratedClassifier(GaussianNB(), calibrate_on="holdout", random_state=seed)
+        model = CalibratedClassifier(GaussianNB(), random_state=seed, **settings)
         assert model.fit(X, y).predict_proba(new).shape == (40, 3)
-    few = CalibratedClassifier(GaussianNB(), calibrate_on="holdout", holdout_size=2, random_state=0)
+    few = CalibratedClassifier(GaussianNB(), holdout_size=2, random_state=0, **settings)
     assert len(few.fit(X, np.where(y == 2, 0, y)).calibration_y_) == 2
 
 
@@ -117,7 +108,7 @@ def test_training_calibrates_on_what_it_was_trained_on():
 )
 def test_any_splitter_and_one_fit_a_fold(cv, ensemble, folds):
     X, y, new = draw_rows(n=30)
-    model = CalibratedClassifier(Counter(), cv=cv, ensemble=ensemble).fit(X, y)
+    model = CalibratedClassifier(Counter(), merge="log", cv=cv, ensemble=ensemble).fit(X, y)
     assert len(Counter.fits) == folds + (not ensemble)
     assert len(Counter.predictions) == folds  # each left-out part is scored once
     assert len(model.estimators_) == (folds if ensemble else 1)
@@ -137,13 +128,11 @@ def test_a_number_of_folds_is_drawn_at_random_also_from_sorted_rows():
     order = np.argsort(y, kind="stable")
     X, y = X[order], y[order]
     counts = []
-    for seed in range(30):
+    for seed in range(25):
         model = CalibratedClassifier(GaussianNB(), merge="log", cv=3, random_state=seed).fit(X, y)
         folds = [part.codes for part in model._state.folds]
         assert [len(fold) for fold in folds] == [20, 20, 20]
         counts += [np.bincount(fold, minlength=3) for fold in folds]
-        again = CalibratedClassifier(GaussianNB(), merge="log", cv=3, random_state=seed).fit(X, y)
-        assert_array_equal(model.calibration_scores_, again.calibration_scores_)
     # the class counts of a fold vary as drawn without replacement: hypergeometric
     n, share = 60, np.bincount(y) / 60
     variance = 20 * share * (1 - share) * (n - 20) / (n - 1)
@@ -158,7 +147,7 @@ def test_a_split_never_trains_on_one_class_alone_where_there_are_two(source):
     X, y, new = draw_rows(n=8)
     y[:] = 0
     y[:2] = 1
-    for seed in range(20):
+    for seed in range(12):
         model = CalibratedClassifier(LinearSVC(), merge="log", random_state=seed, **source)
         assert np.isfinite(model.fit(X, y).predict_proba(new)).all()
 
@@ -179,15 +168,16 @@ def test_a_class_missing_from_a_fold_and_a_fold_of_one_class(method, ensemble):
     for base in (GaussianNB(), LinearSVC()):
         if isinstance(base, LinearSVC) and method in ("bostrom", "beta", "none"):
             continue
-        model = CalibratedClassifier(base, method=method, cv=KFold(4), ensemble=ensemble)
+        merge = "log" if method == "venn-abers" else "auto"
+        settings = {"method": method, "merge": merge, "cv": KFold(4), "ensemble": ensemble}
+        model = CalibratedClassifier(base, **settings)
         p = model.fit(X, y).predict_proba(new)
         assert p.shape == (40, 3)
         assert_allclose(p.sum(axis=1), 1, atol=1e-9)
         assert (p >= 0).all()
         if hasattr(model, "predict_multiprobability"):
             m = model.predict_multiprobability(new)
-            assert (m.lower <= p + 1e-12).all()
-            assert (p <= m.upper + 1e-12).all()
+            assert ((m.lower <= p + 1e-12) & (p <= m.upper + 1e-12)).all()
 
 
 def test_splits_behind_bounds_are_random_and_others_are_stratified():
@@ -201,7 +191,7 @@ def test_splits_behind_bounds_are_random_and_others_are_stratified():
             found.add(int(model.calibration_y_.sum()))
     assert counts["platt"] == {10}
     assert len(counts["venn"]) > 4
-    model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
+    model = CalibratedClassifier(GaussianNB(), merge="log", random_state=0).fit(X, y)
     shares = {int(part.codes.sum()) for part in model._state.folds}
     assert len(shares) > 1
 
@@ -209,7 +199,7 @@ def test_splits_behind_bounds_are_random_and_others_are_stratified():
 def test_a_rare_class_makes_folds_stratified_and_says_so():
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) < 4
     with pytest.warns(UserWarning, match="4 examples beside the largest class"):
-        model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+        model = CalibratedClassifier(GaussianNB(), merge="log", random_state=0).fit(X, y)
     assert len(model.estimators_) == 5
 
 

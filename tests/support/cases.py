@@ -15,19 +15,11 @@ from vennforest.calibrators import (
 )
 
 MAPS = [
-    PlattScaling(),
-    PlattScaling(targets="hard", on="score"),
-    IsotonicCalibration(),
-    IsotonicCalibration(between="nearest"),
-    IsotonicCalibration(between="linear"),
-    BostromScaling(),
-    BetaCalibration(),
-    BetaCalibration(targets="hard"),
-    TemperatureScaling(),
-    MatrixScaling(),
-    SplineCalibration(),
-    PooledCalibration(),
-]
+    PlattScaling(), PlattScaling(targets="hard", on="score"), IsotonicCalibration(),
+    IsotonicCalibration(between="nearest"), IsotonicCalibration(between="linear"),
+    BostromScaling(), BetaCalibration(), BetaCalibration(targets="hard"), TemperatureScaling(),
+    MatrixScaling(), SplineCalibration(), PooledCalibration(),
+]  # fmt: skip
 CALIBRATORS = [*MAPS, VennAbers(), VennAbers("log"), Venn(), Venn("bins")]
 COMMON_METHODS = [
     "venn-abers", "venn", "platt", "isotonic", "bostrom", "beta", "temperature", "none",

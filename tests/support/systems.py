@@ -185,9 +185,6 @@ def postgres():
 
 
 SYSTEMS = {
-    "duckdb": in_duckdb,
-    "postgres": in_postgres,
-    "spark": in_spark,
-    "onnx": in_onnx,
+    "duckdb": in_duckdb, "postgres": in_postgres, "spark": in_spark, "onnx": in_onnx,
     "javascript": in_javascript,
-}
+}  # fmt: skip

@@ -24,27 +24,17 @@ from vennforest.tables.files import read_table
 @pytest.mark.parametrize(
     ("cells", "kind"),
     [
-        ([1, 2, None], "number"),
-        (["1", "2.5", " 3e4 "], "number"),
-        (["1", "2", "x"], "text"),
-        (["1", "", "2"], "number"),
-        (["1", " NA ", "2", b"3"], "number"),
-        (["1", "None", "2"], "text"),
-        ([True, None, False], "boolean"),
-        (["True", None, "FALSE"], "boolean"),
-        (["True", "0"], "text"),
-        (["2020-01-02", "2020-02-03"], "date"),
-        (["2020-01-02", "", "2020-02-03"], "date"),
-        (["2020-01-02", "soon"], "text"),
-        ([pd.Timestamp("2020-01-02"), None], "date"),
-        ([pd.Timedelta(3, "s"), None], "number"),
-        ([None, None], "empty"),
-        (["", "n/a", None], "empty"),
-        ([1, "x", 2.5], "text"),
-        (pd.Categorical(["1", "2"]), "text"),
-        (pd.Categorical(["", None]), "empty"),
+        ([1, 2, None], "number"), (["1", "2.5", " 3e4 "], "number"), (["1", "2", "x"], "text"),
+        (["1", "", "2"], "number"), (["1", " NA ", "2", b"3"], "number"),
+        (["1", "None", "2"], "text"), ([True, None, False], "boolean"),
+        (["True", None, "FALSE"], "boolean"), (["True", "0"], "text"),
+        (["2020-01-02", "2020-02-03"], "date"), (["2020-01-02", "", "2020-02-03"], "date"),
+        (["2020-01-02", "soon"], "text"), ([pd.Timestamp("2020-01-02"), None], "date"),
+        ([pd.Timedelta(3, "s"), None], "number"), ([None, None], "empty"),
+        (["", "n/a", None], "empty"), ([1, "x", 2.5], "text"),
+        (pd.Categorical(["1", "2"]), "text"), (pd.Categorical(["", None]), "empty"),
     ],
-)
+)  # fmt: skip
 def test_kinds(cells, kind):
     frame = pd.DataFrame({"c": pd.Series(cells), "d": range(len(cells))})
     assert TableColumns().fit(frame).kinds_[0] == kind

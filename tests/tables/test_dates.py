@@ -9,22 +9,10 @@ import pytest
 from vennforest.tables.columns import TableColumns
 
 FORMATS = [
-    "%Y-%m-%d",
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%d.%m.%Y",
-    "%Y/%m/%d",
-    "%d %B %Y",
-    "%d %b %Y",
-    "%B %d, %Y",
-    "%Y-%m",
-    "%Y-%m-%d %H:%M",
-    "%Y-%m-%d %H:%M:%S",
-    "%Y-%m-%dT%H:%M:%S%z",
-    "%Y-%m-%d %H:%M:%S.%f",
-    "%d/%m/%Y %H:%M",
-    "%m/%d/%Y %I:%M %p",
-]
+    "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d %B %Y", "%d %b %Y",
+    "%B %d, %Y", "%Y-%m", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S%z",
+    "%Y-%m-%d %H:%M:%S.%f", "%d/%m/%Y %H:%M", "%m/%d/%Y %I:%M %p",
+]  # fmt: skip
 
 
 def learnt(cells):
@@ -66,15 +54,10 @@ def test_one_cell_tells_the_day_from_the_month(place, cell, expected):
 @pytest.mark.parametrize(
     "cells",
     [
-        ["2020-01-01", "soon"],
-        ["2020-01-01", "02/01/2020"],
-        ["2020-05-06"] * 40 + ["2020-25-06"],
-        ["May", "June"],
-        ["10:30", "12:45"],
-        ["2020-01-01", "today"],
-        ["1.2.3", "2.2.3"],
+        ["2020-01-01", "soon"], ["2020-01-01", "02/01/2020"], ["2020-05-06"] * 40 + ["2020-25-06"],
+        ["May", "June"], ["10:30", "12:45"], ["2020-01-01", "today"], ["1.2.3", "2.2.3"],
         ["2020-01-01"] * 2000 + ["a"],
     ],
-)
+)  # fmt: skip
 def test_text_in_several_formats_is_no_date(cells):
     assert learnt(cells) == learnt(cells[::-1]) == ("text", None)

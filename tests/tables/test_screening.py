@@ -74,16 +74,11 @@ def test_running_numbers_with_gaps_are_identifiers_and_quantities_are_not():
 @pytest.mark.parametrize(
     ("name", "is_id", "is_person"),
     [
-        ("CustomerId", True, True),
-        ("patientID", True, True),
-        ("RowNo", True, False),
-        ("Kunden-Nr.", True, False),
-        ("userName", False, True),
-        ("paid", False, False),
-        ("casino", False, False),
-        ("AID", False, False),
+        ("CustomerId", True, True), ("patientID", True, True), ("RowNo", True, False),
+        ("Kunden-Nr.", True, False), ("userName", False, True), ("paid", False, False),
+        ("casino", False, False), ("AID", False, False),
     ],
-)
+)  # fmt: skip
 def test_names_of_identifiers_and_of_persons(name, is_id, is_person):
     assert bool(screening.ID.search(name)) == is_id
     assert bool(screening.PERSON.search(name)) == is_person

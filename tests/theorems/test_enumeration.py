@@ -38,10 +38,8 @@ class Sums:
 
     def __init__(self):
         self.of = defaultdict(Fraction)
-        self.cases = 0
 
     def add(self, y, selected):
-        self.cases += 1
         for j, p in enumerate(selected):
             self.of[j, tuple(selected)] += (y == j) - p
 
@@ -77,19 +75,13 @@ def predict_two(calibration, new):
     return m.p0[0], m.p1[0]
 
 
-# --- inductive -------------------------------------------------------------------------------
-
-
 def test_inductive_venn_abers():
     """Every bag of five examples of three scores and two labels, each being new once."""
-    cases = 0
     for bag in bags(list(product(SCORES, (0, 1))), 5):
         sums = Sums()
         for calibration, (s, y) in with_one_new(bag):
             sums.add(y, of_two(*predict_two(calibration, s), y, 5))
         assert sums.deviation() == 0
-        cases += sums.cases
-    assert cases == 5 * 252
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -107,7 +99,7 @@ def test_inductive_venn(taxonomy, k):
 
 def test_the_enumeration_sees_the_wrong_label_and_a_count_too_few():
     wrong, naive = 0, 0
-    for bag in bags(list(product(SCORES, (0, 1))), 4):
+    for bag in list(bags(list(product(SCORES, (0, 1))), 4))[::2]:
         other, plain = Sums(), Sums()
         for calibration, (s, y) in with_one_new(bag):
             other.add(y, of_two(*predict_two(calibration, s), 1 - y, 4))
@@ -116,11 +108,8 @@ def test_the_enumeration_sees_the_wrong_label_and_a_count_too_few():
             plain.add(y, (1 - p, p))
         wrong += other.deviation() > 0
         naive += plain.deviation() > 0
-    assert wrong > 100  # of 126 bags; in some all labels are equal
-    assert naive > 50
-
-
-# --- a part held out, and folds --------------------------------------------------------------
+    assert wrong > 50  # of 63 bags; in some all labels are equal
+    assert naive > 25
 
 
 class Frequencies(ClassifierMixin, BaseEstimator):
@@ -145,15 +134,12 @@ def table(examples):
     return np.array(x, float)[:, None], np.array(y)
 
 
-def deviation_over_parts(bag, splits):
-    """Of the holdout predictor over every new object and the splits of the others.
-
-    ``splits(y)`` gives the train parts of n labelled examples that are equally likely.
-    """
+def deviation_over_parts(bag):
+    """Of the holdout predictor over every new object and every training part of two others."""
     sums = Sums()
     for others, (x, y) in with_one_new(bag):
         X, labels = table(others)
-        equally = splits(labels)
+        equally = [list(part) for part in combinations(range(len(labels)), 2)]
         for train in equally:
             held = np.setdiff1d(np.arange(len(others)), train)
             model = Frequencies().fit(X[train], labels[train])
@@ -166,18 +152,13 @@ def deviation_over_parts(bag, splits):
     return sums.deviation()
 
 
-def every_train_part(size):
-    return lambda labels: [list(part) for part in combinations(range(len(labels)), size)]
-
-
 POINTS = list(product((0, 1), (0, 1)))
 
 
 def test_a_part_held_out_at_random():
-    """Every bag of five and six, every new object, every split of the others 2 : 2 and 2 : 3."""
-    for n in (5, 6):
-        for bag in bags(POINTS, n):
-            assert deviation_over_parts(bag, every_train_part(2)) == 0
+    """Every bag of five, and some of six, every new object, every split 2 : 2 and 2 : 3."""
+    for bag in (*bags(POINTS, 5), *list(bags(POINTS, 6))[::5]):
+        assert deviation_over_parts(bag) == 0
 
 
 def deviation_of_folds(bag, cv):
@@ -208,31 +189,27 @@ FOLD_BAGS = [bag for bag in bags(POINTS, 5) if 2 <= sum(y for _, y in bag) <= 3]
 
 @pytest.mark.filterwarnings("ignore:The least populated class", "ignore:.*exact copies")
 def test_each_fold_is_exact_and_a_stratified_one_is_not():
-    """Every order of every bag of five with both classes whoever is new: two folds each."""
-    assert len(FOLD_BAGS) == 24
-    assert {deviation_of_folds(bag, halves) for bag in FOLD_BAGS} == {0}
+    """Every order of every third bag of five with both classes whoever is new: two folds each."""
+    assert {deviation_of_folds(bag, halves) for bag in FOLD_BAGS[::3]} == {0}
     stratified = [
         deviation_of_folds(bag, lambda labels: list(StratifiedKFold(2).split(labels, labels)))
-        for bag in FOLD_BAGS[::6]
+        for bag in FOLD_BAGS[::12]
     ]
     assert max(stratified) > 0
 
 
-# --- left-out examples -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("make", [VennAbers, Venn])
 def test_an_example_left_out_at_random(make):
-    """Every bag of five, every order, every example drawn: the others are exchangeable with it."""
-    for bag in bags(list(product(SCORES[:2], (0, 1))), 5):
+    """Every bag of four, every order, every example drawn: the others are exchangeable with it."""
+    for bag in bags(list(product(SCORES[:2], (0, 1))), 4):
         sums = Sums()
         for order in sorted(set(permutations(bag))):
             (scores, labels), (s, y) = zip(*order[:-1], strict=True), order[-1]
             model = make().fit(scores, labels, classes=[0, 1])
-            m = model.predict_multiprobability(np.full(4, s), np.arange(4))
+            m = model.predict_multiprobability(np.full(3, s), np.arange(3))
             for lower, upper in zip(m.lower, m.upper, strict=True):
                 if make is Venn:
-                    sums.add(y, of_many(lower, upper, y, 5))
+                    sums.add(y, of_many(lower, upper, y, 4))
                 else:
-                    sums.add(y, of_two(lower[1], upper[1], y, 5))
+                    sums.add(y, of_two(lower[1], upper[1], y, 4))
         assert sums.deviation() == 0

@@ -17,16 +17,7 @@ def drawn(seed, n=400):
     rng = np.random.default_rng(seed)
     scores = rng.beta(0.8, 1.2, n).clip(1e-6, 1 - 1e-6)
     y = (rng.random(n) < 0.1 + 0.7 * scores).astype(int)
-    return scores, y, rng.random(n) * 3
-
-
-# --- betacal ---------------------------------------------------------------------------------
-
-
-def betacal_of(scores, y, new):
-    betacal = pytest.importorskip("betacal")
-    with warnings.catch_warnings():  # it silences all warnings of the process
-        return betacal.BetaCalibration("abm").fit(scores, y).predict(new)
+    return scores, y
 
 
 def log_loss(p, y):
@@ -36,36 +27,29 @@ def log_loss(p, y):
 @pytest.mark.parametrize("seed", range(4))
 def test_beta_agrees_with_betacal(seed):
     """Within the tolerance that its solver stops at; the likelihood here is never worse."""
-    scores, y, _ = drawn(seed)
+    betacal = pytest.importorskip("betacal")
+    scores, y = drawn(seed)
     new = np.linspace(scores.min(), scores.max(), 200)
     model = BetaCalibration().fit(scores, y)
     assert (model.coef_[0, :2] > 0).all()
-    peers = betacal_of(scores, y, new)
-    assert_allclose(model.predict_proba(new)[:, 1], peers, atol=5e-3)
-    mine, peers = model.predict_proba(scores)[:, 1], betacal_of(scores, y, scores)
+    with warnings.catch_warnings():  # it silences all warnings of the process
+        peer = betacal.BetaCalibration("abm").fit(scores, y)
+    assert_allclose(model.predict_proba(new)[:, 1], peer.predict(new), atol=5e-3)
+    mine, peers = model.predict_proba(scores)[:, 1], peer.predict(scores)
     assert log_loss(mine, y) <= log_loss(peers, y) + 1e-4
-
-
-# --- venn-abers ------------------------------------------------------------------------------
-
-
-def peer_of(scores, y, new, **settings):
-    """Its merged probabilities (n, 2) and its bounds (n, 2)."""
-    package = pytest.importorskip("venn_abers")
-    peer = package.VennAbers()
-    with np.errstate(all="ignore"):
-        peer.fit(np.column_stack([1 - scores, scores]), y, **settings)
-        return peer.predict_proba(np.column_stack([1 - new, new]))
 
 
 @pytest.mark.parametrize("decimals", [1, 2, 15])
 @pytest.mark.parametrize("seed", range(5))
 def test_inductive_venn_abers_agrees_with_venn_abers(seed, decimals):
-    scores, y, _ = drawn(seed)
+    scores, y = drawn(seed)
     scores = np.round(scores, decimals)
     y[scores == scores.max()] = 1
     new = np.concatenate([np.linspace(0, 1, 301), scores])
-    merged, bounds = peer_of(scores, y, new)
+    peer = pytest.importorskip("venn_abers").VennAbers()
+    with np.errstate(all="ignore"):
+        peer.fit(np.column_stack([1 - scores, scores]), y)
+        merged, bounds = peer.predict_proba(np.column_stack([1 - new, new]))
     model = VennAbers("log").fit(scores, y)
     m = model.predict_multiprobability(new)
     assert_allclose(m.p0, bounds[:, 0], rtol=0, atol=1e-12)

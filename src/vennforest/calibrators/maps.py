@@ -457,9 +457,12 @@ class MatrixScaling(SoftmaxMap):
     """
 
     title = "Matrix scaling"
+    structure: Structure = "diagonal"
+    ridge = 1.0
+    shrinkage = 0.01
 
     def __init__(self) -> None:
-        super().__init__()
+        """Take no parameters."""
 
 
 def diagonal_penalty(k: int, ridge: float) -> FloatArray:
