@@ -8,10 +8,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import (
-    GradientBoostingClassifier,
-    RandomForestClassifier,
-)
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -31,9 +29,6 @@ def kinds(*arguments, **options):
 
 def forest(n=20):
     return RandomForestClassifier(n, random_state=0)
-
-
-# --- copies -------------------------------------------------------------------------------------
 
 
 def test_the_rows_of_near_copies_are_named():
@@ -113,7 +108,7 @@ def honest(rng):
 
 
 def draw_honest(rng):
-    """Return an estimator of one of six kinds, rows and labels, all without a fault."""
+    """Return an estimator of one of five kinds, rows and labels, all without a fault."""
     X, y = honest(rng)
     y[:2] = 0, 1
     others, of_others = rng.normal(size=(len(y), X.shape[1])) * X.std(0) + X.mean(0), y.copy()
@@ -124,9 +119,6 @@ def draw_honest(rng):
         make_pipeline(StandardScaler(), PCA(1), forest()),
         FrozenEstimator(GradientBoostingClassifier(n_estimators=20).fit(others, of_others)),
         FrozenEstimator(DecisionTreeClassifier(min_samples_leaf=3).fit(others, of_others)),
-        FrozenEstimator(
-            make_pipeline(StandardScaler(), LogisticRegression()).fit(others, of_others)
-        ),
     ]
     return models[rng.integers(0, len(models))], X, y
 
@@ -134,10 +126,7 @@ def draw_honest(rng):
 @pytest.mark.filterwarnings("ignore")
 def test_honest_data_have_no_findings():
     rng = np.random.default_rng(20)
-    assert [kinds(*draw_honest(rng)) for _ in range(20)] == 20 * [[]]
-
-
-# --- models that were trained on the rows ---------------------------------------------------------
+    assert [kinds(*draw_honest(rng)) for _ in range(15)] == 15 * [[]]
 
 
 def test_nothing_is_said_of_few_rows_or_a_model_that_learns_nothing():
@@ -156,9 +145,6 @@ def test_rows_that_a_calibrated_classifier_was_trained_on_are_found_among_new_on
     assert kinds(model, *coin(rng, 200, 5)) == []
 
 
-# --- steps ----------------------------------------------------------------------------------------
-
-
 class Moved(TransformerMixin, BaseEstimator):
     """Moves features by the share of label 1."""
 
@@ -170,11 +156,6 @@ class Moved(TransformerMixin, BaseEstimator):
         return X + self.by_
 
 
-class Needy(Moved):
-    def fit(self, X, y):
-        return super().fit(X, y)
-
-
 def test_labels_in_features_are_found():
     rng = np.random.default_rng(6)
     X, y = rng.normal(size=(600, 2)), np.arange(600) % 2
@@ -183,7 +164,7 @@ def test_labels_in_features_are_found():
     for step, reason in (
         (Moved(), "other features with labels than without"),
         (FunctionTransformer(lambda X: X[::2]), "change which rows there are"),
-        (Needy(), "cannot be fitted without labels"),
+        (SelectKBest(k=1), "cannot be fitted without labels"),
     ):
         assert reason in sees_labels(Pipeline([("step", step)]), X, y)
     (finding,) = audit(make_pipeline(StandardScaler(), Moved(), forest()), X, y)

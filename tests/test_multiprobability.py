@@ -89,12 +89,8 @@ def test_rows_are_scaled_into_bounds_of_every_kind(k):
     # every entry at the bound that is nearer to what cannot be had
     assert_allclose(found[up.sum(axis=1) < 1], up[up.sum(axis=1) < 1])
     assert_allclose(found[low.sum(axis=1) > 1], low[low.sum(axis=1) > 1])
-
-
-def test_rows_of_nan_stay_nan():
-    p = np.array([[np.nan] * 3, [0.2, 0.3, 0.5]])
-    found = scale_into_bounds(p, np.zeros((2, 3)), np.ones((2, 3)))
-    assert_array_equal(found, p)
+    p = np.array([[np.nan] * 3, [0.2, 0.3, 0.5]])  # rows of NaN stay NaN
+    assert_array_equal(scale_into_bounds(p, np.zeros((2, 3)), np.ones((2, 3))), p)
 
 
 def test_labels_and_their_intervals():
@@ -128,11 +124,8 @@ def test_folds_are_merged_by_geometric_means():
     assert_allclose(p.sum(axis=1), 1)
     p = merge_folds(folds, "brier", [fold.merge("brier") for fold in folds])
     assert_allclose(p[:, 1], np.mean(up + low**2 / 2 - up**2 / 2, axis=0), atol=1e-12)
-
-
-def test_folds_that_are_certain_of_opposites():
-    folds = [two(0.0, 1e-9), two(1 - 1e-9, 1.0)]
-    p = merge_folds(folds, "log", [fold.merge("log") for fold in folds])
+    opposites = [two(0.0, 1e-9), two(1 - 1e-9, 1.0)]
+    p = merge_folds(opposites, "log", [fold.merge("log") for fold in opposites])
     assert_allclose(p, [[0.5, 0.5]])
 
 

@@ -20,6 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from oracles import prior as oracle
+from oracles.formulas import venn_abers
 from support.cases import draw_scores
 from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
 from vennforest.calibrators import METHODS
@@ -37,12 +38,9 @@ from vennforest.prior import (
 SCORES = (0.2, 0.5, 0.8)
 
 
-# --- bounds ----------------------------------------------------------------------------------
-
-
 def test_shifted_distributions_of_a_venn_predictor():
     rng = np.random.default_rng(5)
-    for _ in range(150):
+    for _ in range(80):
         k = int(rng.integers(2, 5))
         counts = rng.integers(0, 6, k).tolist()
         factors = rng.choice([1e-3, 0.25, 1.0, 3.0], k)
@@ -65,14 +63,12 @@ def test_shifted_distributions_of_a_venn_predictor():
 def test_intervals_of_each_class_hold_every_composition_of_the_rest():
     rng = np.random.default_rng(6)
     tight = 0
-    for _ in range(150):
+    for _ in range(60):
         k = int(rng.integers(3, 6))
         factors = rng.choice([0.2, 1.0, 4.0], k)
         p = rng.dirichlet(np.ones(k) / 2, 50)
-        low, high = (
-            (p - 0.1 * rng.random(p.shape)).clip(0),
-            (p + 0.1 * rng.random(p.shape)).clip(0, 1),
-        )
+        low, high = (p + sign * 0.1 * rng.random(p.shape) for sign in (-1, 1))
+        low, high = low.clip(0), high.clip(0, 1)
         bounds = Multiprobability(low, high, np.arange(k))
         found, point = shift_bounds(bounds, factors), shift_probabilities(p, factors)
         assert (found.lower <= point + 1e-12).all() and (point <= found.upper + 1e-12).all()
@@ -82,7 +78,7 @@ def test_intervals_of_each_class_hold_every_composition_of_the_rest():
                 odds = factors[j] * low[:, j] / (other * (1 - low[:, j]))
                 assert found.lower[:, j] == pytest.approx(odds / (1 + odds))
                 tight += 1
-    assert tight > 50
+    assert tight > 15
 
 
 def drawn_as_new(bag, factors):
@@ -99,7 +95,7 @@ def test_exact_for_two_classes_by_enumeration():
     """
     factors = (1, 3)
     wrong = 0
-    for bag in combinations_with_replacement(list(product(SCORES, (0, 1))), 4):
+    for bag in list(combinations_with_replacement(list(product(SCORES, (0, 1))), 4))[::2]:
         sums, plain = {}, {}
         for others, (s, y), weight in drawn_as_new(bag, factors):
             model = VennAbers("log").fit(*zip(*others, strict=True), classes=[0, 1])
@@ -112,14 +108,14 @@ def test_exact_for_two_classes_by_enumeration():
             plain[old] = plain.get(old, 0) + weight * (y - old)
         assert set(sums.values()) == {0}
         wrong += set(plain.values()) != {0}
-    assert wrong > 50  # of 126: unshifted bounds do not pass
+    assert wrong > 25  # of 63: unshifted bounds do not pass
 
 
 def test_exact_for_venn_and_on_average_for_intervals_of_three_classes():
     factors = (1, 2, 4)
     scores = ((0.5, 0.3, 0.2), (0.1, 0.8, 0.1), (0.2, 0.2, 0.6))
     f = np.array(factors, float)
-    for bag in combinations_with_replacement(list(product(scores, range(3))), 3):
+    for bag in list(combinations_with_replacement(list(product(scores, range(3))), 3))[::2]:
         sums, low, high = {}, np.zeros(3), np.zeros(3)
         for others, (s, y), weight in drawn_as_new(bag, factors):
             given = list(zip(*others, strict=True))
@@ -138,9 +134,6 @@ def test_exact_for_venn_and_on_average_for_intervals_of_three_classes():
             high += float(weight) * (moved.upper[0] - seen)
         assert set(sums.values()) == {0}
         assert (low <= 1e-9).all() and (high >= -1e-9).all()
-
-
-# --- models ----------------------------------------------------------------------------------
 
 
 def problem(k, n=160, seed=0):
@@ -211,25 +204,21 @@ def test_shifted_models_are_kept_recalibrated_and_refitted(tmp_path):
 @pytest.mark.parametrize(
     ("shares", "message"),
     [
-        ({"no": 0.5, "yes": 0.4}, "sum to 1, got 0.9"),
+        ({"no": 0.5, "so": 0.1, "yes": 0.3}, "sum to 1, got 0.9"),
         ({"maybe": 0.5}, "shares must be of classes"),
         ({"no": 1.0}, "between 0 and 1"),
         ({}, "must name a class"),
         ([0.5, 0.5], "must name labels"),
+        ({"no": 0.7, "so": 0.6}, "leave something to"),
     ],
 )
-def test_refused_shares(shares, message):
+def test_shares_are_of_named_labels(shares, message):
+    classes, known = np.array(["no", "so", "yes"]), np.array([0.5, 0.3, 0.2])
     with pytest.raises(ValueError, match=message):
-        read_shares(shares, np.array(["no", "yes"]), np.array([0.5, 0.5]))
-
-
-def test_named_shares():
-    classes, known = np.array(["a", "b", "c"]), np.array([0.5, 0.3, 0.2])
-    assert read_shares({"a": 0.8}, classes, known) == pytest.approx([0.8, 0.12, 0.08])
-    series = pd.Series(list("aabbbc")).value_counts(normalize=True)
+        read_shares(shares, classes, known)
+    assert read_shares({"no": 0.8}, classes, known) == pytest.approx([0.8, 0.12, 0.08])
+    series = pd.Series(["no", "no", "so", "so", "so", "yes"]).value_counts(normalize=True)
     assert read_shares(series, classes, known) == pytest.approx([2 / 6, 3 / 6, 1 / 6])
-    with pytest.raises(ValueError, match="leave something to"):
-        read_shares({"a": 0.5, "b": 0.6}, classes, known)
 
 
 def test_a_class_without_calibration_examples():
@@ -244,9 +233,6 @@ def test_a_class_without_calibration_examples():
     known = {0: 0.4, 1: 0.4, 2: 0.2}
     moved = model.with_prior({2: 0.1}, instead_of=known)
     assert moved.prior_ == pytest.approx([0.45, 0.45, 0.1])
-
-
-# --- resampled and weighted training ------------------------------------------------------------
 
 
 def rare(n, seed):
@@ -265,38 +251,35 @@ def error(model, X):
 
 
 def test_undersampled_data_are_repaired():
-    X, y = rare(6000, 0)
+    X, y = rare(4000, 0)
     new = rare(2000, 1)[0]
-    model = CalibratedClassifier(LogisticRegression(), random_state=0)
+    model = CalibratedClassifier(LogisticRegression(), method="platt", random_state=0)
     model.fit(*RandomUnderSampler(random_state=0).fit_resample(X, y))
     assert model.prior_ == pytest.approx([0.5, 0.5]) and error(model, new) > 0.2
     assert error(model.with_prior({1: y.mean()}), new) < 0.03
 
 
-@pytest.mark.parametrize("kind", ["resampler in a pipeline", "class weights", "balanced forest"])
-def test_untouched_calibration_examples_need_no_repair(kind):
+UNTOUCHED = {
+    "resampler": make_pipeline(RandomOverSampler(random_state=0), LogisticRegression()),
+    "class weights": LogisticRegression(class_weight="balanced"),
+    "balanced forest": BalancedRandomForestClassifier(20, random_state=0, min_samples_leaf=20),
+}
+
+
+@pytest.mark.parametrize("name", UNTOUCHED)
+def test_untouched_calibration_examples_need_no_repair(name):
     X, y = rare(3000, 4)
     new = rare(2000, 5)[0]
-    estimator = {
-        "resampler in a pipeline": make_pipeline(
-            RandomOverSampler(random_state=0), LogisticRegression()
-        ),
-        "class weights": LogisticRegression(class_weight="balanced"),
-        "balanced forest": BalancedRandomForestClassifier(30, random_state=0, min_samples_leaf=20),
-    }[kind]
-    model = CalibratedClassifier(estimator, random_state=0).fit(X, y)
+    model = CalibratedClassifier(UNTOUCHED[name], method="platt", random_state=0).fit(X, y)
     assert model.prior_ == pytest.approx([1 - y.mean(), y.mean()])
     assert error(model, new) < 0.05
     assert error(model.with_prior({1: 0.5}), new) > 0.15
 
 
-# --- shares from unlabelled data ----------------------------------------------------------------
-
-
 def test_shares_against_expectation_maximisation():
     rng = np.random.default_rng(8)
     boundary = 0
-    for _ in range(60):
+    for _ in range(40):
         k, m = int(rng.integers(2, 5)), int(rng.integers(20, 60))
         prior = rng.dirichlet(np.full(k, 5.0))
         p = rng.dirichlet(rng.choice([0.3, 2.0]) * prior * k, m)
@@ -308,10 +291,7 @@ def test_shares_against_expectation_maximisation():
         # Optimal: no direction of the simplex leads up.
         assert (ratio / (ratio @ found)[:, None]).mean(axis=0).max() <= 1 + 1e-6
         boundary += found.min() < 1e-6
-        for _ in range(20):
-            other = rng.dirichlet(np.ones(k))
-            assert np.log(ratio @ other).mean() <= np.log(ratio @ found).mean() + 1e-9
-    assert 5 < boundary < 55
+    assert 4 < boundary < 36
 
 
 def test_estimated_prior_repairs_a_model():
@@ -319,7 +299,7 @@ def test_estimated_prior_repairs_a_model():
     rng = np.random.default_rng(7)
     labels = rng.random(2000) < 0.5
     new = rng.normal(size=(2000, 2)) + labels[:, None]
-    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    model = CalibratedClassifier(LogisticRegression(), method="platt", random_state=0).fit(X, y)
     found = model.estimate_prior(new)
     assert found.identified
     assert abs(found.estimate[1] - labels.mean()) < 0.06
@@ -342,30 +322,26 @@ def test_scores_that_do_not_tell_classes_apart():
 
 @pytest.mark.parametrize("method", ["venn-abers", "venn", "platt"])
 def test_honest_predictions_of_the_training_rows_move_too(method):
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(150, 2))
-    y = (X[:, 0] + rng.normal(size=150) > 1).astype(int)
+    X, y, _ = problem(2)
+    y = y * (np.arange(len(y)) % 3 > 0)  # rarer
     forest = RandomForestClassifier(30, random_state=0)
-    model = CalibratedClassifier(forest, method=method, random_state=0).fit(X, y)
+    merge = "log" if method == "venn-abers" else "auto"
+    model = CalibratedClassifier(forest, method=method, merge=merge, random_state=0).fit(X, y)
     moved = model.with_prior({1: 0.5})
     old = y.mean()
     odds = model.oob_probability_[:, 1] / model.oob_probability_[:, 0] * (1 - old) / old
     assert_allclose(moved.oob_probability_[:, 1], odds / (1 + odds), rtol=1e-9)
     if method != "platt":
         bounds, p = moved.oob_multiprobability_, moved.oob_probability_
-        assert (bounds.lower <= p).all()
-        assert (p <= bounds.upper).all()
+        assert ((bounds.lower <= p) & (p <= bounds.upper)).all()
         before = model.oob_multiprobability_
         odds = before.lower[:, 1] / (1 - before.lower[:, 1]) * (1 - old) / old
         assert_allclose(bounds.lower[:, 1], odds / (1 + odds), rtol=1e-9)
 
 
-# --- calibrators -----------------------------------------------------------------------------
-
-
 def test_a_calibrator_with_prior_is_the_fit_to_weighted_examples():
     rng = np.random.default_rng(20261123)
-    for case in range(300):
+    for case in range(120):
         n = int(rng.integers(2, 15))
         scores, y = draw_scores(rng, n, 2), rng.integers(0, 2, n)
         if len(set(y)) < 2:
@@ -377,7 +353,8 @@ def test_a_calibrator_with_prior_is_the_fit_to_weighted_examples():
         positive = Fraction(int(y.sum()), n)
         factors = [Fraction(1 - share) / (1 - positive), Fraction(share) / positive]
         for i, s in enumerate(new):
-            p0, p1 = oracle.weighted_venn_abers(scores, y, s, factors)
+            weights = [factors[label] for label in y]
+            p0, p1 = venn_abers(scores, y, s, weights, new_weights=factors)
             assert found.p0[i] == pytest.approx(float(p0), rel=1e-9, abs=1e-15)
             assert found.p1[i] == pytest.approx(float(p1), rel=1e-9, abs=1e-15)
             assert found.p0[i] - 1e-12 <= p[i] <= found.p1[i] + 1e-12
@@ -397,8 +374,7 @@ def test_a_calibrator_with_prior_is_the_fit_to_weighted_examples():
 def test_a_calibrator_with_prior_answers_as_its_classifier(method, k):
     X, y, new = problem(k, 400)
     forest = RandomForestClassifier(15, random_state=0).fit(X[:100], y[:100])
-    frozen = FrozenEstimator(forest)
-    model = CalibratedClassifier(frozen, method=method)
+    model = CalibratedClassifier(FrozenEstimator(forest), method=method)
     model.fit(X[100:], y[100:])
     shares = {0: 0.1, 1: 0.9} if k == 2 else {0: 0.05, 1: 0.35, 2: 0.6}
     scores = forest.predict_proba(new)

@@ -1,6 +1,6 @@
 """Calibrated class probabilities with lower and upper bounds, from any scikit-learn classifier.
 
-The names are imported when they are first used, so the help of the command line takes no time.
+Names are imported at their first use, so that the command line starts fast.
 """
 
 from importlib import import_module

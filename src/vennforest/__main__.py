@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> int:
-    """Run the command line; without its packages, say in one sentence what to install."""
+    """Run the command line, or say what to install if a package that it needs is missing."""
     for name in ("SIGTERM", "SIGHUP"):  # end a command as Ctrl-C does: no file stays half-written
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # not under nohup

@@ -1,4 +1,4 @@
-"""Files here and at addresses: inputs and outputs of a command, outputs written whole."""
+"""Input and output files of commands, local or at addresses; outputs are written atomically."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_ERROR = 200
 """Characters of another library's error in a message."""
 
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)
-"""An address; `pathlib` leaves one slash of two."""
+"""An address, with one slash where `pathlib` has dropped the other."""
 
 
 class OutputError(OSError):
@@ -28,16 +28,16 @@ class OutputError(OSError):
 
 @dataclass(frozen=True)
 class Input:
-    """Mark the option of a command as a file to read, which messages call ``name``."""
+    """Mark an option of a command as a file to read; messages call it ``name``."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Output:
-    """Mark the option of a command as a file to write, which messages call ``name``.
+    """Mark an option of a command as a file to write; messages call it ``name``.
 
-    With ``files`` it is a folder, to which files of these names may be written.
+    With ``files``, the option is a folder, to which files of these names may be written.
     """
 
     name: str
@@ -48,7 +48,7 @@ Mark = TypeVar("Mark", Input, Output)
 
 
 def marked(options: Any, mark: type[Mark]) -> list[tuple[str, Mark]]:
-    """Return the fields that a dataclass of options annotates with `Input`, or with `Output`."""
+    """Return the names and marks of the fields that are annotated with ``mark`` and not None."""
     annotations = get_type_hints(type(options), include_extras=True)
     return [
         (field, marker)
@@ -59,7 +59,7 @@ def marked(options: Any, mark: type[Mark]) -> list[tuple[str, Mark]]:
 
 
 def check_files(options: Any) -> None:
-    """Refuse a command's output that cannot be written, or that is an input or another output."""
+    """Raise an error if an output cannot be written, or is also an input or another output."""
     paths = [(mark.name, str(getattr(options, field))) for field, mark in marked(options, Input)]
     for field, output in marked(options, Output):
         path = str(getattr(options, field))
@@ -78,7 +78,7 @@ def check_files(options: Any) -> None:
 
 
 def check_folder(path: str) -> None:
-    """Refuse a path that no folder is at or can be made at."""
+    """Raise an error if a path is neither a folder nor can become one."""
     target = Path(os.path.realpath(path))
     if url_of(path) is not None:
         raise InputError(f"{shown_path(path)} is an address: name a folder on this machine")
@@ -88,7 +88,7 @@ def check_folder(path: str) -> None:
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that no file can be written to, before any work is done."""
+    """Raise an error if no file can be written to a path."""
     target = Path(os.path.realpath(path))
     try:
         if target.is_dir():
@@ -115,7 +115,7 @@ def url_of(path: str | os.PathLike[str]) -> str | None:
 
 
 def shown_path(path: str | os.PathLike[str]) -> str:
-    """Return a path as messages show it: an address without its password, key or signature."""
+    """Return a path to show in messages; an address loses its password, key and signature."""
     url = url_of(path)
     if url is None:
         return os.fspath(path)
@@ -124,7 +124,7 @@ def shown_path(path: str | os.PathLike[str]) -> str:
 
 
 def is_same_file(path: str | os.PathLike[str], other_path: str | os.PathLike[str]) -> bool:
-    """Return whether two paths or addresses lead to one file or folder, also by links."""
+    """Return whether two paths or addresses, links followed, are the same file or folder."""
     url, other_url = url_of(path), url_of(other_path)
     if url is not None or other_url is not None:
         return url == other_url
@@ -146,7 +146,7 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _is_part(output: str, table: str) -> bool:
-    """Return whether an output is one of the files of a folder."""
+    """Return whether an output is one of the Parquet files in the folder ``table``."""
     url, table_url = url_of(output), url_of(table)
     if url is not None or table_url is not None:
         return bool(url and table_url and url.startswith(table_url.rstrip("/") + "/"))
@@ -155,14 +155,14 @@ def _is_part(output: str, table: str) -> bool:
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse to read from a pipe or device, which might block for ever."""
+    """Raise an error for a pipe or device, since reading it might block for ever."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is a pipe or a device: write its content to a file first")
 
 
 @contextmanager
 def local_copy(path: Path) -> Iterator[Path]:
-    """Give a local path: the path itself, or a copy of the file or folder at an address."""
+    """Yield a local path: the path itself, or a temporary copy of what is at an address."""
     url = url_of(path)
     if url is None:
         refuse_special(path)
@@ -182,7 +182,7 @@ def local_copy(path: Path) -> Iterator[Path]:
 
 
 def _at(url: str, folder: str) -> tuple[Any, str, Path]:
-    """Return the file system of an address, the address in it, and a local path of that name."""
+    """Return an address's file system, its path there, and a path of that name in ``folder``."""
     import fsspec
 
     system, address = fsspec.core.url_to_fs(url)
@@ -191,7 +191,7 @@ def _at(url: str, folder: str) -> tuple[Any, str, Path]:
 
 @contextmanager
 def _address_errors(url: str, verb: str, kind: type[Exception]) -> Iterator[None]:
-    """Replace the errors of a library, whose messages may contain a key."""
+    """Replace errors of a storage library by ones whose messages contain no key."""
     try:
         yield
     except Exception as error:  # of the store's own type
@@ -206,7 +206,7 @@ def _address_errors(url: str, verb: str, kind: type[Exception]) -> Iterator[None
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path, and rename it to the file, or send it, if all went well."""
+    """Yield a temporary path, and move it to the path or address if no error was raised."""
     url = url_of(path)
     if url is not None:
         with TemporaryDirectory() as folder:
@@ -236,20 +236,20 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write text in UTF-8, whole or not at all; lone surrogates become escapes."""
+    """Write text in UTF-8 atomically; lone surrogates become escapes."""
     with written_whole(path) as part:
-        # The name of a file may be in it, which need not be text.
+        # A file name in the text may contain bytes that are not UTF-8.
         part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
 
 
 def _temporary(target: Path) -> Path:
-    """Return a new path in the same folder."""
+    """Return a new path in the folder of the target."""
     return target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
 
 
 @contextmanager
 def refused_as(prefix: str = "") -> Iterator[None]:
-    """Turn a ``ValueError`` into an `InputError` of one line that begins with ``prefix``."""
+    """Turn a ``ValueError`` into a one-line `InputError` that begins with ``prefix``."""
     try:
         yield
     except InputError:

@@ -1,4 +1,4 @@
-"""How kernels are compiled and cached."""
+"""Compilation and caching of kernels."""
 
 import os
 from collections.abc import Callable
@@ -11,7 +11,7 @@ CACHE = os.environ.get("VENNFOREST_CACHE", "1") != "0"
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function`` at its first call, with IEEE arithmetic and without the global lock."""
+    """Compile ``function`` at its first call, with IEEE arithmetic, releasing the global lock."""
     try:
         return numba.njit(cache=CACHE, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # neither the package's folder nor the user's cache can be written

@@ -1,4 +1,4 @@
-"""Texts of errors and warnings, the line that a warning points at, and text safe to print."""
+"""Errors and warnings of the library, and helpers for their messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGE = str(Path(__file__).parent) + os.sep
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""Control characters but line break and tab, marks of writing direction, and lone surrogates."""
+"""Control characters except line feed and tab, direction marks, and lone surrogates."""
 
 
 class InputError(ValueError):
@@ -29,7 +29,7 @@ class CalibrationWarning(UserWarning):
 
 
 def listed(names: Iterable[object], n: int, to_text: Callable[[Any], str] = repr) -> str:
-    """Return the first n names separated by commas, such as "a, b and 3 more"."""
+    """Return the first n names as text such as "a, b and 3 more"."""
     texts = [to_text(name) for name in names]
     remainder = f" and {len(texts) - n} more" if len(texts) > n else ""
     return ", ".join(texts[:n]) + remainder
@@ -46,7 +46,7 @@ def nearest(value: object, names: Iterable[object]) -> str:
 def not_one_of(
     argument: str, names: Iterable[object], value: object, alternative: str = ""
 ) -> InputError:
-    """Return the error for a value that is not one of some names."""
+    """Return the error for an argument whose value is not one of the allowed names."""
     names = list(names)
     return InputError(
         f"{argument} must be one of {names}{alternative}, got {value!r}{nearest(value, names)}"
@@ -73,5 +73,5 @@ def warn(message: str) -> None:
 
 
 def harmless(text: str) -> str:
-    """Return text with escapes for `CONTROL` characters, which could act on a terminal or page."""
+    """Return text with `CONTROL` characters, which could act on a terminal or page, escaped."""
     return CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)

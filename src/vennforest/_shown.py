@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KINDS = ("p", "bounds", "confidence")
-"""What can be written for each class: probability, Venn–Abers bounds, confidence interval."""
+"""Kinds of columns of a class: probability, Venn–Abers bounds, confidence interval."""
 
 
 def names_of(kind: str, level: float = 0.95) -> list[str]:
-    """Return the names of the columns of a kind without the class, such as ``low95``."""
+    """Return the column names of a kind without the class, such as ``["lower", "upper"]``."""
     percent = f"{100 * level:.10g}"
     names = {"p": ["p"], "bounds": ["lower", "upper"]}
     return names.get(kind) or [f"low{percent}", f"high{percent}"]
@@ -28,7 +28,7 @@ def names_of(kind: str, level: float = 0.95) -> list[str]:
 def columns_of(
     label: object, kinds: Sequence[str] = ("p", "bounds"), level: float = 0.95
 ) -> list[str]:
-    """Return the names of the columns of a class, such as ``p(yes)``."""
+    """Return the column names of a class, such as ``p(yes)``."""
     return [f"{name}({label})" for kind in kinds for name in names_of(kind, level)]
 
 
@@ -39,7 +39,7 @@ def bounds_frame(
     p: ArrayLike | None = None,
     index: Any = None,
 ) -> pd.DataFrame:
-    """Return bounds (n, k), after probabilities if given, as a data frame."""
+    """Return a data frame of probabilities (n, k), if given, and bounds (n, k)."""
     pandas = needed("pandas", "data frames")
     values = [lower, upper]
     if p is not None:

@@ -1,7 +1,7 @@
-"""Objects of this library read from files: their attributes are checked when they are read.
+"""Validation of objects read from files.
 
-A class that files may contain has ``_check_state``, which raises a ValueError for attributes that
-no fit leaves, because compiled code does not check indices.
+A class that files may contain has a method ``_check_state``, which raises a ValueError if its
+attributes cannot result from a fit. They are validated because kernels do not check indices.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sklearn.utils.validation import _is_fitted
 
 
 def is_own_type(value: Any) -> bool:
-    """Tell whether something is a class of vennforest that files may contain."""
+    """Return whether a value is a class of vennforest that files may contain."""
     return (
         isinstance(value, type)
         and value.__module__.startswith("vennforest.")
@@ -23,7 +23,7 @@ def is_own_type(value: Any) -> bool:
 
 
 def with_state(cls: type, state: Mapping[str, Any]) -> Any:
-    """Return an object of a class with these attributes, without a call of its constructor."""
+    """Return an object with the given attributes without calling its constructor."""
     instance: Any = object.__new__(cls)
     if hasattr(instance, "__setstate__"):
         instance.__setstate__(state)
@@ -33,6 +33,6 @@ def with_state(cls: type, state: Mapping[str, Any]) -> Any:
 
 
 def check_state(value: Any) -> None:
-    """Raise a ValueError for an object of vennforest with attributes that no fit leaves."""
+    """Raise a ValueError if the attributes of an object cannot result from a fit."""
     if not isinstance(value, BaseEstimator) or _is_fitted(value):
         value._check_state()

@@ -1,6 +1,6 @@
-"""Checks of arguments, which become plain arrays, and of fitted states that a file contains.
+"""Validation of arguments, and of fitted attributes read from a file.
 
-All raise a ValueError that names the argument or the field.
+All functions raise a ValueError that names the argument or attribute.
 """
 
 import math
@@ -20,11 +20,11 @@ from vennforest._messages import listed, not_one_of, warn
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 CodeArray = NDArray[np.integer[Any]]
-"""Class numbers, in as small a type as they fit."""
+"""Class indices, which may be of a small integer type."""
 
 
 def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
-    """Return scores, any real numbers, as a C-contiguous float64 array of shape (n,) or (n, k)."""
+    """Return finite scores of shape (n,) or (n, k) as a C-contiguous float64 array."""
     try:
         array = np.asarray(scores, np.float64, order="C")
     except (TypeError, ValueError) as error:
@@ -42,7 +42,7 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
 
 
 def columns(x: FloatArray, k: int) -> FloatArray:
-    """Return scores (n,) of the second of two classes, or (n, k)."""
+    """Return scores for k classes: (n,) of the second of two classes, or (n, k)."""
     if k == 2 and (x.ndim == 1 or x.shape[1] in (1, 2)):
         return x if x.ndim == 1 else np.ascontiguousarray(x[:, -1])
     if k > 2 and x.ndim == 2 and x.shape[1] == k:
@@ -51,9 +51,9 @@ def columns(x: FloatArray, k: int) -> FloatArray:
 
 
 def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntArray, NDArray[Any]]:
-    """Return the index of each label (n,), of any dtype, in the sorted classes, and these (k,).
+    """Return the index of each label (n,) in the sorted classes, and the classes (k,).
 
-    ``classes`` are all of them, where some may be missing from ``y``.
+    ``classes`` lists every class; by default those in ``y``.
     """
     if hasattr(getattr(y, "dtype", None), "numpy_dtype"):  # pandas's nullable integers stay such
         y = cast(Any, y).to_numpy()
@@ -96,13 +96,13 @@ def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def check_count(value: object, name: str, low: int = 1) -> None:
-    """Refuse anything but an integer of at least ``low``."""
+    """Raise an error unless a value is an integer of at least ``low``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < low:
         raise InputError(f"{name} must be an integer >= {low}, got {value!r}")
 
 
 def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> int:
-    """Return the column of a label; without a label that of the second of two classes."""
+    """Return the index of a label, by default that of the second of two classes."""
     labels = classes.tolist()
     if label is None and len(labels) == 2:
         return 1
@@ -112,14 +112,14 @@ def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> i
 
 
 def check_inside(value: Any, name: str) -> float:
-    """Check that a number lies between 0 and 1, both excluded; return it as a float."""
+    """Return a number as a float; raise an error unless it is in (0, 1)."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
         raise InputError(f"{name} must lie between 0 and 1, both excluded, got {value!r}")
     return float(value)
 
 
 def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
-    """Return weights as float64 of shape (n,), or None where every weight is 1."""
+    """Return weights as float64 of shape (n,), or None if every weight is 1."""
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -137,7 +137,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
 
 
 def warn_of_small_weights(total: float, n: int) -> None:
-    """Warn if the weights of n observations sum to less than two observations."""
+    """Warn if the weights of n observations have a total below 2."""
     if 0 < total < min(2, n):
         warn(
             f"sample_weight sums to {total:.3g}: a weight counts as that many observations, too "
@@ -146,14 +146,14 @@ def warn_of_small_weights(total: float, n: int) -> None:
 
 
 def check_option(value: object, options: Any, name: str, alternative: str = "") -> None:
-    """Refuse a value that is not one of some names, or of a ``Literal``'s options."""
+    """Raise an error unless a value is one of ``options``, names or a ``Literal`` type."""
     allowed = get_args(options) or options
     if not isinstance(value, str) or value not in allowed:
         raise not_one_of(name, allowed, value, alternative)
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which values (n,) are None, NaN or NaT, or pandas's NA."""
+    """Return a boolean mask (n,) of the values that are None, NaN, NaT or pandas's NA."""
     if values.dtype.kind == "O":
         cells = ((cell, type(cell).__name__) for cell in values.tolist())
         missing = [cell is None or name == "NAType" or cell != cell for cell, name in cells]
@@ -162,12 +162,12 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def is_frame(X: object) -> bool:
-    """Tell whether X is a data frame: something with named columns that is not an array."""
+    """Return whether X is a data frame of any library."""
     return hasattr(X, "columns") and hasattr(X, "dtypes") and not isinstance(X, np.ndarray)
 
 
 def refuse_text(X: Any, estimator: Any, error: Exception) -> None:
-    """Refuse a data frame with text or dates on which an estimator has failed with ``error``."""
+    """Raise an error that explains ``error`` if text or dates in a data frame caused it."""
     conversion = r"could not convert|[dD][tT]ypes?\b|float\(\) argument"
     if isinstance(error, InputError) or not is_frame(X) or not re.search(conversion, str(error)):
         return
@@ -182,7 +182,7 @@ def refuse_text(X: Any, estimator: Any, error: Exception) -> None:
 
 
 def require(is_kept: Any, rule: str) -> None:
-    """Raise a ValueError that names the rule, unless the rule is kept."""
+    """Raise a ValueError with the message ``rule`` unless ``is_kept``."""
     if not is_kept:
         raise ValueError(rule)
 
@@ -190,7 +190,7 @@ def require(is_kept: Any, rule: str) -> None:
 def check_number(
     value: Any, name: str, low: float = -math.inf, high: float = math.inf, *, integer: bool = False
 ) -> None:
-    """Refuse anything but a finite number, or integer, from ``low`` to ``high``."""
+    """Raise an error unless a value is a finite number, or integer, in [``low``, ``high``]."""
     is_number = isinstance(value, Integral if integer else Real)
     is_number = is_number and not isinstance(value, bool | np.bool_)
     require(
@@ -207,9 +207,10 @@ def check_array(
     low: float = -math.inf,
     high: float = math.inf,
 ) -> None:
-    """Refuse anything but an array of finite numbers from ``low`` to ``high``.
+    """Raise an error unless a value is an array of finite numbers in [``low``, ``high``].
 
-    None in ``shape`` is any length; of the letters in ``kinds``, ``"f"`` means float64.
+    None in ``shape`` stands for any length. ``kinds`` are the allowed codes of ``dtype.kind``,
+    where ``"f"`` stands for float64 alone.
     """
     # Workers of joblib are handed large arrays as maps of files.
     require(type(value) in (np.ndarray, np.memmap), f"{name} must be an array")
@@ -230,12 +231,12 @@ def check_array(
 
 
 def check_increasing(value: Any, name: str) -> None:
-    """Refuse an array of which one number is not above the one before."""
+    """Raise an error unless an array is strictly increasing."""
     require((value[1:] > value[:-1]).all(), f"{name} must increase")
 
 
 def check_labels(classes: Any, name: str = "classes_") -> None:
-    """Refuse anything but two or more different labels in sorted order."""
+    """Raise an error unless an array contains two or more distinct labels in sorted order."""
     is_vector = type(classes) is np.ndarray and classes.ndim == 1
     require(is_vector and len(classes) >= 2, f"{name} must name two classes or more")
     try:

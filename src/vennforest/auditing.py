@@ -1,4 +1,4 @@
-"""Faults of a model and its data that take a fit or a search to find."""
+"""Search for faults of a model and its data that spoil calibrated probabilities."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ DECLARING_PACKAGES = {"sklearn", "imblearn", "skrub", "vennforest"}
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """One fault.
+    """A fault of a model or its data.
 
     Attributes
     ----------
@@ -85,11 +85,12 @@ class Finding:
         ``"copies"``, ``"near-copies"``, ``"synthetic rows"``, ``"repeated ID"``,
         ``"leaking column"``, ``"training rows"`` or ``"steps that see labels"``.
     severity : {"error", "warning"}
-        Whether probabilities are wrong, or may be.
+        ``"error"``: probabilities are wrong; ``"warning"``: they may be.
     message : str
-        A description of the fault and its remedy, in one sentence or two.
+        The fault and its remedy, in one or two sentences.
     rows : ndarray of shape (n_rows,) or None
-        Indices of the rows concerned, of large tables among those examined; None: not of rows.
+        Indices of the rows concerned; None if the fault does not concern single rows. Of a large
+        table only a sample of the rows is examined.
     """
 
     kind: str
@@ -108,27 +109,27 @@ def audit(
 ) -> list[Finding]:
     """Look for faults of a model and its data that would spoil calibrated probabilities.
 
-    It trains copies of the model or of its parts, so it takes about as long as a few fits.
+    Copies of the model or of its steps are trained, which takes about as long as a few fits.
 
     Parameters
     ----------
     model : classifier
-        A `CalibratedClassifier`, fitted or not, or an estimator for one; a model that is already
-        trained goes into ``FrozenEstimator``. Rows that a fitted
-        `CalibratedClassifier` was not fitted to are compared with its training rows.
+        A `CalibratedClassifier`, fitted or not, or an estimator for one. A model that is already
+        trained is wrapped in ``FrozenEstimator``. If a fitted `CalibratedClassifier` was fitted to
+        other rows than ``X``, it is tested whether its estimator was trained on ``X``.
     X : array-like, sparse matrix or data frame of shape (n, d)
-        The rows given to ``fit``.
+        The rows of ``fit``.
     y : array-like of shape (n,)
         Their labels.
     sample_weight : array-like of shape (n,), optional
         Weights; rows of weight zero are left out.
     groups : array-like of shape (n,), optional
-        The group of each row; copies within a group are no fault.
+        The group of each row; copies within a group are not reported.
 
     Returns
     -------
     list of Finding
-        Empty without a fault.
+        The faults; an empty list if there are none.
 
     Examples
     --------
@@ -155,7 +156,7 @@ def audit(
 
 
 def _findings(model: Any, X: Any, y: NDArray[Any], groups: IntArray | None) -> Iterator[Finding]:
-    """Yield the findings of rows that all count."""
+    """Yield the findings; all rows have positive weight."""
     estimator = model
     if isinstance(model, CalibratedClassifier):
         estimator = model.estimator
@@ -183,7 +184,7 @@ def _findings(model: Any, X: Any, y: NDArray[Any], groups: IntArray | None) -> I
 def _copies(
     X: Any, columns: list[NDArray[Any]], codes: IntArray, groups: IntArray | None
 ) -> Iterator[Finding]:
-    """Yield a finding where rows are copies of others, or were made from others."""
+    """Yield a finding if rows are copies or near-copies of others, or synthetic."""
     n = len(codes)
     copied = np.flatnonzero(copied_rows(X, hash_rows(X), groups))
     if len(copied):
@@ -230,7 +231,7 @@ def _copies(
 def _neighbors(
     table: FloatArray, sampled: IntArray, groups: IntArray | None
 ) -> tuple[IntArray, FloatArray]:
-    """Return the nearest rows of each sampled row, and distances, NaN within its group, (m, k)."""
+    """Return the nearest rows of m sampled rows, and distances (NaN within a group), (m, k)."""
     k = min(N_NEIGHBORS + 1, len(table))
     search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(table)
     neighbors = search.kneighbors(table[sampled], return_distance=False)
@@ -248,7 +249,7 @@ def _neighbors(
 def _between_two(
     table: FloatArray, codes: IntArray, sampled: IntArray, neighbors: IntArray, distance: FloatArray
 ) -> NDArray[np.bool_]:
-    """Return which sampled rows lie on a line between two neighbours of their class, (m,)."""
+    """Return a mask (m,) of sampled rows on the line between two neighbours of their class."""
     step = table[neighbors] - table[sampled, None]
     length = np.linalg.norm(step, axis=2)
     usable = (codes[neighbors] == codes[sampled, None]) & (length > 0) & ~np.isnan(distance)
@@ -261,9 +262,9 @@ def _between_two(
 
 
 def _standardized(columns: list[NDArray[Any]], n: int) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return columns as standardised numbers (n, c), and which of them are measured (c,).
+    """Return columns as standardised numbers (n, c), and a mask (c,) of continuous ones.
 
-    Constant columns, and those of whole numbers or text that differ in every row, are left out.
+    Constant columns, and integers or text with a different value in every row, are left out.
     """
     standardized, is_measured = [np.empty((n, 0))], []
     for column in columns:
@@ -281,7 +282,7 @@ def _standardized(columns: list[NDArray[Any]], n: int) -> tuple[FloatArray, NDAr
 
 
 def _as_numbers(column: NDArray[Any]) -> FloatArray:
-    """Return a column (n,) as numbers: of text the number of each value; NaN where missing."""
+    """Return a column (n,) as float64: codes for text, NaN for missing cells."""
     if column.dtype.kind in "mM":
         return np.where(np.isnat(column), np.nan, column.astype(np.int64))
     if column.dtype.kind in "biuf":
@@ -295,7 +296,7 @@ def _as_numbers(column: NDArray[Any]) -> FloatArray:
 def _columns(
     columns: dict[Any, NDArray[Any]], codes: IntArray, groups: IntArray | None
 ) -> Iterator[Finding]:
-    """Yield a finding for each column that repeats an ID or predicts the label alone."""
+    """Yield a finding for each column that is a repeated ID or predicts the label on its own."""
     rows = np.sort(np.random.default_rng(0).permutation(len(codes))[:MAX_ROWS])
     codes = np.unique(codes[rows], return_inverse=True)[1]
     for name, column in columns.items():
@@ -316,7 +317,7 @@ def _columns(
 
 
 def leaks(column: NDArray[Any], codes: IntArray) -> bool:
-    """Tell whether a small tree of a column (n,) predicts the class (n,) nearly without error."""
+    """Return whether a small tree on a column (n,) predicts the class (n,) almost perfectly."""
     values, counts = _as_numbers(column), np.bincount(codes)
     n_errors = len(codes) - counts.max()
     if n_errors < 5 or counts.min() < 3:
@@ -333,7 +334,7 @@ def leaks(column: NDArray[Any], codes: IntArray) -> bool:
 
 
 def repeats_ids(column: NDArray[Any], codes: IntArray) -> bool:
-    """Tell whether a column (n,) has many values in a few rows each, with one label each."""
+    """Return whether a column (n,) is like an ID: many values, of few rows with one label each."""
     values, n = _as_numbers(column), len(codes)
     if column.dtype.kind in "bmM" or (values % 1 > 0).any():
         return False
@@ -356,7 +357,7 @@ def repeats_ids(column: NDArray[Any], codes: IntArray) -> bool:
 
 
 def _is_out_of_bag(estimator: FrozenEstimator, X: Any, y: NDArray[Any]) -> bool:
-    """Tell whether a frozen model is a forest of these rows, which calibrate it out of bag."""
+    """Return whether a frozen model is a forest trained on these rows, with out-of-bag scores."""
     if not leaves_rows_out(split_pipeline(estimator.estimator)[1]):
         return False
     with warnings.catch_warnings():
@@ -366,7 +367,7 @@ def _is_out_of_bag(estimator: FrozenEstimator, X: Any, y: NDArray[Any]) -> bool:
 
 
 def _training_rows(model: Any, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
-    """Yield a finding where a frozen model is calibrated on rows that it was trained on."""
+    """Yield a finding if a frozen model was trained on the rows that calibrate it."""
     if remembers(model, X, y):
         message = (
             "the model seems to have been trained on these rows: calibrate and evaluate on rows "
@@ -377,11 +378,11 @@ def _training_rows(model: Any, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
 
 
 def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
-    """Tell whether a fitted classifier was trained on rows X (n, d) with labels y (n,).
+    """Return whether a fitted classifier was trained on rows X (n, d) with labels y (n,).
 
-    The probability that a flexible model gives to the label of a training row peaks at the row. Its
-    peaks are compared with those of a copy that is trained on half of the rows. Models without
-    peaks, such as linear ones, are trained again on all rows and their probabilities compared.
+    A flexible model's probability of the label peaks at a training row. The peaks are compared with
+    those of a copy trained on half of the rows. If there are none, as in a linear model, the model
+    is trained again on all rows and the probabilities are compared.
     """
     rng = np.random.default_rng(0)
     rows = np.sort(rng.permutation(len(y))[:MAX_ROWS_OF_MODEL])
@@ -401,9 +402,9 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
                         return True
             retrained = clone(model).fit(X, y)
             p, p_copy, p_retrained = (_probabilities(m, examined) for m in (model, copy, retrained))
-    except Exception:  # a model that cannot be trained on so few rows, or takes no moved ones
+    except Exception:  # the model cannot be trained on so few rows, or refuses moved rows
         return False
-    # Models of other rows differ as that of m of n rows does, times (m / n) ** .5.
+    # A model of n other rows differs by (m / n) ** 0.5 times as much as the copy of m rows does.
     by_chance = np.sqrt(np.mean((p - p_copy) ** 2) * len(index) / len(y))
     difference = np.sqrt(np.mean((p - p_retrained) ** 2))
     has_values = len(np.unique(p[:, 0])) >= 5  # fewer could be equal by chance
@@ -413,7 +414,7 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
 def _are_of_training_rows(
     peaks: FloatArray, in_training: FloatArray, in_new_rows: FloatArray
 ) -> bool:
-    """Tell whether a model's peaks are like a copy's peaks at its training rows, or at new rows."""
+    """Return whether a model's peaks are like those of a copy at the copy's training rows."""
     (mean, error), (high, high_error), (low, low_error) = (
         (np.nanmean(p), np.nanstd(p, ddof=1) / np.sqrt(np.isfinite(p).sum()))
         for p in (peaks, in_training, in_new_rows)
@@ -426,7 +427,7 @@ def _are_of_training_rows(
 
 
 def _peaks(model: Any, X: Any, tables: list[Any], y: NDArray[Any]) -> FloatArray:
-    """Return by how much the label's probability at each row exceeds that beside it, (n,)."""
+    """Return the label's probability at each row minus its mean at the moved rows, (n,)."""
     column = {label: j for j, label in enumerate(model.classes_.tolist())}
     label = np.array([column.get(name, -1) for name in y.tolist()])
     rows = np.arange(len(y))
@@ -436,7 +437,7 @@ def _peaks(model: Any, X: Any, tables: list[Any], y: NDArray[Any]) -> FloatArray
 
 
 def _probabilities(model: Any, X: Any) -> FloatArray:
-    """Return probabilities (n, k), or a logistic curve of the decision values of two classes."""
+    """Return probabilities (n, k), or logistic transforms of two-class decision values."""
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X), np.float64)
     second = expit(model.decision_function(X))
@@ -444,7 +445,7 @@ def _probabilities(model: Any, X: Any) -> FloatArray:
 
 
 def _moved(X: Any, distance: float) -> list[Any]:
-    """Return tables whose rows are moved by multiples of the distance to the nearest other row."""
+    """Return copies of X with rows moved by ``distance`` times that to their nearest row."""
     if issparse(X) or len(getattr(X, "shape", ())) != 2:
         return []
     rng, n, columns = np.random.default_rng(1), len(X), columns_of(X)
@@ -474,7 +475,7 @@ def _moved(X: Any, distance: float) -> list[Any]:
 
 
 def _with_columns(X: Any, cells: dict[int, Any]) -> Any:
-    """Return a copy of a table (n, d) with other cells in some columns."""
+    """Return a copy of a table (n, d) with new ``cells`` in some columns, by position."""
     if hasattr(X, "isetitem"):
         table = X.copy()
         for j, column in cells.items():
@@ -490,7 +491,7 @@ def _with_columns(X: Any, cells: dict[int, Any]) -> Any:
 
 
 def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
-    """Yield a finding where steps before a forest learn from labels and do not declare it."""
+    """Yield a finding if steps before a forest learn from labels and do not declare it."""
     steps, last = split_pipeline(estimator)
     packages = {type(part).__module__.split(".")[0] for step in steps for part in parts_of(step)}
     if packages <= DECLARING_PACKAGES or not leaves_rows_out(last):
@@ -507,7 +508,7 @@ def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
 
 
 def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
-    """Return how labels reach the features that transformers make, None where they do not."""
+    """Return how the features of transformers depend on labels, None if they do not."""
     with_labels, unlabelled = clone(transformers), clone(transformers)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -527,13 +528,13 @@ def sees_labels(transformers: Pipeline, X: Any, y: NDArray[Any]) -> str | None:
 
 
 def _features(transformers: Pipeline, X: Any, y: NDArray[Any] | None) -> tuple[Any, Any]:
-    """Return the features of rows that transformers are fitted to, and of the same as new rows."""
+    """Return the features of rows by ``fit_transform``, and those of the same as new rows."""
     of_training = transformers.fit_transform(X, y)
     return of_training, transform_rows(Pipeline([*transformers.steps, ("model", None)]), X)
 
 
 def _equal(table: Any, blind_table: Any) -> bool:
-    """Tell whether two tables contain the same, numbers to a relative difference of 1e-6."""
+    """Return whether two tables are equal, numbers up to a relative difference of 1e-6."""
     if type(table) is not type(blind_table) or np.shape(table) != np.shape(blind_table):
         return False
     is_sparse: bool = issparse(table)

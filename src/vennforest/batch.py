@@ -33,55 +33,56 @@ else:
 __all__ = ["BatchPredictor"]
 
 Answers = tuple[Prediction, ConfidenceIntervals | Multiprobability | None]
-"""Bounds and probabilities, and confidence intervals where the model gives them."""
+"""Bounds and probabilities, and confidence intervals if the model has them."""
 
 ROWS_AT_ONCE = 1 << 16
-"""Rows that are predicted together; the predictions do not depend on it."""
+"""Number of rows predicted at once; the predictions do not depend on it."""
 
 
 class BatchPredictor:
     """Predict Arrow record batches of features, or of scores, with a fitted model.
 
-    The output are record batches with the rows in the same order and the columns that ``schema``
-    names: those carried along, ``label`` (the most probable one), and for each class c ``p(c)``,
-    where the model has bounds ``lower(c)`` and ``upper(c)``, and where it has confidence intervals
-    their ends ``low95(c)`` and ``high95(c)``. The numbers are those of ``predict_proba``,
+    The output are record batches with the rows in the same order. Their columns are the carried
+    ones, the most probable ``label``, and for each class c ``p(c)``, and if the model has them the
+    bounds ``lower(c)`` and ``upper(c)`` and the ends of the confidence interval, ``low95(c)`` and
+    ``high95(c)``. The numbers are those of ``predict_proba``,
     ``predict_multiprobability`` and ``predict_confidence``, however the rows are divided into
     batches. Memory is bounded by ``rows_at_once`` rows.
 
-    A file is predicted by ``predictor.over(TableFile(path))``.
+    To predict the rows of a file, call ``predictor.over(TableFile(path))``.
 
     Parameters
     ----------
     model : CalibratedClassifier or calibrator
-        Fitted.
+        A fitted model.
     schema : pyarrow.Schema
-        Of the batches to come.
+        Schema of the batches to predict.
     columns : str or sequence of str, optional
-        The columns of the features, in the order of training, or of the scores: one of the second
-        of two classes, or one per class. None: those that the model was fitted to, by name.
+        Columns of the features, in the order of training, or of the scores: that of the second
+        of two classes, or one per class. By default the columns that the model was fitted to.
     carried : sequence of str
-        Columns that the output begins with.
+        Columns copied to the beginning of the output.
     answers : str or sequence of str, optional
-        Which columns of each class are written, of ``"p"``, ``"bounds"`` and ``"confidence"``;
-        None: all that the model has.
+        Kinds of columns of each class, of ``"p"``, ``"bounds"`` and ``"confidence"``; by default
+        all that the model has.
     level : float, default=0.95
-        Of the confidence intervals, in (0, 1); with .9 the columns are ``low90(c)`` and
+        Level of the confidence intervals, in (0, 1); with 0.9 the columns are ``low90(c)`` and
         ``high90(c)``.
     of_label : bool, default=False
         Whether ``probability``, ``lower``, ``upper``, ``low95`` and ``high95`` of the most probable
         label come before the columns of the classes.
     rows_at_once : int
-        Above zero; makes no difference to the output.
+        Number of rows predicted at once, at least 1; it does not change the output.
     keep_missing : bool, default=False
-        Of a calibrator: whether rows with a missing score get empty cells, or are an error.
+        Whether rows with a missing score get empty cells instead of raising an error; for
+        calibrators.
 
     Attributes
     ----------
     schema : pyarrow.Schema
-        Of the output.
+        Schema of the output.
     columns : list of str
-        The columns that the model reads.
+        The input columns of the model.
 
     Raises
     ------
@@ -136,22 +137,22 @@ class BatchPredictor:
         where: str = "the table",
         decimal: str | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the predictions for one batch after another.
+        """Yield a batch of predictions for each batch.
 
         Parameters
         ----------
         batches : iterable of pyarrow.RecordBatch
-            With the columns that ``schema`` named. They may be empty.
+            Batches with the columns of the input schema; they may be empty.
         where : str
-            What error messages call the rows, such as ``"partition 3"``.
+            Name of the rows in error messages, such as ``"partition 3"``.
         decimal : {".", ","}, optional
-            The decimal sign of numbers, where all cells are text.
+            The decimal sign of numbers, if all cells are text.
 
         Raises
         ------
         InputError
-            If a column is missing or of another kind, a score is not finite, or the model refuses
-            rows; with ``where`` and the number of the row, from 1.
+            If a column is missing or of another type, a score is not finite, or the model raises
+            an error. The message contains ``where`` and the number of the row, from 1.
         """
         n_rows = 0
         for batch in batches:
@@ -171,7 +172,7 @@ class BatchPredictor:
     def _numbers(
         self, cells: dict[str, pa.Array], where: str, first_row: int, decimal: str
     ) -> dict[str, pa.Array]:
-        """Return the columns of text that the model reads as numbers, as numbers."""
+        """Return the numeric input columns of the model, converted from text to numbers."""
         table = table_columns(self.model)
         names = self.columns if table is None else table.numbers
         markers = () if table is None else table.missing or ()
@@ -183,7 +184,7 @@ class BatchPredictor:
         return numbers
 
     def _output(self, columns: dict[str, pa.Array], where: str, first_row: int) -> list[pa.Array]:
-        """Return the columns of the output that are not carried along."""
+        """Return the columns of the output after the carried ones."""
         rows, classes = self._rows(columns, where, first_row), self.model.classes_
         if not self._keeps_missing:
             prediction = self._predict(rows, where, first_row)
@@ -212,7 +213,7 @@ class BatchPredictor:
             ) from error
 
     def _rows(self, columns: dict[str, pa.Array], where: str, first_row: int) -> Any:
-        """Return columns as the model takes them: scores, a data frame, or an array."""
+        """Return columns as input of the model: scores, a data frame, or an array."""
         is_calibrator = isinstance(self.model, Calibrator)
         has_names = not is_calibrator and hasattr(self.model, "feature_names_in_")
         if has_names and not is_ensemble(self.model.estimators_[0]):
@@ -241,7 +242,7 @@ def output_schema(
     level: float = 0.95,
     of_label: bool = False,
 ) -> pa.Schema:
-    """Return the schema of predictions after carried columns; refuse names that clash."""
+    """Return the schema of carried columns and predictions; raise an error for equal names."""
     prefixes = [name for kind in kinds for name in names_of(kind, level)]
     numbers = ["probability" if name == "p" else name for name in prefixes if of_label]
     numbers += [f"{name}({label})" for label in classes.tolist() for name in prefixes]
@@ -259,7 +260,7 @@ def output_schema(
 def output_columns(
     classes: NDArray[Any], kinds: Sequence[str], prediction: Answers, of_label: bool = False
 ) -> list[pa.Array]:
-    """Return predictions as the columns that `output_schema` names, from the label on."""
+    """Return predictions as columns of `output_schema`, from ``label`` on."""
     (bounds, p), intervals = prediction
     tables: dict[str, list[FloatArray]] = {"p": [p]}
     for kind, ends in (("bounds", bounds), ("confidence", intervals)):
@@ -273,7 +274,7 @@ def output_columns(
 
 
 def _calibrated(calibrator: Calibrator, scores: FloatArray, level: float | None) -> Answers:
-    """Return the bounds, probabilities and, at a level, confidence intervals of scores."""
+    """Return bounds and probabilities of scores, and confidence intervals if level is given."""
     intervals = None if level is None else calibrator.predict_confidence(scores, level)
     if not has_bounds(calibrator):
         return (None, calibrator.predict_proba(scores)), intervals
@@ -283,7 +284,7 @@ def _calibrated(calibrator: Calibrator, scores: FloatArray, level: float | None)
 
 
 def kinds_of(model: Any, kinds: str | Sequence[str] | None, name: str = "answers") -> list[str]:
-    """Return the kinds of columns that are written of a model; None: all that it has."""
+    """Return the requested kinds of columns, by default all that a model has."""
     has_intervals = callable(getattr(model, "predict_confidence", None))
     missing = [] if has_bounds(model) else ["bounds"]
     missing += [] if has_intervals else ["confidence"]
@@ -301,7 +302,7 @@ def kinds_of(model: Any, kinds: str | Sequence[str] | None, name: str = "answers
 
 
 def table_columns(model: Any) -> TableColumns | None:
-    """Return the first step of a model's pipeline if it reads the columns of a table."""
+    """Return the first step of a model's pipeline if it is a `TableColumns`, else None."""
     first = (getattr(model, "estimators_", None) or [None])[0]
     if isinstance(first, Pipeline) and isinstance(first[0], TableColumns):
         return first[0]
@@ -316,7 +317,7 @@ def _arrow_labels(classes: NDArray[Any]) -> pa.Array:
 
 
 def _columns_of(model: Any, schema: pa.Schema, columns: str | Sequence[str] | None) -> list[str]:
-    """Return the columns that a model reads."""
+    """Return the names of a model's input columns."""
     named = [columns] if isinstance(columns, str) else list(columns or [])
     if isinstance(model, Calibrator):
         k = len(model.classes_)

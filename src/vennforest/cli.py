@@ -1,4 +1,4 @@
-"""The command line: runs a command, and says in one sentence what went wrong."""
+"""The command line: runs a command, and reports an error in one sentence."""
 
 from __future__ import annotations
 
@@ -20,14 +20,19 @@ USERS_ERROR, OUR_ERROR, STOPPED = 2, 3, 130
 
 
 def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app) -> int:
-    """Run a command; return 0, 1 by ``--fail-on``, 2 for the user's errors, or 3 for ours.
+    """Run a command and return its exit code.
 
     Parameters
     ----------
     arguments : sequence of str, optional
-        By default those of the process.
+        Command-line arguments; by default those of the process.
     commands : typer.Typer
         The application; by default ``vennforest``.
+
+    Returns
+    -------
+    int
+        0 after success, 1 by ``--fail-on``, 2 for a user's error, 3 for a defect, 130 if stopped.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     # skrub makes a folder for data sets when it is imported, by default in the user's home.

@@ -1,4 +1,4 @@
-"""Attributions of calibrated answers to features, by SHAP values of the forest's score."""
+"""Attributions of calibrated probabilities to features, by SHAP values of the forest's score."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from vennforest.classifier.prediction import (
 from vennforest.sources.data import split_pipeline, transform_rows
 
 EDGE = 1e-6
-"""Probabilities nearer to 0 or 1 than this count as this near: log-odds are finite."""
+"""Distance from 0 and 1 to which probabilities are clipped, so that log-odds are finite."""
 
 NEAR = 1e-3
-"""A score nearer to the base than this has the slope of the map between scores so far from it."""
+"""Distance from the base score within which the ratio of differences is replaced by a slope."""
 
 
 def explain(
@@ -36,40 +36,45 @@ def explain(
 ) -> Any:
     """Attribute the log-odds of calibrated probabilities to features.
 
-    Needs the extra ``shap``: ``pip install 'vennforest[shap]'``.
+    Requires shap: ``pip install 'vennforest[shap]'``.
 
     Parameters
     ----------
     model : CalibratedClassifier
-        Fitted, over a forest whose probability is the mean of its trees' (or a pipeline that ends
-        in one); of folds the mean over their models.
+        A fitted model. Its estimator is a forest whose probability is the mean over its trees, or
+        a pipeline that ends in one. With several folds, attributions are means over their models.
     X : array-like, sparse matrix or data frame of shape (n, d)
-        Rows as the estimator takes them.
+        The rows to explain.
     interval : bool, default=False
-        Whether the two ends of the confidence interval are attributed too.
+        Whether to attribute the two ends of the confidence interval too.
     level : float, default=0.95
-        Of the interval.
+        Level of the confidence interval, in (0, 1).
 
     Returns
     -------
-    shap.Explanation, or three with ``interval``: of the probability, the lower and the upper end
-        ``values`` of shape (n, d) for two classes, of the log-odds of the second, or (n, d, k), of
-        the log-odds of each class against the others; ``base_values`` of shape (n,) or (n, k). The
-        plots of shap take them. With transformers before the forest d features are theirs.
+    shap.Explanation, or tuple of three
+        Explanation of the probability; with ``interval`` also of the lower and the upper end.
+        For two classes ``values`` of shape (n, d) and ``base_values`` of shape (n,) refer to the
+        log-odds of the second class. For more, (n, d, k) and (n, k) refer to the log-odds of each
+        class against the others. In a pipeline, the d features are those of the forest.
 
     Raises
     ------
     ValueError
         If the estimator is not such a forest, or ``votes`` is ``"hard"``.
+    NotFittedError
+        If the model is not fitted.
+    ImportError
+        If shap is not installed.
 
     Notes
     -----
-    `shap.TreeExplainer` divides the score of all trees, less the base score, among the features:
-    ``s = base + sum_j phi_j``. Calibration turns scores into log-odds by a curve g, groups and
-    priors included. The base value is g(base), and each feature has the part ``phi_j (g(s) -
-    g(base)) / (s - base)``, so values and base value sum to the log-odds of ``predict_proba``.
-    Within 0.001 of the base score, where the ratio is not stable, it is the slope there, and the
-    rest is shared in proportion to the sizes. Probabilities within 1e-6 of 0 or 1 count as that.
+    `shap.TreeExplainer` writes the score of all trees as ``s = base + sum_j phi_j``. Calibration
+    maps scores to log-odds by a function g, which includes groups and priors. The base value is
+    g(base), and the value of feature j is ``phi_j (g(s) - g(base)) / (s - base)``, so values and
+    base value sum to the log-odds of ``predict_proba``. Within 0.001 of the base score, where the
+    ratio is not stable, it is replaced by the slope of g, and the remainder is distributed in
+    proportion to ``|phi_j|``. Probabilities are clipped to [1e-6, 1 - 1e-6].
 
     Examples
     --------
@@ -91,7 +96,7 @@ def explain(
     n_rows = 1 if codes is None else len(codes)  # without groups one row answers for all
 
     def log_odds(scored: list[RowScores]) -> list[FloatArray]:
-        """Return the log-odds of the probability, and of the ends of the interval."""
+        """Return log-odds of the probabilities and, with ``interval``, of both interval ends."""
         p = predict_scores(fitted, scored, codes)[1]
         tables = [p]
         if interval:
@@ -105,7 +110,7 @@ def explain(
         return log_odds([RowScores(scores, None, scores, [scores])] * len(fitted.folds))
 
     at_base = log_odds_at(base)
-    below, above = ([log_odds_at(near) for near in _beside(base, d)] for d in (-NEAR, NEAR))
+    below, above = ([log_odds_at(near) for near in _moved_scores(base, d)] for d in (-NEAR, NEAR))
     explanations, output_names = [], None if k == 2 else fitted.classes.tolist()
     for i, target in enumerate(log_odds(score_rows(fitted, X, bounds=False, by_all=interval))):
         middle = np.broadcast_to(at_base[i], target.shape)
@@ -125,7 +130,7 @@ def explain(
 def _explain_scores(
     shap: Any, fitted: FittedClassifier, X: Any
 ) -> tuple[FloatArray, FloatArray, Any, list[str] | None]:
-    """Return attributions of scores (n, d, 1 or k), the base score (1 or k,), rows and names."""
+    """Return attributions (n, d, 1 or k), base scores (1 or k,), rows and feature names."""
     attributions, bases, first_rows, names, k = [], [], None, None, len(fitted.classes)
     for fold in fitted.folds:
         model = fold.model
@@ -136,7 +141,7 @@ def _explain_scores(
         rows = transformed.toarray() if is_sparse else np.asarray(transformed)
         try:
             explainer = shap.TreeExplainer(forest)
-        except Exception as error:  # shap raises an exception of its own, or what it ran into
+        except Exception as error:  # shap raises exceptions of many types
             raise _not_a_forest(forest) from error
         phi = np.asarray(explainer.shap_values(rows, check_additivity=False), np.float64)
         base = np.atleast_1d(np.asarray(explainer.expected_value, np.float64))
@@ -160,7 +165,7 @@ def _not_a_forest(forest: Any) -> InputError:
 
 
 def _names(steps: list[Any], model: Any) -> list[str] | None:
-    """Return the names of the forest's features, None where there are none."""
+    """Return the names of the forest's features, None if there are none."""
     if not steps:
         names = getattr(model, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
@@ -170,8 +175,8 @@ def _names(steps: list[Any], model: Any) -> list[str] | None:
         return None
 
 
-def _beside(score: FloatArray, step: float) -> list[FloatArray]:
-    """Return for each class the scores with that class moved, and the others in proportion."""
+def _moved_scores(score: FloatArray, step: float) -> list[FloatArray]:
+    """Return a score vector for each class: its score moved by ``step``, the others rescaled."""
     if len(score) == 1:
         return [score + step]
     moved = []
@@ -190,8 +195,8 @@ def _share(phi: FloatArray, moved: FloatArray, wanted: FloatArray, slope: FloatA
     values: FloatArray = phi * factor[:, None]
     sizes = np.abs(phi)
     total = sizes.sum(axis=1, keepdims=True)
-    # A forest without a split attributes nothing: all features have the same part of the rest.
+
     parts = np.where(total > 0, sizes / np.where(total > 0, total, 1.0), 1 / phi.shape[1])
-    for _ in range(2):  # the second time what rounding has left
+    for _ in range(2):  # the second time for rounding errors
         values += parts * (wanted - values.sum(axis=1))[:, None]
     return values

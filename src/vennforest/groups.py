@@ -25,14 +25,14 @@ from vennforest._validation import (
 Fitted = TypeVar("Fitted")
 
 Key = str | int | Callable[[Any], Any]
-"""A column by name or position, or a function of rows that gives a label for each."""
+"""A column by name or position, or a function that returns a label for each row."""
 
 MIN_EXAMPLES_OF_GROUP = 50
-"""Calibration examples, with the new object, from which on a group has its own calibrator."""
+"""Examples, the new object included, that a group needs for a calibrator of its own."""
 
 
 def check_by(by: Any) -> None:
-    """Refuse anything but a column or a function."""
+    """Raise an error unless ``by`` is a column or a function."""
     is_column = isinstance(by, str | Integral) and not isinstance(by, bool)
     if not is_column and not callable(by):
         raise InputError(
@@ -42,17 +42,17 @@ def check_by(by: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups of the rows given to ``fit``.
+    """Groups of rows that ``fit`` has seen.
 
     Parameters
     ----------
     by : str, int or callable
-        A column by name (data frames) or position, or a function that takes rows as ``fit`` and
-        ``predict`` get them and returns a label for each, whatever the other rows are.
+        A column by name (data frames) or position, or a function of the rows of ``fit`` and
+        ``predict`` that returns a label for each row, independent of the other rows.
     labels : ndarray of shape (g,)
-        Sorted: numbers as float64, or text.
+        Sorted labels of the groups, as float64 or text.
     has_missing : bool
-        Whether rows without a label were seen: they are a group of their own, the last one.
+        Whether ``fit`` saw rows without a label. They form the last group.
     """
 
     by: Key
@@ -93,7 +93,7 @@ class Groups:
         codes = np.full(len(row_labels), len(self.labels) if self.has_missing else -1, np.intp)
         present = row_labels[~missing]
         if present.dtype.kind == "U" and self.labels.dtype.kind == "f":
-            # Booleans in files of text are words.
+            # Text files contain booleans as words.
             words = {"true": 1.0, "false": 0.0}
             present = np.array([words.get(cell.strip().lower(), np.nan) for cell in present])
         if len(present) and len(self.labels) and present.dtype.kind != self.labels.dtype.kind:
@@ -116,18 +116,18 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class PerGroup(Generic[Fitted]):
-    """A calibrator fitted to all calibration examples, and one to those of each large group.
+    """A calibrator fitted to all examples, and one for each large group.
 
     Parameters
     ----------
     overall : object
-        Fitted to all examples; for the objects of small groups and of groups not seen.
+        Calibrator fitted to all examples, used for small and for unseen groups.
     codes : ndarray of shape (n_large,)
         Codes of the large groups, increasing.
     of_group : list
-        Fitted to the examples of each of these.
+        The calibrator of each large group, fitted to its examples.
     examples : list of ndarray
-        The indices of each large group's examples among all, increasing.
+        Increasing indices of each large group's examples.
     """
 
     overall: Fitted
@@ -139,14 +139,14 @@ class PerGroup(Generic[Fitted]):
     def fit(
         cls, fit_examples: Callable[[IntArray | None], Fitted], codes: IntArray | None
     ) -> PerGroup[Fitted]:
-        """Fit to all examples, and to those of each large group.
+        """Fit a calibrator to all examples, and one to those of each large group.
 
-        ``fit_examples`` takes the indices of examples, None: all; ``codes`` (n,) are the groups of
-        the examples, None: there are no groups.
+        ``fit_examples`` takes the indices of examples, or None for all. ``codes`` (n,) are the
+        groups of the examples, None without groups.
 
-        A group is large if it has enough examples with the new object counted among them. So the
-        partition of all n + 1 objects is the same whichever of them is the new one, which the
-        guarantee within large groups needs.
+        The new object counts when the size of a group is compared with the minimum. So the
+        partition of all n + 1 objects does not depend on which of them is the new one, as the
+        guarantee within large groups requires.
         """
         counts = np.bincount(np.empty(0, np.intp) if codes is None else codes)
         large = np.flatnonzero(counts + 1 >= MIN_EXAMPLES_OF_GROUP)
@@ -156,9 +156,9 @@ class PerGroup(Generic[Fitted]):
     def parts(
         self, codes: IntArray | None, n: int
     ) -> Iterator[tuple[IntArray | slice, Fitted, IntArray | None]]:
-        """Yield sets of rows, the calibrator fitted for them, and the indices of its examples.
+        """Yield sets of rows with their calibrator and the indices of its examples.
 
-        ``codes`` (n,) are the groups of n rows; None for the indices: all examples.
+        ``codes`` (n,) are the groups of n rows. Indices are None where all examples were used.
         """
         if codes is None or not len(self.codes) or not n:
             yield slice(None), self.overall, None
@@ -183,12 +183,12 @@ class PerGroup(Generic[Fitted]):
 
 
 def codes_of(rows: IntArray | None, row_codes: IntArray | None) -> IntArray | None:
-    """Return the codes of some rows, None where there are none."""
+    """Return the codes of some rows, or None if either argument is None."""
     return None if rows is None or row_codes is None else row_codes[rows]
 
 
 def _labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the label of each row (n,), as float64 or text, and where there is none."""
+    """Return the label of each row as float64 or text, and a mask of missing labels, each (n,)."""
     column = by(X) if callable(by) else _column(by, X)
     if hasattr(column, "to_numpy"):
         column = column.to_numpy()

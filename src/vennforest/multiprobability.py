@@ -1,4 +1,4 @@
-"""Lower and upper probabilities of every class, and how they become one probability."""
+"""Lower and upper probabilities of every class, and their merging into one probability."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Merge = Literal["log", "brier", "midpoint"]
-"""How a multiprobability becomes one probability."""
+"""Rules that merge a lower and an upper probability into one."""
 
 SMALLEST_PROBABILITY = 1e-100
-"""What a zero counts as when it may have to grow to its lower bound."""
+"""Value that replaces zeros, so that scaling can raise them to their lower bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +34,11 @@ class Multiprobability:
     classes : ndarray of shape (k,)
         The label of each column.
     widened : ndarray of shape (n,), bool, optional
-        Where bounds were moved apart to contain the probability that goes with them; None: nowhere.
+        Where bounds were widened to contain the model's probability; None if nowhere.
     distributions : bool
-        Whether the bounds are those of k distributions, one for each label y that the object
-        might have, each the lower bounds with that of y raised to its upper one: ``p_y = lower +
-        (upper_y - lower_y) e_y``, as a Venn predictor's are. Otherwise each class has an interval
-        of its own.
+        Whether the bounds stem from k distributions, one for each possible label y: ``p_y = lower +
+        (upper_y - lower_y) e_y``, with the unit vector e_y, as in a Venn predictor. Otherwise they
+        are separate intervals, one for each class.
 
     Examples
     --------
@@ -62,7 +61,7 @@ class Multiprobability:
     distributions: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse bounds that do not fit together."""
+        """Raise an error if bounds and classes do not fit together."""
         if self.lower.ndim != 2 or self.lower.shape != self.upper.shape:
             raise ValueError(
                 "lower and upper must have one shape (n, k), "
@@ -77,7 +76,7 @@ class Multiprobability:
         return len(self.lower)
 
     def __getitem__(self, rows: Any) -> Multiprobability:
-        """Return the chosen rows; one integer gives a multiprobability of length 1."""
+        """Return the selected rows; an integer selects a multiprobability of length 1."""
         if isinstance(rows, int | np.integer):
             rows = [rows]
         widened = None if self.widened is None else self.widened[rows]
@@ -88,8 +87,8 @@ class Multiprobability:
     def to_frame(self, p: ArrayLike | None = None, index: Any = None) -> pd.DataFrame:
         """Return the bounds as a pandas data frame, with the columns of ``vennforest predict``.
 
-        These are ``lower(c)`` and ``upper(c)`` for each class c, after ``p(c)`` where the
-        probabilities p (n, k) are given. ``index`` (n,) names the rows.
+        The columns are ``lower(c)`` and ``upper(c)`` for each class c, after ``p(c)`` if the
+        probabilities ``p`` (n, k) are given. ``index`` (n,) labels the rows.
 
         Raises
         ------
@@ -101,17 +100,17 @@ class Multiprobability:
         return bounds_frame(self.lower, self.upper, self.classes, p, index)
 
     def widen(self, p: FloatArray) -> Multiprobability:
-        """Return bounds moved apart where needed to contain probabilities p (n, k).
+        """Return bounds widened where necessary to contain probabilities p (n, k).
 
-        Wider bounds keep "unbiased on average" (the mean of the lower bounds is at most, that of
-        the upper ones at least, the share of the class); they are no Venn prediction any more.
+        Wider bounds are still unbiased on average: the share of the class lies between the mean of
+        the lower bounds and that of the upper ones. But they are not those of a Venn predictor.
         """
         is_outside: NDArray[np.bool_] = ((p < self.lower) | (p > self.upper)).any(axis=1)  # type: ignore[assignment]
         lower, upper = np.minimum(self.lower, p), np.maximum(self.upper, p)
         return Multiprobability(lower, upper, self.classes, is_outside)
 
     def hold(self, p: FloatArray) -> FloatArray:
-        """Return p (n, k), moved into the bounds where rounding alone put it outside."""
+        """Return p (n, k), clipped to the bounds where it is outside by rounding alone."""
         clipped = np.clip(p, self.lower, self.upper)
         return np.where(np.abs(p - clipped) < 1e-12, clipped, p)
 
@@ -138,7 +137,7 @@ class Multiprobability:
         return bounds[:, 1]
 
     def labels(self) -> NDArray[Any]:
-        """Return the label with the largest lower bound, shape (n,), the first of equals.
+        """Return the label with the largest lower bound, shape (n,); the first one of a tie.
 
         Johansson et al. (2018), eq. 5.
         """
@@ -156,12 +155,12 @@ class Multiprobability:
             np.take_along_axis(self.upper, best, axis=1)[:, 0],
         )
 
-    def merge(self, how: Merge = "log") -> FloatArray:
-        """Return one probability per class, shape (n, k): rows sum to 1 and stay in the bounds.
+    def merge(self, rule: Merge = "log") -> FloatArray:
+        """Return one probability per class, shape (n, k), within the bounds; rows sum to 1.
 
         Parameters
         ----------
-        how : {"log", "brier", "midpoint"}
+        rule : {"log", "brier", "midpoint"}
             ``"log"`` is ``u / (1 - l + u)``, minimax for log loss (Vovk & Petej 2014, eq. 10);
             ``"brier"`` is ``u + l**2 / 2 - u**2 / 2``, minimax for square loss (eq. 11);
             ``"midpoint"`` is ``(l + u) / 2`` (Johansson et al. 2018, section 4).
@@ -169,41 +168,41 @@ class Multiprobability:
         Raises
         ------
         ValueError
-            If ``how`` is none of these.
+            If ``rule`` is none of these.
 
         Notes
         -----
-        For two classes every formula gives rows that sum to 1. For more, the formula's values
-        are multiplied by the factor for which the row sums to 1 once clipped into the bounds.
+        For two classes the values of every formula sum to 1. For more, they are multiplied by
+        the factor for which a row sums to 1 after it is clipped to the bounds.
         """
-        check_option(how, Merge, "merge")
+        check_option(rule, Merge, "merge")
         if len(self.classes) > 2:
             return scale_into_bounds(
-                merge_formula(how, self.lower, self.upper), self.lower, self.upper
+                merge_formula(rule, self.lower, self.upper), self.lower, self.upper
             )
         # Every formula gives 1 - p for the first class; one subtraction makes sums exact.
         p = np.empty(self.lower.shape)
-        p[:, 1] = merge_formula(how, self.lower[:, 1], self.upper[:, 1])
+        p[:, 1] = merge_formula(rule, self.lower[:, 1], self.upper[:, 1])
         np.subtract(1, p[:, 1], out=p[:, 0])
         return p
 
 
-def merge_formula(how: Merge, low: Any, up: Any) -> Any:
-    """Return what `Multiprobability.merge` makes of bounds, arrays or formulas, class by class."""
-    if how == "log":
+def merge_formula(rule: Merge, low: Any, up: Any) -> Any:
+    """Return the merged value, not normalised, of bounds that are arrays or formulas."""
+    if rule == "log":
         return up / (1.0 - low + up)
-    if how == "brier":
+    if rule == "brier":
         return up + (low * low - up * up) / 2.0
     return (low + up) / 2.0
 
 
-def merge_folds(folds: list[Multiprobability], how: Merge, merged: list[FloatArray]) -> FloatArray:
-    """Return one probability per class, (n, k), from the bounds of the same objects by folds.
+def merge_folds(folds: list[Multiprobability], rule: Merge, merged: list[FloatArray]) -> FloatArray:
+    """Return one probability per class, (n, k), from the bounds of every fold's predictor.
 
-    ``"log"``: with GM the geometric mean over folds, ``GM(p1) / (GM(1 - p0) + GM(p1))``; anything
-    else: the mean over folds of the ``merged`` ones (Vovk, Petej & Fedorova 2015, section 4).
+    With ``"log"`` it is ``GM(p1) / (GM(1 - p0) + GM(p1))``, GM the geometric mean over folds; with
+    other rules the mean of ``merged`` over folds (Vovk, Petej & Fedorova 2015, section 4).
     """
-    if how != "log" or len(folds) == 1:
+    if rule != "log" or len(folds) == 1:
         mean: FloatArray = np.mean(merged, axis=0)
         return mean
     with np.errstate(divide="ignore"):
@@ -215,10 +214,10 @@ def merge_folds(folds: list[Multiprobability], how: Merge, merged: list[FloatArr
 
 
 def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return ``clip(c * p, lower, upper)`` with the factor c a row that makes it sum to 1.
+    """Return ``clip(c * p, lower, upper)``, where the factor c makes each row sum to 1.
 
-    All have shape (n, k), p is not below zero. Where no point of the bounds sums to 1 the nearer
-    one, normalised, is returned.
+    All arrays have shape (n, k), and p is not negative. If no point within a row's bounds sums to
+    1, the nearer bound is returned, normalised.
     """
     out: FloatArray = np.empty(p.shape)
     scale_rows(*map(np.ascontiguousarray, (p, lower, upper)), out)
@@ -227,11 +226,11 @@ def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> Fl
 
 @kernel
 def scale_rows(p: FloatArray, lower: FloatArray, upper: FloatArray, out: FloatArray) -> None:
-    """Write what `scale_into_bounds` returns.
+    """Write the result of `scale_into_bounds` to ``out``.
 
-    The sum of a clipped row does not decrease in the factor and bends only where an entry meets a
-    bound. Newton's step is exact where it stays within a piece of that line. Where it leaves the
-    interval that must contain the factor the next bend is tried, so the search ends.
+    The sum of a clipped row is a non-decreasing, piecewise linear function of the factor, with a
+    kink where an entry reaches a bound. Newton's step is exact if it stays within one piece. If it
+    leaves the interval that must contain the factor, the next kink is tried, so the search ends.
     """
     n, k = p.shape
     q, low_bend, up_bend = np.empty(k), np.empty(k), np.empty(k)

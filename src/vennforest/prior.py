@@ -1,4 +1,4 @@
-"""Prior shift: probabilities and bounds under other shares of the classes, and these shares."""
+"""Prior shift: probabilities and bounds for new class shares, and estimates of these shares."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from vennforest.multiprobability import Multiprobability
 __all__ = ["PriorEstimate"]
 
 SUM_SLACK = 1e-6
-"""How far from 1 the sum of shares that a user typed may be."""
+"""Tolerance for the sum of user-provided shares."""
 
 SMALLEST_SHARE = 1e-6
-"""The share that an estimate of 0 counts as: a class that may occur is never ruled out."""
+"""Value that replaces an estimated share of 0, so that no class is ruled out."""
 
 SMALLEST_INFORMATION = 1e-9
 """Eigenvalue of the information matrix below which a direction of shares is not identified."""
@@ -29,9 +29,9 @@ SMALLEST_INFORMATION = 1e-9
 def read_shares(
     named: Mapping[Any, float], classes: NDArray[Any], present: FloatArray
 ) -> FloatArray:
-    """Return a share for each of k classes from those that are named, each in (0, 1).
+    """Return the share of each class, (k,), from a mapping of labels to shares in (0, 1).
 
-    Classes that are not named share the remainder in proportion to their ``present`` shares (k,).
+    Classes that are not in ``named`` divide the remainder in proportion to ``present`` (k,).
     """
     if not hasattr(named, "items"):
         raise InputError(
@@ -64,14 +64,14 @@ def read_shares(
 
 
 def class_shares(codes: IntArray, weight: FloatArray | None, k: int) -> FloatArray:
-    """Return the share of each of k classes among examples, (k,), by weight."""
+    """Return the weighted share of each of k classes among examples, (k,)."""
     counts = np.bincount(codes, weight, minlength=k).astype(np.float64)
     shares: FloatArray = counts / counts.sum()
     return shares
 
 
 def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:
-    """Return probabilities (n, k) under other shares of the classes, rows summing to 1.
+    """Return probabilities (n, k) for new class shares; rows sum to 1.
 
     Factors (k,) are the new share of each class divided by the old one, up to a common factor:
     ``p'_j = f_j p_j / sum_i f_i p_i`` (Elkan 2001, Theorem 2; Saerens, Latinne & Decaestecker
@@ -86,9 +86,9 @@ def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:
 
 
 def shift_bounds(bounds: Multiprobability, factors: FloatArray) -> Multiprobability:
-    """Return bounds of one predictor under other shares of the classes.
+    """Return the bounds of one predictor for new class shares.
 
-    Factors are as of `shift_probabilities`.
+    ``factors`` (k,) are defined as in `shift_probabilities`.
 
     *Two classes*: the odds of both bounds are multiplied by ``f_1 / f_0``.
 
@@ -96,10 +96,10 @@ def shift_bounds(bounds: Multiprobability, factors: FloatArray) -> Multiprobabil
     bounds are the least and the largest value of each class. With ``D_y = sum_i f_i l_i + f_y (u_y
     - l_y)`` these are ``f_j l_j / max over y != j of D_y`` and ``f_j u_j / D_j``.
 
-    *Intervals of each class against the rest*: what the rest consists of at such a score is not
-    known, so the lower bound takes the largest factor of the other classes and the upper one
-    the smallest: ``f_j l / (f_j l + f_max (1 - l))`` and ``f_j u / (f_j u + f_min (1 - u))``. They
-    are as wide as that makes them; where the other classes keep their proportions nothing is lost.
+    *Intervals of each class against the rest*: the distribution of the other classes at a score is
+    unknown, so the lower bound takes their largest factor and the upper one their smallest:
+    ``f_j l / (f_j l + f_max (1 - l))`` and ``f_j u / (f_j u + f_min (1 - u))``. The intervals do
+    not widen by this if the factors of the other classes are equal.
     """
     if bounds.distributions and len(factors) > 2:
         lower, upper = _shift_distributions(bounds.lower, bounds.upper, factors)
@@ -122,7 +122,7 @@ def _shift_distributions(
 def shift_intervals(
     low: FloatArray, high: FloatArray, factors: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return ends (n, k) of an interval for each class under other shares: see `shift_bounds`."""
+    """Return lower and upper ends (n, k) of intervals for new class shares, see `shift_bounds`."""
     if len(factors) == 2:
         p0 = _odds(low[:, 1], high[:, 0], factors[1], factors[0])
         p1 = _odds(high[:, 1], low[:, 0], factors[1], factors[0])
@@ -136,22 +136,22 @@ def shift_intervals(
 
 
 def _odds(p: FloatArray, complement: FloatArray, factor: float, of_complement: float) -> FloatArray:
-    """Return the probability whose odds are those of p times the ratio of the factors."""
+    """Return p after its odds are multiplied by the ratio of the factors."""
     odds = factor * p
     return odds / (odds + of_complement * complement)
 
 
 @dataclass(frozen=True, eq=False)
 class ShiftedPrior:
-    """Class frequencies that were set in the place of those calibrated on."""
+    """Class shares that replace those of the calibration examples."""
 
     shares: FloatArray
-    """The frequencies, (k,), with sum 1."""
+    """The new shares, (k,), with sum 1."""
     factors: FloatArray
-    """The frequencies divided by those that the calibrators have, (k,), the largest of them 1."""
+    """The new shares divided by those of the calibrators, (k,), scaled to a maximum of 1."""
 
     def _check_state(self) -> None:
-        """Refuse shares and factors, read from a file, that are none."""
+        """Raise a ValueError for shares or factors, read from a file, that are out of range."""
         check_array(self.shares, "shares", (None,), low=0, high=1)
         check_array(self.factors, "factors", (len(self.shares),), low=0, high=1)
         require(abs(self.shares.sum() - 1) < 1e-9, "shares must sum to 1")
@@ -166,10 +166,10 @@ class ShiftedPrior:
         before: ShiftedPrior | None,
         classes: NDArray[Any],
     ) -> Self:
-        """Return the shift to other class frequencies: see `read_shares`.
+        """Return the shift to new class shares, see `read_shares`.
 
-        Those so far are ``present`` (k,), unless ``instead_of`` names them, and come from the
-        shift ``before``.
+        The current shares are ``instead_of`` if given, else ``present`` (k,). They result from the
+        earlier shift ``before``, if any.
         """
         if instead_of is not None:
             present = read_shares(instead_of, classes, present)
@@ -188,18 +188,18 @@ class ShiftedPrior:
 
 @dataclass(frozen=True, eq=False)
 class PriorEstimate:
-    """Shares of the classes among unlabelled objects."""
+    """Estimated shares of the classes among unlabelled objects."""
 
     classes: NDArray[Any]
     """The labels, of shape (k,)."""
     estimate: FloatArray
     """The share of each, in [0, 1], of shape (k,); they sum to 1."""
     identified: bool
-    """Whether the scores tell all classes apart; if not, some shares are not known from them."""
+    """Whether the scores identify the shares of all classes."""
 
     @property
     def shares(self) -> dict[Any, float]:
-        """The estimate by label, as ``with_prior`` takes it: a share of 0 is given as 1e-6."""
+        """The estimate as a dict for ``with_prior``; shares of 0 are replaced by 1e-6."""
         positive = np.maximum(self.estimate, SMALLEST_SHARE)
         return dict(zip(self.classes.tolist(), (positive / positive.sum()).tolist(), strict=True))
 
@@ -207,8 +207,8 @@ class PriorEstimate:
 def estimate_shares(p: FloatArray, prior: FloatArray, classes: NDArray[Any]) -> PriorEstimate:
     """Estimate the shares of the classes among new objects from their probabilities.
 
-    Probabilities (m, k) are calibrated where the classes have shares ``prior`` (k,), above zero. A
-    warning says so if the scores do not tell all classes apart.
+    Probabilities (m, k) are calibrated for the class shares ``prior`` (k,), which are above 0. A
+    warning is issued if the scores do not identify the shares of all classes.
 
     The estimate maximises the likelihood of Saerens, Latinne & Decaestecker (2002),
     ``L(q) = sum_i log sum_j q_j p_ij / prior_j`` over shares q.
@@ -233,8 +233,8 @@ def estimate_shares(p: FloatArray, prior: FloatArray, classes: NDArray[Any]) -> 
 def mixture_shares(ratio: FloatArray, start: FloatArray) -> FloatArray:
     """Return the shares q (k,) that maximise ``sum_i log sum_j q_j ratio_ij``.
 
-    Ratios (m, k) are not negative, no row is of zeros; the search begins at ``start``, above zero.
-    The maximum of ``mean log(ratio q) - sum q`` over q >= 0 lies on the simplex by itself.
+    ``ratio`` (m, k) is not negative and has no row of zeros; the search begins at ``start`` (k,),
+    which is above 0. The maximum of ``mean log(ratio q) - sum q`` over q >= 0 lies on the simplex.
     """
 
     def loss(q: FloatArray) -> tuple[float, FloatArray]:

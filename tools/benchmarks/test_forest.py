@@ -139,6 +139,6 @@ def test_out_of_bag_of_training_rows(versus, record, benchmark):
         "out-of-bag scores of 15,000 training rows, 200 trees",
         "what oob_score=True adds to the forest's fit",
         benchmark.stats.stats.median,
-        0.1,
+        0.5,
         seconds(lambda: warm(True)) - seconds(lambda: warm(False)),
     )

@@ -17,6 +17,7 @@ from vennforest_experiments.papers.protocol.run import run_experiment
 from vennforest_experiments.papers.published import MEAN, MEAN_RANK
 
 DATASETS = list(problems("johansson2018"))
+SMALL = {"repeats": 2, "folds": 2, "trees": 15}
 
 
 @pytest.fixture(scope="module")
@@ -35,16 +36,15 @@ def made(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(made, tmp_path_factory):
     folder = tmp_path_factory.mktemp("out")
-    found = reproduce(
-        "johansson2018", made, ["haber", "liver"], repeats=2, folds=3, trees=15, output=folder
-    )
+    found = reproduce("johansson2018", made, ["haber", "liver"], output=folder, **SMALL)
     return found, folder
 
 
 @pytest.fixture(scope="module")
-def records(made):
-    e = Johansson2018(data_dir=str(made), repeats=2, folds=3, trees=15)
-    return e, run_experiment(e, ["haber", "liver"])
+def records(made, run):
+    """The records that the run wrote."""
+    e = Johansson2018(data_dir=str(made), **SMALL)
+    return e, run_experiment(e, ["haber", "liver"], output=run[1])
 
 
 def slow_measures(folds, setup):

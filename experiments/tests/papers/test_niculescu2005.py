@@ -5,11 +5,13 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from vennforest.calibrators import IsotonicCalibration, PlattScaling, VennAbers
 from vennforest_experiments.papers import reproduce
+from vennforest_experiments.papers.niculescu2005 import learners
 from vennforest_experiments.papers.niculescu2005.conclusions import conclusions
 from vennforest_experiments.papers.niculescu2005.experiment import (
     METHODS,
@@ -51,11 +53,24 @@ def data_dir(tmp_path):
     return str(folder)
 
 
+@pytest.fixture
+def few_trees(monkeypatch):
+    """Ensembles of sixteen trees at most."""
+
+    def smaller(estimator):
+        model = clone(estimator)
+        return model.set_params(n_estimators=16) if "n_estimators" in model.get_params() else model
+
+    monkeypatch.setattr(learners, "clone", smaller)
+    monkeypatch.setattr(learners, "TREE_STEPS", (4, 8, 16))
+    monkeypatch.setattr(learners, "STUMP_STEPS", (4, 8, 16))
+
+
 # --- parts -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", LEARNERS)
-def test_every_learner_trains_with_every_setting(kind):
+def test_every_learner_trains_with_every_setting(kind, few_trees):
     rng = np.random.default_rng(0)
     X, y = draw(rng, 260)
     flags = [False, False, False, True]
@@ -78,7 +93,7 @@ def test_every_learner_trains_with_every_setting(kind):
     assert any(m.unbounded for m in models) == (kind == "SVM")
 
 
-def test_boosted_scores_are_weighted_shares_of_votes():
+def test_boosted_scores_are_weighted_shares_of_votes(few_trees):
     X, y = draw(np.random.default_rng(2), 150)
     for model in train("BST-STMP", X, y, [False] * 4, 3, None):
         votes = model.score.model

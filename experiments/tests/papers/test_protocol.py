@@ -163,11 +163,11 @@ def test_a_fold_that_fails_keeps_the_others_and_says_where(tmp_path):
 
 
 def test_number_of_jobs_changes_nothing(made):
-    e = Johansson2018(data_dir=str(made), repeats=1, folds=3, trees=8)
+    e = Johansson2018(data_dir=str(made), repeats=1, folds=2, trees=5)
     one = run_experiment(e, ["haber", "liver"], n_jobs=1)
     two = run_experiment(e, ["haber", "liver"], n_jobs=2)
     assert list(one.items()) == list(two.items())
-    other = Johansson2018(data_dir=str(made), repeats=1, folds=3, trees=8, seed=1)
+    other = Johansson2018(data_dir=str(made), repeats=1, folds=2, trees=5, seed=1)
     assert run_experiment(other, ["haber"]) != {t: r for t, r in one.items() if t[0] == "haber"}
 
 

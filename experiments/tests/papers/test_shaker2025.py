@@ -21,7 +21,7 @@ from vennforest_experiments.papers.shaker2025.forest import COUNTS, DEPTHS, Cut,
 from vennforest_experiments.papers.shaker2025.synthetic import PROBLEMS, draw
 
 DATASETS = [f"set {i}" for i in range(30)]
-SMALL = {"folds": 3, "trees": 6, "large": 2, "rows": 80}
+SMALL = {"folds": 3, "trees": 4, "large": 2, "rows": 60}
 
 
 @pytest.fixture(scope="module")
@@ -192,9 +192,6 @@ def test_a_leading_tuned_forest_needs_no_calibrator():
     assert starting(claims, "Venn–Abers has") == [False]
 
 
-# --- the authors' numbers ----------------------------------------------------------------------
-
-
 # --- what is written -------------------------------------------------------------------------
 
 
@@ -216,7 +213,7 @@ def test_shrunken_run_on_real_data():
     folder = os.environ.get("VENNFOREST_DATA")
     if not folder or not Path(folder).is_dir():
         pytest.skip("needs the data sets: set VENNFOREST_DATA to their folder")
-    small = {"folds": 3, "trees": 12, "large": 2, "rows": 150}
+    small = {"folds": 3, "trees": 8, "large": 2, "rows": 150}
     found = reproduce("shaker2025", folder, ["vote"], **small)
     value = {(v.table, v.method, v.measure): v.value for v in found.values if v.dataset == "vote"}
     for method in METHODS:

@@ -1,6 +1,5 @@
 """Vovk & Petej (2014) shrunken: J48, losses, splits, resumption, pages."""
 
-import json
 import math
 import warnings
 
@@ -13,7 +12,6 @@ from printed import printed_columns
 from vennforest.calibrators import IsotonicCalibration, PlattScaling, VennAbers
 from vennforest_experiments.papers import published, reproduce
 from vennforest_experiments.papers.protocol.learners import MixedNaiveBayes
-from vennforest_experiments.papers.protocol.run import run_experiment
 from vennforest_experiments.papers.protocol.store import Task
 from vennforest_experiments.papers.vovk2014.classifiers import CLASSIFIERS, classifier
 from vennforest_experiments.papers.vovk2014.experiment import (
@@ -75,7 +73,7 @@ def cut_back(X, y, weight, tree, node, rows):
 def test_j48_is_a_grown_tree_cut_back_from_the_leaves():
     rng = np.random.default_rng(2)
     shapes = set()
-    for seed in range(60):
+    for seed in range(45):
         n = int(rng.integers(10, 120))
         X = np.column_stack([rng.normal(size=(n, 2)).round(2), rng.integers(0, 2, (n, 2))])
         y = (X[:, 0] + X[:, 2] + rng.normal(size=n) * rng.choice([0.1, 1]) > 0.5).astype(int)
@@ -94,8 +92,8 @@ def test_j48_is_a_grown_tree_cut_back_from_the_leaves():
             p[rows] = weight[rows] @ y[rows] / weight[rows].sum()
         np.testing.assert_allclose(model.predict_proba(X)[:, 1], p, atol=1e-12)
         shapes.add((grown.get_n_leaves(), len(leaves)))
-    assert len(shapes) > 30
-    assert sum(after > 2 for _, after in shapes) > 10
+    assert len(shapes) > 20
+    assert sum(after > 2 for _, after in shapes) > 7
 
 
 # --- losses and ranks ------------------------------------------------------------------------
@@ -144,7 +142,7 @@ def data_dir(tmp_path):
     rng = np.random.default_rng(3)
     folder = tmp_path / "data"
     folder.mkdir()
-    for name, n in (("labor", 36), ("liver", 30)):
+    for name, n in (("labor", 24), ("liver", 21)):
         x = rng.normal(size=n).round(3)
         word = np.where(x + rng.normal(size=n) > 0, "up", np.where(rng.random(n) < 0.5, "no", ""))
         y = np.where(x + 0.7 * rng.normal(size=n) > 0, "good", "bad")
@@ -161,8 +159,8 @@ def small(data_dir, **options):
 def test_splits_are_permutations_and_those_of_va_differ(data_dir):
     this = small(data_dir)
     train, test = this.split(Task("Labor", 0, 0))
-    assert (len(train), len(test)) == (24, 12)
-    assert sorted([*train, *test]) == list(range(36))
+    assert (len(train), len(test)) == (16, 8)
+    assert sorted([*train, *test]) == list(range(24))
     for other in (Task("Labor", 1, 0), Task("Labor", 0, 1)):
         assert this.split(other)[1].tolist() != test.tolist()
     assert (
@@ -217,18 +215,12 @@ def test_every_classifier_takes_missing_cells(kind):
 def test_a_shrunken_run_resumes_and_does_not_depend_on_jobs(data_dir, tmp_path):
     options = {"repeats": 2, "transductive_repeats": 1, "datasets": ["Labor"]}
     one = reproduce("vovk2014", data_dir, output=tmp_path / "one", n_jobs=1, **options)
-    this = Vovk2014(data_dir=data_dir, repeats=2, transductive_repeats=1)
-    two = run_experiment(this, ["Labor"], n_jobs=2)
-
     file = tmp_path / "one" / "folds.jsonl"
-    rows = [json.loads(line) for line in file.read_text().splitlines()[1:]]
-    assert {Task(r["dataset"], r["repeat"], r["fold"]): r["record"] for r in rows} == two
     kept = file.read_text().splitlines()[:4]
     file.write_text("\n".join(kept) + '\n{"dataset": "Lab')
+    options |= {"output": tmp_path / "one", "n_jobs": 2}
     seen = []
-    again = reproduce(
-        "vovk2014", data_dir, output=tmp_path / "one", progress=seen.append, **options
-    )
+    again = reproduce("vovk2014", data_dir, progress=seen.append, **options)
     assert (seen[0].resumed, seen[-1].done, seen[-1].total) == (3, 8, 8)
     assert again.values == one.values
     page = again.to_markdown("figures")

@@ -1,1 +1,1 @@
-"""The commands, a module for each; their options are in `options`."""
+"""Commands, one module each; `options` declares their options."""

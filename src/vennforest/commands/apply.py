@@ -29,7 +29,7 @@ def run(options: Apply) -> None:
 
 
 def _without_predictions(names: list[str], calibrator: Calibrator) -> list[str]:
-    """Return the columns of a table without those that ``predict`` has written, if it has."""
+    """Return the names of columns that are not predictions written by ``predict`` or ``apply``."""
     labels = list(map(str, calibrator.classes_))
     if not {"label", *(f"p({label})" for label in labels)} <= set(names):
         return names

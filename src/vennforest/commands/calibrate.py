@@ -97,7 +97,7 @@ def run(options: Calibrate) -> None:
 
 
 def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts) -> None:
-    """Refuse options, classes and scores that no update is for."""
+    """Raise an error for options, classes or scores that cannot be used with ``--update``."""
     check_option(options.update, Choice, "--update")
     if options.weight is not None or options.increasing is not None:
         raise InputError("--update takes neither --weight nor --increasing")
@@ -110,7 +110,7 @@ def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts)
 
 
 def _update(options: Calibrate, rows: LabelledScores) -> Update:
-    """Choose an update of the probabilities in a column."""
+    """Return the update of the probabilities in the column of scores."""
     choose: Any = options.update
     frame = read_table(options.data, decimal=options.decimal)
     table = split_target(frame, options.target, screened=False)
@@ -125,7 +125,7 @@ def _update(options: Calibrate, rows: LabelledScores) -> Update:
 
 
 def _check_direction(counts: ScoreCounts, rows: LabelledScores, is_update: bool) -> None:
-    """Refuse scores that fall where the second of two classes becomes frequent."""
+    """Raise an error if scores are clearly lower for the second of two classes."""
     area, is_certain = ranking(counts)
     if is_certain and area < 0.5:
         first, second = map(str, rows.classes)

@@ -42,7 +42,7 @@ Outcome = tuple[Evaluation, "pd.DataFrame", list[list[str]]]
 
 
 def run(options: Check) -> None:
-    """Evaluate, write the page, and print its verdict."""
+    """Evaluate probabilities, write the page, and print its verdict."""
     if (options.data is None) != bool(options.probability):
         raise InputError(
             "give a table with --probability COLUMN, or a model and a table (check MODEL DATA), "
@@ -78,7 +78,7 @@ def run(options: Check) -> None:
 
 
 def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any]) -> Outcome:
-    """Evaluate columns of probabilities."""
+    """Evaluate the probabilities in columns of a table."""
     if options.prior:
         raise InputError("--prior is for a model or a calibrator, whose class shares are known")
     names = list(options.probability or ())
@@ -128,7 +128,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
 def _validation_sections(
     options: Check, evaluation: Evaluation, rows: pd.DataFrame
 ) -> list[Section]:
-    """Return the sections on grades and on segments, as far as there are options for them."""
+    """Return the sections that the options ``--grades`` and ``--segments`` ask for."""
     sections, comparison, columns = [], evaluation.comparison, list(rows.columns)
     if options.grades is not None:
         grade, reference = rows[find_name(columns, options.grades)], None
@@ -149,7 +149,7 @@ def _validation_sections(
 
 
 def _with_bounds(p: FloatArray, X: pd.DataFrame, y: NDArray[Any]) -> Any:
-    """Return probabilities (n, k), with bounds where there are columns lower(c) and upper(c)."""
+    """Return probabilities (n, k), with bounds if X has columns lower(c) and upper(c)."""
     labels = np.unique(y)
     names = [[f"{end}({label})" for label in labels] for end in ("lower", "upper")]
     if not {*names[0], *names[1]} <= set(X.columns):

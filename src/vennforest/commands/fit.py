@@ -97,7 +97,7 @@ def _fit(options: Fit, table: LabelledTable, groups: NDArray[Any] | None) -> Cal
 
 
 def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
-    """Return measures of predictions by models that were not trained on the row, {} without."""
+    """Return measures of out-of-sample predictions, {} if the model keeps none."""
     if model.calibrate_on_ == "training":
         return {}
     bounds, p = predict_training_rows(model._state)

@@ -1,4 +1,4 @@
-"""Models and calibrators from files, and the rows of a table as they take them."""
+"""Models and calibrators read from files, and table rows converted to their inputs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_EXAMPLES = 4_096
 def read_model(
     path: Path, trusted: Sequence[str] | None, types: tuple[type, ...] = (CalibratedClassifier,)
 ) -> Any:
-    """Return the model of a file, which must be of one of the ``types``."""
+    """Return the model in a file; raise an error if it is of none of the ``types``."""
     model = persistence.load(path, trusted=trusted or ())
     if not isinstance(model, types):
         raise InputError(
@@ -41,9 +41,9 @@ def read_model(
 
 
 def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> Any:
-    """Return the rows of a table as a model takes them.
+    """Return the rows of a table as input of a model.
 
-    Columns that are ``carried`` are no features of a model that was fitted without names.
+    For a model fitted without column names, all columns but the ``carried`` ones are features.
     """
     table = table_columns(model)
     names = getattr(model, "feature_names_in_", None) if table is None else table.feature_names_in_
@@ -60,12 +60,12 @@ def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> An
 
 
 def label_of_text(classes: NDArray[Any]) -> dict[str, Any]:
-    """Return the labels of a model by their text, as `text_of_label` returns it."""
+    """Return a mapping from the text of each label, see `text_of_label`, to the label."""
     return {text_of_label(label): label for label in classes.tolist()}
 
 
 def with_shares(model: Any, prior: Sequence[str] | None) -> Any:
-    """Return a model or calibrator for class shares that were typed as LABEL=SHARE."""
+    """Return a model or calibrator adjusted to class shares given as ``LABEL=SHARE``."""
     labels, shares = label_of_text(model.classes_), {}
     for entry in prior or ():
         text, _, share = entry.rpartition("=")
@@ -79,14 +79,14 @@ def with_shares(model: Any, prior: Sequence[str] | None) -> Any:
 
 
 def text_of_label(label: Any) -> str:
-    """Return a label as text in which 1, 1.0 and "1" are equal."""
+    """Return a label as text, the same for 1, 1.0 and "1"."""
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     return str(label)
 
 
 def check_probabilities_in(column: FloatArray, name: str) -> None:
-    """Refuse numbers of a column that are no probabilities."""
+    """Raise an error if a column (n,) contains numbers outside [0, 1]."""
     if column.min() < -1e-9 or column.max() > 1 + 1e-9:
         raise InputError(
             f"the column {name!r} must contain probabilities in [0, 1], got numbers from "
@@ -106,11 +106,11 @@ def numbers_in(frame: pd.DataFrame, name: str) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class CalibratorFile:
-    """A calibrator, its columns of scores, and what else its file says of it."""
+    """A calibrator, the names of its score columns, and other entries of its file."""
 
     calibrator: Calibrator
     scores: list[str]
-    about: dict[str, Any]
+    entries: dict[str, Any]
 
     def scores_in(self, frame: pd.DataFrame) -> FloatArray:
         """Return the scores in the rows of a table, of shape (n,) or (n, k)."""
@@ -126,7 +126,7 @@ class CalibratorFile:
             counts = calibrator.weights_[0]
         else:
             try:
-                examples = self.about["examples"]
+                examples = self.entries["examples"]
                 scores, counts = (np.asarray(examples[n], np.float64) for n in ("scores", "counts"))
                 calibrator._check_new(scores)
             except (TypeError, KeyError, ValueError):
@@ -141,7 +141,7 @@ class CalibratorFile:
 
 
 def examples_to_keep(counts: ScoreCounts, calibrator: Calibrator) -> dict[str, Any]:
-    """Return the examples that a file keeps for `watch`, if the calibrator itself keeps none."""
+    """Return the examples to store for `watch`, {} if the calibrator itself stores them."""
     if len(counts.classes) == 2:
         if isinstance(calibrator, VennAbers):
             return {}
@@ -152,7 +152,7 @@ def examples_to_keep(counts: ScoreCounts, calibrator: Calibrator) -> dict[str, A
 
 
 def is_calibrator_file(path: Path) -> bool:
-    """Return whether a file is JSON, as ``calibrate`` writes."""
+    """Return whether a file begins like JSON, the format that ``calibrate`` writes."""
     try:
         with path.open("rb") as file:
             return file.read(64).lstrip()[:1] == b"{"
@@ -161,7 +161,7 @@ def is_calibrator_file(path: Path) -> bool:
 
 
 def read_document(path: Path, text: str | None = None) -> tuple[Calibrator, dict[str, Any]]:
-    """Return the calibrator of a file, or of a text in it, and what else is said of it."""
+    """Return the calibrator in a JSON file, or in ``text`` if given, and its other entries."""
     text = path.read_text(encoding="utf-8", errors="replace") if text is None else text
     try:
         return from_json(text), json.loads(text).get("about", {})
@@ -172,7 +172,7 @@ def read_document(path: Path, text: str | None = None) -> tuple[Calibrator, dict
 def read_calibrator(
     path: Path, scores: Sequence[str] | None = None, text: str | None = None
 ) -> CalibratorFile:
-    """Return the calibrator of a file, and the columns of scores: as named, or at ``calibrate``."""
+    """Return the calibrator in a file and its score columns, by default those of ``calibrate``."""
     calibrator, entries = read_document(path, text)
     columns = list(scores or entries.get("scores", []))
     k = len(calibrator.classes_)

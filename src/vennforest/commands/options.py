@@ -1,4 +1,4 @@
-"""The commands and their options; the work is imported when a command runs."""
+"""Commands and their options; the code of a command is imported when it runs."""
 
 import inspect
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def option(
     default: str | bool = True,
     lowest: int | None = None,
 ) -> Any:
-    """Declare an option; ``default`` is what the help shows as such, False: nothing."""
+    """Declare an option; the help shows ``default`` as its default, or none if it is False."""
     return typer.Option(*names, metavar=metavar, help=description, show_default=default, min=lowest)
 
 
@@ -82,9 +82,9 @@ OUTPUT = option("The file to write.", "--output", "-o", metavar="FILE")
 Data = Annotated[Path, argument("DATA", TABLE), Input("table")]
 OptionalData = Annotated[Path | None, argument("DATA", TABLE), Input("table")]
 Scores = Annotated[Path, argument("SCORES", TABLE), Input("table of scores")]
-Target = Annotated[str, column("The labels.", "--target", "-t")]
-OptionalTarget = Annotated[Text, column("The labels.", "--target", "-t")]
-ScoreColumns = Annotated[Names, column("The scores.", "--score", "-s", default="as at calibrate")]
+Target = Annotated[str, column("Labels.", "--target", "-t")]
+OptionalTarget = Annotated[Text, column("Labels.", "--target", "-t")]
+ScoreColumns = Annotated[Names, column("Scores.", "--score", "-s", default="those of calibrate")]
 PredictionTable = Annotated[Path, OUTPUT, Output("output")]
 Page = Annotated[Path, OUTPUT, Output("page")]
 FIGURE_FILES = tuple(
@@ -101,14 +101,14 @@ Trusted = Annotated[Names, option(f"Accept this type {SEVERAL}.", "--trust", met
 Estimator = Annotated[
     Text, option(f"{', '.join(ESTIMATORS)}.", metavar="NAME", default="mixed-forest")
 ]
-Groups = Annotated[Text, column("Keep rows of one value together, as of a patient.")]
+Groups = Annotated[Text, column("Groups of dependent rows, such as patients.")]
 Decimal = Annotated[Text, option("Decimal sign: . or ,", metavar="SIGN", default="as in CSV")]
 Kinds = Annotated[Text, option("Any of p,bounds,confidence.", metavar="KINDS", default="all")]
 Level = Annotated[float, option("Level of the confidence intervals.")]
 Method = Annotated[str, option(f"{', '.join(METHODS)}.")]
 Trees = Annotated[int, option("Trees of a forest.", lowest=1)]
-Drop = Annotated[Names, column(f"Leave it out {SEVERAL}.")]
-Keep = Annotated[Names, column(f"Keep what looks like an identifier {SEVERAL}.")]
+Drop = Annotated[Names, column(f"A column to leave out {SEVERAL}.")]
+Keep = Annotated[Names, column(f"Keep this column although it looks like an identifier {SEVERAL}.")]
 Types = Annotated[
     Text, option('As {"ward": "category"}, or a file.', metavar="JSON"), Input("file of types")
 ]
@@ -118,14 +118,19 @@ Positive = Annotated[Text, option("The positive class.", metavar="LABEL", defaul
 Costs = Annotated[
     Text, option("Costs of decisions, or a file.", metavar="JSON"), Input("file of costs")
 ]
-Tolerance = Annotated[float | None, option("In percentage points.", default="2")]
-Prior = Annotated[
-    Names, option(f"Its share there {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated")
+Tolerance = Annotated[
+    float | None, option("Acceptable miscalibration, in percentage points.", default="2")
 ]
-Share = Annotated[float | None, option("Find a threshold with at least this.", default=False)]
+Prior = Annotated[
+    Names,
+    option(f"Share of a class in DATA {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
+]
+Share = Annotated[float | None, option("Find a threshold with at least this value.", default=False)]
 Jobs = Annotated[int, option("Processors to use; -1: all.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
-OutOfFold = Annotated[Path | None, option("Predictions.", metavar="FILE"), Output("predictions")]
+OutOfFold = Annotated[
+    Path | None, option("Write out-of-fold predictions.", metavar="FILE"), Output("predictions")
+]
 Json = Annotated[bool, option("Print a summary as JSON.", "--json")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug")]
 
@@ -143,9 +148,10 @@ OptionsType = TypeVar("OptionsType", bound=Options)
 
 @dataclass_transform(frozen_default=True)
 def command(cls: type[OptionsType]) -> type[OptionsType]:
-    """Make options a dataclass, and a command: ``run`` of the module of the same name.
+    """Make a class of options a dataclass, and register the command of the same name.
 
-    ``run`` gets the options with the paths of local copies in the place of addresses.
+    The command calls ``run`` of its module with the options. Addresses of input files are
+    replaced by the paths of local copies.
     """
     options = dataclass(frozen=True)(cls)
     name = cls.__name__.lower()
@@ -193,9 +199,9 @@ class Fit(Options):
 class Predict(Options):
     """Predict the rows of a table, which may be larger than memory.
 
-    Written are, in the order of DATA, the most probable label with its numbers, and for each class
-    c its probability p(c), bounds lower(c) and upper(c), and confidence interval low95(c) and
-    high95(c).
+    The output has the rows in the order of DATA. Its columns are the most probable label with its
+    numbers, and for each class c its probability p(c), bounds lower(c) and upper(c), and confidence
+    interval low95(c) and high95(c).
     """
 
     model: Annotated[Path, argument("MODEL", "A model written by fit."), Input("model")]
@@ -243,20 +249,20 @@ class Report(Options):
 
 @command
 class Check(Options):
-    """Judge probabilities in a column, or a model on rows it has not seen, and write a report.
+    """Evaluate probabilities in a column, or a model on new rows, and write a report.
 
-    PREDICTIONS is a table with --probability, or a model or calibrator whose rows are in DATA.
+    PREDICTIONS is a table with --probability, or a model or calibrator that is evaluated on DATA.
     Nothing is trained.
     """
 
     predictions: Annotated[
-        Path, argument("PREDICTIONS", "A table, a model or a calibrator."), Input("predictions")
+        Path, argument("PREDICTIONS", "A table, model or calibrator."), Input("predictions")
     ]
     target: Target
     data: OptionalData = None
     output: Page = Path("check.html")
     figures: Figures = None
-    probability: Annotated[Names, column(f"Of a class or a model {SEVERAL}.")] = None
+    probability: Annotated[Names, column(f"Probabilities of a class or model {SEVERAL}.")] = None
     scores: ScoreColumns = None
     prior: Prior = None
     groups: Groups = None
@@ -284,12 +290,12 @@ class Calibrate(Options):
     """Calibrate the scores of any system on labelled rows, and write a calibrator.
 
     SCORES may be larger than memory. The calibrator is JSON, for apply and for other programs.
-    With --update auto, scores are probabilities that are kept, moved or mapped anew, as tests say.
+    With --update auto, the scores are probabilities, and tests choose how they are updated.
     """
 
     data: Scores
     scores: Annotated[
-        list[str], column("Of the second of two classes, or of each class.", "--score", "-s")
+        list[str], column("Scores of the second class, or of each class.", "--score", "-s")
     ]
     target: Target
     output: Annotated[Path, OUTPUT, Output("calibrator")] = Path("calibrator.json")
@@ -297,10 +303,10 @@ class Calibrate(Options):
         Text, option(f"{', '.join(METHODS)}.", default="venn-abers; with --update spline")
     ] = None
     update: Annotated[
-        Text, option("auto, or decided before: keep, intercept, slope, map.", default=False)
+        Text, option("auto (by tests), keep, intercept, slope or map.", default=False)
     ] = None
-    groups: Annotated[Text, column("With --update: rows of one value count as one.")] = None
-    weight: Annotated[Text, column("How often each row counts.")] = None
+    groups: Annotated[Text, column("Groups of dependent rows, with --update only.")] = None
+    weight: Annotated[Text, column("Sample weights.")] = None
     increasing: Annotated[
         Text, option("High scores mean the second class: yes, no, auto.", default="yes")
     ] = None
@@ -311,9 +317,9 @@ class Calibrate(Options):
 class Apply(Options):
     """Turn scores into probabilities with a calibrator; SCORES may be larger than memory.
 
-    Written are the columns of SCORES, the most probable label, and for each class c its probability
-    p(c), and where the method has them bounds lower(c) and upper(c), and the confidence interval
-    low95(c) and high95(c).
+    The output has the columns of SCORES, the most probable label, and for each class c its
+    probability p(c) and, if the method has them, bounds lower(c) and upper(c) and confidence
+    interval low95(c) and high95(c).
     """
 
     calibrator: Annotated[Path, argument("CALIBRATOR", "A calibrator."), Input("calibrator")]
@@ -341,16 +347,18 @@ class Sql(Options):
 
 @command
 class Watch(Options):
-    """Test whether rows still look like those that a model was calibrated on.
+    """Test whether new rows follow the distribution that a model was calibrated on.
 
     Prints a verdict and writes a page. Without --target, the page estimates the performance on
-    these rows. However many rows there are, the probability of a false alarm is at most --alpha.
+    these rows. The probability of a false alarm is at most --alpha, however many rows there are.
     """
 
     model: Annotated[Path, argument("MODEL", "A model, calibrator or monitor."), Input("model")]
     data: Data
     target: OptionalTarget = None
-    time: Annotated[Text, column("When labels became known.", default="the order of DATA")] = None
+    time: Annotated[
+        Text, column("Times at which labels became known.", default="the order of DATA")
+    ] = None
     scores: ScoreColumns = None
     output: Page = Path("watch.html")
     keep: Annotated[
@@ -358,7 +366,7 @@ class Watch(Options):
     ] = None
     reference: Annotated[
         Path | None,
-        option("The training rows (without --target).", metavar="TABLE"),
+        option("Training rows, only without --target.", metavar="TABLE"),
         Input("table of reference"),
     ] = None
     alpha: Annotated[float, option("Probability of ever raising a false alarm.")] = 0.05
@@ -368,6 +376,6 @@ class Watch(Options):
 
 @command
 class Show(Options):
-    """Show what a model or calibrator is: its training, columns, classes and calibration."""
+    """Show the training, columns, classes and calibration of a model or calibrator."""
 
     model: Annotated[Path, argument("MODEL", "A model or calibrator."), Input("model")]

@@ -1,4 +1,4 @@
-"""What commands share: a table split into features and labels, pages, and what is printed."""
+"""Functions shared by commands: split a table into features and labels, write a page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def split_table(
 ) -> tuple[LabelledTable, dict[str, Any]]:
     """Return features and labels, and the values of the columns ``split_by`` and ``by``.
 
-    Columns that rows are split by are no features.
+    The columns ``split_by`` are left out of the features.
     """
     columns = [find_name(frame.columns, column) for column in split_by if column is not None]
     drop = [*(options.drop or []), *(column for column in columns if column != target)]
@@ -45,7 +45,7 @@ def split_table(
 def values_of_columns(
     frame: pd.DataFrame, table: LabelledTable, names: Iterable[str | None]
 ) -> dict[str, Any]:
-    """Return the values of columns in the rows of X, by name."""
+    """Return a mapping from names of columns to their values in the labelled rows."""
     rows = frame.loc[table.X.index]
     return {name: rows[find_name(frame.columns, name)].to_numpy(object) for name in names if name}
 

@@ -36,7 +36,7 @@ def run(options: Predict) -> None:
 def write_predictions(
     options: Predict | Apply, model: Any, table: TableFile, **arguments: Any
 ) -> None:
-    """Write the predictions for a table's rows by a `BatchPredictor` with these arguments."""
+    """Write a table's predictions; ``arguments`` are passed to `BatchPredictor`."""
     start, n_rows, n_empty = time.perf_counter(), 0, 0
     kinds = kinds_of(model, options.columns, "--columns")
     predictor = BatchPredictor(model, table.schema, answers=kinds, level=options.level, **arguments)
@@ -58,7 +58,7 @@ def write_predictions(
 
 @contextmanager
 def output_table(output: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    """Give a function that appends tables of a schema to a new file."""
+    """Open a new file, and yield a function that appends tables of the schema to it."""
     file_format = output_format(output)
     safe = all_as_text if file_format == "csv" else (lambda table: table)
     schema = safe(schema.empty_table()).schema

@@ -25,7 +25,7 @@ from vennforest.tables.types import read_types
 
 
 def run(options: Report) -> None:
-    """Evaluate, write the page, and print its verdict."""
+    """Compare calibration methods, write the page, and print its verdict."""
     if (options.data is None) == (options.example is None):
         raise InputError("name a file or an example with --example, and not both")
     types = {} if options.types is None else read_types(options.types)
@@ -73,7 +73,7 @@ def run(options: Report) -> None:
 def _write_predictions(
     path: Path, evaluation: Evaluation, options: Report, frame: pd.DataFrame, rows: pa.Array
 ) -> None:
-    """Write rows of the table with the recommended method's predictions by models of other rows."""
+    """Write rows of the table with the recommended method's out-of-fold predictions."""
     if options.data is None:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     else:  # as predict copies it: numbers of text files with all their digits
@@ -93,7 +93,7 @@ def _write_predictions(
 
 
 def next_command(evaluation: Evaluation, options: Report) -> list[str]:
-    """Return the command that follows the verdict: another report, or a fit; [] for none."""
+    """Return the next command for the verdict, ``report`` or ``fit``; [] if there is none."""
     verdict = evaluation.verdict
     is_check = verdict.action == "check"
     if (

@@ -1,4 +1,4 @@
-"""The command ``show``: what a model or a calibrator is, in a few lines."""
+"""The command ``show``: a model or a calibrator in, its description out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(options: Show) -> None:
 
 
 def _describe_calibrator(path: Path) -> dict[str, Any]:
-    """Return what a calibrator is, without what it has learnt."""
+    """Return the parameters and metadata of a calibrator, without its fitted state."""
     calibrator, entries = read_document(path)
     labels, shift = [str(label) for label in calibrator.classes_], calibrator.shift_
     entries.pop("examples", None)
@@ -51,7 +51,7 @@ def _describe_calibrator(path: Path) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """Return a value of a header as a line."""
+    """Return a value of a header as text."""
     if isinstance(value, Mapping):
         value = [f"{name} {_text(part)}" for name, part in value.items()]
     if isinstance(value, list):

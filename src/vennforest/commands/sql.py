@@ -11,7 +11,7 @@ from vennforest.export import to_sql
 
 
 def run(options: Sql) -> None:
-    """Print the query."""
+    """Print the SQL query of a calibrator."""
     file, dialect = read_calibrator(options.calibrator, options.scores), options.dialect
     arguments: Any = {"dialect": dialect, "score": file.scores, "confidence": options.confidence}
     query = to_sql(file.calibrator, table=options.table, **arguments)

@@ -15,7 +15,7 @@ from vennforest._messages import harmless, listed
 
 
 def show(text: str, stream: TextIO | None = None) -> None:
-    """Print text on stdout, or another stream, with escapes for what that cannot take."""
+    """Print text on a stream, by default stdout; escape characters that it cannot encode."""
     stream = sys.stdout if stream is None else stream
     encoding = stream.encoding or "utf-8"
     print(harmless(text).encode(encoding, "backslashreplace").decode(encoding), file=stream)
@@ -27,25 +27,25 @@ def say(message: str) -> None:
 
 
 def print_json(summary: Any) -> None:
-    """Print a summary for machines on stdout."""
+    """Print a summary as JSON on stdout."""
     show(json.dumps(summary, indent=2).replace("\x7f", "\\u007f"))
 
 
 def shares_of(counts: Mapping[str, float], digits: int) -> str:
-    """Return how frequent classes are, the most frequent first."""
+    """Return the shares of classes as text, the most frequent class first."""
     total = sum(counts.values())
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     return listed(ordered, 8, lambda item: f"{item[0]!r} {item[1] / total:.{digits}%}")
 
 
 def names_in(text: str | None) -> list[str]:
-    """Return the names of a list like ``A,B``."""
+    """Return the names in a comma-separated list such as ``A,B``."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 @contextmanager
 def progress_bar(task: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a bar with the time left on stderr, if that is a terminal."""
+    """Show a progress bar on stderr if that is a terminal; yield the function that updates it."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         number = bar.add_task(task, total=None)

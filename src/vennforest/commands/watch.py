@@ -38,7 +38,7 @@ from vennforest.tables.files import find_name, read_table
 
 
 def run(options: Watch) -> None:
-    """Watch, print the verdict, and write the page and the monitor."""
+    """Monitor new rows, print the verdict, and write the page and the monitor."""
     path = options.model
     model: Any = None
     header: dict[str, str] = {}
@@ -86,7 +86,7 @@ def run(options: Watch) -> None:
 
 
 def _ordered_rows(options: Watch, notes: list[str]) -> tuple[pd.DataFrame, NDArray[Any] | None]:
-    """Return the rows in the order of their times, and these, None without."""
+    """Return the rows sorted by time, and their times; None without ``--time``."""
     table = read_table(options.data, decimal=options.decimal)
     if options.time is None:
         return table, None
@@ -105,7 +105,7 @@ def _ordered_rows(options: Watch, notes: list[str]) -> tuple[pd.DataFrame, NDArr
 
 
 def _labels(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[Any]:
-    """Return labels as the model has them, None where missing."""
+    """Return labels (n,) of the type of the monitor's classes, None where missing."""
     column = Column(table[find_name(table.columns, target)], target)
     label_of = label_of_text(monitor.classes_)
     texts = [text_of_label(cell) for cell in column.array.drop_null().to_pylist()]
@@ -124,7 +124,7 @@ def _labels(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[Any]:
 
 
 def _columns(options: Watch, table: pd.DataFrame) -> dict[str, NDArray[Any]]:
-    """Return the columns to compare: without labels and times, which always move."""
+    """Return the columns to compare with the reference: all but labels and times."""
     columns: dict[str, NDArray[Any]] = {}
     for name, cells in table.items():
         if name not in (options.time, options.target):
@@ -142,7 +142,7 @@ def _new_monitor(options: Watch, model: Any = None) -> Monitor:
 def _watch_scores(
     options: Watch, table: pd.DataFrame, monitor: Monitor | None, header: dict[str, str]
 ) -> tuple[Monitor, dict[str, Any]]:
-    """Return a monitor of the scores of another system, and arguments of `watched`."""
+    """Return a monitor of another system's scores, and arguments of `watched`."""
     if monitor is not None and "calibrator_json" not in header:
         raise InputError(f"{options.model} contains a monitor of scores: use it in Python")
     file = read_calibrator(options.model, options.scores, header.get("calibrator_json"))
@@ -172,7 +172,7 @@ def _watch_scores(
 def _watch_rows(
     options: Watch, table: pd.DataFrame, model: Any, header: dict[str, str]
 ) -> tuple[Monitor, dict[str, Any]]:
-    """Return a monitor, or that of a model, and arguments of `watched`."""
+    """Return the monitor, a new one if ``model`` is a classifier, and arguments of `watched`."""
     monitor = model if isinstance(model, Monitor) else _new_monitor(options, model).fit()
     model = monitor.model
     X = rows_for(model, table, [name for name in (options.time, options.target) if name])
@@ -192,7 +192,7 @@ def _watch_rows(
 def _reference(
     options: Watch, path: Path, monitor: Monitor, header: dict[str, str]
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Return the rows and labels that a model was fitted to, and their columns."""
+    """Return reference rows with their labels, and the columns to compare."""
     table, model = read_table(path), monitor.model
     target = find_name(table.columns, header.get("target", ""), "target")
     labels = _labels(table, target, monitor)

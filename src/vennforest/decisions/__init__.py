@@ -1,4 +1,4 @@
-"""Decisions: costs, and thresholds that keep a promise."""
+"""Decisions by expected cost, and thresholds with guarantees."""
 
 from vennforest.decisions.costs import CostMatrix
 from vennforest.decisions.thresholds import Threshold, threshold_for

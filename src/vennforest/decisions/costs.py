@@ -23,16 +23,16 @@ class CostMatrix:
     Attributes
     ----------
     costs : ndarray of shape (k, d)
-        A row for each class, a column for each decision; negative: a gain.
+        Costs, with a row for each class and a column for each decision; a gain is negative.
     decisions : tuple of str
-        Their names.
+        Names of the decisions.
     """
 
     costs: FloatArray
     decisions: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Raise an error for costs that are not finite, or fewer than two decisions."""
+        """Raise an error if a cost is not finite or there are fewer than two decisions."""
         if not np.isfinite(self.costs).all():
             raise InputError("costs must be finite numbers, got NaN or inf")
         if not 2 <= len(self.decisions) == self.costs.shape[1]:
@@ -47,12 +47,12 @@ class CostMatrix:
         source : CostMatrix, array-like, dict, str or path
             ``{"observed class": {"decision": cost}}``, or rows in the order of the classes.
         classes : ndarray of shape (k,)
-            Labels, sorted.
+            Sorted labels.
 
         Raises
         ------
         InputError
-            If it is none of these, a class is missing or unknown, or a cost is not a finite number.
+            If ``source`` has another form, a class is missing or unknown, or a cost is not finite.
         """
         names = tuple(str(label) for label in classes)
         if isinstance(source, CostMatrix):
@@ -79,7 +79,7 @@ class CostMatrix:
         return cls(costs, decisions)
 
     def decide(self, p: FloatArray) -> IntArray:
-        """Return the decision (n,) of least expected cost, the first of equals; p is (n, k)."""
+        """Return the index of the decision with the least expected cost, (n,), for p (n, k)."""
         expected = p @ self.costs
         rounding = 1e-12 * max(1.0, float(np.abs(self.costs).max()))
         is_least = expected <= expected.min(axis=1, keepdims=True) + rounding
@@ -91,7 +91,7 @@ class CostMatrix:
 
 
 def _parse(source: str | Path) -> Any:
-    """Return the content of JSON text or of a file of it."""
+    """Return the parsed content of JSON text or of a JSON file."""
     text = str(source)
     if isinstance(source, Path) or not text.lstrip().startswith(("{", "[")):
         path = Path(source)

@@ -1,4 +1,4 @@
-"""Thresholds of scores with guaranteed sensitivity, specificity, precision or others."""
+"""Thresholds with a guaranteed sensitivity, specificity, precision, false-alarm rate or cost."""
 
 from __future__ import annotations
 
@@ -28,40 +28,40 @@ from vennforest.metrics._inputs import group_numbers
 from vennforest.sources import CalibrationExamples
 
 Promise = Literal["precision", "recall", "specificity", "false_alarms", "cost"]
-"""Guaranteed quantities."""
+"""Quantities that can be guaranteed."""
 
 START_RATIO = 2
-"""Factor between the numbers of examples at which the search for a precision starts."""
+"""Ratio of successive numbers of examples at which the search for a precision starts."""
 
 INDEPENDENT_SOURCES = ("holdout", "frozen")
-"""Sources that score calibration examples by the final model, which saw none of them."""
+"""Sources whose calibration examples are new to the final model, which scores them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Threshold:
-    """A threshold of scores and its guarantee.
+    """A threshold on scores and its guarantee.
 
     Attributes
     ----------
     threshold : float or None
-        Cases with this score or a higher one are flagged. None: no threshold keeps the promise
-        with these data.
+        Cases with this score or a higher one are flagged. None if no threshold can be guaranteed.
     promise : {"precision", "recall", "specificity", "false_alarms", "cost"}
+        The guaranteed quantity.
     target : float
-        Its value.
+        Guaranteed value of the quantity.
     delta : float
-        Probability that the promise fails.
+        Maximum probability that the guarantee fails.
     observed : float or None
-        The same quantity among the calibration examples at this threshold: not a promise.
+        Value of the quantity among the calibration examples at this threshold, not guaranteed.
     flagged : float
         Share of the calibration examples that are flagged, in [0, 1].
     n_examples : int
-        Number of calibration examples, with groups of those drawn.
+        Number of calibration examples; with groups, of the examples drawn from them.
     exact : bool
-        Whether the promise is a theorem. False: calibration scores are out of bag or of folds, by
-        other trees or models than those that score new cases.
+        Whether the guarantee is exact. It is approximate if calibration scores are out of bag or
+        of folds, since other trees or models score new cases.
     reason : str
-        Why there is no threshold, in a sentence; empty where there is one.
+        A sentence on why there is no threshold; empty if there is one.
     """
 
     threshold: float | None
@@ -77,9 +77,14 @@ class Threshold:
     _code: int
 
     def decide(self, X: Any) -> IntArray:
-        """Return 1 for flagged rows of X (m, d), 0 for others; a ValueError without a threshold.
+        """Return 1 for flagged rows and 0 for others, shape (m,).
 
-        Where scores were given, X are scores (m,).
+        ``X`` are rows (m, d), or scores (m,) if `threshold_for` was given scores.
+
+        Raises
+        ------
+        InputError
+            If there is no threshold.
         """
         if self.threshold is None:
             raise InputError(self.reason)
@@ -107,60 +112,62 @@ def threshold_for(
 ) -> Threshold:
     """Return a threshold that guarantees a precision, sensitivity, specificity or another quantity.
 
-    One of the five is given. Over the drawing of the calibration examples, the guarantee fails
-    with probability ``delta`` at most.
+    One of ``precision``, ``recall``, ``specificity``, ``false_alarms`` and ``cost`` is given. Over
+    samples of calibration examples, the guarantee fails with probability at most ``delta``.
 
     Parameters
     ----------
     model : CalibratedClassifier, or array-like of shape (n,)
-        A fitted model, whose calibration scores are used. Or scores of any system, higher for the
-        class, of examples that it was not trained on.
+        A fitted model, whose calibration scores are used; or scores of any system, increasing with
+        the probability of the positive class, for examples that it was not trained on.
     y : array-like of shape (n,), optional
-        Labels, where scores are given.
+        Labels of the examples, only with scores.
     precision : float, optional
-        In (0, 1): minimum share of the class among flagged cases. The smallest such threshold.
+        Minimum share of positives among flagged cases, in (0, 1), with the smallest threshold.
     recall : float, optional
-        In (0, 1): minimum share of the cases of the class that are flagged (the sensitivity). The
-        largest threshold.
+        Minimum share of flagged cases among positives, in (0, 1), with the largest threshold.
     specificity : float, optional
-        In (0, 1): minimum share of the cases of other classes that are not flagged. The smallest
-        threshold.
+        Minimum share of unflagged cases among negatives, in (0, 1), with the smallest threshold.
     false_alarms : float, optional
-        In (0, 1): maximum share of all cases that are of the other class and flagged. The smallest
-        threshold.
+        Maximum share of flagged negatives among all cases, in (0, 1), with the smallest threshold.
     cost : float, optional
-        Above 0: maximum expected cost per case. The threshold with the smallest upper limit.
+        Maximum expected cost per case, above 0, with the smallest upper limit of the cost.
     costs : (float, float), optional
-        Of a false alarm, and of a case of the class that is not flagged. Not negative.
+        Costs of a false alarm and of an unflagged positive, not negative; only with ``cost``.
     delta : float, default=0.05
-        In (0, 1).
+        Maximum probability that the guarantee fails, in (0, 1).
     pos_label : label, optional
-        The class; by default the second of two.
+        The positive class; by default the second of two.
     groups : array-like of shape (n,), optional
-        Where scores are given: rows of one group, such as a patient, depend on each other. Of a
-        model they are those given to ``fit``.
+        Groups of dependent rows, such as patients; only with scores. The groups of a model are
+        those given to ``fit``.
+
+    Returns
+    -------
+    Threshold
+        With ``threshold=None`` and a ``reason`` if no threshold can be guaranteed.
 
     Raises
     ------
     NotFittedError
-        Before ``fit``.
+        If the model is not fitted.
     ValueError
-        If not exactly one promise is given, or its value is out of range; if calibration examples
-        have weights, trained the model, or are of a population with another prior.
+        If not exactly one quantity is given or a value is out of range; or if the model was
+        calibrated on its training rows, fitted with sample weights, or made by ``with_prior``.
 
     Notes
     -----
-    Precision: Learn then Test (Angelopoulos et al. 2021) from the highest threshold down. Of the n
-    examples at or above one K are of the class; its p-value is P(Bin(n, precision) >= K).
-    Thresholds are tested until one is not rejected, from as many examples on as could be rejected,
-    and from 2, 4, 8 ... times as many; each start has its part of delta, and inherits the unspent
-    parts of earlier ones (the fallback procedure, Wiens 2003). Recall and false alarms move in one
-    direction with the threshold: one exact binomial limit serves for all. Costs: exact binomial
+    Precision: Learn then Test (Angelopoulos et al. 2021), from the highest threshold down. If K of
+    the n examples at or above a threshold are positive, its p-value is P(Bin(n, precision) >= K).
+    Sequences of tests start at the smallest n that allows a rejection, and at 2, 4, 8 ... times
+    this n, and end at the first p-value that is too large. Each has an equal part of delta, and
+    inherits the unspent parts of earlier ones (fallback procedure, Wiens 2003). Recall and false
+    alarms are monotone in the threshold: one exact binomial test suffices. Cost: exact binomial
     limits of false alarms and misses at ranks 1, 2, 3, 5, 8 ..., with an equal part of delta each.
 
-    Groups: one row of each is drawn with a fixed seed, for recall one of the class, for specificity
-    one of the others. These rows are independent, so the guarantee is as exact as without groups.
-    It is for a random row of a random group: each group counts once, however many rows it has.
+    One row of each group is drawn with a fixed seed: for recall a positive, for specificity a
+    negative. These rows are independent, so the guarantee is as exact as without groups. It holds
+    for a random row of a random group: each group counts once, however many rows it has.
 
     Examples
     --------
@@ -229,7 +236,7 @@ def threshold_for(
 def _read_promise(
     values: dict[Promise, float | None], costs: tuple[float, float] | None
 ) -> tuple[Promise, float]:
-    """Return the promise and its value."""
+    """Return the name of the guaranteed quantity and its value."""
     targets = {name: value for name, value in values.items() if value is not None}
     if len(targets) != 1:
         raise InputError(
@@ -251,13 +258,13 @@ def _read_promise(
 
 
 def _draw_from_groups(groups: IntArray, rows: IntArray) -> IntArray:
-    """Return one of the rows of each group, drawn with a fixed seed."""
+    """Return a row of each group, drawn from ``rows`` with a fixed seed."""
     order = np.random.RandomState(0).permutation(rows)
     return order[np.unique(groups[order], return_index=True)[1]]
 
 
 def _calibration_examples(model: Any) -> tuple[FloatArray, IntArray, IntArray | None, bool]:
-    """Return scores, class numbers, groups and exactness of the calibration examples."""
+    """Return scores, class indices and groups of calibration examples, and if they are exact."""
     if not isinstance(model, CalibratedClassifier):
         raise InputError(
             "model must be a fitted CalibratedClassifier, or scores with their labels as y, got "
@@ -284,14 +291,14 @@ def _calibration_examples(model: Any) -> tuple[FloatArray, IntArray, IntArray | 
 
 
 def _of_class(scores: FloatArray, code: int) -> FloatArray:
-    """Return scores (n,) that are higher for a class."""
+    """Return scores (n,) that increase with the probability of a class."""
     if scores.ndim == 1:
         return -scores if code == 0 else scores
     return scores[:, code]
 
 
 def _one_column(scores: Any) -> FloatArray:
-    """Return scores that a user has given, (n,)."""
+    """Return user-provided scores, (n,) or (n, 1), as an array of shape (n,)."""
     checked = check_scores(scores)
     if checked.size != len(checked) or not checked.size:
         raise InputError(f"scores must be one column, not empty, got shape {checked.shape}")
@@ -299,14 +306,14 @@ def _one_column(scores: Any) -> FloatArray:
 
 
 def min_examples(share: float, delta: float) -> int:
-    """Return the number of examples, all hits, that reject a share of hits of at most this."""
+    """Return how many positives in a row reject a share of positives of at most ``share``."""
     return max(1, ceil(log(delta) / log(share) - 1e-9))
 
 
 def _starts(n: int, share: float, delta: float) -> tuple[list[int], float]:
-    """Return the numbers of examples at which the search starts, and each start's part of delta.
+    """Return the numbers of examples at which tests start, and each start's part of delta.
 
-    More starts need more examples for the first one: there are as many as n examples allow.
+    More starts need more examples for the first one; there are as many as n examples allow.
     """
     starts: list[int] = []
     for n_starts in range(1, 64):
@@ -321,7 +328,7 @@ def _starts(n: int, share: float, delta: float) -> tuple[list[int], float]:
 def _cumulate(
     scores: FloatArray, labels: NDArray[np.bool_]
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return distinct scores (m,), falling, with the numbers of examples and hits from each up."""
+    """Return decreasing distinct scores (m,), and the examples and positives at or above them."""
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
     last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
@@ -332,7 +339,7 @@ def _cumulate(
 def _precision_threshold(
     scores: FloatArray, labels: NDArray[np.bool_], share: float, delta: float
 ) -> float | None:
-    """Return the smallest threshold whose precision is at least the share, or None."""
+    """Return the smallest threshold with a guaranteed precision of ``share``, or None."""
     values, n, hits = _cumulate(scores, labels)
     starts, part = _starts(len(scores), share, delta)
     p_values = np.asarray(binom.sf(hits - 1, n, share))
@@ -350,7 +357,7 @@ def _precision_threshold(
 def _recall_threshold(
     scores: FloatArray, labels: NDArray[np.bool_], share: float, delta: float
 ) -> float | None:
-    """Return the largest threshold whose recall is at least the share, or None."""
+    """Return the largest threshold with a guaranteed recall of ``share``, or None."""
     values, _, hits = _cumulate(scores, labels)
     valid = np.flatnonzero(binom.sf(hits - 1, hits[-1], share) <= delta)
     return float(values[valid[0]]) if len(valid) else None
@@ -359,7 +366,7 @@ def _recall_threshold(
 def _false_alarm_threshold(
     scores: FloatArray, labels: NDArray[np.bool_], share: float, delta: float
 ) -> float | None:
-    """Return the smallest threshold with at most this share of false alarms, or None."""
+    """Return the smallest threshold with at most ``share`` false alarms guaranteed, or None."""
     values, n, hits = _cumulate(scores, labels)
     values = np.append(np.nextafter(values[0], inf), values)  # first flag no example
     alarms = np.append(0, n - hits)
@@ -368,12 +375,11 @@ def _false_alarm_threshold(
 
 
 def limits(counts: IntArray, n: int, delta: float) -> FloatArray:
-    """Return upper limits of the probability of cases beyond thresholds, for all at once.
+    """Return simultaneous upper limits (m,) of the probability beyond thresholds.
 
-    Beyond the j-th of n examples in order lies a probability below the binomial limit for j - 1 of
-    them, whatever the threshold, by its rank alone. Beyond a threshold with ``count`` examples
-    lies no more than beyond the next rank below, of the ranks 1, 2, 3, 5, 8 ... One of the limits
-    for counts (m,) is too low with probability delta.
+    ``counts`` (m,) are the numbers of the n examples beyond each threshold. The probability beyond
+    the j-th example is below the binomial limit for j - 1 examples, so each count has the limit of
+    the next larger rank of 1, 2, 3, 5, 8 ... Some limit is too low with probability delta at most.
     """
     ranks = [1]
     while ranks[-1] < n:
@@ -390,7 +396,7 @@ def _cost_threshold(
     costs: tuple[float, float],
     delta: float,
 ) -> float | None:
-    """Return the threshold with the smallest limit of its expected cost, None if it is too high."""
+    """Return the threshold with the smallest cost limit, None if that exceeds ``max_cost``."""
     values, n, hits = _cumulate(scores, labels)
     values = np.append(np.nextafter(values[0], inf), values)  # first flag no example
     alarms, misses = np.append(0, n - hits), hits[-1] - np.append(0, hits)
@@ -401,7 +407,7 @@ def _cost_threshold(
 
 
 def _reason(promise: Promise, target: float, delta: float, n: int, positives: int) -> str:
-    """Return why no threshold keeps a promise, with the number of examples needed."""
+    """Return a sentence on why no threshold is guaranteed, with the number of examples needed."""
     text = (
         f"no threshold promises {promise}={target:g} with probability {1 - delta:g} with these data"
     )

@@ -2,8 +2,8 @@
 
 Log loss, the two-class Brier score and the area under the ROC curve are scikit-learn's.
 
-`brier_decomposition` describes the arguments that all measures share. All raise a ValueError that
-names the argument where labels, estimates and weights do not fit or an option is invalid.
+`brier_decomposition` describes the arguments that all measures share. All functions raise a
+ValueError for invalid options, and for labels, estimates and weights of different lengths.
 """
 
 from vennforest.metrics.calibration_error import (

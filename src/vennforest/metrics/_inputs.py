@@ -1,4 +1,4 @@
-"""Checked probability estimates, split into one two-class problem per event, and binned."""
+"""Validation of probability estimates, their one-vs-rest problems, and bins."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from vennforest._validation import (
 )
 
 RANGE_TOLERANCE = 1e-9
-"""Rounding error of summed votes outside [0, 1]."""
+"""Tolerance for probabilities outside [0, 1], for rounding errors of summed votes."""
 
 SUM_TOLERANCE = 1e-5
-"""Rounding error of the sum of a float32 row."""
+"""Tolerance for sums of rows, for rounding errors of float32."""
 
 MAX_ROUNDING = 0.005
-"""Rounding error of a probability with two decimals."""
+"""Rounding error of a probability given with two decimals."""
 
 
 class EventEstimates(NamedTuple):
-    """Estimates of one event and whether it happened.
+    """Estimates and outcomes of one event.
 
     ``outcome`` (n,) in {0.0, 1.0}, ``p`` (n,) in [0, 1], ``weight`` (n,) above zero.
     """
@@ -43,11 +43,11 @@ class EventEstimates(NamedTuple):
 
 
 class ClassEstimates(NamedTuple):
-    """Checked estimates of every class, of rows with a weight (n,) above zero.
+    """Validated estimates of every class, for rows with a weight (n,) above zero.
 
-    ``codes`` (n,) is each label's column of ``p`` (n, k), ``positive`` the column of the positive
-    class (None: more than two classes and no ``pos_label``), and ``event`` its label, or
-    "predicted label".
+    ``codes`` (n,) are the class indices of the labels and ``p`` (n, k) the estimates. ``positive``
+    is the index of the positive class, None for more than two classes and no ``pos_label``.
+    ``event`` is its label, or "predicted label".
     """
 
     codes: IntArray
@@ -66,16 +66,16 @@ class ClassEstimates(NamedTuple):
         return (self.of_column(j) for j in range(self.p.shape[1]))
 
     def of_predicted(self) -> EventEstimates:
-        """Return the estimates of the event that the predicted label is right.
+        """Return the estimates of the event that the predicted label is correct.
 
-        The predicted label is that of the largest estimate, the first of equals.
+        The predicted label is that of the largest estimate, the first one of a tie.
         """
         predicted = self.p.argmax(axis=1)
         right = (predicted == self.codes).astype(np.float64)
         return EventEstimates(right, self.p[np.arange(len(right)), predicted], self.weight)
 
     def main(self) -> EventEstimates:
-        """Return the positive class's problem, or that of the predicted label without one."""
+        """Return the problem of the positive class if there is one, else of the predicted label."""
         return self.of_predicted() if self.positive is None else self.of_column(self.positive)
 
 
@@ -86,7 +86,7 @@ def check_estimates(
     classes: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> ClassEstimates:
-    """Return checked estimates; `brier_decomposition` describes the parameters."""
+    """Return validated estimates; `brier_decomposition` describes the parameters."""
     estimates = check_probabilities(p)
     check_consistent_length(estimates, y)
     if not len(estimates):
@@ -134,7 +134,7 @@ def positive_problem(
 def group_numbers(
     groups: ArrayLike | None, n: int, sample_weight: ArrayLike | None = None
 ) -> IntArray | None:
-    """Return the number of the group of each of n rows that has weight; None without groups."""
+    """Return the group code of each of the n rows with positive weight, None without groups."""
     if groups is None:
         return None
     codes = np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -147,7 +147,7 @@ def group_numbers(
 
 
 def check_probabilities(p: ArrayLike) -> FloatArray:
-    """Return probabilities (n,) or (n, k) as float64, clipped where rounding left [0, 1]."""
+    """Return probabilities (n,) or (n, k) as float64, with rounding errors clipped to [0, 1]."""
     array = check_scores(p, "p")
     is_outside = (array < -RANGE_TOLERANCE) | (array > 1 + RANGE_TOLERANCE)
     if is_outside.any():
@@ -165,9 +165,9 @@ def check_probabilities(p: ArrayLike) -> FloatArray:
 
 
 def _summing_to_one(p: FloatArray) -> FloatArray:
-    """Return probabilities (n, k) with rows that sum to 1; raise an error for more than rounding.
+    """Return probabilities (n, k) normalised to sum to 1; raise an error if sums are far from 1.
 
-    The sum of k numbers rounded to two decimals is off by at most k/2 hundredths.
+    The sum of k probabilities rounded to two decimals differs from 1 by at most k/200.
     """
     sums = p.sum(axis=1)
     error = np.abs(sums - 1)
@@ -193,10 +193,10 @@ Strategy = Literal["uniform", "quantile"]
 
 
 class BinMeans(NamedTuple):
-    """Contents of the non-empty bins, each of shape (b,), in increasing order of the estimates.
+    """Weights and means of the b non-empty bins, in increasing order of the estimates.
 
-    ``weight`` is the number of observations, ``estimate`` their mean estimate (r_k), ``observed``
-    the share of them in which the event happened (φ_k).
+    ``weight`` (b,) is the number of observations, ``estimate`` (b,) their mean estimate (r_k), and
+    ``observed`` (b,) the share of positives among them (φ_k).
     """
 
     weight: FloatArray
@@ -207,10 +207,10 @@ class BinMeans(NamedTuple):
 def bin_codes(
     p: FloatArray, bins: int, strategy: Strategy = "uniform", weight: FloatArray | None = None
 ) -> IntArray:
-    """Return the bin of each estimate (n,), for weights (n,) above zero (None: 1 each).
+    """Return the bin of each estimate (n,), with weights (n,) above zero (by default 1).
 
-    Bins are closed to the right; the first one contains 0 as well. Equal-count bins never part
-    equal estimates: bin b ends at the smallest estimate below or at which b/K of the weight lies.
+    Bins are closed to the right; the first one also contains 0. Equal estimates share a bin: with
+    ``"quantile"``, bin b of K ends at the smallest estimate up to which b/K of the weight lies.
     """
     check_count(bins, "bins")
     check_option(strategy, Strategy, "strategy")

@@ -42,13 +42,14 @@ def calibration_error(
         - ``"classwise"``: mean over the classes of the ECE of each against the rest (Kull et al.
           2019).
 
-        The first three look at the positive class; with more than two classes and no
+        The first three evaluate the positive class; with more than two classes and no
         ``pos_label``, at the confidence in the predicted label.
 
     Returns
     -------
     float
-        In [0, 1]; 0 is best. Biased upwards, as the reliability of ``brier_decomposition``.
+        The error in [0, 1]; 0 is best. It is biased upwards, like the reliability of
+        ``brier_decomposition``.
 
     Examples
     --------
@@ -65,7 +66,7 @@ def calibration_error(
 
 
 def _error(problem: EventEstimates, kind: Kind, bins: int, strategy: Strategy) -> float:
-    """Return the error of one problem over its bins."""
+    """Return the calibration error of a two-class problem."""
     n_k, r_k, phi_k = binned(problem, bins, strategy)
     share, gap = n_k / n_k.sum(), np.abs(r_k - phi_k)
     if kind == "maximum":
@@ -83,8 +84,8 @@ def confidence_minus_accuracy(
 ) -> float:
     """Return the mean confidence in the predicted label minus the accuracy, in [-1, 1].
 
-    Above 0 the estimates are too optimistic, below 0 too pessimistic (Johansson et al. 2018,
-    Table 1). Parameters are those of ``brier_decomposition``.
+    Estimates are overconfident above 0 and underconfident below (Johansson et al. 2018, Table 1).
+    The parameters are those of ``brier_decomposition``.
     """
     problem = check_estimates(y, p, sample_weight, classes, pos_label).of_predicted()
     return float(np.average(problem.p - problem.outcome, weights=problem.weight))
@@ -101,11 +102,11 @@ class BrierDecomposition:
     resolution : float
         Mean squared distance of the bins' observed shares from the overall one; larger is better.
     uncertainty : float
-        Brier score of the overall share as the estimate of every row.
+        Brier score if every row's estimate is the overall share.
     sharpness : float
         Variance of the estimates.
     brier : float
-        The Brier score: of the positive class with two classes (in [0, 1]), over vectors with more
+        The Brier score: for two classes of the positive one (in [0, 1]), for more of the vectors
         (in [0, 2]).
     """
 
@@ -135,17 +136,16 @@ def brier_decomposition(
     p : array-like of shape (n,) or (n, k)
         Probability of the positive class, or of every class in sorted order; in [0, 1].
     bins : int
-        Number of bins, which are closed to the right.
+        Number of bins, closed to the right.
     strategy : {"uniform", "quantile"}
-        Bins of equal width, or of equal count (equal estimates stay together).
+        Bins of equal width, or of equal count, where equal estimates share a bin.
     sample_weight : array-like of shape (n,), optional
-        Non-negative; a weight of 2 is the observation twice.
+        Non-negative weights; a weight of 2 counts an observation twice.
     classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``.
+        All classes, if some may be missing from ``y``.
     pos_label : label, optional
         The positive class; by default the second of two. With more than two classes and no
-        ``pos_label`` every term is the sum over the classes, each against the rest, and ``brier``
-        is the score over vectors.
+        ``pos_label``, every term is a sum over the classes, each against the rest.
 
     Notes
     -----
@@ -155,9 +155,9 @@ def brier_decomposition(
     Reliability minus resolution plus uncertainty is the Brier score only where all estimates in a
     bin are equal (Stephenson, Coelho & Jolliffe 2008).
 
-    Binning is biased: the variance of the averages φ_k raises reliability and resolution, the more
-    so the fewer observations a bin has (Bröcker 2012; Ferro & Fricker 2012). Compare only numbers
-    with the same bins and the same n.
+    The estimates are biased: the variance of φ_k increases reliability and resolution, most with
+    few observations per bin (Bröcker 2012; Ferro & Fricker 2012). Compare only results with equal
+    bins and n.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Calibration in the large, calibration slope, and observed over expected."""
+"""Calibration intercept and slope, and ratio of observed to expected events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vennforest.metrics.logistic import covariance, fit_logistic, is_separated
 
 @dataclass(frozen=True)
 class IntervalEstimate:
-    """An estimate with the ends of its confidence interval; NaN where there is none."""
+    """An estimate with the ends of its confidence interval; NaN if undefined."""
 
     value: float
     low: float
@@ -33,17 +33,17 @@ class CalibrationLine:
     Attributes
     ----------
     observed_expected : IntervalEstimate
-        Number of positive rows over the sum of the probabilities; 1 if calibrated, above 1 where
-        probabilities are too low.
+        Number of positive rows divided by the sum of the probabilities; 1 if calibrated, above 1
+        if probabilities are too low.
     intercept : IntervalEstimate
-        Shift of the log-odds that makes them right on average (calibration in the large); 0 if
-        calibrated, above 0 where probabilities are too low.
+        Shift of the log-odds that corrects their mean (calibration in the large); 0 if calibrated,
+        above 0 if probabilities are too low.
     slope : IntervalEstimate
-        Factor of the log-odds in a logistic regression with an intercept of its own; 1 if
-        calibrated, below 1 where probabilities are too extreme.
+        Coefficient of the log-odds in a logistic regression with an intercept; 1 if calibrated,
+        below 1 if probabilities are too extreme.
     certain : int
-        Rows whose probability is exactly 0 or 1. Their log-odds are infinite; intercept and slope
-        are of the other rows.
+        Number of rows whose probability is exactly 0 or 1. Intercept and slope are estimated
+        without them, since their log-odds are infinite.
     """
 
     observed_expected: IntervalEstimate
@@ -62,24 +62,24 @@ def calibration_line(
     pos_label: Any = None,
     level: float = 0.95,
 ) -> CalibrationLine:
-    """Return calibration intercept and slope, and observed over expected.
+    """Return calibration intercept and slope, and the ratio of observed to expected events.
 
     Parameters
     ----------
     y, p, sample_weight, classes, pos_label
         As in ``brier_decomposition``.
     groups : array-like of shape (n,), optional
-        The intervals treat the rows of a group as one observation.
+        Groups of dependent rows, each of which the intervals treat as one observation.
     level : float
-        Confidence of the intervals, in (0, 1).
+        Confidence level of the intervals, in (0, 1).
 
     Notes
     -----
     Cox (1958): logit P(y = 1) = a + b logit p, fitted by maximum likelihood; the intercept is that
     of the same model with b = 1 (Van Calster et al. 2019). Their intervals are Wald's, with the
-    sandwich variance where groups are given. Without a maximum (labels separated by p, or of one
-    class) the value is NaN. The interval of O/E is symmetric in its logarithm, with the variance
-    of the number observed, n q (1 - q) for its share q; of groups the variance between them.
+    sandwich variance if groups are given. They are NaN if the likelihood has no maximum (labels
+    separated by p, or of one class). The interval of O/E is symmetric in its logarithm. It uses the
+    variance n q (1 - q) of the observed number, q its share, or with groups that between groups.
     """
     check_inside(level, "level")
     problem = positive_problem(y, p, sample_weight, classes, pos_label)
@@ -87,7 +87,7 @@ def calibration_line(
 
 
 def line_of(problem: EventEstimates, groups: IntArray | None, level: float) -> CalibrationLine:
-    """Return the calibration line of checked estimates, for groups (n,) numbered from 0."""
+    """Return the calibration line of validated estimates, for group codes (n,)."""
     z = float(ndtri((1 + level) / 2))
     ratio = _observed_expected(problem, groups, z)
     # Which rows are left out depends on p alone, so it does not bias the regression on p.
@@ -129,7 +129,7 @@ def _last_coefficient(
     groups: IntArray | None,
     z: float,
 ) -> IntervalEstimate:
-    """Return the last coefficient of a logistic regression with its interval."""
+    """Return the last coefficient of a logistic regression, with its interval."""
     if outcome.all() or not outcome.any():
         return UNDEFINED
     if design.shape[1] > 1 and is_separated(design[:, -1], outcome):

@@ -12,7 +12,7 @@ from vennforest.metrics._inputs import check_estimates
 
 
 class CalibrationTest(NamedTuple):
-    """The statistic of a test of calibration and its p-value in [0, 1]."""
+    """Statistic of a test of calibration, and its p-value in [0, 1]."""
 
     statistic: float
     pvalue: float
@@ -31,21 +31,21 @@ def spiegelhalter_test(
     Parameters
     ----------
     y, p, sample_weight, classes, pos_label
-        As in ``brier_decomposition``. With more than two classes and no ``pos_label`` all are
-        tested at once.
+        As in ``brier_decomposition``. With more than two classes and no ``pos_label``, all classes
+        are tested at once.
 
     Returns
     -------
     CalibrationTest
-        z, above 0 where the Brier score is worse than expected, and its two-sided p-value.
+        z, above 0 if the Brier score is worse than expected, and its two-sided p-value.
 
     Notes
     -----
     Spiegelhalter (1986): z = Σ (y − p)(1 − 2p) / √(Σ (1 − 2p)² p (1 − p)), standard normal in
     large samples of independent observations with P(y = 1) = p. For any number of classes the same
     argument gives z = Σ (‖p‖² − p_y) / √(Σ (Σ_j p_j³ − ‖p‖⁴)), p_y the probability of the observed
-    label, which for two is the formula before. Where the estimates leave no variance (all 0, ½ or
-    1) the statistic is 0 with p-value 1 if the labels agree, and infinite with p-value 0 if not.
+    label, which agrees with the formula above for two classes. If the variance is 0 (estimates of
+    0, ½ or 1), z is 0 with p-value 1 if the numerator is 0, and infinite with p-value 0 if not.
     """
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     weight = estimates.weight
@@ -86,12 +86,12 @@ def kuiper_test(
 
     Notes
     -----
-    C_k = Σ (y_i − p_i) over the k smallest estimates, σ² = Σ p_i (1 − p_i) (Arrieta-Ibarra et al.
+    C_k is Σ (y_i − p_i) over the k smallest estimates, σ² = Σ p_i (1 − p_i) (Arrieta-Ibarra et al.
     2022, arXiv:2205.09680; Tygert 2022, arXiv:2202.00100). In large samples of independent,
     calibrated observations C/σ is a Brownian motion on [0, 1], whose range has Feller's (1951)
-    law. Sums are taken only where the estimate changes, so the order of equal estimates does
-    not count; few distinct estimates, or few observations, make the p-value too large, never (in
-    the limit) too small. No variance: as ``spiegelhalter_test``.
+    law. C_k is evaluated only where the estimate changes, so the order of equal estimates does not
+    matter. With few distinct estimates or observations the p-value is too large, but never (in
+    the limit) too small. A variance of 0 is treated as in ``spiegelhalter_test``.
     """
     problem = check_estimates(y, p, sample_weight, classes, pos_label).main()
     q, level = np.unique(problem.p, return_inverse=True)
@@ -109,10 +109,10 @@ def _standardised(excess: float, variance: float) -> float:
 
 
 def range_sf(x: float) -> float:
-    """Return P(max W − min W > x), W a Brownian motion on [0, 1]; x not below 0.
+    """Return P(max W − min W > x) for a Brownian motion W on [0, 1] and x >= 0.
 
-    Feller (1951), doi:10.1214/aoms/1177729589: the tail series for large x, its theta-function
-    transform for small.
+    Feller (1951), doi:10.1214/aoms/1177729589: the tail series for large x, and its theta-function
+    transform for small x.
     """
     if x == 0:
         return 1.0

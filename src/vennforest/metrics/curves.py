@@ -25,21 +25,21 @@ from vennforest.metrics.intervals import share_interval
 from vennforest.metrics.smooth import smooth_curve
 
 Band = Literal["smooth", "confidence", "consistency"]
-"""Bands around the smooth curve, the isotonic curve, and the diagonal of calibrated estimates."""
+"""Bands around the smooth curve, the isotonic curve, and the diagonal."""
 
 MAX_BAND_LEVELS = 2000
-"""Distinct estimates for which labels are drawn for a consistency band."""
+"""Maximum number of distinct estimates for which a consistency band draws labels."""
 
 MAX_BAND_GROUPS = 200
-"""Groups of neighbouring estimates between which the intervals of a confidence band lie: of 20 to
-2,000, about as many make the band narrowest for 1,000 to 100,000 rows."""
+"""Maximum number of groups of neighbouring estimates for a confidence band; of 20 to 2,000, about
+this number makes the band narrowest for 1,000 to 100,000 rows."""
 
 
 class Recalibration(NamedTuple):
-    """The isotonic fit of outcomes to estimates, at the m distinct estimates, each (m,).
+    """Isotonic regression of outcomes on estimates, at the m distinct estimates.
 
-    ``p`` increases strictly, ``weight`` counts observations, ``observed`` is the share of positives
-    and ``fitted`` its isotonic regression.
+    ``p`` (m,) are the increasing estimates, ``weight`` (m,) their numbers of observations,
+    ``observed`` (m,) the shares of positives and ``fitted`` (m,) the isotonic regression.
     """
 
     p: FloatArray
@@ -61,28 +61,28 @@ def recalibrate(problem: EventEstimates) -> Recalibration:
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Observed shares against estimates: in groups, by a smooth and by the isotonic curve.
+    """Bins, smooth curve, isotonic curve and band of a reliability diagram.
 
     Attributes
     ----------
     bin_estimate, bin_share, bin_weight, bin_low, bin_high : ndarray of shape (b,)
-        Mean estimate, observed share and number of observations of the non-empty bins, and the
-        confidence interval (Wilson's) of the share.
+        Mean estimate, observed share and number of observations of the non-empty bins, and Wilson's
+        confidence interval of the share.
     smooth_estimate, smooth_share : ndarray of shape (m,)
-        Smooth curve: logistic regression on a natural spline of the log-odds. Empty where there is
-        no maximum, as for separated labels.
+        Smooth curve: logistic regression on a natural spline of the log-odds. Empty if the
+        likelihood has no maximum, as for separated labels.
     corp_estimate, corp_share : ndarray of shape (c,)
         Corners of the CORP curve: the ends of each block of the isotonic regression.
     band_estimate, band_low, band_high : ndarray of shape (g,)
-        The band, of the kind ``band``.
+        The band, as selected by the parameter ``band`` of `reliability_curve`.
     estimate, positives, negatives : ndarray of shape (d,)
-        The distinct estimates, with the number of observations of each outcome.
+        The distinct estimates, and their numbers of observations with each outcome.
     line : CalibrationLine
-        Observed over expected, calibration intercept and slope.
+        Calibration intercept and slope, and the ratio of observed to expected events.
     event : str
-        The class of the estimates, or ``"predicted label"``.
+        Label of the positive class, or ``"predicted label"``.
     level : float
-        The level of intervals and band.
+        Confidence level of intervals and band.
     """
 
     bin_estimate: FloatArray
@@ -126,31 +126,31 @@ def reliability_curve(
     Parameters
     ----------
     y, p, bins, strategy, sample_weight, classes, pos_label
-        As in ``brier_decomposition``. With more than two classes and no ``pos_label`` the curve is
-        that of the confidence in the predicted label.
+        As in ``brier_decomposition``. With more than two classes and no ``pos_label``, the curve
+        is that of the confidence in the predicted label.
     groups : array-like of shape (n,), optional
-        The intervals and the smooth band, but not the consistency band, treat the rows of a group
-        as one observation. The confidence band needs independent rows.
+        Groups of dependent rows. Intervals and the smooth band treat each as one observation, the
+        consistency band does not. The confidence band requires independent rows.
     level : float
-        Level of intervals and band, in (0, 1).
+        Confidence level of intervals and band, in (0, 1).
     band : {"smooth", "confidence", "consistency"}
         The pointwise confidence band of the smooth curve, the simultaneous confidence band of
-        ``calibration_band``, or the pointwise range of CORP curves of calibrated estimates.
+        ``calibration_band``, or the pointwise range of CORP curves under calibration.
     n_resamples : int
-        Calibrated samples drawn for the consistency band.
+        Number of samples drawn for the consistency band.
     random_state : int, Generator or None
-        The seed of these draws.
+        Seed of the consistency band.
 
     Notes
     -----
     The smooth curve has five knots if there are 200 rows of each outcome (Van Calster et al. 2016),
     and fewer, or none, with fewer rows; its band is that of the delta method. Rows whose estimate
-    is 0 or 1 are not in it.
+    is 0 or 1 are left out of it.
 
     The CORP curve and its band are those of Dimitriadis, Gneiting & Jordan (2021): labels are
-    drawn with the estimates as their probabilities, the isotonic regression of each sample is read
-    at the estimates, and quantiles are taken point by point. Of more than 2,000 distinct estimates
-    neighbours are drawn together, with their mean as the probability.
+    drawn with the estimates as their probabilities, and the band contains pointwise quantiles of
+    the isotonic regressions of these samples. If there are more than 2,000 distinct estimates,
+    neighbours are replaced by their mean.
     """
     check_inside(level, "level")
     check_option(band, Band, "band")
@@ -215,7 +215,7 @@ def reliability_curve(
 def _consistency_band(
     fit: Recalibration, level: float, n_resamples: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return estimates (g,) with quantiles of the isotonic fits of calibrated labels."""
+    """Return estimates, and lower and upper quantiles of CORP curves under calibration, (g,)."""
     starts = _group_starts(fit.weight, MAX_BAND_LEVELS)
     weight = np.add.reduceat(fit.weight, starts)
     p = (np.add.reduceat(fit.weight * fit.p, starts) / weight).clip(0, 1)
@@ -227,7 +227,7 @@ def _consistency_band(
 
 
 def _group_starts(weight: FloatArray, max_groups: int) -> IntArray:
-    """Return where groups of neighbours of about equal weight start, of more than max_groups."""
+    """Return the starts of at most ``max_groups`` groups of neighbours with similar weight."""
     group = np.arange(len(weight))
     if len(group) > max_groups:
         cumulative = np.cumsum(weight)
@@ -236,10 +236,10 @@ def _group_starts(weight: FloatArray, max_groups: int) -> IntArray:
 
 
 class CalibrationBand(NamedTuple):
-    """Simultaneous confidence band of a calibration curve, each of shape (g,).
+    """Simultaneous confidence band of a calibration curve; arrays have shape (g,).
 
-    ``x`` increases from 0 to 1. Between two points the ``lower`` bound is that of the left one and
-    the ``upper`` bound that of the right one.
+    ``x`` increases from 0 to 1. Between two points, the lower bound is that of the left point and
+    the upper bound that of the right one.
     """
 
     x: FloatArray
@@ -258,17 +258,17 @@ def calibration_band(
 ) -> CalibrationBand:
     """Return a band that contains the whole calibration curve with the given confidence.
 
-    The curve is the frequency of the event given the estimate. Valid for any number of independent
-    rows and any curve that does not fall where the estimate rises, whether it jumps or not.
+    The calibration curve is the probability of the event given the estimate. The band is valid for
+    any number of independent rows, if the curve is non-decreasing; it may be discontinuous.
 
     Parameters
     ----------
     y, p, classes, pos_label
-        As in ``brier_decomposition``; with more than two classes ``pos_label`` is needed.
+        As in ``brier_decomposition``; with more than two classes ``pos_label`` is required.
     level : float
-        Simultaneous confidence, in (0, 1).
+        Simultaneous confidence level, in (0, 1).
     sample_weight : array-like of shape (n,), optional
-        Integers; a weight of 2 is the observation twice.
+        Integer weights; a weight of 2 counts an observation twice.
 
     Notes
     -----
@@ -276,9 +276,9 @@ def calibration_band(
     an upper bound for the curve at its left end and a lower one at its right end, those of
     Clopper & Pearson with error (1 - level) / (m (m + 1)) each; the band is the minimum of the
     upper bounds to the right and the maximum of the lower ones to the left. The m distinct
-    estimates are grouped to 200 of equal count if there are more, which costs n log n steps and
-    m² bounds. Where both bounds cross, no such curve fits the labels; the band is widened to
-    contain the isotonic regression.
+    estimates are grouped into 200 of equal count if there are more, so the cost is n log n steps
+    and m² bounds. If the bounds cross, no non-decreasing curve fits the labels; the band is widened
+    to contain the isotonic regression.
 
     Examples
     --------
@@ -292,7 +292,7 @@ def calibration_band(
 
 
 def _confidence_band(fit: Recalibration, level: float) -> CalibrationBand:
-    """Return the band of the isotonic regression."""
+    """Return the simultaneous confidence band of an isotonic regression."""
     fractions = fit.weight[fit.weight != np.rint(fit.weight)]
     if len(fractions):
         raise ValueError(

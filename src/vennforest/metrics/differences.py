@@ -20,7 +20,7 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves out 0."""
+        """Whether the interval excludes 0."""
         return abs(self.mean) > self.margin
 
 
@@ -29,7 +29,7 @@ def difference_over_rows(
 ) -> Difference:
     """Return the mean difference of losses (n,), with Student's interval over rows or groups.
 
-    It is of these predictions: the variation between training sets is not in it.
+    The interval is conditional on the fitted models: it ignores the variation of training sets.
     """
     gap = first - second
     residual: FloatArray = gap - gap.mean()

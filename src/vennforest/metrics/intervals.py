@@ -1,4 +1,4 @@
-"""Intervals of shares, and bounds and intervals in the order of scores or probabilities."""
+"""Confidence intervals of shares, and bounds sorted by score or probability."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from vennforest._validation import (
 from vennforest.multiprobability import Multiprobability
 
 MAX_POINTS_BY_SCORE, MAX_POINTS_BY_PROBABILITY = 2000, 400
-"""Objects of a curve."""
+"""Maximum numbers of objects in a curve."""
 
 
 @dataclass(frozen=True, eq=False)
 class IntervalCurve:
-    """Intervals of one event in the order of the scores or of the probabilities.
+    """Bounds and intervals of one event, sorted by score or by probability.
 
     Attributes
     ----------
     x : ndarray of shape (m,)
-        Score of each object, or its rank from 1 to n; not decreasing.
+        Score of each object, or its rank from 1 to n; non-decreasing.
     low, high, p : ndarray of shape (m,)
-        Lower and upper probability, and the one probability between them.
+        Lower and upper probability, and the merged probability.
     outcome : ndarray of shape (m,), or None
-        1.0 where the event happened, 0.0 where not.
+        1.0 where the event happened, 0.0 elsewhere.
     event : str
-        The class the probabilities are of, or ``"predicted label"``.
+        Label of the class, or ``"predicted label"``.
     n : int
-        Number of objects, of which the curve has m.
+        Number of objects, m of which are in the curve.
     by_score : bool
         Whether ``x`` contains scores.
     confidence : tuple of two ndarrays of shape (m,), or None
         Lower and upper ends of the confidence intervals.
     level : float or None
-        Their level.
+        Level of the confidence intervals.
     """
 
     x: FloatArray
@@ -70,24 +70,24 @@ def interval_curve(
     confidence: Any = None,
     pos_label: Any = None,
 ) -> IntervalCurve:
-    """Return the intervals of one class in the order of the scores or of the probabilities.
+    """Return bounds and intervals of one class, sorted by score or by probability.
 
-    Of more than 2,000 objects by score, or 400 by probability, so many evenly spaced in this order.
+    Of more than 2,000 objects sorted by score, or 400 by probability, evenly spaced ones are kept.
 
     Parameters
     ----------
     y : array-like of shape (n,) or None
-        The observed labels, where they are known.
+        The observed labels, if they are known.
     m : Multiprobability
         Lower and upper probabilities of n objects.
     scores : array-like of shape (n,), optional
-        Sort by these; by default by the probabilities.
+        Scores to sort by; by default objects are sorted by probability.
     p : ndarray of shape (n, k), optional
-        The one probability per class; by default the middle of its interval.
+        Merged probabilities; by default the middle of the bounds.
     confidence : ConfidenceIntervals, optional
         Confidence intervals of the same objects, as ``predict_confidence`` returns.
     pos_label : label, optional
-        The class; by default the second of two, and the predicted label of more.
+        The class; by default the second of two, and with more the predicted label.
     """
     if not isinstance(m, Multiprobability) or not len(m):
         raise ValueError(f"m must be a Multiprobability of at least one object, got {m!r}")
@@ -148,12 +148,12 @@ def share_interval(
     weight: FloatArray | None = None,
     level: float = 0.95,
 ) -> tuple[float, float]:
-    """Return the confidence interval (Wilson) of the share of 1 in ``outcome`` (n,).
+    """Return Wilson's confidence interval of the share of 1 in ``outcome`` (n,).
 
-    With groups n is divided by the design effect (Korn & Graubard 1998, Survey Methodology 24,
-    193-201): the variance of the share over groups over that of independent rows, at least 1, times
-    (t / z)². Where all rows agree each group counts as one row. Of one group nothing is known.
-    Weights (n,) are numbers of observations.
+    With groups, n is divided by the design effect (Korn & Graubard 1998, Survey Methodology 24,
+    193-201): the ratio of the share's variance over groups to that of independent rows, at least 1,
+    times (t / z)². If all outcomes are equal, each group counts as one row. For a single group the
+    interval is [0, 1]. Weights (n,) are numbers of observations.
     """
     weight = np.ones(len(outcome)) if weight is None else weight
     n = float(weight.sum())

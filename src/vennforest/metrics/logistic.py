@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 from vennforest._validation import FloatArray, IntArray
 
 MAX_STEPS, TOLERANCE = 60, 1e-12
-"""Newton steps, and the decrement, relative to the log likelihood, at which a fit has converged."""
+"""Maximum number of Newton steps, and relative decrement of the loss at convergence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,8 +19,7 @@ class LogisticFit:
 
     ``theta`` (c * r,) are coefficients of r features for each of c classes, ``hessian`` the
     negative second derivatives of the penalised log likelihood, ``scores`` (n, c * r) the
-    derivatives of each row's log likelihood. Not ``converged``: there is no maximum, or it was not
-    reached.
+    derivatives of each row's log likelihood. ``converged`` is False if no maximum was reached.
     """
 
     theta: FloatArray
@@ -39,9 +38,9 @@ def fit_logistic(
 ) -> LogisticFit:
     """Fit ``log q_j = offset_j + features_j · theta_j + const`` by Newton's method.
 
-    The offset is (n, k), the features (n, c, r) are of the last c classes (the others have an
-    offset alone), codes (n,) are class indices, and the precision (c * r,) is that of the normal
-    prior of the coefficients around 0.
+    ``offset`` has shape (n, k). ``features`` (n, c, r) are those of the last c classes; other
+    classes only have an offset. ``codes`` (n,) are class indices, and ``precision`` (c * r,) is
+    that of a normal prior with mean 0 for the coefficients.
     """
     n, c, r = features.shape
     weight = np.ones(n) if weight is None else weight
@@ -79,7 +78,7 @@ def fit_logistic(
 def shifted_log_probabilities(
     offset: FloatArray, features: FloatArray, theta: FloatArray
 ) -> FloatArray:
-    """Return the log-probabilities (n, k) that coefficients (c * r,) give."""
+    """Return log-probabilities (n, k) for coefficients (c * r,)."""
     c, r = features.shape[1:]
     logits = offset.copy()
     logits[:, -c:] += np.einsum("ijr,jr->ij", features, theta.reshape(c, r))
@@ -87,7 +86,7 @@ def shifted_log_probabilities(
 
 
 def is_separated(x: FloatArray, outcome: FloatArray) -> bool:
-    """Return whether a threshold of x (n,) parts the outcomes 0 and 1, as in one class or one x."""
+    """Return whether a threshold on x (n,) separates the outcomes, or x or they are constant."""
     first, second = x[outcome == 0], x[outcome == 1]
     if not len(first) or not len(second):
         return True
@@ -95,7 +94,7 @@ def is_separated(x: FloatArray, outcome: FloatArray) -> bool:
 
 
 def covariance(fit: LogisticFit, groups: IntArray | None, weight: FloatArray) -> FloatArray:
-    """Return the covariance of the coefficients; with groups, the sandwich. NaN if singular."""
+    """Return the covariance of the coefficients, with groups the sandwich; NaN if singular."""
     try:
         inverse = np.asarray(np.linalg.inv(fit.hessian), np.float64)
     except np.linalg.LinAlgError:
@@ -108,7 +107,7 @@ def covariance(fit: LogisticFit, groups: IntArray | None, weight: FloatArray) ->
 
 
 def sum_by_group(values: FloatArray, groups: IntArray) -> FloatArray:
-    """Return the sums (n_groups, m) of rows (n, m), for groups (n,) numbered from 0."""
+    """Return the sums (n_groups, m) of values (n, m) over group codes (n,)."""
     sums = np.zeros((int(groups.max()) + 1, values.shape[1]))
     np.add.at(sums, groups, values)
     return sums

@@ -1,4 +1,4 @@
-"""Ranking and decisions: areas under ROC curves, threshold tables, decision curves."""
+"""Areas under ROC curves, threshold tables and decision curves."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class AucInterval:
     Attributes
     ----------
     auc : float
-        In [0, 1]; of more than two classes the mean of those of each against the rest, weighted by
-        their shares. NaN where there is one class only.
+        Area in [0, 1]. With more than two classes it is the mean of the one-vs-rest areas, weighted
+        by the shares of the classes. NaN if there is only one class.
     low, high, level : float
-        Ends of the interval, in [0, 1], and its confidence.
+        Ends of the interval, in [0, 1], and its confidence level.
     """
 
     auc: float
@@ -66,17 +66,17 @@ def auc_interval(
     y, p, classes, pos_label
         As in ``brier_decomposition``.
     groups : array-like of shape (n,), optional
-        The rows of a group count as one observation; by default all rows are independent.
+        Groups of dependent rows; by default all rows are independent.
     level : float
-        Confidence of the interval, in (0, 1).
+        Confidence level of the interval, in (0, 1).
 
     Notes
     -----
     The variance is that of DeLong, DeLong & Clarke-Pearson (1988), from the influence of each
     observation on the area; influences are summed over each group (Obuchowski 1997), and for
-    more than two classes over the classes. The interval is symmetric in the log-odds of the
-    area. Where ranking is perfect, or one class has a single observation, it is the score interval
-    with the variance of Hanley & McNeil (1982), as Newcombe (2006, method 5) proposes.
+    more than two classes over the classes. The interval is symmetric in the log-odds of the area.
+    If ranking is perfect, or a class has a single observation, it is the score interval with the
+    variance of Hanley & McNeil (1982), as proposed by Newcombe (2006, method 5).
     """
     check_inside(level, "level")
     estimates = check_estimates(y, p, None, classes, pos_label)
@@ -106,7 +106,7 @@ def auc_interval(
 
 
 def _influence(estimates: ClassEstimates, counts: IntArray) -> tuple[float, FloatArray]:
-    """Return the area, weighted over many classes, and n times each row's influence on it, (n,)."""
+    """Return the area under the curve, and n times the influence of each row on it, (n,)."""
     n = len(estimates.codes)
     columns = range(len(counts)) if estimates.positive is None else [estimates.positive]
     area, influence = 0.0, np.zeros(n)
@@ -129,7 +129,7 @@ def _influence(estimates: ClassEstimates, counts: IntArray) -> tuple[float, Floa
 
 
 def _score_interval(area: float, m: int, n: int, z: float) -> tuple[float, float]:
-    """Return the areas that differ from this one by z of their Hanley-McNeil standard errors."""
+    """Return the two areas from which ``area`` differs by z Hanley-McNeil standard errors."""
     pairs = (m + n) / 2 - 1
 
     def excess(theta: float) -> float:
@@ -145,21 +145,20 @@ def _score_interval(area: float, m: int, n: int, z: float) -> tuple[float, float
 
 @dataclass(frozen=True, eq=False)
 class ThresholdTable:
-    """Decisions at t thresholds, each array of shape (t,); NaN where a denominator is 0.
+    """Shares and predictive values at t thresholds; arrays of shape (t,).
 
-    A row is flagged where its probability is at least the threshold.
+    Rows are flagged if their probability is at least the threshold. Ratios are NaN if undefined.
 
     Attributes
     ----------
     threshold : ndarray
-        In [0, 1].
+        Thresholds in [0, 1].
     flagged : ndarray
-        Share of rows that are flagged.
+        Share of flagged rows.
     sensitivity, specificity : ndarray
-        Share of the positive class that is flagged, and of the others that is not.
+        Share of flagged rows among positives, and of unflagged rows among negatives.
     positive_value, negative_value : ndarray
-        Predictive values: share of the flagged rows that are positive, and of the others that are
-        not.
+        Predictive values: share of positives among flagged rows, and of negatives among the others.
     sure_yes, sure_no, depends : ndarray or None
         Number of rows (sum of weights) flagged at both bounds, at neither, and at one of them.
     """
@@ -192,9 +191,9 @@ def threshold_table(
     y, p, sample_weight, classes, pos_label
         As in ``brier_decomposition``.
     thresholds : array-like of shape (t,)
-        In [0, 1].
+        Thresholds in [0, 1].
     bounds : Multiprobability, optional
-        Of the same rows, for the counts at both, neither or one of the bounds.
+        Bounds for the same rows, required for ``sure_yes``, ``sure_no`` and ``depends``.
     """
     at = _check_thresholds(thresholds)
     outcome, estimate, weight = positive_problem(y, p, sample_weight, classes, pos_label)
@@ -220,19 +219,19 @@ def threshold_table(
 
 @dataclass(frozen=True, eq=False)
 class DecisionCurve:
-    """Net benefit of flagging rows at t thresholds, each array of shape (t,).
+    """Net benefit of flagging rows at t thresholds; arrays of shape (t,).
 
     Attributes
     ----------
     threshold : ndarray
-        In (0, 1).
+        Thresholds in (0, 1).
     net_benefit, everyone : ndarray
-        Of flagging where the probability is at least the threshold, and of flagging every row.
+        Net benefit of flagging rows by their probability, and of flagging every row.
     versus : ndarray or None
-        Of flagging by the other probabilities.
+        Net benefit of flagging rows by the other probabilities.
     difference, difference_low, difference_high : ndarray or None
-        ``net_benefit`` minus ``versus``, and its confidence interval at each threshold, which is
-        infinite with a single row or group.
+        ``net_benefit`` minus ``versus``, and its pointwise confidence interval, which is infinite
+        with a single row or group.
     """
 
     threshold: FloatArray
@@ -263,25 +262,24 @@ def decision_curve(
     y, p, sample_weight, classes, pos_label
         As in ``threshold_table``.
     thresholds : array-like of shape (t,)
-        In (0, 1).
+        Thresholds in (0, 1).
     versus : array-like of shape (n,) or (n, k), optional
-        Other probabilities of the same rows, to compare the net benefit with.
+        Other probabilities for the same rows, whose net benefit is compared.
     groups : array-like of shape (n,), optional
-        For the interval of the difference the rows of a group count as one observation; by default
-        all rows are independent.
+        Groups of dependent rows, for the interval of the difference; by default all rows are
+        independent.
     level : float
-        Confidence of this interval at each threshold, in (0, 1).
+        Pointwise confidence level of this interval, in (0, 1).
 
     Notes
     -----
-    Vickers & Elkin (2006): the net benefit at threshold t is TP / n - FP / n * t / (1 - t): true
-    positives, less false ones at the exchange rate w = t / (1 - t) of the threshold.
+    Vickers & Elkin (2006): the net benefit at threshold t is TP / n - w FP / n with the weight
+    w = t / (1 - t) of a false positive.
 
-    The difference is a mean over rows, to which only those contribute that one of the two flags: 1
-    for a positive row and -w for another one. The interval is that of Student with the variance
-    of this mean, with half a row more of each of the four kinds (1 or w, for or against): where
-    few rows or none contribute the interval would be too short without, as for paired proportions
-    (Bonett & Price 2012).
+    The difference is a mean over rows. Rows that only one of the two flags contribute ±1 if they
+    are positive and ±w if not, the others 0. Student's interval uses the variance of this mean
+    after half a row is added to each of the four kinds, as for paired proportions (Bonett & Price
+    2012); otherwise it would be too short if few rows contribute.
 
     Examples
     --------
@@ -323,7 +321,7 @@ def _margin_of_difference(
     at: FloatArray,
     level: float,
 ) -> FloatArray:
-    """Return half the width of the interval of the difference of net benefits, (t,)."""
+    """Return half the width of the interval for the difference of net benefits, (t,)."""
     n = weight.sum()
     size = weight if group is None else np.bincount(group, weights=weight)
     # Without groups a weight of 2 is two observations.
@@ -353,7 +351,7 @@ def _weight_above(values: FloatArray, weight: FloatArray, at: FloatArray) -> Flo
 
 
 def _ratio(numerator: FloatArray, denominator: Any) -> FloatArray:
-    """Return ratios, NaN where the denominator is 0."""
+    """Return ratios (t,), NaN where the denominator is 0."""
     ratio = np.full(len(numerator), np.nan)
     np.divide(numerator, denominator, out=ratio, where=np.asarray(denominator) > 0)
     return ratio
@@ -370,7 +368,7 @@ def _check_thresholds(thresholds: ArrayLike) -> FloatArray:
 def _bounds_of(
     bounds: Multiprobability, y: ArrayLike, sample_weight: Any, pos_label: Any
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the bounds of the positive class in the rows that have weight."""
+    """Return lower and upper bounds of the positive class in the rows with positive weight."""
     n = len(np.asarray(y))
     if len(bounds) != n:
         raise ValueError(f"bounds must be of {n} rows, got {len(bounds)}")

@@ -14,27 +14,27 @@ KNOT_QUANTILES = (
     (100, (0.05, 0.35, 0.65, 0.95)),
     (50, (0.1, 0.5, 0.9)),
 )
-"""Rows of the rarer outcome from which there are so many knots (200 for a flexible curve: Van
-Calster et al. 2016), and the shares below them (Harrell 2015, table 2.3)."""
+"""Minimum numbers of rows of the rarer outcome (200 for a flexible curve: Van Calster et al. 2016),
+and the quantiles of the knots (Harrell 2015, table 2.3)."""
 
 N_POINTS = 100
-"""Points of the curve, evenly spaced in the probability, and as many in the log-odds."""
+"""Number of points evenly spaced in the probability, and of others in the log-odds."""
 
 N_LEFT_OUT = 9
 MIN_ROWS_TO_LEAVE_OUT = 200
-"""Rows at either end where no curve is drawn, and rows from which that is so (as in R's rms)."""
+"""Rows at either end where the curve is not drawn, if there are enough rows (as in R's rms)."""
 
 Curve = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 def smooth_curve(problem: EventEstimates, groups: IntArray | None, level: float) -> Curve:
-    """Return estimates (m,), the share observed there, and its pointwise interval.
+    """Return estimates, smoothed observed shares, and their pointwise interval, each (m,).
 
-    The log-odds of the outcome are a natural cubic spline of those of the estimate, straight beyond
-    the outer knots, fitted by maximum likelihood. Knots are at quantiles of the information
-    p (1 - p), so that those of a rare event are where it happens. The interval is that of the delta
-    method, with the sandwich variance of groups (n,). Rows with an estimate of 0 or 1 are left out.
-    Empty where no maximum exists or all estimates are equal.
+    The log-odds of the outcome are a natural cubic spline of those of the estimate, fitted by
+    maximum likelihood. Knots are at quantiles weighted by the information p (1 - p), so that those
+    of a rare event are where it happens. The interval is that of the delta method, with the
+    sandwich variance of groups (n,). Rows with an estimate of 0 or 1 are left out. Arrays are empty
+    if no maximum exists or all estimates are equal.
     """
     is_inside = (problem.p > 0) & (problem.p < 1)
     outcome, p, weight = (values[is_inside] for values in problem)
@@ -70,7 +70,7 @@ def smooth_curve(problem: EventEstimates, groups: IntArray | None, level: float)
 
 
 def spline_features(z: FloatArray, knots: FloatArray) -> FloatArray:
-    """Return 1, z and the cubic terms (n, max(2, m)) of a natural spline with m knots.
+    """Return the features (n, max(2, m)) 1, z and cubic terms of a natural spline with m knots.
 
     Harrell (2015), section 2.4.5.
     """

@@ -1,4 +1,4 @@
-"""Detect that a stream of data has changed."""
+"""Detection of changes in a stream of data."""
 
 from vennforest.monitoring.evidence import Change
 from vennforest.monitoring.monitor import Monitor

@@ -14,19 +14,19 @@ from vennforest.calibrators import PlattScaling
 from vennforest.counts import ScoreCounts
 
 Watch = Literal["labels", "objects"]
-"""What a monitor compares: labels with scores, or scores alone."""
+"""Data that a monitor compares with the reference: labels and scores, or scores alone."""
 
 Kind = Literal["scores", "share", "labels given scores"]
-"""What bets are on: scores alone, the share of a class, or labels among equal scores."""
+"""Changes that bets are on: of scores, of the share of a class, or of labels given scores."""
 
 N_BINS = 15
 """Number of bins of about equally many scores; 8 to 30 did equally well in simulations."""
 
 MIN_SHARE = 1e-3
-"""Shares of a label are clipped to [MIN_SHARE, 1 - MIN_SHARE], which bounds what a bet can pay."""
+"""Shares of a label are clipped to [MIN_SHARE, 1 - MIN_SHARE], which bounds the gain of a bet."""
 
 MAX_DEVIANCE = 6.0
-"""Deviance up to which scores count as calibrated: chi-square, 2 degrees of freedom, 95%."""
+"""Largest deviance of calibrated scores: 95% quantile of chi-square, 2 degrees of freedom."""
 
 SCORE_TILTS: dict[str, tuple[float, float]] = {
     "scores are higher": (0.5, 0),
@@ -71,12 +71,12 @@ KINDS: dict[Watch, tuple[Kind, ...]] = {"labels": tuple(BET_NAMES), "objects": (
 
 
 class Bets(NamedTuple):
-    """Bins of a score, and bets that are fair in them: they multiply the capital by 1 on average.
+    """Bins of a score, and fair bets, whose factors have mean 1 if nothing changes.
 
-    ``edges`` (n_bins - 1,): a bin is ``[edge, next edge)``. ``limits``, where p-values are cut: the
-    share of scores up to each edge, or that of examples without the label in each bin. ``factors``
-    (n_bets, n_bins) or (n_bets, 2 n_bins): what a bet multiplies its capital by in each bin, or in
-    each bin without and with the label.
+    A bin is ``[edge, next edge)`` of ``edges`` (n_bins - 1,). ``limits`` discretise p-values: the
+    share of scores up to each edge, or of examples without the label in each bin. ``factors``
+    (n_bets, n_bins) or (n_bets, 2 n_bins) multiply the capital of a bet in each bin, or in each bin
+    without and with the label.
     """
 
     edges: FloatArray
@@ -87,7 +87,7 @@ class Bets(NamedTuple):
 def design_bets(
     scores: FloatArray, codes: IntArray, k: int, watch: Watch, probabilities: bool
 ) -> list[Bets]:
-    """Return bets of every kind about every class, for streams like n examples, scores (n, c)."""
+    """Return bets of every kind on every class, from reference scores (n, c) and codes (n,)."""
     bets = []
     for j, column in enumerate(scores.T):
         bets.append(bets_on_scores(column))
@@ -99,7 +99,7 @@ def design_bets(
 
 
 def bets_on_scores(scores: FloatArray) -> Bets:
-    """Return bets on the scores alone, for streams with scores like these."""
+    """Return bets on changes of the scores, from reference scores (n,)."""
     edges, mass = _bin_scores(scores)
     rank = 2 * (np.cumsum(mass) - mass / 2) - 1
     tilts = [np.exp(linear * rank + square * rank**2) for linear, square in SCORE_TILTS.values()]
@@ -108,7 +108,7 @@ def bets_on_scores(scores: FloatArray) -> Bets:
 
 
 def bets_on_share(share: float) -> Bets:
-    """Return bets on the share of a class, for streams in which it is ``share``."""
+    """Return bets on changes of the share of a class from the reference ``share``."""
     share = min(max(share, MIN_SHARE), 1 - MIN_SHARE)
     changed = [float(expit(logit(share) + shift)) for shift in SHARE_SHIFTS.values()]
     factors = np.array([[(1 - new) / (1 - share), new / share] for new in changed])
@@ -116,7 +116,7 @@ def bets_on_share(share: float) -> Bets:
 
 
 def bets_on_labels(scores: FloatArray, shares: FloatArray) -> Bets:
-    """Return bets on labels given scores (n,), at which the label's share is ``shares`` (n,)."""
+    """Return bets on labels given scores (n,), with reference shares (n,) of the label."""
     edges, mass = _bin_scores(scores)
     bins = np.searchsorted(edges, scores, side="right")
     sums = np.bincount(bins, shares, minlength=len(mass))
@@ -131,8 +131,8 @@ def expected_shares(
 ) -> FloatArray:
     """Return the expected share of a label at each of its scores (n,), in (0, 1).
 
-    The scores themselves, if they are probabilities and a sigmoid of their log-odds does not fit
-    the labels ``hits`` (n,) significantly better; else that sigmoid.
+    These are the scores if they are probabilities and a sigmoid of their log-odds does not fit
+    the labels ``hits`` (n,) significantly better, else the values of the sigmoid.
     """
     n, n_hits = len(hits), int(hits.sum())
     if 0 < n_hits < n:
@@ -151,7 +151,7 @@ def expected_shares(
 
 
 def _bin_scores(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return edges of bins of about equally many of these scores, and the share in each bin."""
+    """Return edges of bins with about equally many scores, and the share of scores in each bin."""
     edges = np.unique(np.quantile(scores, np.arange(1, N_BINS) / N_BINS, method="higher"))
     edges = edges[edges > scores.min()]
     bins = np.searchsorted(edges, scores, side="right")
@@ -159,7 +159,7 @@ def _bin_scores(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _changed_shares(mass: FloatArray, shares: FloatArray, shift: float, slope: float) -> FloatArray:
-    """Return shares with shifted log-odds, or with log-odds stretched about an unchanged mean."""
+    """Return shares with shifted log-odds, or with rescaled log-odds and an unchanged mean."""
     mean = float(mass @ shares)
     centre = float(logit(mean)) if slope != 1 else 0.0
     stretched = centre + slope * (logit(shares) - centre)

@@ -1,4 +1,4 @@
-"""Columns of a table that changed at a row: two-sample tests, corrected for their number."""
+"""Two-sample tests for columns that changed at a row, corrected for multiple testing."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from vennforest._validation import is_missing
 MIN_ROWS_A_SIDE = 30
 
 MAX_VALUES = 20
-"""Most frequent values of a text column, which are compared one by one."""
+"""Number of most frequent values of a text column that are compared separately."""
 
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """How one column differs before and after a row.
+    """Difference of a column before and after a row.
 
     Attributes
     ----------
     name : str
-        The column.
+        Name of the column.
     distance : float
-        In [0, 1]: Kolmogorov–Smirnov's of numbers, total variation of other values.
+        Kolmogorov–Smirnov distance of numbers, total variation of other values; in [0, 1].
     p_value : float
-        Of the two-sample test, corrected by Holm's method for the number of columns.
+        P-value of the two-sample test, corrected by Holm's method for the number of columns.
     before, after : str
-        The median of numbers, or the share of the value whose share has changed most.
+        Median of numbers, or share of the value whose share has changed most, as text.
     """
 
     name: str
@@ -42,10 +42,10 @@ class ColumnChange:
 
 
 def column_changes(columns: Mapping[str, NDArray[Any]], row: int) -> list[ColumnChange]:
-    """Return how every column differs before and after a row, the most different first.
+    """Return the change of every column at a row, sorted by p-value.
 
-    For a row chosen by the same data, p-values of columns that move with the labels are a little
-    too small. With fewer than 30 rows on a side the list is empty.
+    If the row was chosen by the same data, p-values of columns that depend on the labels are
+    slightly too small. The list is empty with fewer than 30 rows before or after the row.
     """
     n = len(next(iter(columns.values()))) if columns else 0
     if min(row, n - row) < MIN_ROWS_A_SIDE:
@@ -96,7 +96,7 @@ def _text_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
 
 
 def holm(p_values: NDArray[Any]) -> NDArray[Any]:
-    """Return p-values (m,) corrected for their number by Holm's method."""
+    """Return p-values (m,) corrected for multiple testing by Holm's method."""
     order = np.argsort(p_values, kind="stable")
     steps = (len(p_values) - np.arange(len(p_values))) * p_values[order]
     corrected = np.empty(len(p_values))

@@ -1,8 +1,8 @@
 """The evidence of a monitor: capital gained by bets, in several copies, and its explanation.
 
-Copies differ in what is drawn at random: which examples design the bets, and how ties are broken.
-The state is one array of records (R, m), for R copies of m channels: every kind of change that is
-watched, of every class.
+Copies differ in the random choice of examples that design the bets, and in how ties are broken.
+The state is an array of records (R, m) for R copies of m channels. A channel is a kind of change
+of one class.
 """
 
 from __future__ import annotations
@@ -22,51 +22,51 @@ from vennforest.monitoring.bets import BET_NAMES, KINDS, N_BINS, Bets, Kind, Wat
 MAX_BETS = max(map(len, BET_NAMES.values()))
 
 JUMP_RATES = np.array([0.0, 0.001])
-"""Share of the capital that moves to other bets at each step."""
+"""Shares of the capital that move to other bets at each step."""
 
 HALF_BET_AFTER = 1000.0
-"""Half of the capital is bet after so many steps, two thirds after twice as many."""
+"""Number of steps after which half of the capital is bet; two thirds after twice as many."""
 
 TOP_SHARE = 5
-"""The evidence is what a fifth of the copies reach, divided by five."""
+"""The evidence is the capital that one in TOP_SHARE copies reaches, divided by TOP_SHARE."""
 
 BLOCK_ROWS = 10_000
-"""Rows by which all copies are advanced together."""
+"""Number of rows in a block, after which the copies are combined."""
 
 STATE = np.dtype(
     [
         ("seed", np.int64),  # of the uniform numbers that break ties among p-values
-        ("edges", np.float64, N_BINS - 1),  # what is bet on: see `Bets`
+        ("edges", np.float64, N_BINS - 1),  # this and the next two: see `Bets`
         ("limits", np.float64, N_BINS),
         ("factors", np.float64, (MAX_BETS, 2 * N_BINS)),
-        # Examples so far, the reference among them, without and with the label.
+        # Numbers of examples so far, with the reference, without and with the label.
         ("counts", np.int64, (N_BINS, 2)),
-        # Shares of the capital at each rate of jumping: not bet yet, then of each bet.
+        # Shares of the capital at each jump rate: the part not bet yet, then each bet.
         ("weights", np.float64, (len(JUMP_RATES), MAX_BETS + 1)),
         ("log_capital", np.float64, len(JUMP_RATES)),
-        # Log-likelihood ratio of each bet since it last was below zero (Page 1954), and number and
-        # time (NaN: none) of the example at which it was.
+        # Log-likelihood ratio of each bet since it was last below zero (Page 1954), and the number
+        # and time (NaN if unknown) of the example at which it was.
         ("sums", np.float64, MAX_BETS),
         ("begins", np.int64, MAX_BETS),
         ("times", np.float64, MAX_BETS),
     ]
 )
-"""One copy of one channel: unused bets have factors of 1, unused bins the largest edges."""
+"""Record of one copy of one channel; unused bets have factors of 1, unused bins maximal edges."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """The evidence on one label.
+    """Evidence for a change that concerns one class.
 
     Attributes
     ----------
     label : object
-        The class.
+        Label of the class.
     kind : {"scores", "share", "labels given scores"}
-        Scores whatever the labels, the share of the class, or labels among equal scores.
+        Change of the scores, of the share of the class, or of labels given scores.
     evidence : float
-        Its size now.
-    what : str
+        The current evidence.
+    description : str
         The change that explains the stream best.
     since, since_time : int, float or None
         Number, counted from 0, and time of the first example after the change.
@@ -75,13 +75,13 @@ class Change:
     label: Any
     kind: Kind
     evidence: float
-    what: str
+    description: str
     since: int
     since_time: float | None
 
 
 class Channels(NamedTuple):
-    """Arrays (m,): column of the scores, class, whether bets are on labels, number of bets."""
+    """Score column, class, whether bets are on labels, and number of bets of m channels, (m,)."""
 
     columns: IntArray
     targets: IntArray
@@ -90,7 +90,7 @@ class Channels(NamedTuple):
 
 
 def channels(k: int, watch: Watch) -> Channels:
-    """Return the channels for k classes: of the second of two, or of each of more."""
+    """Return the channels for k classes: those of the second of two, or of each of more."""
     kinds, n_columns = KINDS[watch], 1 if k == 2 else k
     columns = np.repeat(np.arange(n_columns), len(kinds))
     of_labels = np.tile([kind != "scores" for kind in kinds], n_columns)
@@ -99,12 +99,12 @@ def channels(k: int, watch: Watch) -> Channels:
 
 
 def n_copies(k: int) -> int:
-    """Return the number of copies for k classes: fewer of many, to bound the time a row takes."""
+    """Return the number of copies for k classes, fewer for k > 2 to limit the time per row."""
     return 3 * TOP_SHARE if k == 2 else TOP_SHARE
 
 
 def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
-    """Return the state (R, m) without bets and examples, which `set_bets` adds."""
+    """Return the initial state (R, m), to which `set_bets` adds bets and reference counts."""
     state = np.zeros(shape, STATE)
     state["seed"] = rng.randint(2**31 - 1, size=shape)
     state["edges"], state["limits"], state["factors"] = np.finfo(np.float64).max, 1.0, 1.0
@@ -116,7 +116,7 @@ def start(shape: tuple[int, int], rng: np.random.RandomState) -> NDArray[Any]:
 def set_bets(
     copy: NDArray[Any], watched: Channels, bets: Sequence[Bets], scores: FloatArray, codes: IntArray
 ) -> None:
-    """Set the bets of one copy (m,) of the state; count the reference scores (n, c)."""
+    """Set the bets of one copy (m,) of the state, and its counts of reference scores (n, c)."""
     for i, (edges, limits, factors) in enumerate(bets):
         copy["edges"][i, : len(edges)] = edges
         copy["limits"][i, : len(limits)] = limits
@@ -134,7 +134,7 @@ def advance(
     times: FloatArray | None,
     n_before: int,
 ) -> FloatArray:
-    """Take n more examples and return the evidence after each, (n,)."""
+    """Update the state with n examples, and return the evidence after each, (n,)."""
     evidence = np.empty(len(scores))
     channels_of_copies = [np.tile(values, len(state)) for values in watched]
     log_factors = np.log(state["factors"]).reshape(state.size, MAX_BETS, 2 * N_BINS)
@@ -160,9 +160,9 @@ def advance(
 
 
 def combine(log_capital: FloatArray) -> FloatArray:
-    """Return the logarithm of the evidence, (m, ...), from that of R copies of its capital.
+    """Return the log of the evidence, (m, ...), from the log capital (R, m, ...) of its copies.
 
-    It is the (R / 5)-th largest capital, divided by 5 and by how many are watched: see `Monitor`.
+    It is the (R / 5)-th largest capital, divided by 5 and by the number of channels: see `Monitor`.
     """
     # Their mean would have no such law: each is a martingale only given its own past.
     copies, watched = log_capital.shape[:2]
@@ -172,12 +172,12 @@ def combine(log_capital: FloatArray) -> FloatArray:
 
 
 def log_copies(state: NDArray[Any]) -> FloatArray:
-    """Return the logarithm of the capital of each copy of each channel now, (R, m)."""
+    """Return the logarithm of the current capital of each copy and channel, (R, m)."""
     return np.asarray(logsumexp(state["log_capital"], axis=2) - np.log(len(JUMP_RATES)))
 
 
 def explain(state: NDArray[Any], classes: NDArray[Any], watch: Watch) -> list[Change]:
-    """Return the evidence on each label, the strongest first."""
+    """Return the evidence for each kind of change and class, the strongest first."""
     logs, targets, kinds = log_copies(state), channels(len(classes), watch).targets, KINDS[watch]
     evidence = combine(logs)
     changes = []
@@ -195,7 +195,7 @@ def explain(state: NDArray[Any], classes: NDArray[Any], watch: Watch) -> list[Ch
 
 
 def check_evidence(state: NDArray[Any], k: int, watch: Watch, n_seen: int) -> None:
-    """Raise a ValueError for a state that cannot be that of n examples of k classes."""
+    """Raise a ValueError for a state that cannot result from ``n_seen`` examples of k classes."""
     shape = n_copies(k), len(channels(k, watch).columns)
     require(state.dtype == STATE and state.shape == shape, "state must be of every class")
     ranges = {
@@ -212,5 +212,5 @@ def check_evidence(state: NDArray[Any], k: int, watch: Watch, n_seen: int) -> No
 
 
 def exp_finite(logs: FloatArray) -> FloatArray:
-    """Return exponentials, at most the largest finite number."""
+    """Return exponentials, clipped to the largest finite number."""
     return np.asarray(np.exp(np.minimum(logs, 709.0)))

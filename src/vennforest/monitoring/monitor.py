@@ -1,4 +1,4 @@
-"""Detect that a model's stream of predictions and labels has changed."""
+"""Detection of changes in a model's stream of predictions and labels."""
 
 from __future__ import annotations
 
@@ -39,68 +39,68 @@ from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_row
 MIN_REFERENCE = 40
 
 DESIGN_SHARE = 0.2
-"""Share of the reference that only designs the bets: else p-values would not be exact."""
+"""Share of the reference that designs the bets; p-values are counted over the rest, to be exact."""
 
 MIN_REPEATED_ROWS, MIN_REPEATED_SHARE = 10, 0.05
-"""Repeated rows from which on there is a warning."""
+"""Minimum number and share of repeated rows that raise a warning."""
 
 MAX_SILENT_TRAINING_SHARE = 0.1
-"""Share of rows that the model was fitted to from which on there is a warning."""
+"""Minimum share of training rows that raises a warning."""
 
 MAX_UNLABELLED_SHARE, MIN_UNLABELLED_EXCESS = 0.02, 5
-"""Rows wait where missing labels exceed this share of them by so many."""
+"""Rows wait if the number of missing labels exceeds this share of the rows by this number."""
 
 
 class Monitor(BaseEstimator):
-    """Evidence that a stream of predictions and labels is no longer like the calibration examples.
+    """Detect that a stream of predictions and labels no longer follows the calibration examples.
 
-    Each labelled example gives three smoothed p-values: of its score among all, of its label among
-    all, and of its label among those with such a score, counted over a reference and the stream so
-    far. While examples are exchangeable each of the three is a sequence of independent uniform
-    numbers, and capital that is bet on them grows by luck alone.
+    Each labelled example has three smoothed p-values: of its score, of its label, and of its label
+    given the score, counted over a reference and the stream so far. While examples are
+    exchangeable, each is a sequence of independent uniform numbers, and capital that is bet on
+    them grows only by chance.
 
     Parameters
     ----------
     model : classifier, default=None
-        A fitted `CalibratedClassifier`, or any fitted classifier with ``predict_proba``. None: X in
-        all methods are scores, (n,) of the second of two classes or (n, k).
+        A fitted `CalibratedClassifier`, or any fitted classifier with ``predict_proba``. If None, X
+        in all methods are scores, (n,) of the second of two classes or (n, k).
     watch : {"labels", "objects"}, default="labels"
-        What to compare. ``"objects"``: scores alone, which needs no labels and sees no change of
-        the labels given the scores. To use both, give each half of ``alpha``.
+        ``"labels"`` compares scores and labels. ``"objects"`` compares scores alone: it requires no
+        labels, and misses changes of the labels given the scores. For both, use two monitors with
+        ``alpha / 2`` each.
     alpha : float, default=0.05
-        In (0, 1). If nothing changes, the probability that there is *ever* an alarm is at most
-        ``alpha``.
+        Probability, in (0, 1), that there is *ever* an alarm if nothing changes, at most.
     random_state : int, RandomState or None, default=None
-        Draws the examples that design the bets, and what breaks ties among p-values.
+        Seed for the choice of the examples that design the bets, and for ties among p-values.
 
     Attributes
     ----------
     classes_ : ndarray of shape (k,)
-        The labels, sorted.
+        The sorted labels.
     n_seen_ : int
         Number of examples of the stream so far.
     n_unlabelled_, n_repeated_ : int
-        Number of rows left out because they had no label (not of those that wait), or because they
-        came before, within up to 10,000 rows.
+        Number of rows left out because they had no label (without those that wait), or because they
+        repeated one of up to 10,000 earlier rows.
     evidence_, max_evidence_ : float
-        The evidence now, and the largest so far.
+        The current evidence, and the largest so far.
     threshold_ : float
-        The evidence at which there is an alarm, ``1 / alpha``.
+        The evidence that raises an alarm, ``1 / alpha``.
     alarm_, alarm_time_ : int, float or None
-        Number, counted from 0, and time of the example at which the first alarm was raised.
+        Number, counted from 0, and time of the example that raised the first alarm.
     taken_ : ndarray of shape (n,)
-        Which rows of the last update count.
+        Mask of the rows of the last update that were used.
 
     Notes
     -----
-    Capital is bet in R = 15 copies (5 with more than two classes) that differ by what is drawn at
-    random. The capital of each kind of p-value is what a fifth of the copies have or exceed,
-    divided by five: it ever reaches c with probability 1 / c at most (Rüger 1978; Vovk & Wang
-    2020). The evidence is the largest of the three, divided by three; with k > 2 classes, each
-    against the rest, the largest of 3 k, divided by 3 k (Bonferroni).
+    Capital is bet in R = 15 copies (5 with more than two classes) that differ in random choices.
+    For each kind of p-value, the capital that a fifth of the copies reach is divided by five. The
+    result ever reaches c with probability at most 1 / c (Rüger 1978; Vovk & Wang 2020). The
+    evidence is the largest of the three results, divided by three; with k > 2 classes, each against
+    the rest, it is the largest of 3 k, divided by 3 k (Bonferroni).
 
-    The guarantee is exact where reference and stream are scored in the same way: with a held-out
-    part, or a model fitted to other data. It is nearly exact over folds and out of bag. See Vovk et
+    The guarantee is exact if reference and stream are scored in the same way: with a held-out
+    part, or a model fitted to other data. It is approximate over folds and out of bag. See Vovk et
     al. (2021), Retrain or not retrain: conformal test martingales for change-point detection.
 
     Examples
@@ -116,7 +116,7 @@ class Monitor(BaseEstimator):
     >>> monitor.alarm_ is None
     True
     >>> evidence = monitor.update(*examples(500, shift=0.2))
-    >>> monitor.alarm_ > 2000, monitor.explain()[0].what
+    >>> monitor.alarm_ > 2000, monitor.explain()[0].description
     (True, 'among equal scores the class is much more frequent')
     """
 
@@ -136,17 +136,17 @@ class Monitor(BaseEstimator):
     def fit(
         self, X: Any = None, y: ArrayLike | None = None, *, classes: ArrayLike | None = None
     ) -> Self:
-        """Take the examples that the stream is compared with.
+        """Fit the monitor to the examples that the stream is compared with.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d), optional
-            Rows that the model was not trained on, 40 or more; None: the calibration examples of a
-            `CalibratedClassifier`.
+            40 or more rows that the model was not trained on; by default the calibration examples
+            of a `CalibratedClassifier`.
         y : array-like of shape (n,), optional
-            Their labels.
+            Labels of the rows.
         classes : array-like of shape (k,), optional
-            Without a model: every class, when some may be missing from ``y``.
+            All classes, if there is no model and some may be missing from ``y``.
 
         Raises
         ------
@@ -188,7 +188,7 @@ class Monitor(BaseEstimator):
         return self
 
     def _design(self, scores: FloatArray, codes: IntArray) -> NDArray[Any]:
-        """Return the state before the stream: in each copy other examples design the bets."""
+        """Return the initial state, with bets designed by a different sample in each copy."""
         rng, n, k = check_random_state(self.random_state), len(scores), len(self.classes_)
         n_design, probabilities = round(DESIGN_SHARE * n), are_probabilities(self.model, scores)
         orders = [rng.permutation(n) for _ in range(evidence.n_copies(k))]
@@ -201,7 +201,7 @@ class Monitor(BaseEstimator):
         return state
 
     def _scores_and_hashes(self, X: Any, k: int) -> tuple[FloatArray, HashArray]:
-        """Return scores (n, c) and hashes (n,) of rows, or of rows that are scores."""
+        """Return scores (n, c) and hashes (n,) of rows; without a model X are scores."""
         if self.model is not None:
             hashes = hash_rows(X)
             share = check_new_rows(self.model, hashes)
@@ -214,34 +214,35 @@ class Monitor(BaseEstimator):
     def update(
         self, X: Any, y: ArrayLike | None = None, *, time: ArrayLike | None = None
     ) -> FloatArray:
-        """Take the next rows of the stream.
+        """Update the evidence with the next rows of the stream.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-            Rows as the model takes them, in the order in which their labels became known.
+            Input rows of the model, in the order in which their labels became known.
         y : array-like of shape (n,), optional
-            Labels, missing where None or NaN; not given with ``watch="objects"``. A few rows
-            without a label are left out. Where they are more than 2%, all rows from there on do not
-            count and can be sent again: labels of one class that come later look like a change.
+            Labels, None or NaN where missing; not given with ``watch="objects"``. A few rows
+            without a label are left out. If they are more than 2%, the rows from there on wait:
+            they are not used and can be passed again, since late labels of one class look like a
+            change.
         time : array-like of shape (n,), optional
-            When: numbers, or dates (taken as seconds since 1970), which must not decrease.
+            Non-decreasing times, as numbers or dates (converted to seconds since 1970).
 
         Returns
         -------
         ndarray of shape (n,)
-            The evidence after each row (after the row before, for rows left out).
+            The evidence after each row; a row that is left out repeats the value before it.
 
         Raises
         ------
         ValueError
-            If a label is unknown, time runs backwards or is missing, or the model was fitted to
-            most of the rows. No row is taken then.
+            If a label is unknown, time decreases or is missing, or the model was fitted to most of
+            the rows. The monitor is not changed then.
 
         Warns
         -----
         UserWarning
-            If rows came before, wait for labels, or were used to fit the model.
+            If rows are repeated, wait for labels, or were used to fit the model.
         """
         check_is_fitted(self, "classes_")
         scores, hashes = self._scores_and_hashes(X, len(self.classes_))
@@ -281,7 +282,7 @@ class Monitor(BaseEstimator):
         return np.asarray(np.append(before, path)[np.cumsum(is_taken)])
 
     def _count_complete(self, is_labelled: NDArray[np.bool_]) -> tuple[int, float]:
-        """Return how many rows come before those that wait, and the excess for later updates."""
+        """Return the number of rows before those that wait, and the excess of missing labels."""
         # They wait from where missing labels exceed 2% of the rows since by most (Page 1954).
         steps = ~is_labelled - MAX_UNLABELLED_SHARE
         walk = self._unlabelled_excess + np.cumsum(np.append(0.0, steps))
@@ -306,7 +307,7 @@ class Monitor(BaseEstimator):
         return path
 
     def explain(self) -> list[Change]:
-        """Return the evidence on each label (of two, the second), the strongest first."""
+        """Return the evidence for each kind of change and class, the strongest first."""
         check_is_fitted(self, "classes_")
         return evidence.explain(self._state, self.classes_, self._watch)
 

@@ -1,4 +1,4 @@
-"""Scores of a stream, made as the scores of the reference were."""
+"""Scores of a stream that are comparable with those of the reference."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
 from vennforest.sources.row_hashes import HashArray, draw_examples, hash_rows, share_in_sketch
 
 MAX_TRAINING_SHARE = 0.5
-"""Share of rows that the model was fitted to above which they are refused."""
+"""Share of training rows from which on an update raises an error."""
 
 
 def calibration_examples(model: Any) -> tuple[FloatArray, IntArray]:
-    """Return scores (n, c) and class numbers (n,) of the calibration examples of a model."""
+    """Return scores (n, c) and class indices (n,) of the calibration examples of a model."""
     problem = None
     if not isinstance(model, CalibratedClassifier):
         problem = "X and y must be given for a model without calibration examples, got none"
@@ -38,7 +38,7 @@ def calibration_examples(model: Any) -> tuple[FloatArray, IntArray]:
 
 
 def are_probabilities(model: Any, scores: FloatArray) -> bool:
-    """Return whether the scores of a model are probabilities; None: scores of an unknown model."""
+    """Return whether scores (n, c) are probabilities; ``model`` is None if it is unknown."""
     if model is None:
         return bool(scores.min() >= 0 and scores.max() <= 1)
     if not isinstance(model, CalibratedClassifier):
@@ -47,9 +47,9 @@ def are_probabilities(model: Any, scores: FloatArray) -> bool:
 
 
 def stream_scores(model: Any, X: Any) -> FloatArray:
-    """Return scores (n, c) like those of the calibration examples.
+    """Return scores (n, c) of rows, comparable with those of the calibration examples.
 
-    A row is scored by the model of a fold, or the trees of a calibration example, drawn for it.
+    Each row is scored by the model of a random fold, or by the trees of a random example.
     """
     if not isinstance(model, CalibratedClassifier):
         if not hasattr(model, "predict_proba"):
@@ -76,20 +76,20 @@ def _fold_scores(fold: Fold, X: Any) -> FloatArray:
 
 
 def score_columns(scores: FloatArray, k: int) -> FloatArray:
-    """Return scores as a table: one column with two classes, else a column per class."""
+    """Return scores as an array (n, c), where c is 1 for two classes and k for more."""
     table = columns(scores, k)
     return table[:, None] if table.ndim == 1 else table
 
 
 def training_share(model: Any, hashes: HashArray) -> float:
-    """Return the approximate share of rows that were given to ``fit``, found by their hashes."""
+    """Return the approximate share of rows, given by hashes (n,), that the model was fitted to."""
     if not isinstance(model, CalibratedClassifier) or model._state.row_sketch is None:
         return 0.0
     return share_in_sketch(hashes, model._state.row_sketch)
 
 
 def check_new_rows(model: Any, hashes: HashArray) -> float:
-    """Return the approximate share of rows that the model was fitted to; refuse a large one."""
+    """Return the approximate share of training rows; raise an error if it is large."""
     share = training_share(model, hashes)
     if share >= MAX_TRAINING_SHARE:
         raise InputError(

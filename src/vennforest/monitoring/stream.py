@@ -1,4 +1,4 @@
-"""Times and labels of a stream, which may be missing, and rows that come again."""
+"""Times, labels and repeated rows of a stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_SHARE_EQUAL_BY_CHANCE = 0.05
 
 
 def check_times(time: ArrayLike, n: int, last: float | None) -> FloatArray:
-    """Return times (n,), not before ``last``, as numbers that do not decrease: see `as_numbers`."""
+    """Return times (n,) as numbers; raise an error if they decrease or are before ``last``."""
     values: NDArray[Any] = np.atleast_1d(np.asarray(time))
     if values.shape != (n,):
         raise InputError(f"time must have shape ({n},), got {values.shape}")
@@ -34,7 +34,7 @@ def check_times(time: ArrayLike, n: int, last: float | None) -> FloatArray:
 
 
 def as_numbers(times: NDArray[Any]) -> FloatArray:
-    """Return times (n,) as numbers, dates as seconds since 1970, NaN where one is missing."""
+    """Return times (n,) as numbers, dates as seconds since 1970, missing ones as NaN."""
     if times.dtype.kind in "fiub":
         return times.astype(np.float64)
     try:
@@ -50,7 +50,7 @@ def as_numbers(times: NDArray[Any]) -> FloatArray:
 def label_codes(
     y: ArrayLike, classes: NDArray[Any], n: int
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return each label's class number (n,), 0 where it is missing, and which are not missing."""
+    """Return class indices (n,), 0 for missing labels, and a mask (n,) of those not missing."""
     labels: NDArray[Any] = np.atleast_1d(np.asarray(y))
     if labels.shape != (n,):
         raise InputError(f"y must have {n} labels, got shape {labels.shape}")
@@ -63,9 +63,9 @@ def label_codes(
 
 
 def window_length(n: int, n_equal_pairs: float) -> int:
-    """Return the number of rows to remember of a stream like n rows with this many equal pairs.
+    """Return the number of rows to remember, given the number of equal pairs among n rows.
 
-    Where equal rows are common none is remembered.
+    If equal rows are common, it is 0.
     """
     # Three more pairs could have been equal and were not (the rule of three).
     share = (3 + n_equal_pairs) / max(n * (n - 1) / 2, 1)
@@ -76,7 +76,7 @@ def window_length(n: int, n_equal_pairs: float) -> int:
 def remember_rows(
     remembered: HashArray, window: int, hashes: HashArray, is_counted: NDArray[np.bool_]
 ) -> tuple[HashArray, NDArray[np.bool_]]:
-    """Return the last hashes of counted rows, and which rows (n,) did not come among those."""
+    """Return the updated hashes of remembered rows, and a mask (n,) of rows not among them."""
     is_new = np.ones(len(hashes), bool)
     if not window:
         return remembered, is_new

@@ -1,4 +1,4 @@
-"""Compiled loops over a stream, one example after the other."""
+"""Compiled loops over the examples of a stream."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from vennforest.sources.row_hashes import STEP, mix
 
 @kernel
 def uniform(seed, position):
-    """Return one of the uniform numbers of a seed, in [0, 1) (SplitMix64)."""
+    """Return the uniform number in [0, 1) at a position of a seed's sequence (SplitMix64)."""
     z = np.uint64(seed) + (np.uint64(position) + np.uint64(1)) * np.uint64(STEP)
     return np.float64(mix(z) >> np.uint64(11)) * 2.0**-53
 
 
 @kernel
 def log_mean(logs):
-    """Return the logarithm of the mean of exponentials."""
+    """Return the logarithm of the mean of the exponentials of ``logs``."""
     top = logs[0]
     for value in logs:
         top = max(top, value)
@@ -27,10 +27,10 @@ def log_mean(logs):
 
 @kernel
 def column_of(cell, hit, counts, u, of_labels, limits):
-    """Return the column of the factors by which the bets on an example are multiplied.
+    """Return the column of ``factors`` that the bets on an example use.
 
-    ``counts`` (n_bins, 2) counts every example so far, this one among them, without and with the
-    label; ``u`` is uniform. The p-value is that of the label in its bin, or of the bin among all.
+    ``counts`` (n_bins, 2) are the examples so far, this one included, without and with the label;
+    ``u`` is uniform. The p-value is that of the label within its bin, or of the bin.
     """
     if of_labels:
         n_bin = counts[cell, 0] + counts[cell, 1]
@@ -65,18 +65,18 @@ def advance(
     state,
     log_path,
 ):
-    """Advance the capital of m channels by a block of examples.
+    """Update the capital of m channels with a block of examples.
 
     Parameters
     ----------
-    scores : (n, c), codes : (n,), scores and class numbers of the examples
-    n_before : examples before this block
+    scores : (n, c), codes : (n,), scores and class indices of the examples
+    n_before : number of examples before this block
     columns, targets, of_labels, n_bets : (m,), see `evidence.Channels`
-    jump_rates : (n_rates,) share of the capital that jumps to another bet at each step
-    half_bet_after : the chance that betting begins at step t of 0, 1, ... is 1 / (t + this)
+    jump_rates : (n_rates,), shares of the capital that move to another bet at each step
+    half_bet_after : betting begins at step t = 0, 1, ... with probability 1 / (t + half_bet_after)
     log_factors : (m, max_bets, n_columns), logarithms of the factors of the state
-    state : (m,) records of `evidence.STATE`, which are changed
-    log_path : (m, n) output, logarithm of the capital after each example
+    state : (m,), records of `evidence.STATE`, which are updated in place
+    log_path : (m, n), output: logarithm of the capital after each example
     """
     for c in range(len(state)):
         channel = state[c]
