@@ -58,15 +58,12 @@ def test_a_warning_points_at_the_line_that_called(name):
     assert {each.filename for each in ours} == {__file__}
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [
-        ("plat", ": did you mean 'platt'?"),
-        (" Venn-Abbers", ": did you mean 'venn-abers'?"),
-        ("nothing like it", ""),
-        (None, ""),
-    ],
-)
+@pytest.mark.parametrize(("given", "found"), [
+    ("plat", ": did you mean 'platt'?"),
+    (" Venn-Abbers", ": did you mean 'venn-abers'?"),
+    ("nothing like it", ""),
+    (None, ""),
+])  # fmt: skip
 def test_the_nearest_name_is_suggested(given, found):
     names = ["platt", "venn-abers", "isotonic"]
     assert nearest(given, names) == found

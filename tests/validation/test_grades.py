@@ -66,15 +66,12 @@ def test_values_of_another_package():
     assert frame["observed_high"].tolist() == pytest.approx(HIGH, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("values", "names"),
-    [
-        ([10, 9, 2.0, np.nan], ["2", "9", "10", "missing"]),
-        (["10", " 9", "2", ""], ["2", "9", "10", "missing"]),
-        (["BB", "A+", "AAA", None], ["AAA", "A+", "BB", "missing"]),
-        (pd.Categorical(list("xzy"), list("zyxw"), ordered=True), ["z", "y", "x"]),
-    ],
-)
+@pytest.mark.parametrize(("values", "names"), [
+    ([10, 9, 2.0, np.nan], ["2", "9", "10", "missing"]),
+    (["10", " 9", "2", ""], ["2", "9", "10", "missing"]),
+    (["BB", "A+", "AAA", None], ["AAA", "A+", "BB", "missing"]),
+    (pd.Categorical(list("xzy"), list("zyxw"), ordered=True), ["z", "y", "x"]),
+])  # fmt: skip
 def test_grades_are_in_their_natural_order(values, names):
     k = len(values)
     grade = np.asarray(values, dtype=object).repeat(10)
@@ -124,29 +121,23 @@ def test_grades_without_an_event_or_without_a_doubt():
     assert frame["jeffreys"].tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("n", "grade", "message"),
-    [
-        (19, [1, 2] * 9 + [1], "y must have at least 20 rows, got 19"),
-        (20, ["A"] * 20, "grade must have 2 to 100 different values, got 1: name a column"),
-        (200, range(200), "grade must have 2 to 100 different values, got 200: name a column"),
-        (20, [1, 2], "grade must be of 20 rows, got 2"),
-    ],
-)
+@pytest.mark.parametrize(("n", "grade", "message"), [
+    (19, [1, 2] * 9 + [1], "y must have at least 20 rows, got 19"),
+    (20, ["A"] * 20, "grade must have 2 to 100 different values, got 1: name a column"),
+    (200, range(200), "grade must have 2 to 100 different values, got 200: name a column"),
+    (20, [1, 2], "grade must be of 20 rows, got 2"),
+])  # fmt: skip
 def test_grades_refuses(n, grade, message):
     with pytest.raises(ValueError, match=message):
         grades([0, 1] * (n // 2) + [0] * (n % 2), [0.5] * n, grade)
 
 
-@pytest.mark.parametrize(
-    ("reference", "message"),
-    [
-        ([], "grade and reference must have two grades or more, got 1"),
-        (["A"], "grade and reference must have two grades or more, got 1"),
-        ({"A": 0.5, "B": 0.4}, "reference must have shares that sum to 1, got"),
-        ({"A": 1.5, "B": -0.5}, "reference must have shares that sum to 1, got"),
-    ],
-)
+@pytest.mark.parametrize(("reference", "message"), [
+    ([], "grade and reference must have two grades or more, got 1"),
+    (["A"], "grade and reference must have two grades or more, got 1"),
+    ({"A": 0.5, "B": 0.4}, "reference must have shares that sum to 1, got"),
+    ({"A": 1.5, "B": -0.5}, "reference must have shares that sum to 1, got"),
+])  # fmt: skip
 def test_stability_refuses(reference, message):
     with pytest.raises(ValueError, match=message):
         population_stability(["A"] * 20, reference)
