@@ -32,8 +32,8 @@ FAULTS = [
     ("calibrators/base.py", "if m * n == 0:", "if m * n == 1:"),
     (
         "calibrators/base.py",
-        "outside = (scores < low) | (scores > high)",
-        "outside = (scores < low) & (scores > high)",
+        "is_outside = (scores < low) | (scores > high)",
+        "is_outside = (scores < low) & (scores > high)",
     ),
     (
         "calibrators/maps.py",
@@ -85,7 +85,7 @@ FAULTS = [
         "<= rise * (W[n] - W[right])",
         ">= rise * (W[n] - W[right])",
     ),
-    ("calibrators/venn_abers_kernels.py", "out[i if rows is None else rows[i]]", "out[i]"),
+    ("calibrators/venn_abers_kernels.py", "out[i] = fits[low]", "out[i] = fits[0]"),
     (
         "calibrators/intervals.py",
         "of_examples = float((residual**2).sum())",

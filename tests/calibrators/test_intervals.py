@@ -289,9 +289,8 @@ def test_many_classes_are_one_against_the_rest_and_two_mirror_each_other():
             assert_array_equal(intervals.lower[:, j], one.lower[:, 1])
             assert_array_equal(intervals.upper[:, j], one.upper[:, 1])
             assert_array_equal(one.lower[:, 0], 1 - one.upper[:, 1])
-    means = mean_intervals([intervals, intervals.widen(scores[:20])])
-    assert_allclose(means.lower, (intervals.lower + np.minimum(intervals.lower, scores[:20])) / 2)
     wide = intervals.widen(scores[:20])
+    assert_allclose(mean_intervals([intervals, wide]).lower, (intervals.lower + wide.lower) / 2)
     assert_array_equal(wide.lower, np.minimum(intervals.lower, scores[:20]))
     outside = (scores[:20] < intervals.lower) | (scores[:20] > intervals.upper)
     assert_array_equal(wide.widened, outside.any(axis=1))
@@ -307,7 +306,6 @@ def test_exact_intervals_are_wider_and_few_examples_bound_nothing():
     ]
     assert widths[1] > 1.3 * widths[0]
     few = interval_curves(np.array([0.1, 0.5, 0.9]), np.array([0, 1, 1]), 2, method="exact")[0]
-    assert_array_equal(few.at(np.array([0.5])), [[0], [1]])
-    for method in ("likelihood-ratio", "exact"):
-        none = interval_curve(*np.empty((3, 0)), method=method)
-        assert_array_equal(none.at(np.array([0.5])), [[0], [1]])
+    none = (interval_curve(*np.empty((3, 0)), method=m) for m in ("likelihood-ratio", "exact"))
+    for curve in (few, *none):
+        assert_array_equal(curve.at(np.array([0.5])), [[0], [1]])

@@ -26,12 +26,10 @@ def test_a_fitted_model_is_only_calibrated_and_never_touched(method, k):
         make_pipeline(StandardScaler(), GaussianNB()),
         BaggingClassifier(GaussianNB(), 5, random_state=0),
     ):
-        base.fit(X[:60], y[:60])
-        before = pickle.dumps(base)
+        before = pickle.dumps(base.fit(X[:60], y[:60]))
         merge = "log" if method == "venn-abers" else "auto"
         model = CalibratedClassifier(FrozenEstimator(base), method=method, merge=merge)
-        model.fit(X[60:], y[60:])
-        p = model.predict_proba(new)
+        p = model.fit(X[60:], y[60:]).predict_proba(new)
         assert pickle.dumps(base) == before
         assert model.estimator_.estimator is base
         assert_array_equal(model.calibration_scores_, score(base, X[60:]))
@@ -57,21 +55,15 @@ def test_classes_that_the_calibration_data_lack_keep_their_columns(method):
 
 def test_labels_that_cannot_be_sorted_or_are_unknown_are_refused():
     X, y, _ = draw_rows()
-    text = np.array(["a", "b"])
-    for base, labels, message in (
-        (
-            GaussianNB(),
-            np.array([None, "a"]),
-            "must contain labels .* got NoneType and str: leave",
-        ),
-        (
-            GaussianNB(),
-            np.array([1, "a"], object),
-            "must contain labels .* got int and str: leave",
-        ),
-        (GaussianNB().fit(X, y), [1, 2], r"y must contain labels of classes \[0, 1\], got 2"),
-        (GaussianNB().fit(X, text[y]), [0, 1], r"labels of classes \['a', 'b'\], got [01]"),
+    numbers, texts = (
+        FrozenEstimator(GaussianNB().fit(X, labels[y]))
+        for labels in (np.arange(2), np.array([*"ab"]))
+    )
+    for model, labels, message in (
+        (GaussianNB(), [None, "a"], "must contain labels .* got NoneType and str"),
+        (GaussianNB(), np.array([1, "a"], object), "must contain labels .* got int and str"),
+        (numbers, [1, 2], r"y must contain labels of classes \[0, 1\], got 2"),
+        (texts, [0, 1], r"labels of classes \['a', 'b'\], got [01]"),
     ):
-        base = FrozenEstimator(base) if hasattr(base, "classes_") else base
         with pytest.raises(ValueError, match=message):
-            CalibratedClassifier(base).fit(X, np.asarray(labels)[y])
+            CalibratedClassifier(model).fit(X, np.asarray(labels)[y])

@@ -90,14 +90,11 @@ def test_every_method(table, method, capsys):
         assert message in refused(capsys, *apply(folder, "--columns", "p,confidence"))
 
 
-@pytest.mark.parametrize(
-    ("cells", "classes", "weight"),
-    [
-        (["no", "yes"], ["no", "yes"], "w"),
-        (["9", "10"], [9, 10], None),
-        (["1", "01", "2", "+2", "3"], [1, 1, 2, 2, 3], "half"),
-    ],
-)
+@pytest.mark.parametrize(("cells", "classes", "weight"), [
+    (["no", "yes"], ["no", "yes"], "w"),
+    (["9", "10"], [9, 10], None),
+    (["1", "01", "2", "+2", "3"], [1, 1, 2, 2, 3], "half"),
+])  # fmt: skip
 def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
     tmp_path, capsys, cells, classes, weight
 ):
@@ -155,17 +152,14 @@ def test_what_cannot_be_calibrated(tmp_path, capsys, text, more, message):
     assert not (tmp_path / "c.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "more", "message"),
-    [
-        ("s\n0.1\n0.5\n1.5\n0.2\n", [], "scores must be in [0, 1]"),
-        ("s,t\n0.1,1\n,1\n", [], "must contain finite scores, got NaN or nothing in row 2"),
-        ("s,p(yes)\n0.1,1\n", [], "got 'p(yes)': rename it"),
-        ("s,label\n0.1,1\n", [], "got 'label': rename it"),
-        ("s,id\n0.1,1\n", ["--id", "i"], "there is no column 'i' in"),
-        ("s,t\n0.1,1\n", ["-s", "s", "-s", "t"], "--score must name one column, got 2"),
-    ],
-)
+@pytest.mark.parametrize(("text", "more", "message"), [
+    ("s\n0.1\n0.5\n1.5\n0.2\n", [], "scores must be in [0, 1]"),
+    ("s,t\n0.1,1\n,1\n", [], "must contain finite scores, got NaN or nothing in row 2"),
+    ("s,p(yes)\n0.1,1\n", [], "got 'p(yes)': rename it"),
+    ("s,label\n0.1,1\n", [], "got 'label': rename it"),
+    ("s,id\n0.1,1\n", ["--id", "i"], "there is no column 'i' in"),
+    ("s,t\n0.1,1\n", ["-s", "s", "-s", "t"], "--score must name one column, got 2"),
+])  # fmt: skip
 def test_what_cannot_be_applied(table, capsys, text, more, message):
     _, folder = table
     assert run(*calibrate(folder, "--method", "beta")) == 0
@@ -245,16 +239,6 @@ def test_apply_for_other_shares_of_the_classes(table, capsys, method):
     for wrong in ("maybe=0.1", "yes", "yes=often"):
         assert "--prior must be LABEL=SHARE" in refused(capsys, *apply(folder, "--prior", wrong))
     assert "1.5" in refused(capsys, *apply(folder, "--prior", "yes=1.5"))
-
-
-def test_columns_that_are_carried_along(table):
-    frame, folder = table
-    assert run(*calibrate(folder)) == 0
-    frame.assign(label=frame["y"]).to_csv(folder / "new.csv", index=False)
-    assert run(*apply(folder, "--id", "y", "--id", "id", data="new.csv")) == 0
-    answers = read_csv(folder / "out.csv")
-    assert answers.columns.tolist()[:3] == ["y", "id", "label"]
-    assert answers["y"].tolist() == frame["y"].tolist()
 
 
 def test_rows_without_a_score_are_kept(table, capsys):

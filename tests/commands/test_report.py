@@ -52,19 +52,16 @@ def test_columns_of_probabilities_are_judged_with_their_bounds(predictions, caps
     assert list(json.loads(capsys.readouterr().out)["methods"]) == ["Predictions", "baseline"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--probability", "word"], "must contain numbers"),
-        (["--probability", "sc"], "there is no column 'sc'"),
-        (["--probability", "score"], "divide percentages by 100"),
-        (["--probability", "points"], "vennforest calibrate"),
-        (["--probability", "p(yes)", "{table}"], "not both"),
-        ([], "a table with --probability COLUMN, or a model and a table"),
-        (["--probability", "p(yes)", "--groups", "no one"], "there is no column 'no one'"),
-        (["--probability", "p(yes)", "--folds", "3"], "--folds"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    (["--probability", "word"], "must contain numbers"),
+    (["--probability", "sc"], "there is no column 'sc'"),
+    (["--probability", "score"], "divide percentages by 100"),
+    (["--probability", "points"], "vennforest calibrate"),
+    (["--probability", "p(yes)", "{table}"], "not both"),
+    ([], "a table with --probability COLUMN, or a model and a table"),
+    (["--probability", "p(yes)", "--groups", "no one"], "there is no column 'no one'"),
+    (["--probability", "p(yes)", "--folds", "3"], "--folds"),
+])  # fmt: skip
 def test_what_cannot_be_checked(predictions, capsys, options, message):
     options = [str(option).format(table=predictions[1]) for option in options]
     assert run(*predictions, *options) == 2
@@ -153,13 +150,10 @@ def test_predictions_of_the_folds_are_written(tmp_path, capsys):
         assert again[name] == pytest.approx(first[name], abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("out.csv", "got 'label': rename it"),
-        ("out.xlsx", "must end in .csv or .parquet, got 'out.xlsx'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), [
+    ("out.csv", "got 'label': rename it"),
+    ("out.xlsx", "must end in .csv or .parquet, got 'out.xlsx'"),
+])  # fmt: skip
 def test_predictions_that_cannot_be_written(tmp_path, capsys, name, message):
     y, p, _ = calibrated(40, 5)
     pd.DataFrame({"x": p, "label": y}).to_csv(tmp_path / "t.csv", index=False)

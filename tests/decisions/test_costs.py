@@ -60,22 +60,19 @@ def test_costs_by_name_are_of_their_classes():
     assert matrix.costs[0, decided].tolist() == [5, 0]
 
 
-@pytest.mark.parametrize(
-    ("costs", "message"),
-    [
-        (np.eye(3), "a row and a column"),
-        (CostMatrix(np.eye(3), ("a", "b", "c")), "a row for each of 2"),
-        ({0: {"a": 1}, 2: {"a": 1}}, "a row for each class"),
-        ({0: {"a": 1, "b": 0}, 1: {"a": 1, "c": 0}}, "the same decisions for each class"),
-        (
-            {0: {"a": 1, "b": "x"}, 1: {"a": 1, "b": 0}},
-            "list of rows in the order of the classes, got",
-        ),
-        ([[0, np.nan], [1, 0]], "finite numbers"),
-        ('{"0": ', "JSON with a fault"),
-        ("no such file.json", "there is no file"),
-    ],
-)
+@pytest.mark.parametrize(("costs", "message"), [
+    (np.eye(3), "a row and a column"),
+    (CostMatrix(np.eye(3), ("a", "b", "c")), "a row for each of 2"),
+    ({0: {"a": 1}, 2: {"a": 1}}, "a row for each class"),
+    ({0: {"a": 1, "b": 0}, 1: {"a": 1, "c": 0}}, "the same decisions for each class"),
+    (
+        {0: {"a": 1, "b": "x"}, 1: {"a": 1, "b": 0}},
+        "list of rows in the order of the classes, got",
+    ),
+    ([[0, np.nan], [1, 0]], "finite numbers"),
+    ('{"0": ', "JSON with a fault"),
+    ("no such file.json", "there is no file"),
+])  # fmt: skip
 def test_other_costs_are_refused(costs, message):
     with pytest.raises(ValueError, match=message):
         CostMatrix.read(costs, np.arange(2))

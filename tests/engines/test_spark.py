@@ -42,13 +42,10 @@ def test_counts_add_up_to_the_fit_to_all_rows(spark, k, weight):
     check_calibrator(calibrator, frame, k=k, weight=weight)
 
 
-@pytest.mark.parametrize(
-    ("forest", "sizes"),
-    [
-        (RandomForestClassifier(10, max_depth=4), [60, 0, 90, 30]),
-        (MixedForestClassifier(10), [0, 210, 27, 0]),  # nearly all rows in one partition
-    ],
-)
+@pytest.mark.parametrize(("forest", "sizes"), [
+    (RandomForestClassifier(10, max_depth=4), [60, 0, 90, 30]),
+    (MixedForestClassifier(10), [0, 210, 27, 0]),  # nearly all rows in one partition
+])  # fmt: skip
 def test_a_forest_over_partitions_is_that_of_one_machine(spark, forest, sizes):
     frame = draw_features()
     parts = spark_frame(spark, frame, *sizes)

@@ -26,11 +26,9 @@ def same_after_reading(calibrator, new):
     assert_array_equal(read.classes_, calibrator.classes_)
     assert_array_equal(read.predict_proba(new), calibrator.predict_proba(new))
     if hasattr(calibrator, "predict_multiprobability"):
-        for one, other in zip(
-            *(c.predict_multiprobability(new) for c in (read, calibrator)), strict=True
-        ):
-            assert_array_equal(one.lower, other.lower)
-            assert_array_equal(one.upper, other.upper)
+        one, other = (c.predict_multiprobability(new) for c in (read, calibrator))
+        assert_array_equal(one.lower, other.lower)
+        assert_array_equal(one.upper, other.upper)
     names = {name for name in vars(calibrator) if name.endswith("_") and name[0] != "_"}
     assert names <= set(vars(read))
     assert to_json(read) == text
@@ -115,17 +113,14 @@ def number_paths(part, path=()):
             yield (*path, key)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "the calibrator is not JSON"),
-        ("[1]", 'must be JSON with "format"'),
-        ('{"format": "other"}', 'must be JSON with "format"'),
-        ('{"format": "vennforest-calibrator", "version": 2}', "of version 2 .*: install a newer"),
-        ('{"format": "vennforest-calibrator", "version": 1}', "damaged: the document must have"),
-        ("[" * 100_000, "the calibrator is not JSON"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("", "the calibrator is not JSON"),
+    ("[1]", 'must be JSON with "format"'),
+    ('{"format": "other"}', 'must be JSON with "format"'),
+    ('{"format": "vennforest-calibrator", "version": 2}', "of version 2 .*: install a newer"),
+    ('{"format": "vennforest-calibrator", "version": 1}', "damaged: the document must have"),
+    ("[" * 100_000, "the calibrator is not JSON"),
+])  # fmt: skip
 def test_what_is_no_calibrator_is_refused(text, message):
     with pytest.raises(InputError, match=message):
         from_json(text)

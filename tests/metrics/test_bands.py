@@ -121,36 +121,23 @@ def test_of_one_group_no_difference_is_known():
     assert (curve.difference_low, curve.difference_high) == (-np.inf, np.inf)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"versus": [0.1]}, "inconsistent numbers of samples"),
-        ({"versus": [0.1, 2]}, r"p must lie in \[0, 1\], got 2"),
-        ({"groups": [1]}, "groups must be of 2 rows, got 1"),
-        ({"level": 1}, "level must"),
-    ],
-)
-def test_refused_differences(options, message):
+@pytest.mark.parametrize(("measure", "options", "message"), [
+    (metrics.decision_curve, {"versus": [0.1]}, "inconsistent numbers of samples"),
+    (metrics.decision_curve, {"versus": [0.1, 2]}, r"p must lie in \[0, 1\], got 2"),
+    (metrics.decision_curve, {"groups": [1]}, "groups must be of 2 rows, got 1"),
+    (metrics.decision_curve, {"level": 1}, "level must"),
+    (metrics.calibration_band, {"level": 0}, "level must"),
+    (metrics.calibration_band, {"sample_weight": [1, 0.5]}, "must be integers for a confid"),
+    (metrics.calibration_band, {"y": [1, 1]}, "y must contain at least two classes"),
+    (metrics.calibration_band, {"p": [0.1, np.nan]}, "p"),
+    (metrics.reliability_curve, {"band": "none"}, "band must be"),
+    (metrics.reliability_curve, {"band": "confidence", "groups": [1, 2]}, "groups must be No"),
+])  # fmt: skip
+def test_refused_options(measure, options, message):
+    if measure == metrics.decision_curve:
+        options = {"thresholds": [0.5], "versus": [0.3, 0.4], **options}
     with pytest.raises(ValueError, match=message):
-        metrics.decision_curve([0, 1], [0.1, 0.2], [0.5], **{"versus": [0.3, 0.4], **options})
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"level": 0}, "level must"),
-        ({"sample_weight": [1, 0.5]}, "sample_weight must be integers for a confidence band"),
-        ({"y": [1, 1]}, "y must contain at least two classes"),
-        ({"p": [0.1, np.nan]}, "p"),
-    ],
-)
-def test_refused_bands(options, message):
-    with pytest.raises(ValueError, match=message):
-        metrics.calibration_band(**{"y": [0, 1], "p": [0.1, 0.2], **options})
-    with pytest.raises(ValueError, match="band must be"):
-        metrics.reliability_curve([0, 1], [0.1, 0.2], band="none")
-    with pytest.raises(ValueError, match="groups must be None for band='confidence'"):
-        metrics.reliability_curve([0, 1], [0.1, 0.2], band="confidence", groups=[1, 2])
+        measure(**{"y": [0, 1], "p": [0.1, 0.2], **options})
 
 
 def test_reliability_curve_has_the_corners_of_the_band():

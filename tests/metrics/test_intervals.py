@@ -18,14 +18,11 @@ def draw_intervals(rng, n, k, classes=None):
     return Multiprobability(lower, upper, np.arange(k) if classes is None else np.array(classes))
 
 
-@pytest.mark.parametrize(
-    ("y", "options", "message"),
-    [
-        (["a", "b", "c"], {}, "y must contain labels of classes"),
-        (None, {"pos_label": "c"}, "pos_label must be one of"),
-        (None, {"p": np.zeros(3)}, r"p must have shape \(3, 2\), got \(3,\)"),
-    ],
-)
+@pytest.mark.parametrize(("y", "options", "message"), [
+    (["a", "b", "c"], {}, "y must contain labels of classes"),
+    (None, {"pos_label": "c"}, "pos_label must be one of"),
+    (None, {"p": np.zeros(3)}, r"p must have shape \(3, 2\), got \(3,\)"),
+])  # fmt: skip
 def test_interval_curve_refuses_what_does_not_fit(y, options, message):
     m = draw_intervals(np.random.default_rng(0), 3, 2, ["a", "b"])
     with pytest.raises(ValueError, match=message):

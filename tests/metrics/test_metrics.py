@@ -36,11 +36,9 @@ def test_brier_decomposition_agrees_with_the_slow_one():
             continue
         bins = rng.choice([1, 2, 10, 100, 7]).item()
         d = metrics.brier_decomposition(y, p, bins=bins, sample_weight=w, classes=[0, 1])
-        slow = oracle.brier_decomposition(
-            y.tolist(), p.tolist(), bins, None if w is None else w.tolist()
-        )
-        got = (d.reliability, d.resolution, d.uncertainty, d.sharpness, d.brier)
-        close(got, slow)
+        weights = None if w is None else w.tolist()
+        slow = oracle.brier_decomposition(y.tolist(), p.tolist(), bins, weights)
+        close((d.reliability, d.resolution, d.uncertainty, d.sharpness, d.brier), slow)
 
 
 def test_many_classes_add_up_one_vs_rest():
@@ -80,9 +78,8 @@ def test_weights_are_repeated_observations_and_order_does_not_count(name, k):
             continue
         rows = rng.permutation(np.repeat(np.arange(30), w))
         once = measure(y, p, sample_weight=w, classes=range(k))
-        np.testing.assert_allclose(
-            measure(y[rows], p[rows], classes=range(k)), once, rtol=1e-9, atol=1e-9
-        )
+        again = measure(y[rows], p[rows], classes=range(k))
+        np.testing.assert_allclose(again, once, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", MEASURES)
@@ -118,30 +115,23 @@ def test_class_missing_from_y_keeps_its_column():
         metrics.brier_decomposition(["a", "c"], p)
 
 
-@pytest.mark.parametrize(
-    ("y", "p", "options", "message"),
-    [
-        ([0, 1], [0.1, np.nan], {}, "p must be finite, got NaN at position 1"),
-        ([0, 1], [0.1, 1.1], {}, r"p must lie in \[0, 1\], got 1.1"),
-        (
-            [0, 1],
-            [[0.5, 0.6], [1, 0]],
-            {},
-            "p must have rows that sum to 1 within 0.01, got a sum of 1.1 in row 1",
-        ),
-        ([0, 1, 2], [0.1, 0.2, 0.3], {}, "p must have a column for each of 3 classes"),
-        ([0, 1], [0.1, 0.2], {"pos_label": 7}, r"pos_label must be one of .*, got 7"),
-        ([0, 1], [0.1, 0.2], {"bins": 0}, "bins must be an integer >= 1, got 0"),
-        ([0, 1], [0.1, 0.2], {"strategy": "width"}, "strategy must be one of .*, got 'width'"),
-    ],
-)
+@pytest.mark.parametrize(("y", "p", "options", "message"), [
+    ([0, 1], [0.1, np.nan], {}, "p must be finite, got NaN at position 1"),
+    ([0, 1], [0.1, 1.1], {}, r"p must lie in \[0, 1\], got 1.1"),
+    (
+        [0, 1],
+        [[0.5, 0.6], [1, 0]],
+        {},
+        "p must have rows that sum to 1 within 0.01, got a sum of 1.1 in row 1",
+    ),
+    ([0, 1, 2], [0.1, 0.2, 0.3], {}, "p must have a column for each of 3 classes"),
+    ([0, 1], [0.1, 0.2], {"pos_label": 7}, r"pos_label must be one of .*, got 7"),
+    ([0, 1], [0.1, 0.2], {"bins": 0}, "bins must be an integer >= 1, got 0"),
+    ([0, 1], [0.1, 0.2], {"strategy": "width"}, "strategy must be one of .*, got 'width'"),
+])  # fmt: skip
 def test_bad_input_is_named(y, p, options, message):
     with pytest.raises(ValueError, match=message):
         metrics.brier_decomposition(y, p, **options)
-
-
-def test_rounding_just_outside_the_interval_is_allowed():
-    assert metrics.brier_decomposition([1, 0], [1 + 1e-12, -1e-12]).brier == 0
 
 
 @pytest.mark.parametrize("decimals", [2, 3, 4])
@@ -153,7 +143,6 @@ def test_rounded_probabilities_are_taken(decimals):
     assert np.abs(got - p).max() < 3 * 10.0**-decimals
     wrong = p.round(decimals)
     wrong[17, 0] += 0.1
-    with pytest.raises(
-        ValueError, match=r"sum to 1 within 0\.\d+, got a sum of .* in row 18: give"
-    ):
+    with pytest.raises(ValueError, match=r"sum to 1 within 0\.\d+, got a sum of .* in row 18"):
         check_probabilities(wrong)
+    assert metrics.brier_decomposition([1, 0], [1 + 1e-12, -1e-12]).brier == 0  # is let pass

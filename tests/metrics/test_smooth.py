@@ -14,23 +14,15 @@ SHARES = {5: (0.05, 0.275, 0.5, 0.725, 0.95), 4: (0.05, 0.35, 0.65, 0.95), 3: (0
 
 def slow_features(z, knots):
     """Harrell (2015), equation 2.25, number by number."""
-    k = len(knots)
+    first, *_, a, b = knots
     rows = []
     for x in z:
         row = [1.0, x]
-        for j in range(k - 2):
-            value = max(x - knots[j], 0) ** 3
-            value -= (
-                max(x - knots[k - 2], 0) ** 3
-                * (knots[k - 1] - knots[j])
-                / (knots[k - 1] - knots[k - 2])
-            )
-            value += (
-                max(x - knots[k - 1], 0) ** 3
-                * (knots[k - 2] - knots[j])
-                / (knots[k - 1] - knots[k - 2])
-            )
-            row.append(value / (knots[k - 1] - knots[0]) ** 2)
+        for knot in knots[:-2]:
+            value = max(x - knot, 0) ** 3
+            value -= max(x - a, 0) ** 3 * (b - knot) / (b - a)
+            value += max(x - b, 0) ** 3 * (a - knot) / (b - a)
+            row.append(value / (b - first) ** 2)
         rows.append(row)
     return np.array(rows)
 
@@ -44,14 +36,8 @@ def slow_curve(y, p, at, groups=None):
     # The smallest estimate below or at which at least this share of the information lies.
     ordered = sorted(z)
     information = [expit(x) * (1 - expit(x)) for x in ordered]
-    knots = [
-        next(
-            x
-            for i, x in enumerate(ordered)
-            if sum(information[: i + 1]) >= share * sum(information)
-        )
-        for share in SHARES.get(n_knots, ())
-    ]
+    shares = np.cumsum(information) / sum(information)
+    knots = [ordered[np.argmax(shares >= share)] for share in SHARES.get(n_knots, ())]
     x = slow_features(z, knots) if knots else np.column_stack([np.ones(len(z)), z])
 
     def minus_likelihood(beta):
@@ -71,9 +57,8 @@ def slow_curve(y, p, at, groups=None):
             [((y - q)[:, None] * x)[groups == g].sum(axis=0) for g in np.unique(groups)]
         )
         variance = variance @ sums.T @ sums @ variance * len(sums) / (len(sums) - 1)
-    new = (
-        slow_features(logit(at), knots) if knots else np.column_stack([np.ones(len(at)), logit(at)])
-    )
+    line = np.column_stack([np.ones(len(at)), logit(at)])
+    new = slow_features(logit(at), knots) if knots else line
     return expit(new @ beta), 1.959963984540054 * np.sqrt(np.diag(new @ variance @ new.T))
 
 
@@ -139,9 +124,7 @@ def test_what_has_no_curve():
         assert len(curve.smooth_estimate) == len(curve.band_low) == 0
     extreme = metrics.reliability_curve([0, 1, 0, 1, 1], [1e-300, 1e-300, 0.4, 0.4, 1 - 1e-16])
     assert np.isfinite(extreme.smooth_share).all() and np.isfinite(extreme.band_high).all()
-    one_group = metrics.reliability_curve(
-        [0, 1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4, 0.5], groups=[1] * 5
-    )
+    one_group = metrics.reliability_curve([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], groups=[1] * 4)
     assert (one_group.bin_low == 0).all() and (one_group.bin_high == 1).all()
 
 

@@ -39,14 +39,11 @@ def make(name, k=2):
     return CalibratedClassifier(forest, calibrate_on=source, random_state=0, **options).fit(X, y)
 
 
-@pytest.mark.parametrize(
-    ("name", "k"),
-    [
-        *((name, 2) for name in ("oob", "draws", "holdout", "cv", "frozen", "margins", "groups")),
-        ("oob", 3),
-        ("cv", 3),
-    ],
-)
+@pytest.mark.parametrize(("name", "k"), [
+    *((name, 2) for name in ("oob", "draws", "holdout", "cv", "frozen", "margins", "groups")),
+    ("oob", 3),
+    ("cv", 3),
+])  # fmt: skip
 def test_every_source_is_watched(name, k):
     monitor, rng = Monitor(make(name, k), random_state=0).fit(), np.random.default_rng(1)
     quiet = monitor.update(*draw(rng, 400, k=k))
@@ -121,14 +118,11 @@ def test_rows_without_a_label_are_left_out():
     assert gaps.n_seen_ == 196 and gaps.n_unlabelled_ == 4
 
 
-@pytest.mark.parametrize(
-    ("classes", "labels"),
-    [
-        ([0, 1], pd.array([0, None, 1], dtype="Int64")),
-        ([False, True], [False, None, True]),
-        (["o", "x"], np.array(["o", pd.NA, "x"], dtype=object)),
-    ],
-)
+@pytest.mark.parametrize(("classes", "labels"), [
+    ([0, 1], pd.array([0, None, 1], dtype="Int64")),
+    ([False, True], [False, None, True]),
+    (["o", "x"], np.array(["o", pd.NA, "x"], dtype=object)),
+])  # fmt: skip
 def test_missing_labels_of_any_type(classes, labels):
     monitor = Monitor(random_state=0).fit(np.arange(50.0), np.array(classes)[np.arange(50) % 2])
     monitor.update([0.1, 0.5, 0.7], labels)
@@ -149,21 +143,11 @@ def test_file_goes_on_where_the_monitor_was(tmp_path, watch):
     assert saved.explain() == monitor.explain()
 
 
-def changed(name, index, value):
-    def change(monitor):
-        monitor._state[name][index] = value
-
-    return change
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        changed("counts", (1, 0), -1),
-        changed("weights", (1, 0), np.nan),
-        lambda monitor: setattr(monitor, "classes_", np.arange(3)),
-    ],
-)
+@pytest.mark.parametrize("change", [
+    lambda monitor: monitor._state["counts"].__setitem__((1, 0), -1),
+    lambda monitor: monitor._state["weights"].__setitem__((1, 0), np.nan),
+    lambda monitor: setattr(monitor, "classes_", np.arange(3)),
+])  # fmt: skip
 def test_spoilt_file_is_refused(tmp_path, change):
     monitor = Monitor(random_state=0).fit(np.linspace(0, 1, 100), np.arange(100) % 2)
     change(monitor)
@@ -174,17 +158,14 @@ def test_spoilt_file_is_refused(tmp_path, change):
         vennforest.load(tmp_path / "monitor.skops")
 
 
-@pytest.mark.parametrize(
-    ("scores", "y", "time", "message"),
-    [
-        ([0.1], ["z"], None, "y must contain labels of classes"),
-        ([np.nan], ["x"], None, "scores must be finite"),
-        ([0.1], ["x"], [2], "time must not run backwards or be missing, got 2 in row 0"),
-        ([0.1], ["x"], [np.nan], "time must not run backwards or be missing, got nan"),
-        ([0.1], ["x", "x"], None, "y must have 1 labels"),
-        ([[0.1, 0.2, 0.7]], ["x"], None, "scores must have a column for each of 2"),
-    ],
-)
+@pytest.mark.parametrize(("scores", "y", "time", "message"), [
+    ([0.1], ["z"], None, "y must contain labels of classes"),
+    ([np.nan], ["x"], None, "scores must be finite"),
+    ([0.1], ["x"], [2], "time must not run backwards or be missing, got 2 in row 0"),
+    ([0.1], ["x"], [np.nan], "time must not run backwards or be missing, got nan"),
+    ([0.1], ["x", "x"], None, "y must have 1 labels"),
+    ([[0.1, 0.2, 0.7]], ["x"], None, "scores must have a column for each of 2"),
+])  # fmt: skip
 def test_refused_rows_change_nothing(small, scores, y, time, message):
     small.update([0.5, 0.6], ["x", "o"], time=[3, 4])
     evidence, state = small.evidence_, small._state.copy()
@@ -197,19 +178,16 @@ def test_refused_rows_change_nothing(small, scores, y, time, message):
 HALF = np.arange(50.0), np.arange(50) % 2
 
 
-@pytest.mark.parametrize(
-    ("options", "examples", "message"),
-    [
-        ({"watch": "all"}, HALF, "watch must be one of"),
-        ({"alpha": 0}, HALF, "alpha must lie between 0 and 1, both excluded, got 0"),
-        ({}, (HALF[0][:30], HALF[1][:30]), "40 rows or more, got 30"),
-        ({}, (HALF[0], np.zeros(50)), "two classes or more"),
-        ({}, (HALF[0], HALF[1][:49]), "y must have 50 labels"),
-        ({}, (), "X and y must be given without a model"),
-        ({}, (HALF[0],), "X and y must be given together"),
-        ({"model": SVC().fit(HALF[0][:, None], HALF[1])}, HALF, "must have predict_proba"),
-    ],
-)
+@pytest.mark.parametrize(("options", "examples", "message"), [
+    ({"watch": "all"}, HALF, "watch must be one of"),
+    ({"alpha": 0}, HALF, "alpha must lie between 0 and 1, both excluded, got 0"),
+    ({}, (HALF[0][:30], HALF[1][:30]), "40 rows or more, got 30"),
+    ({}, (HALF[0], np.zeros(50)), "two classes or more"),
+    ({}, (HALF[0], HALF[1][:49]), "y must have 50 labels"),
+    ({}, (), "X and y must be given without a model"),
+    ({}, (HALF[0],), "X and y must be given together"),
+    ({"model": SVC().fit(HALF[0][:, None], HALF[1])}, HALF, "must have predict_proba"),
+])  # fmt: skip
 def test_fit_refuses(options, examples, message):
     with pytest.raises(InputError, match=message):
         Monitor(**options).fit(*examples)

@@ -17,19 +17,16 @@ def tail(k, n, share):
 def precise_threshold(scores, labels, share, delta):
     """Every threshold of the fixed sequence with its own list of the starts still alive."""
     n = len(scores)
-    for number in range(1, 64):  # the largest number of starts that there is room for
-        first = 1
-        while share**first > delta / number * (1 + 1e-9):
-            first += 1
-        if first * 2 ** (number - 1) > n:
-            number -= 1
-            break
+
+    def starts(number):
+        first = next(k for k in range(1, n + 2) if share**k <= delta / number * (1 + 1e-9) or k > n)
+        return [first * 2**i for i in range(number)]
+
+    # the largest number of starts that there is room for
+    number = max((m for m in range(1, 64) if starts(m)[-1] <= n), default=0)
     if not number:
         return None
-    first = 1
-    while share**first > delta / number * (1 + 1e-9):
-        first += 1
-    unused = [first * 2**i for i in range(number)]
+    unused = starts(number)
     alive, best = [], None
     for t in sorted(set(scores), reverse=True):
         above = [y for s, y in zip(scores, labels, strict=True) if s >= t]

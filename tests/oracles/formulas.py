@@ -3,16 +3,12 @@
 Nothing here is fast or clever on purpose: what the library computes is compared with these.
 """
 
-from __future__ import annotations
-
 import decimal
 import math
 from decimal import Decimal
 from fractions import Fraction
 
 import scipy.optimize
-
-# --- Venn–Abers ------------------------------------------------------------------------------
 
 
 def isotonic_max_min(scores, labels, weights=None):
@@ -41,22 +37,16 @@ def isotonic_max_min(scores, labels, weights=None):
     return fitted
 
 
-def venn_abers(scores, labels, s, weights=None, left_out=-1):
+def venn_abers(scores, labels, s, weights=None, left_out=-1, new_weights=(1, 1)):
     """(p0, p1) of the inductive Venn–Abers predictor at s, by refitting for both labels."""
     weights = [1] * len(scores) if weights is None else weights
-    kept = [i for i in range(len(scores)) if i != left_out]
+    examples = [*zip(scores, labels, weights, strict=True)]
+    kept = [one for i, one in enumerate(examples) if i != left_out]
     fits = []
     for label in (0, 1):
-        fitted = isotonic_max_min(
-            [scores[i] for i in kept] + [s],
-            [labels[i] for i in kept] + [label],
-            [weights[i] for i in kept] + [1],
-        )
-        fits.append(fitted[float(s)])
+        extended = [*kept, (s, label, new_weights[label])]
+        fits.append(isotonic_max_min(*zip(*extended, strict=True))[float(s)])
     return tuple(fits)
-
-
-# --- Venn predictors and taxonomies ----------------------------------------------------------
 
 
 def venn(categories, labels, category, n_classes, weights=None, left_out=-1):
@@ -82,9 +72,6 @@ def label_category(score):
         return 1 if score > 0.5 else 0
     vector = score_vector(score)
     return vector.index(max(vector))
-
-
-# --- Platt, isotonic, Boström, beta, temperature ---------------------------------------------
 
 
 def platt_targets(labels, weights=None, targets="smoothed"):
@@ -206,9 +193,6 @@ def temperature_fit(logits, codes, weights=None):
     return math.exp(found.x)
 
 
-# --- forests: votes, out-of-bag membership and scores ----------------------------------------
-
-
 def out_of_bag(ensemble, n):
     """For each example the list of the trees whose training sample lacks it."""
     samples = [{int(i) for i in drawn} for drawn in ensemble.estimators_samples_]
@@ -242,9 +226,6 @@ def forest_scores(forest, X, trees_of_row, votes):
             total = [a + float(b) for a, b in zip(total, answers[t][i], strict=True)]
         means.append([a / len(trees) if trees else float("nan") for a in total])
     return means
-
-
-# --- measures --------------------------------------------------------------------------------
 
 
 def _bin_of(value, bins):

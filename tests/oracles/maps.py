@@ -3,6 +3,8 @@
 import math
 from itertools import pairwise
 
+from scipy.special import softmax
+
 
 def shrunken_logs(row, c, shares):
     """ln(k (s + c pi) / (1 + c)) of one example's scores."""
@@ -14,12 +16,6 @@ def label_shares(codes, weights, k):
     """(n_j + 1) / (n + k)."""
     counts = [sum(w for y, w in zip(codes, weights, strict=True) if y == j) for j in range(k)]
     return [(n + 1) / (sum(counts) + k) for n in counts]
-
-
-def softmax(z):
-    top = max(z)
-    e = [math.exp(v - top) for v in z]
-    return [v / math.fsum(e) for v in e]
 
 
 def shared_slope(W):

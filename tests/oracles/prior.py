@@ -4,18 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from oracles.formulas import isotonic_max_min
-
-
-def weighted_venn_abers(scores, labels, s, factors):
-    """p0 and p1 where every example, the new one too, counts as its class's factor."""
-    values = []
-    for label in (0, 1):
-        every = [*labels, label]
-        fitted = isotonic_max_min([*scores, s], every, [factors[y] for y in every])
-        values.append(fitted[float(s)])
-    return values
-
 
 def shifted(p, factors):
     """A distribution in fractions under other shares."""

@@ -131,17 +131,14 @@ def test_calibrators_take_scores():
             estimate_performance(calibrator, scores[2000:])
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"X": 29}, "X must have 30 rows"),
-        ({"level": 1.0}, "level"),
-        ({"shift": "concept"}, "shift"),
-        ({"shift": "covariate"}, "reference"),
-        ({"reference": np.zeros((5, 3))}, "800 rows"),
-        ({"reference": (np.zeros((40, 3)), [7] * 40)}, "y must contain labels of classes"),
-    ],
-)
+@pytest.mark.parametrize(("change", "named"), [
+    ({"X": 29}, "X must have 30 rows"),
+    ({"level": 1.0}, "level"),
+    ({"shift": "concept"}, "shift"),
+    ({"shift": "covariate"}, "reference"),
+    ({"reference": np.zeros((5, 3))}, "800 rows"),
+    ({"reference": (np.zeros((40, 3)), [7] * 40)}, "y must contain labels of classes"),
+])  # fmt: skip
 def test_what_cannot_be_estimated_is_refused(model, change, named):
     given = {"X": 100, **change}
     X = problem(given.pop("X"), 8)[0]

@@ -70,35 +70,26 @@ def test_files_of_other_kinds(tmp_path):
         vennforest.load(path)
 
 
+def node(name, loader, **more):
+    module, _, kind = name.rpartition(".")
+    return {"__class__": kind, "__module__": module, "__loader__": loader, **more}
+
+
 def call_of(name, argument):
-    text = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode"}
-    module, _, function = name.rpartition(".")
-    return {
-        "__class__": function,
-        "__module__": module,
-        "__loader__": "ConstructorFromReduceNode",
-        "content": {
-            "__class__": "tuple",
-            "__module__": "builtins",
-            "__loader__": "TupleNode",
-            "content": [{**text, "content": json.dumps(argument), "is_json": True}],
-        },
-    }
+    text = node("builtins.str", "JsonNode")
+    arguments = [{**text, "content": json.dumps(argument), "is_json": True}]
+    content = node("builtins.tuple", "TupleNode", content=arguments)
+    return node(name, "ConstructorFromReduceNode", content=content)
 
 
 FORGERIES = {
-    "os.mkdir": {"__class__": "mkdir", "__module__": "os", "__loader__": "FunctionNode"},
+    "os.mkdir": node("os.mkdir", "FunctionNode"),
     "os.system": call_of("os.system", "touch trap"),
-    "evil_module.Evil": {
-        "__class__": "Evil",
-        "__module__": "evil_module",
-        "__loader__": "ObjectNode",
-    },
-    "vennforest.calibrators.formula.Score": {  # has no check of its state
-        "__class__": "Score",
-        "__module__": "vennforest.calibrators.formula",
-        "__loader__": "ObjectNode",
-    },
+    "evil_module.Evil": node("evil_module.Evil", "ObjectNode"),
+    # This one has no check of its state.
+    "vennforest.calibrators.formula.Score": node(
+        "vennforest.calibrators.formula.Score", "ObjectNode"
+    ),
 }
 
 
@@ -180,25 +171,23 @@ def forest():
     return RandomForestClassifier(4, random_state=0).fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("left_child", 10**6), ("right_child", 0), ("feature", 30)]
-)
-def test_trees_that_point_outside_themselves_are_refused(forest, name, value):
-    packed = pack_forest(forest)
-    packed.nodes[name][0] = value
-    with pytest.raises(ValueError, match=r"must|leaves"):
-        packed.forest()
+def point(name, value):
+    def change(nodes):
+        nodes[name][0] = value
+        return nodes
+
+    return "nodes", change
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("counts", lambda counts: counts + 1),
-        ("bare_forest", lambda forest: RandomForestClassifier(2).fit(*load_iris(return_X_y=True))),
-        ("values", lambda values: values[:, :1]),
-        ("nodes", lambda nodes: {**nodes, "feature": nodes["feature"][:-1]}),
-    ],
-)
+@pytest.mark.parametrize(("name", "change"), [
+    point("left_child", 10**6),
+    point("right_child", 0),
+    point("feature", 30),
+    ("counts", lambda counts: counts + 1),
+    ("bare_forest", lambda forest: RandomForestClassifier(2).fit(*load_iris(return_X_y=True))),
+    ("values", lambda values: values[:, :1]),
+    ("nodes", lambda nodes: {**nodes, "feature": nodes["feature"][:-1]}),
+])  # fmt: skip
 def test_arrays_that_are_no_forest_are_refused(forest, name, change):
     packed = pack_forest(forest)
     with pytest.raises(ValueError):

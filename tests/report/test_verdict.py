@@ -33,17 +33,14 @@ def advised(cancer):
     return result
 
 
-@pytest.mark.parametrize(
-    ("changes", "action"),
-    [
-        ({}, "use"),
-        ({"pvalue": 0.001}, "use"),  # small, though more than chance
-        ({"pvalue": 0.001, "calibration_error": 0.1}, "recalibrate"),
-        ({"pvalue": 0.05, "calibration_error": 0.1}, "collect"),
-        ({"impossible": 2, "log_loss": np.inf}, "recalibrate"),
-        ({"chance_limit": 0.2}, "collect"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "action"), [
+    ({}, "use"),
+    ({"pvalue": 0.001}, "use"),  # small, though more than chance
+    ({"pvalue": 0.001, "calibration_error": 0.1}, "recalibrate"),
+    ({"pvalue": 0.05, "calibration_error": 0.1}, "collect"),
+    ({"impossible": 2, "log_loss": np.inf}, "recalibrate"),
+    ({"chance_limit": 0.2}, "collect"),
+])  # fmt: skip
 @pytest.mark.parametrize("kind", ["given", "folds"])
 def test_the_advice_follows_the_numbers(advised, changes, action, kind):
     expected = "stop" if (kind, action) == ("folds", "recalibrate") else action

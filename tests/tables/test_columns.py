@@ -21,20 +21,17 @@ from vennforest.tables.cells import MISSING, Column, number, text_as_floats
 from vennforest.tables.files import read_table
 
 
-@pytest.mark.parametrize(
-    ("cells", "kind"),
-    [
-        ([1, 2, None], "number"), (["1", "2.5", " 3e4 "], "number"), (["1", "2", "x"], "text"),
-        (["1", "", "2"], "number"), (["1", " NA ", "2", b"3"], "number"),
-        (["1", "None", "2"], "text"), ([True, None, False], "boolean"),
-        (["True", None, "FALSE"], "boolean"), (["True", "0"], "text"),
-        (["2020-01-02", "2020-02-03"], "date"), (["2020-01-02", "", "2020-02-03"], "date"),
-        (["2020-01-02", "soon"], "text"), ([pd.Timestamp("2020-01-02"), None], "date"),
-        ([pd.Timedelta(3, "s"), None], "number"), ([None, None], "empty"),
-        (["", "n/a", None], "empty"), ([1, "x", 2.5], "text"),
-        (pd.Categorical(["1", "2"]), "text"), (pd.Categorical(["", None]), "empty"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("cells", "kind"), [
+    ([1, 2, None], "number"), (["1", "2.5", " 3e4 "], "number"), (["1", "2", "x"], "text"),
+    (["1", "", "2"], "number"), (["1", " NA ", "2", b"3"], "number"),
+    (["1", "None", "2"], "text"), ([True, None, False], "boolean"),
+    (["True", None, "FALSE"], "boolean"), (["True", "0"], "text"),
+    (["2020-01-02", "2020-02-03"], "date"), (["2020-01-02", "", "2020-02-03"], "date"),
+    (["2020-01-02", "soon"], "text"), ([pd.Timestamp("2020-01-02"), None], "date"),
+    ([pd.Timedelta(3, "s"), None], "number"), ([None, None], "empty"),
+    (["", "n/a", None], "empty"), ([1, "x", 2.5], "text"),
+    (pd.Categorical(["1", "2"]), "text"), (pd.Categorical(["", None]), "empty"),
+])  # fmt: skip
 def test_kinds(cells, kind):
     frame = pd.DataFrame({"c": pd.Series(cells), "d": range(len(cells))})
     assert TableColumns().fit(frame).kinds_[0] == kind
@@ -103,27 +100,21 @@ def test_numbers_are_those_that_python_reads(cells):
         np.testing.assert_array_equal(floats.to_numpy(zero_copy_only=False), expected)
 
 
-@pytest.mark.parametrize(
-    ("frame", "message"),
-    [
-        (np.ones((1, 2)), "X must be a pandas or polars DataFrame, got ndarray"),
-        (pd.DataFrame({"a": ["no"], "t": ["x"]}, index=["q"]), "in row 'q'"),
-        (pd.DataFrame({"a": [1.0], "t": [b"\xff"]}), "'t' must contain numbers, .* got binary"),
-        (pd.DataFrame([[1, "x", 2]], columns=["a", "t", "a"]), "two of the same name"),
-        (pd.DataFrame({"a": [1.0]}), "the table lacks the column 't' of training"),
-        (pd.DataFrame({"a": [np.inf], "t": "x"}), r"numbers up to 3.4e\+38, got inf in row 1"),
-    ],
-)
+@pytest.mark.parametrize(("frame", "message"), [
+    (np.ones((1, 2)), "X must be a pandas or polars DataFrame, got ndarray"),
+    (pd.DataFrame({"a": ["no"], "t": ["x"]}, index=["q"]), "in row 'q'"),
+    (pd.DataFrame({"a": [1.0], "t": [b"\xff"]}), "'t' must contain numbers, .* got binary"),
+    (pd.DataFrame([[1, "x", 2]], columns=["a", "t", "a"]), "two of the same name"),
+    (pd.DataFrame({"a": [1.0]}), "the table lacks the column 't' of training"),
+    (pd.DataFrame({"a": [np.inf], "t": "x"}), r"numbers up to 3.4e\+38, got inf in row 1"),
+])  # fmt: skip
 def test_tables_that_do_not_fit_are_refused(frame, message):
     columns = TableColumns().fit(pd.DataFrame({"a": [1.0], "t": ["x"]}))
     with pytest.raises(InputError, match=message):
         columns.transform(frame)
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame({"a": [None]}), pd.DataFrame(index=[0])])
-def test_a_table_must_have_values(frame):
-    with pytest.raises(InputError, match="got empty ones only"):
-        TableColumns().fit(frame)
+    for empty in (pd.DataFrame({"a": [None]}), pd.DataFrame(index=[0])):
+        with pytest.raises(InputError, match="got empty ones only"):
+            TableColumns().fit(empty)
 
 
 def mixed_table(seed, n=300):

@@ -35,15 +35,12 @@ def test_dates_are_recognised_whatever_the_number_of_rows(date_format):
 
 
 @pytest.mark.parametrize("place", [0, 57, 199])
-@pytest.mark.parametrize(
-    ("cell", "expected"),
-    [
-        ("05/06/2020", ("date", "%m/%d/%Y")),
-        ("25/06/2020", ("date", "%d/%m/%Y")),
-        ("06/25/2020", ("date", "%m/%d/%Y")),
-        ("31/06/2020", ("text", None)),  # no such day
-    ],
-)
+@pytest.mark.parametrize(("cell", "expected"), [
+    ("05/06/2020", ("date", "%m/%d/%Y")),
+    ("25/06/2020", ("date", "%d/%m/%Y")),
+    ("06/25/2020", ("date", "%m/%d/%Y")),
+    ("31/06/2020", ("text", None)),  # no such day
+])  # fmt: skip
 def test_one_cell_tells_the_day_from_the_month(place, cell, expected):
     day, month = np.random.default_rng(1).integers(1, 13, (2, 200))
     cells = [f"{d:02d}/{m:02d}/2020" for d, m in zip(day, month, strict=True)]
@@ -51,13 +48,10 @@ def test_one_cell_tells_the_day_from_the_month(place, cell, expected):
     assert learnt(cells) == expected
 
 
-@pytest.mark.parametrize(
-    "cells",
-    [
-        ["2020-01-01", "soon"], ["2020-01-01", "02/01/2020"], ["2020-05-06"] * 40 + ["2020-25-06"],
-        ["May", "June"], ["10:30", "12:45"], ["2020-01-01", "today"], ["1.2.3", "2.2.3"],
-        ["2020-01-01"] * 2000 + ["a"],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("cells", [
+    ["2020-01-01", "soon"], ["2020-01-01", "02/01/2020"], ["2020-05-06"] * 40 + ["2020-25-06"],
+    ["May", "June"], ["10:30", "12:45"], ["2020-01-01", "today"], ["1.2.3", "2.2.3"],
+    ["2020-01-01"] * 2000 + ["a"],
+])  # fmt: skip
 def test_text_in_several_formats_is_no_date(cells):
     assert learnt(cells) == learnt(cells[::-1]) == ("text", None)

@@ -12,19 +12,16 @@ from vennforest.tables.target import split_target
 from vennforest.tables.types import read_types
 
 
-@pytest.mark.parametrize(
-    ("cells", "declared", "message"),
-    [
-        (["1", "x"], "number", "'c' must contain numbers, got 'x' in row 2"),
-        (["1e99"], "number", "must contain numbers up to"),
-        (["12.05.2020"], "date %d/%m/%Y", "dates written like %d/%m/%Y, got '12.05.2020'"),
-        (["soon", "12.05.2020"], "date", "must contain dates written like 2021-12-31, got 'soon'"),
-        (["maybe"], "boolean", "must contain booleans, got 'maybe'"),
-        (["1"], "numbr", "must be number, date, .* or drop, got 'numbr'"),
-        (["1"], "date %Q", "must be date and a format such as %d.%m.%Y, got 'date %Q'"),
-        (["1"], "drop", "must have a column with values"),
-    ],
-)
+@pytest.mark.parametrize(("cells", "declared", "message"), [
+    (["1", "x"], "number", "'c' must contain numbers, got 'x' in row 2"),
+    (["1e99"], "number", "must contain numbers up to"),
+    (["12.05.2020"], "date %d/%m/%Y", "dates written like %d/%m/%Y, got '12.05.2020'"),
+    (["soon", "12.05.2020"], "date", "must contain dates written like 2021-12-31, got 'soon'"),
+    (["maybe"], "boolean", "must contain booleans, got 'maybe'"),
+    (["1"], "numbr", "must be number, date, .* or drop, got 'numbr'"),
+    (["1"], "date %Q", "must be date and a format such as %d.%m.%Y, got 'date %Q'"),
+    (["1"], "drop", "must have a column with values"),
+])  # fmt: skip
 def test_cells_and_types_that_do_not_fit_are_refused(cells, declared, message):
     with pytest.raises(InputError, match=message) as refused:
         TableColumns({"c": declared}).fit(pd.DataFrame({"c": pd.Series(cells)}))

@@ -55,15 +55,12 @@ def test_every_format_gives_the_same_labels_and_numbers(tmp_path, kind):
     assert tables[0]["s"] == frame["s"][has_label].tolist()
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("s", np.nan, "column 's' must contain finite scores, got NaN or nothing in row 151 of"),
-        ("s", np.inf, "column 's' must contain finite scores, got inf in row 151 of"),
-        ("s", "5%", "column 's' must contain numbers, got '5%' in row 151 of"),
-        ("w", -2.0, "column 'w' must contain finite weights .* got -2 in row 151 of"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "message"), [
+    ("s", np.nan, "column 's' must contain finite scores, got NaN or nothing in row 151 of"),
+    ("s", np.inf, "column 's' must contain finite scores, got inf in row 151 of"),
+    ("s", "5%", "column 's' must contain numbers, got '5%' in row 151 of"),
+    ("w", -2.0, "column 'w' must contain finite weights .* got -2 in row 151 of"),
+])  # fmt: skip
 def test_a_wrong_number_is_refused_where_the_row_has_a_label(tmp_path, name, value, message):
     frame = table().astype({name: object})
     frame.loc[150, [name, "y"]] = [value, "yes"]

@@ -71,14 +71,11 @@ def test_running_numbers_with_gaps_are_identifiers_and_quantities_are_not():
     assert screened(pd.DataFrame(numbers).rename(columns=lambda i: f"s{i}"))[0] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "is_id", "is_person"),
-    [
-        ("CustomerId", True, True), ("patientID", True, True), ("RowNo", True, False),
-        ("Kunden-Nr.", True, False), ("userName", False, True), ("paid", False, False),
-        ("casino", False, False), ("AID", False, False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "is_id", "is_person"), [
+    ("CustomerId", True, True), ("patientID", True, True), ("RowNo", True, False),
+    ("Kunden-Nr.", True, False), ("userName", False, True), ("paid", False, False),
+    ("casino", False, False), ("AID", False, False),
+])  # fmt: skip
 def test_names_of_identifiers_and_of_persons(name, is_id, is_person):
     assert bool(screening.ID.search(name)) == is_id
     assert bool(screening.PERSON.search(name)) == is_person
@@ -166,15 +163,12 @@ def test_a_long_cell_takes_no_longer_than_its_length(cell):
     assert time.perf_counter() - start < 2  # a pattern of degree two would take hours
 
 
-@pytest.mark.parametrize(
-    ("others", "sentinel", "is_noted"),
-    [
-        *[(range(1, 100), sentinel, True) for sentinel in (-1, -999, -999.0, 9999)],
-        (np.linspace(0, 3, 50), -9, True), (np.linspace(-3, 3, 50), 99, True), (range(4), 9, True),
-        (range(100), 99, False), (range(-50, 100), -99, False), (range(1, 100), -998, False),
-        ((0, 1, 2), -1, False), (np.exp(np.linspace(0, 11, 60)), 99999, False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("others", "sentinel", "is_noted"), [
+    *[(range(1, 100), sentinel, True) for sentinel in (-1, -999, -999.0, 9999)],
+    (np.linspace(0, 3, 50), -9, True), (np.linspace(-3, 3, 50), 99, True), (range(4), 9, True),
+    (range(100), 99, False), (range(-50, 100), -99, False), (range(1, 100), -998, False),
+    ((0, 1, 2), -1, False), (np.exp(np.linspace(0, 11, 60)), 99999, False),
+])  # fmt: skip
 def test_numbers_that_may_stand_for_missing_ones(others, sentinel, is_noted):
     cells = np.array([*others] * 8 + [sentinel] * 4)
     notes = screened(pd.DataFrame({"x": cells, "z": 0.5 + np.arange(len(cells)) ** 2}))[1]
@@ -184,13 +178,10 @@ def test_numbers_that_may_stand_for_missing_ones(others, sentinel, is_noted):
     assert not screened(pd.DataFrame({"x": np.where(cells == sentinel, np.nan, cells)}))[1]
 
 
-@pytest.mark.parametrize(
-    ("rare", "usual", "is_noted"),
-    [
-        ("oslo", "Oslo", True), ("New  York ", "New York", True), ("Germeny", "Germany", True),
-        ("Austria", "Australia", False), ("ward 11", "ward 12", False), ("Iran", "Iraq", False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("rare", "usual", "is_noted"), [
+    ("oslo", "Oslo", True), ("New  York ", "New York", True), ("Germeny", "Germany", True),
+    ("Austria", "Australia", False), ("ward 11", "ward 12", False), ("Iran", "Iraq", False),
+])  # fmt: skip
 def test_categories_that_may_be_the_same(rare, usual, is_noted):
     cells = [usual] * 60 + [rare] * 2 + ["Portugal"] * 40
     notes = screened(pd.DataFrame({"land": cells}))[1]

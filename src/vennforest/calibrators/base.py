@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._jit import kernel
 from vennforest._messages import warn
 from vennforest._validation import (
     FloatArray,
@@ -173,11 +172,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         ValueError
             If scores are not of the kind given to ``fit``, or most lie far outside its range.
         """
-        return self._predict_checked(self._finite_columns(scores))
-
-    def _predict_checked(self, scores: FloatArray) -> FloatArray:
-        """Return calibrated probabilities (m, k) of finite scores (m,) or (m, k)."""
-        p = self._predict_proba(self._accept(scores))
+        p = self._predict_proba(self._check_new(scores))
         return p if self.shift_ is None else shift_probabilities(p, self.shift_.factors)
 
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
@@ -235,22 +230,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return columns(scores, k)
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:
-        """Return new scores as ``_fit`` has seen those of calibration examples."""
-        return self._accept(self._finite_columns(scores))
-
-    def _finite_columns(self, scores: ArrayLike) -> FloatArray:
-        """Return finite scores (m,) of the second of two classes, or (m, k)."""
+        """Return new scores as ``_fit`` has seen those of calibration examples; refuse others."""
         if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
-        return self._columns(check_scores(scores), len(self.classes_), True)
-
-    def _accept(self, scores: FloatArray) -> FloatArray:
-        """Return scores in the direction of ``_fit``; refuse scores of another kind or range."""
+        x = self._columns(check_scores(scores), len(self.classes_), True)
         if self._takes_probabilities:
-            self._check_probabilities(scores)
+            self._check_probabilities(x)
         elif self.score_range_ is not None:
-            _check_range(scores, *self.score_range_.tolist())
-        return self._reversed(scores)
+            _check_range(x, *self.score_range_.tolist())
+        return self._reversed(x)
 
     def _reversed(self, scores: FloatArray) -> FloatArray:
         return scores if self.reversed_at_ is None else self.reversed_at_ - scores
@@ -328,20 +316,12 @@ def ranking(counts: ScoreCounts) -> tuple[float, bool]:
     m, n = counts.class_totals.tolist()
     if m * n == 0:  # one class, or weights that are next to nothing
         return 0.5, False
-    area = _pairs_in_order(negatives, positives) / (m * n)
+    # Pairs with the positive example on the right; ties count half.
+    pairs = positives @ np.cumsum(negatives) - positives @ negatives / 2
+    area = float(pairs) / (m * n)
     # The standard error of scores that say nothing, without ties (Mann & Whitney 1947, section 4).
     error = float(np.sqrt((m + n + 1) / (12 * m * n)))
     return area, abs(area - 0.5) > MIN_STANDARD_ERRORS * error
-
-
-@kernel
-def _pairs_in_order(negatives: FloatArray, positives: FloatArray) -> float:
-    """Return the weight of the pairs with the positive example on the right; ties count half."""
-    below, pairs = 0.0, 0.0
-    for i in range(len(negatives)):
-        pairs += positives[i] * (below + negatives[i] / 2)
-        below += negatives[i]
-    return pairs
 
 
 def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
@@ -386,9 +366,9 @@ def _expected_range(counts: ScoreCounts) -> FloatArray | None:
 
 def _check_range(scores: FloatArray, low: float, high: float) -> None:
     """Warn of scores far outside the range of the calibration scores; refuse it of most."""
-    if are_inside(scores.ravel(), low, high):
-        return
     is_outside = (scores < low) | (scores > high)
+    if not is_outside.any():
+        return
     share, value = float(np.mean(is_outside)), scores[is_outside][0]
     if share > MAX_SHARE_OUTSIDE:
         raise InputError(
@@ -399,15 +379,6 @@ def _check_range(scores: FloatArray, low: float, high: float) -> None:
         f"{share:.2%} of the scores lie far outside those calibrated on, in [{low:g}, "
         f"{high:g}], such as {value:g}: there the probability is extrapolated"
     )
-
-
-@kernel
-def are_inside(scores: FloatArray, low: float, high: float) -> bool:
-    """Return whether all scores lie between two numbers."""
-    n_inside = 0
-    for score in scores:
-        n_inside += (low <= score) & (score <= high)
-    return n_inside == len(scores)
 
 
 # --- no calibration, and one class against the rest
@@ -530,8 +501,8 @@ class BoundedCalibrator(Calibrator):
         n = len(self.example_codes_)
         if rows.shape != (m,) or (rows.dtype.kind not in "iu" and m):
             raise ValueError(f"left_out must be {m} integers, got {rows.tolist()}")
-        if not are_inside(rows, -1, n - 1):
-            wrong = rows[(rows < -1) | (rows >= n)]
+        wrong = rows[(rows < -1) | (rows >= n)]
+        if len(wrong):
             raise ValueError(f"left_out must lie between -1 and {n - 1}, got {wrong[0]}")
         return rows.astype(np.intp)
 
@@ -557,24 +528,10 @@ def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, Float
     the other p1)`` and ``p1_j / (p1_j + sum of the other p0)``. The hull of both is returned, so
     rows of ``lower`` (n, k) sum to at most 1 and those of ``upper`` to at least 1.
     """
-    lower, upper = np.empty(p0.shape), np.empty(p0.shape)
-    _normalise_rows(np.ascontiguousarray(p0), np.ascontiguousarray(p1), lower, upper)
-    return lower, upper
-
-
-@kernel
-def _normalise_rows(p0: FloatArray, p1: FloatArray, lower: FloatArray, upper: FloatArray) -> None:
-    n, k = p0.shape
-    for i in range(n):
-        sum_p0, sum_p1 = 0.0, 0.0
-        for j in range(k):
-            sum_p0 += p0[i, j]
-            sum_p1 += p1[i, j]
-        for j in range(k):
-            low, up = p0[i, j], p1[i, j]
-            smallest, largest = low + max(sum_p1 - up, 0.0), up + max(sum_p0 - low, 0.0)
-            lower[i, j] = min(low, low / smallest) if smallest > 0 else 0.0
-            upper[i, j] = min(max(up, up / largest), 1.0) if largest > 0 else 1.0
+    # p1 is positive: its own new observation counts for it.
+    lower = p0 / (p0 + (p1.sum(axis=1, keepdims=True) - p1))
+    upper = p1 / (p1 + (p0.sum(axis=1, keepdims=True) - p0))
+    return np.minimum(p0, lower), np.minimum(np.maximum(p1, upper), 1.0)
 
 
 def has_bounds(calibrator: Any) -> bool:

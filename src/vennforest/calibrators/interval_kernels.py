@@ -39,17 +39,14 @@ def log_likelihood(positive, weight):
 
 @kernel
 def prefix_tree(W, Y):
-    """Return the tree of the isotonic regressions of all prefixes, four arrays (m + 1,).
+    """Return the tree of the isotonic regressions of all prefixes, three arrays (m + 1,).
 
-    Of node l: ``value`` of the last block (-1 for the root), ``parent``, ``jump``, an ancestor that
-    shortens the way to the root to logarithmically many steps (Myers 1983), and ``best``, the log
+    Of node l: ``value`` of the last block (-1 for the root), ``parent``, and ``best``, the log
     likelihood of the regression.
     """
     nodes = len(W)
-    value, best = np.empty(nodes), np.empty(nodes)
-    parent, jump = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
-    depth = np.zeros(nodes, np.int32)
-    value[0], parent[0], jump[0], best[0] = -1.0, 0, 0, 0.0
+    value, best, parent = np.empty(nodes), np.empty(nodes), np.empty(nodes, np.int32)
+    value[0], parent[0], best[0] = -1.0, 0, 0.0
     for node in range(1, nodes):
         start = node - 1
         mean = (Y[node] - Y[start]) / (W[node] - W[start])
@@ -60,13 +57,7 @@ def prefix_tree(W, Y):
             mean = (Y[node] - Y[start]) / (W[node] - W[start])
         value[node], parent[node] = min(max(mean, 0.0), 1.0), start
         best[node] = best[start] + log_likelihood(Y[node] - Y[start], W[node] - W[start])
-        depth[node] = depth[start] + 1
-        far = jump[start]
-        if depth[start] - depth[far] == depth[far] - depth[jump[far]]:
-            jump[node] = jump[far]
-        else:
-            jump[node] = start
-    return value, parent, jump, best
+    return value, parent, best
 
 
 @kernel
@@ -79,15 +70,15 @@ def mirrored(W, Y):
 @kernel
 def first_not_above(node, theta, tree):
     """Return the nearest node on the way to the root whose value is at most theta."""
-    value, parent, jump, _ = tree
+    value, parent, _ = tree
     while value[node] > theta:
-        node = jump[node] if value[jump[node]] > theta else parent[node]
+        node = parent[node]
     return node
 
 
 @kernel
 def ratio(theta, i, W, Y, below, above):
-    """Return 2 log lambda(theta) and its derivative at score i, from both trees of prefixes."""
+    """Return 2 log lambda(theta) at score i, from both trees of prefixes."""
     last = len(W) - 1
     left = first_not_above(i, theta, below)
     # Mirroring makes theta 1 - theta; the scores above x are the first last - i - 1 of them.
@@ -96,52 +87,28 @@ def ratio(theta, i, W, Y, below, above):
     weight = W[last - right] - W[left]
     positive = min(max(Y[last - right] - Y[left], 0.0), weight)
     negative = weight - positive
-    constrained, slope = below[3][left] + above[3][right], 0.0
+    constrained = below[2][left] + above[2][right]
     if positive > 0.0:
         constrained += positive * math.log(theta) if theta > 0.0 else -np.inf
-        slope += positive / theta if theta > 0.0 else np.inf
     if negative > 0.0:
         constrained += negative * math.log1p(-theta) if theta < 1.0 else -np.inf
-        slope -= negative / (1.0 - theta) if theta < 1.0 else np.inf
-    return 2.0 * (below[3][last] - constrained), -2.0 * slope
+    return 2.0 * (below[2][last] - constrained)
 
 
 @kernel
 def upper_end(inner, i, W, Y, below, above, quantile):
-    """Return the largest theta with 2 log lambda(theta) <= quantile; ``inner`` is one of them.
-
-    2 log lambda is convex in theta, so Newton's steps from outside stay outside; each is
-    accompanied by a bisection, which makes the first ones short.
-    """
+    """Return the largest theta with 2 log lambda(theta) <= quantile; ``inner`` is one of them."""
     outer = 1.0
-    height, _ = ratio(outer, i, W, Y, below, above)
-    if height <= quantile:
+    if ratio(outer, i, W, Y, below, above) <= quantile:
         return outer
     while outer - inner > END_PRECISION * outer:
         middle = 0.5 * (inner + outer)
         if middle <= inner or middle >= outer:
             break
-        height, slope = ratio(middle, i, W, Y, below, above)
-        if height <= quantile:
+        if ratio(middle, i, W, Y, below, above) <= quantile:
             inner = middle
-            continue
-        outer = middle
-        for _ in range(8):
-            if slope <= 0.0:
-                break
-            step = (height - quantile) / slope
-            if outer - step <= inner or step <= 0.25 * END_PRECISION * outer:
-                break
-            outer -= step
-            height, slope = ratio(outer, i, W, Y, below, above)
-        # The root is hardly below: evaluate just there, so that the bracket closes.
-        close = outer - END_PRECISION * outer
-        if close > inner:
-            height, _ = ratio(close, i, W, Y, below, above)
-            if height <= quantile:
-                inner = close
-            else:
-                outer = close
+        else:
+            outer = middle
     return outer
 
 
@@ -166,5 +133,5 @@ def simulated_ratios(weight, positive, indices, theta):
         Y[1:] = np.cumsum(positive[draw])
         below, above = prefix_tree(W, Y), prefix_tree(*mirrored(W, Y))
         for n in range(len(indices)):
-            ratios[draw, n], _ = ratio(theta[n], indices[n], W, Y, below, above)
+            ratios[draw, n] = ratio(theta[n], indices[n], W, Y, below, above)
     return ratios

@@ -38,8 +38,6 @@ Method = Literal["likelihood-ratio", "exact"]
 """How an interval is computed."""
 
 MIN_STRETCH = 4  # examples of the shortest stretch: fewer bound nothing at the usual levels
-# Exact bounds: counts are rounded outwards by this times the root of the stretch's length.
-COUNT_ROUNDING = 0.02
 # Simulated, with standard errors of .002 to .09; Banerjee & Wellner (2005) have 1.604 and 2.267 for
 # the levels .9 and .95.
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995, 0.999)
@@ -287,24 +285,13 @@ def _exact_curve(
         is_long = stop < len(ends)
         begin, stop = indices[is_long], stop[is_long]
         s, m = positives[stop] - positives[begin], ends[stop] - ends[begin]
-        upper[is_long] = np.minimum(upper[is_long], _rounded_bound(s, m, error, upper=True))
+        upper[is_long] = np.minimum(upper[is_long], binomial_bound(s, m, error, upper=True))
         begin = np.searchsorted(ends, ends[indices + 1] - length, "right") - 1
         is_long = begin >= 0
         begin, stop = begin[is_long], indices[is_long] + 1
         s, m = positives[stop] - positives[begin], ends[stop] - ends[begin]
-        lower[is_long] = np.maximum(lower[is_long], _rounded_bound(s, m, error, upper=False))
+        lower[is_long] = np.maximum(lower[is_long], binomial_bound(s, m, error, upper=False))
     return IntervalCurve(x[indices], lower, upper)
-
-
-def _rounded_bound(s: IntArray, m: IntArray, error: float, *, upper: bool) -> FloatArray:
-    """Return binomial bounds for s of m, with s rounded outwards to have fewer to compute."""
-    if not len(m):
-        return np.empty(0)
-    step = max(1, int(COUNT_ROUNDING * np.sqrt(m.min())))
-    s = np.minimum(-(-s // step) * step, m) if upper else s // step * step
-    pairs, index = np.unique(s * (m.max() + 1) + m, return_inverse=True)
-    s, m = divmod(pairs, m.max() + 1)
-    return binomial_bound(s, m, error, upper=upper)[index]
 
 
 # Likelihood-ratio intervals

@@ -34,7 +34,6 @@ from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.prior import shift_intervals, shift_probabilities
 
 MAX_WEIGHT = 1e15  # sum of weights up to which the new object's weight of 1 is not lost beside it
-MIN_STEPS_TO_ORDER = 1 << 16  # a table that no fast cache contains is read in the order of scores
 Int32Array = NDArray[np.int32]
 
 
@@ -82,29 +81,20 @@ class StepTable:
 
     def look_up(self, scores: FloatArray, out: FloatArray) -> None:
         """Write p0 and p1 of contiguous scores (n,) to ``out`` (2, n)."""
-        rows = None
-        if min(len(scores), len(self.p0.ends) + len(self.p1.ends)) >= MIN_STEPS_TO_ORDER:
-            ordered, rows = np.empty(len(scores)), np.empty(len(scores), np.uint32)
-            kernels.sort_into_parts(scores, self.x, ordered, rows)
-            scores = ordered
         tables = [(steps.ends, steps.fits, *steps.grid) for steps in (self.p0, self.p1)]
-        kernels.read_steps(scores, rows, *tables, out)
+        kernels.read_steps(scores, *tables, out)
 
     @cached_property
-    def _points_and_hulls(self) -> tuple[tuple[FloatArray, ...], tuple[Int32Array, Int32Array]]:
-        """The points, the heights and slopes of their lower hull, and the hulls of blocks."""
-        corners, sizes = kernels.hull_tree(self.W, self.Y)
-        hull = corners[-1, : sizes[-1, 0]]
-        slopes = np.diff(self.Y[hull]) / np.diff(self.W[hull])
-        heights = np.interp(self.W, self.W[hull], self.Y[hull])
-        return (self.W, self.Y, heights, np.repeat(slopes, np.diff(hull))), (corners, sizes)
+    def _hulls(self) -> tuple[Int32Array, Int32Array]:
+        hulls: tuple[Int32Array, Int32Array] = kernels.hull_tree(self.W, self.Y)
+        return hulls
 
     def look_up_left_out(
         self, scores: FloatArray, left_out: IntArray, examples: Examples, out: FloatArray
     ) -> None:
         """Write p0 and p1 of scores, each without an example ``left_out`` (n,); -1: with all."""
         steps = [(steps.ends, steps.a, steps.b) for steps in (self.p0, self.p1)]
-        tables = examples, self.x, *self._points_and_hulls, *steps
+        tables = examples, self.x, (self.W, self.Y), self._hulls, *steps
         kernels.read_left_out(scores, left_out, *tables, out)
 
     def starts(self) -> FloatArray:

@@ -25,7 +25,6 @@ from vennforest._jit import kernel
 
 # Cells of the grid that shortens a search: so many a step, and up to that number in all.
 CELLS_PER_STEP, MAX_CELLS = 8, 1 << 20
-PARTS = 256  # of the range of scores, each with few enough steps for a fast cache
 BLOCK_SIZE = 32  # points in the smallest block of the hull tree, which is searched one by one
 
 
@@ -172,22 +171,7 @@ def cell_of(score, origin, scale, n_cells):
 
 
 @kernel
-def sort_into_parts(scores, x, ordered, rows):
-    """Write scores (n,), and their rows, in the order of parts of the range of sorted x."""
-    scale = scale_of(x, PARTS)
-    begins = np.zeros(PARTS + 1, np.int64)
-    for score in scores:
-        begins[cell_of(score, x[0], scale, PARTS) + 1] += 1
-    for part in range(PARTS):
-        begins[part + 1] += begins[part]
-    for i in range(len(scores)):
-        part = cell_of(scores[i], x[0], scale, PARTS)
-        ordered[begins[part]], rows[begins[part]] = scores[i], i
-        begins[part] += 1
-
-
-@kernel
-def read_fits(scores, rows, ends, fits, begins, origin, scale, or_equal, out):
+def read_fits(scores, ends, fits, begins, origin, scale, or_equal, out):
     """Write the fit of each score: the one numbered by the ends below it, ``or_equal`` to it."""
     unit = np.uint32(1)  # unsigned numbers spare the test for a negative index
     n_cells = len(begins) - 1
@@ -208,14 +192,14 @@ def read_fits(scores, rows, ends, fits, begins, origin, scale, or_equal, out):
             if not (end < score) | (or_equal & (end == score)):
                 break
             low += unit
-        out[i if rows is None else rows[i]] = fits[low]
+        out[i] = fits[low]
 
 
 @kernel
-def read_steps(scores, rows, p0, p1, out):
-    """Write p0 and p1 of each score to ``out`` (2, n), at its place or in its row unless None."""
-    read_fits(scores, rows, *p0, True, out[0])
-    read_fits(scores, rows, *p1, False, out[1])
+def read_steps(scores, p0, p1, out):
+    """Write p0 and p1 of each score to ``out`` (2, n)."""
+    read_fits(scores, *p0, True, out[0])
+    read_fits(scores, *p1, False, out[1])
     for i in range(len(scores)):
         out[0, i] = min(out[0, i], out[1, i])  # rounding of large sums may exceed the difference
 
@@ -357,11 +341,9 @@ def read_left_out(scores, left_out, examples, x, points, hulls, p0, p1, out):
 def fits_left_out(scores, left_out, examples, x, points, hulls, v, steps, out):
     """Write the fit of each score for label v without example number ``left_out[i]``, -1: all.
 
-    ``height`` and ``slope`` are those of the lower hull of all points, at each W and beyond it;
     ``steps`` are of the `step_function` of all examples.
     """
-    (position, label, weight), (W, Y, height, slope), (ends, a, b) = examples, points, steps
-    rounding = 1e-12 * W[-1]
+    (position, label, weight), (W, Y), (ends, a, b) = examples, points, steps
     for i in range(len(scores)):
         # p1 depends on the scores below the new one, p0 on those up to it.
         score = scores[i] if v == 1 else np.nextafter(scores[i], np.inf)
@@ -373,24 +355,6 @@ def fits_left_out(scores, left_out, examples, x, points, hulls, v, steps, out):
         r = left_out[i]
         if r >= 0 and weight[r] > 0:
             q, w = np.int64(position[r]), weight[r]
-            # Left of the line a positive example moves all points beyond it up, seen from the
-            # line, and a negative one w t down for slope t; right of it a negative one moves them
-            # up, and a positive one w (1 - t) down. They still do not touch the line where the
-            # hull, which is below all of them, is high enough at P_q and rises away from the line.
-            if label[r]:
-                is_far = q < left or (
-                    q >= right
-                    and slope[q] >= fit
-                    and height[q + 1] - Y[right] - fit * (W[q + 1] - W[right])
-                    > w * (1 - fit) + rounding
-                )
-            else:
-                is_far = q >= right or (
-                    q < left
-                    and slope[q] <= fit
-                    and height[q] - Y[left] - fit * (W[q] - W[left]) > w * fit + rounding
-                )
-            if not is_far:
-                k = np.searchsorted(x, score)
-                fit = fit_without(W, Y, hulls, k, v, q, w, w * label[r], rise, run)
+            k = np.searchsorted(x, score)
+            fit = fit_without(W, Y, hulls, k, v, q, w, w * label[r], rise, run)
         out[i] = min(max(fit, 0.0), 1.0)

@@ -228,10 +228,10 @@ def _probabilities(
 ) -> FloatArray:
     """Return the probabilities (m, k) of scores (m,) or (m, k) of rows in groups (m,)."""
     if codes is None:
-        return calibrators.overall._predict_checked(scores)
+        return calibrators.overall.predict_proba(scores)
     p = np.empty((len(scores), len(calibrators.overall.classes_)))
     for rows, calibrator, _ in calibrators.parts(codes, len(scores)):
-        p[rows] = calibrator._predict_checked(scores[rows])
+        p[rows] = calibrator.predict_proba(scores[rows])
     return p
 
 
