@@ -91,11 +91,7 @@ def test_labels_are_the_same_in_every_kind_of_table():
         (0, np.arange(8.0)[:, None], "few groups, got 8 groups of 8 rows"),
         (lambda X: X, np.zeros((4, 2)), "a label for each of 4 rows"),
         (lambda X: X[:, 0] > np.median(X[:, 0]), np.arange(8.0)[:, None], "whatever the other"),
-        (
-            lambda X: np.array([1, "a"] * 2, object)[: len(X)],
-            np.zeros((4, 2)),
-            "numbers or text, got both",
-        ),
+        (lambda X: np.array([1, "a"], object)[: len(X)], np.zeros((2, 2)), "or text, got both"),
     ],
 )
 def test_groups_that_cannot_be_are_refused(by, X, message):
@@ -166,7 +162,7 @@ def test_large_groups_are_calibrated_by_their_own_examples(settings, k):
     for group in range(3):
         rows = new[:, 2] == group
         assert_array_equal(predict(model._state, new[rows])[1], p[rows])  # whatever the other rows
-        lower, upper, of_fold = [], [], []
+        of_fold = []
         for fold, calibrator in zip(model._state.folds, model.calibrators_, strict=True):
             mine = codes_of(model, fold) == group
             mine = mine if mine.sum() >= 19 else np.ones(len(mine), bool)
@@ -177,15 +173,15 @@ def test_large_groups_are_calibrated_by_their_own_examples(settings, k):
             if bounds is None:
                 of_fold.append(own.predict_proba(scores))
                 continue
-            lower.append(own.predict_multiprobability(scores).lower)
-            upper.append(own.predict_multiprobability(scores).upper)
+            of_fold.append(own.predict_multiprobability(scores))
         if bounds is None:
             assert_allclose(p[rows], np.mean(of_fold, axis=0), atol=1e-15)
             continue
-        smallest = np.minimum(np.mean(lower, axis=0), p[rows])
-        largest = np.maximum(np.mean(upper, axis=0), p[rows])
-        assert_allclose(bounds.lower[rows], smallest, atol=1e-15)
-        assert_allclose(bounds.upper[rows], largest, atol=1e-15)
+        lower, upper = (
+            np.mean([getattr(m, e) for m in of_fold], axis=0) for e in ("lower", "upper")
+        )
+        assert_allclose(bounds.lower[rows], np.minimum(lower, p[rows]), atol=1e-15)
+        assert_allclose(bounds.upper[rows], np.maximum(upper, p[rows]), atol=1e-15)
 
 
 def test_an_example_left_out_is_left_out_of_its_group():

@@ -35,8 +35,8 @@ def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
     model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=4).fit(X, y)
     singles, lower, upper = [], [], []
     bounded = method in ("venn-abers", "venn")
-    folds = KFold(4, shuffle=True, random_state=np.random.RandomState(0))
-    for train, test in (folds if bounded else StratifiedKFold(4)).split(X, y):
+    folds = KFold(4, shuffle=True, random_state=0) if bounded else StratifiedKFold(4)
+    for train, test in folds.split(X, y):
         base = GaussianNB().fit(X[train], y[train])
         if method == "none":
             singles.append(base.predict_proba(new))
@@ -49,7 +49,7 @@ def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
             upper.append(m.upper)
         else:
             singles.append(calibrator.predict_proba(score(base, new)))
-    if lower and merge == "log":
+    if merge == "log":
         gm1 = np.prod(upper, axis=0) ** (1 / 4)
         gm0 = np.prod(1 - np.array(lower), axis=0) ** (1 / 4)
         expected = gm1 / (gm0 + gm1)

@@ -54,9 +54,10 @@ def test_no_row_is_predicted_with_its_own_label(method, k):
         after = fit(flipped(y, i))
         assert_array_equal(before.oob_probability_[i], after.oob_probability_[i])
         if hasattr(before, "predict_multiprobability"):
-            mine, other = before.oob_multiprobability_, after.oob_multiprobability_
-            assert_array_equal(mine.lower[i], other.lower[i])
-            assert_array_equal(mine.upper[i], other.upper[i])
+            bounds, others = before.oob_multiprobability_, after.oob_multiprobability_
+            assert_array_equal(
+                [bounds.lower[i], bounds.upper[i]], [others.lower[i], others.upper[i]]
+            )
         if method not in ("none", "venn", "bostrom"):  # others do hear of it
             assert (before.oob_probability_ != after.oob_probability_).any()
 
@@ -121,8 +122,7 @@ def test_every_source_says_which_rows_it_scored(options, tmp_path):
     assert_array_equal(np.flatnonzero(scored), np.unique(rows))
     codes = np.concatenate([part.codes for part in model._state.folds])
     assert_array_equal(model.classes_[codes], y[rows])
-    inside = (p[scored] >= bounds.lower[scored]) & (p[scored] <= bounds.upper[scored])
-    assert inside.all()
+    assert ((bounds.lower <= p) & (p <= bounds.upper))[scored].all()
     vennforest.save(model, tmp_path / "model.skops")
     again = vennforest.load(tmp_path / "model.skops")
     assert_array_equal(again.oob_probability_, p)

@@ -163,14 +163,10 @@ def test_edge_thresholds_decide_as_the_tree_does(missing_left):
         np.testing.assert_array_equal(ours, forest.predict_proba(X)[:, 1], str(threshold))
         by_hand = np.where(np.isnan(x), not missing_left, x.astype(np.float64) > threshold)
         np.testing.assert_array_equal(ours > 0.5, by_hand, str(threshold))
-
-
-def test_leaf_that_every_number_and_nan_reaches():
-    forest = RandomForestClassifier(4, random_state=0).fit(np.ones((6, 3)), [0, 1, 1, 0, 1, 1])
-    ours = PackedForest.from_forest(forest)
+    leaves = RandomForestClassifier(4, random_state=0).fit(np.ones((6, 3)), [0, 1, 1, 0, 1, 1])
+    ours, X = PackedForest.from_forest(leaves), np.array([[np.nan] * 3, [-0.0, 1e38, -1e38]])
     assert len(ours.nodes) == 4 and ours.depth == 0
-    X = np.array([[np.nan] * 3, [-0.0, 1e38, -1e38]])
-    np.testing.assert_array_equal(ours.scores(X), forest.predict_proba(X)[:, 1])
+    np.testing.assert_array_equal(ours.scores(X), leaves.predict_proba(X)[:, 1])
 
 
 @pytest.mark.parametrize(("n_classes", "n_jobs"), [(2, 3), (3, 2)])

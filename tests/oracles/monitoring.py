@@ -3,15 +3,12 @@
 import itertools
 from fractions import Fraction
 
-MASK = 2**64 - 1
+from oracles.hashes import mixed
 
 
 def uniform(seed, at):
     """Number ``at`` of SplitMix64 started at ``seed``, in [0, 1)."""
-    z = (seed + (at + 1) * 0x9E3779B97F4A7C15) & MASK
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-    return ((z ^ (z >> 31)) >> 11) / 2**53
+    return (mixed((seed + (at + 1) * 0x9E3779B97F4A7C15) % 2**64) >> 11) / 2**53
 
 
 def spread(weights, bets, jump):

@@ -1,15 +1,8 @@
 """Tests of grades and of segments from their definitions, slowly."""
 
-from fractions import Fraction
-from math import comb, log
+from math import log
 
 import numpy as np
-
-
-def binomial_tail(events, n, rate):
-    """P(X >= events), summed in fractions."""
-    q = Fraction(rate)
-    return float(sum(comb(n, i) * q**i * (1 - q) ** (n - i) for i in range(events, n + 1)))
 
 
 def beta_cdf(x, events, n):

@@ -14,16 +14,12 @@ from oracles.hashes import draw_by_hand, hash_by_hand
 from vennforest import CalibratedClassifier, Venn, VennAbers
 
 
-def data(k=2, n=90, seed=0, d=4):
+def data(k=2, n=90):
     X, y = make_classification(
-        n + 60, d, n_informative=3, n_redundant=0, n_classes=k, flip_y=0.2, random_state=seed
+        n + 40, 4, n_informative=3, n_redundant=0, n_classes=k, flip_y=0.2, random_state=0
     )
     X = X.astype(np.float32).astype(float)
     return X[:n], y[:n], X[n:]
-
-
-def forest(n_estimators=25, **parameters):
-    return RandomForestClassifier(n_estimators, random_state=3, **parameters)
 
 
 def calibration_set(model, X, votes):
@@ -39,23 +35,6 @@ def column(scores):
     return scores[:, 1] if scores.shape[1] == 2 else scores
 
 
-def drawn_for(model, new, n):
-    """The calibration examples drawn for rows, shape (m,)."""
-    hashes = [hash_by_hand(row, np.float32) for row in new.astype(np.float32).tolist()]
-    seed = model._state.folds[0].seed
-    return np.array([draw_by_hand(h, seed, n) for h in hashes])
-
-
-def oracle_row(model, row, trees, votes="soft"):
-    return np.array(oracle.forest_scores(model.estimator_, row[None], [trees], votes))
-
-
-def bounds_without(make, scores, y, classes, r, new_score):
-    kept = np.arange(len(y)) != r
-    calibrator = make().fit(column(scores)[kept], y[kept], classes=classes)
-    return calibrator.predict_multiprobability(column(new_score))
-
-
 @pytest.mark.parametrize(
     ("make", "votes", "k", "trees"),
     [
@@ -69,18 +48,22 @@ def bounds_without(make, scores, y, classes, r, new_score):
 )
 def test_exchangeable_predictions_are_those_of_one_left_out_example(make, votes, k, trees):
     X, y, new = data(k)
+    forest = RandomForestClassifier(trees, random_state=3)
     settings = {"subforest": "exchangeable", "merge": "log", "votes": votes}
-    model = CalibratedClassifier(forest(trees), method=make(), random_state=0, **settings)
+    model = CalibratedClassifier(forest, method=make(), random_state=0, **settings)
     model.fit(X, y)
     scores, kept, trees_of = calibration_set(model, X, votes)
     assert (len(kept) < len(X)) == (trees == 4)
     assert_array_equal(model.calibration_scores_, column(scores))
     assert_array_equal(model.calibration_y_, y[kept])
     m, p = model.predict_multiprobability(new), model.predict_proba(new)
-    chosen = drawn_for(model, new, len(kept))
-    for i, r in enumerate(chosen):
-        own = oracle_row(model, new[i], trees_of[r], votes)
-        expected = bounds_without(make, scores, y[kept], range(k), r, own)
+    for i, row in enumerate(new.astype(np.float32)):
+        hashed = hash_by_hand(row.tolist(), np.float32)
+        r = draw_by_hand(hashed, model._state.folds[0].seed, len(kept))
+        rest = np.arange(len(kept)) != r
+        calibrator = make().fit(column(scores)[rest], y[kept][rest], classes=range(k))
+        own = oracle.forest_scores(model.estimator_, new[i : i + 1], [trees_of[r]], votes)
+        expected = calibrator.predict_multiprobability(column(np.array(own)))
         assert_allclose(m.lower[i], expected.lower[0], rtol=0, atol=1e-12)
         assert_allclose(m.upper[i], expected.upper[0], rtol=0, atol=1e-12)
         assert_allclose(p[i], expected.merge("log")[0], rtol=0, atol=1e-12)
@@ -88,7 +71,7 @@ def test_exchangeable_predictions_are_those_of_one_left_out_example(make, votes,
 
 def test_noise_is_that_of_a_mean_over_some_of_the_trees_around_that_over_all():
     X, y, _ = data()
-    model = CalibratedClassifier(forest(40)).fit(X, y)
+    model = CalibratedClassifier(RandomForestClassifier(40), random_state=0).fit(X, y)
     fold = model._state.folds[0]
     n_trees = np.array([len(trees) for trees in calibration_set(model, X, "soft")[2]])
     assert fold.variance > 0
