@@ -35,6 +35,10 @@ def summed(found):
     return found.base_values + found.values.sum(axis=1)
 
 
+def check_sums(found, p):
+    np.testing.assert_allclose(summed(found), log_odds(p), rtol=0, atol=1e-13)
+
+
 def over_fourteen(X):
     return np.asarray(X)[:, 0] > 14
 
@@ -53,12 +57,9 @@ def test_additive_to_the_last_digit(settings):
     for of in (model, model.with_prior({0: 0.9})):
         p, lower, upper = explain(of, NEW, interval=True)
         ends = of.predict_confidence(NEW)
-        for found, expected in (
-            (p, of.predict_proba(NEW)),
-            (lower, ends.lower),
-            (upper, ends.upper),
-        ):
-            np.testing.assert_allclose(summed(found), log_odds(expected[:, 1]), rtol=0, atol=1e-13)
+        check_sums(p, of.predict_proba(NEW)[:, 1])
+        check_sums(lower, ends.lower[:, 1])
+        check_sums(upper, ends.upper[:, 1])
         assert (explain(of, NEW).values == p.values).all()
 
 
@@ -102,9 +103,7 @@ def test_classes_names_and_plots(tmp_path):
     many = fitted(data=(wine[::2], y[::2]))
     found = explain(many, wine[1::2])
     assert found.shape == (89, 13, 3)
-    np.testing.assert_allclose(
-        summed(found), log_odds(many.predict_proba(wine[1::2])), rtol=0, atol=1e-13
-    )
+    check_sums(found, many.predict_proba(wine[1::2]))
     forest = RandomForestClassifier(20, random_state=0)
     pipeline = make_pipeline(StandardScaler(), SelectKBest(k=4), forest)
     model = fitted(pipeline, calibrate_on="holdout")
@@ -120,13 +119,11 @@ def test_classes_names_and_plots(tmp_path):
 def test_frozen_forests_and_forests_without_a_split():
     forest = RandomForestClassifier(20, random_state=0).fit(X[:200], Y[:200])
     model = CalibratedClassifier(FrozenEstimator(forest)).fit(X[200:], Y[200:])
-    found = explain(model, NEW)
-    np.testing.assert_allclose(summed(found), log_odds(model.predict_proba(NEW)[:, 1]), atol=1e-13)
+    check_sums(explain(model, NEW), model.predict_proba(NEW)[:, 1])
     same = np.ones((100, 3))
     y = np.arange(100) % 3 == 0
     flat = fitted(data=(same, y), calibrate_on="holdout")
-    found = explain(flat, same[:2])
-    np.testing.assert_allclose(summed(found), log_odds(flat.predict_proba(same[:2])[:, 1]))
+    check_sums(explain(flat, same[:2]), flat.predict_proba(same[:2])[:, 1])
 
 
 def test_what_is_refused(monkeypatch):

@@ -18,33 +18,23 @@ y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
 RARE = np.arange(60) < 4
 
 
-def fit(model, y=y, **more):
-    return model.fit(X, y, **more)
+def fit(estimator, y=y, rows=X, sample_weight=None, **settings):
+    model = CalibratedClassifier(estimator, **settings)
+    return model.fit(rows, y, sample_weight=sample_weight)
 
 
+LOGISTIC, FOREST = LogisticRegression(), RandomForestClassifier(30, random_state=0)
+WEIGHTS = 1.0 + np.arange(60)
 CASES = {
-    "folds of few rows": lambda: fit(
-        CalibratedClassifier(LogisticRegression(), calibrate_on="cv", cv=TimeSeriesSplit(5))
-    ),
-    "settings without effect": lambda: fit(
-        CalibratedClassifier(LogisticRegression(), calibrate_on="cv", votes="hard")
-    ),
-    "few of a class, folds": lambda: fit(
-        CalibratedClassifier(LogisticRegression(), calibrate_on="cv"), RARE
-    ),
-    "few of a class, held out": lambda: fit(
-        CalibratedClassifier(LogisticRegression(), calibrate_on="holdout"), RARE
-    ),
+    "folds of few rows": lambda: fit(LOGISTIC, calibrate_on="cv", cv=TimeSeriesSplit(5)),
+    "settings without effect": lambda: fit(LOGISTIC, calibrate_on="cv", votes="hard"),
+    "few of a class, folds": lambda: fit(LOGISTIC, RARE, calibrate_on="cv"),
+    "few of a class, held out": lambda: fit(LOGISTIC, RARE, calibrate_on="holdout"),
     "weights that are not taken": lambda: fit(
-        CalibratedClassifier(KNeighborsClassifier(), calibrate_on="cv"),
-        sample_weight=1.0 + np.arange(60),
+        KNeighborsClassifier(), sample_weight=WEIGHTS, calibrate_on="cv"
     ),
-    "rows of no tree out of bag": lambda: fit(
-        CalibratedClassifier(RandomForestClassifier(3, random_state=0))
-    ),
-    "repeats": lambda: CalibratedClassifier(RandomForestClassifier(30, random_state=0)).fit(
-        np.repeat(X, 2, axis=0), np.repeat(y, 2)
-    ),
+    "rows of no tree out of bag": lambda: fit(RandomForestClassifier(3, random_state=0)),
+    "repeats": lambda: fit(FOREST, np.repeat(y, 2), np.repeat(X, 2, axis=0)),
 }
 
 

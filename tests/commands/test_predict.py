@@ -223,18 +223,6 @@ def test_bad_files_and_outputs(folder, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == [cut]
 
 
-def test_a_late_error_leaves_the_old_output(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("vennforest.commands.predict.ROWS_AT_ONCE", 10)
-    frame = read_csv(folder / "new.csv", dtype=str)
-    frame.loc[125, "âge"] = "old"
-    frame.to_csv(tmp_path / "n.csv", index=False)
-    output = tmp_path / "o.csv"
-    output.write_text("old")
-    command = ("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output)
-    assert "row 126" in refused(capsys, *command)
-    assert output.read_text() == "old" and len(list(tmp_path.iterdir())) == 2
-
-
 def test_models_saved_in_python(tmp_path, capsys):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(120, 3)), columns=["a", "b", "c"])

@@ -190,45 +190,32 @@ def net_benefit_table():
         yield f"| {problem} | {' | '.join(cells)} |"
 
 
-SPEED = {
-    (
-        "CalibratedClassifier(forest).fit, 15,000 × 20, 200 trees",
-        "the forest's fit with oob_score=True",
-    ): ("fit, 15,000 × 20, 200 trees", "the same forest with `oob_score=True`"),
-    ("whole fit", 'CalibratedClassifierCV(forest, method="isotonic", cv=5).fit'): (
-        "fit, 15,000 × 20, 200 trees",
-        "`CalibratedClassifierCV(forest, cv=5)`",
-    ),
-    (
-        "default predict_proba of 15,000 rows, 200 trees, 2 classes, n_jobs=1",
-        "the forest's own predict_proba",
-    ): ("`predict_proba` of 15,000 rows", "the forest's own"),
-    ("predict_proba of one row", "the forest's own"): (
-        "`predict_proba` of one row",
-        "the forest's own",
-    ),
-    (FOREST_ROWS, "ONNX Runtime"): ("20,000 rows through 300 trees", "ONNX Runtime"),
-    (FOREST_ROWS, "treelite"): ("20,000 rows through 300 trees", "treelite"),
-    (
-        "Venn–Abers, 10⁶ calibration and 10⁶ new scores, bounds: uniform",
-        "IsotonicRegression fit + predict",
-    ): ("bounds of 10⁶ scores from 10⁶ others", "`IsotonicRegression`, fit and predict"),
-    ("Venn–Abers, 10⁵ and 10⁵ scores: uniform", "venn-abers fit + predict_proba"): (
-        "bounds of 10⁵ scores from 10⁵ others",
-        "venn-abers, the same",
-    ),
-    ("import vennforest", "import sklearn.ensemble, pandas"): (
-        "`import vennforest`",
-        "`import sklearn.ensemble, pandas`",
-    ),
-}
+# How the work of a row and what it is compared with begin, and their names on the page.
+SPEED = [
+    ("CalibratedClassifier(forest).fit, 15,000", "the forest's fit with oob_score",
+     "fit, 15,000 × 20, 200 trees", "the same forest with `oob_score=True`"),
+    ("whole fit", 'CalibratedClassifierCV(forest, method="isotonic"',
+     "fit, 15,000 × 20, 200 trees", "`CalibratedClassifierCV(forest, cv=5)`"),
+    ("default predict_proba of 15,000 rows, 200 trees, 2 classes, n_jobs=1", "the forest's own",
+     "`predict_proba` of 15,000 rows", "the forest's own"),
+    ("predict_proba of one row", "the forest's own",
+     "`predict_proba` of one row", "the forest's own"),
+    (FOREST_ROWS, "ONNX Runtime", "20,000 rows through 300 trees", "ONNX Runtime"),
+    (FOREST_ROWS, "treelite", "20,000 rows through 300 trees", "treelite"),
+    ("Venn–Abers, 10⁶ calibration and 10⁶ new scores, bounds: uniform", "IsotonicRegression",
+     "bounds of 10⁶ scores from 10⁶ others", "`IsotonicRegression`, fit and predict"),
+    ("Venn–Abers, 10⁵ and 10⁵ scores: uniform", "venn-abers fit",
+     "bounds of 10⁵ scores from 10⁵ others", "venn-abers, the same"),
+    ("import vennforest", "import", "`import vennforest`", "`import sklearn.ensemble, pandas`"),
+]  # fmt: skip
 
 
 def speed_table():
-    for (work, compared_with), (name, peer) in SPEED.items():
+    for *begins, name, peer in SPEED:
         (row,) = (
-            r for r in rows_of("speed") if (r["work"], r["compared_with"]) == (work, compared_with)
-        )
+            row for row in rows_of("speed")
+            if all(map(str.startswith, (row["work"], row["compared_with"]), begins))
+        )  # fmt: skip
         ratio = float(row["vennforest"]) / float(row["peer"])
         assert ratio == pytest.approx(float(row["ratio"]), rel=0.01)
         yield f"| {name} | {peer} | {ratio:.2f} |"

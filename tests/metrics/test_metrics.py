@@ -36,11 +36,9 @@ def test_brier_decomposition_agrees_with_the_slow_one():
             continue
         bins = rng.choice([1, 2, 10, 100, 7]).item()
         d = metrics.brier_decomposition(y, p, bins=bins, sample_weight=w, classes=[0, 1])
-        slow = oracle.brier_decomposition(
-            y.tolist(), p.tolist(), bins, None if w is None else w.tolist()
-        )
-        got = (d.reliability, d.resolution, d.uncertainty, d.sharpness, d.brier)
-        close(got, slow)
+        weights = None if w is None else w.tolist()
+        slow = oracle.brier_decomposition(y.tolist(), p.tolist(), bins, weights)
+        close((d.reliability, d.resolution, d.uncertainty, d.sharpness, d.brier), slow)
 
 
 def test_many_classes_add_up_one_vs_rest():
@@ -80,9 +78,8 @@ def test_weights_are_repeated_observations_and_order_does_not_count(name, k):
             continue
         rows = rng.permutation(np.repeat(np.arange(30), w))
         once = measure(y, p, sample_weight=w, classes=range(k))
-        np.testing.assert_allclose(
-            measure(y[rows], p[rows], classes=range(k)), once, rtol=1e-9, atol=1e-9
-        )
+        again = measure(y[rows], p[rows], classes=range(k))
+        np.testing.assert_allclose(again, once, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", MEASURES)

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from oracles import ranking as slow
 from vennforest import Multiprobability
@@ -29,6 +29,11 @@ def problems(n_cases, seed, n=24):
         yield outcome, p, rng
 
 
+def logit_ends(auc, variance):
+    half = 1.959963984540054 * np.sqrt(variance) / (auc * (1 - auc))
+    return expit(logit(auc) - half), expit(logit(auc) + half)
+
+
 def test_area_and_its_variance_are_delongs():
     for outcome, p, _ in problems(100, 1):
         found = auc_interval(outcome, p)
@@ -39,10 +44,7 @@ def test_area_and_its_variance_are_delongs():
         variance = slow.delong_variance(outcome, p)
         if variance < 1e-15:
             continue
-        half = 1.959963984540054 * np.sqrt(variance) / (found.auc * (1 - found.auc))
-        middle = np.log(found.auc / (1 - found.auc))
-        assert found.low == pytest.approx(expit(middle - half), abs=1e-9)
-        assert found.high == pytest.approx(expit(middle + half), abs=1e-9)
+        assert (found.low, found.high) == pytest.approx(logit_ends(found.auc, variance), abs=1e-9)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -63,9 +65,7 @@ def test_the_interval_of_many_classes_is_that_of_the_infinitesimal_jackknife(gro
         moves = slow.jackknife_moves(codes, p)
         sums = [moves[groups == g].sum() for g in np.unique(groups)]
         variance = np.square(sums).sum() / 18**2 * len(sums) / (len(sums) - 1)
-        half = 1.959963984540054 * np.sqrt(variance) / (found.auc * (1 - found.auc))
-        middle = np.log(found.auc / (1 - found.auc))
-        assert found.low == pytest.approx(expit(middle - half), abs=1e-6)
+        assert found.low == pytest.approx(logit_ends(found.auc, variance)[0], abs=1e-6)
 
 
 def test_perfect_ranking_still_has_an_interval():
@@ -115,10 +115,8 @@ def test_threshold_tables_and_decision_curves_count_row_by_row():
             for name in ("flagged", "sensitivity", "specificity", "positive_value",
                          "negative_value"):  # fmt: skip
                 np.testing.assert_allclose(getattr(table, name)[i], wanted[name], atol=1e-12)
-            three = wanted["three"]
-            assert table.sure_yes[i] == pytest.approx(three["yes"][0])
-            assert table.sure_no[i] == pytest.approx(three["no"][0])
-            assert table.depends[i] == pytest.approx(three["depends"][0])
+            shares = [wanted["three"][name][0] for name in ("yes", "no", "depends")]
+            assert [table.sure_yes[i], table.sure_no[i], table.depends[i]] == pytest.approx(shares)
             assert curve.net_benefit[i] == pytest.approx(wanted["net_benefit"])
             everyone = slow.threshold_row(outcome, np.ones(len(p)), weight, t)["net_benefit"]
             assert curve.everyone[i] == pytest.approx(everyone)
@@ -126,10 +124,9 @@ def test_threshold_tables_and_decision_curves_count_row_by_row():
     assert checked > 200
     text = threshold_table(["a", "b", "b"], [0.1, 0.6, 0.4], 0.5, pos_label="a")
     assert text.sensitivity.tolist() == [0.0] and text.flagged.tolist() == [pytest.approx(1 / 3)]
-    with pytest.raises(ValueError, match="thresholds must lie"):
-        threshold_table([0, 1], [0.1, 0.2], [1.5])
-    with pytest.raises(ValueError, match="thresholds must lie in"):
-        decision_curve([0, 1], [0.1, 0.2], [0.0])
+    for measure, threshold in ((threshold_table, 1.5), (decision_curve, 0.0)):
+        with pytest.raises(ValueError, match="thresholds must lie"):
+            measure([0, 1], [0.1, 0.2], [threshold])
     with pytest.raises(ValueError, match="bounds must be of 3 rows"):
         m = Multiprobability(np.eye(2), np.eye(2), np.array([0, 1]))
         threshold_table([0, 1, 1], [0.1, 0.2, 0.3], 0.5, bounds=m)

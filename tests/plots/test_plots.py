@@ -34,12 +34,6 @@ def draw_predictions(n=200, seed=0):
     return np.where(rng.random(n) < p, "yes", "no"), p
 
 
-def draw_many(n=300, k=5):
-    rng = np.random.default_rng(1)
-    p = rng.dirichlet(np.ones(k), n)
-    return np.array([rng.choice(k, p=row) for row in p]), p
-
-
 def intervals(n):
     _, p = draw_predictions(n)
     low, high = (p - 0.1).clip(0, 1), (p + 0.1).clip(0, 1)
@@ -164,11 +158,8 @@ def test_bounds_and_confidence_intervals_are_drawn_apart(mostly):
     model = CalibratedClassifier(RandomForestClassifier(20, random_state=0), random_state=0)
     model.fit(X[30:], y[30:])
     new = X[:30]
-    p, m, known = (
-        model.predict_proba(new)[:, 1],
-        model.predict_multiprobability(new),
-        model.predict_confidence(new),
-    )
+    p, m = model.predict_proba(new)[:, 1], model.predict_multiprobability(new)
+    known = model.predict_confidence(new)
     display = IntervalDisplay.from_estimator(model, new, y[:30])
     order = np.lexsort((m.p1, m.p0, p))
     np.testing.assert_array_equal(display.line_.get_ydata(), p[order])
@@ -181,9 +172,8 @@ def test_bounds_and_confidence_intervals_are_drawn_apart(mostly):
         np.testing.assert_array_equal(high, upper[order, 1])
     thick, thin = display.bounds_.get_linewidth()[0], display.confidence_.get_linewidth()[0]
     assert thick > 2 * thin
-    assert {"Probability", "Venn–Abers bounds", "95% confidence interval"} <= set(
-        texts(display.ax_)
-    )
+    names = {"Probability", "Venn–Abers bounds", "95% confidence interval"}
+    assert names <= set(texts(display.ax_))
     drawn(display.figure_)
 
 
@@ -204,9 +194,7 @@ def test_logarithmic_axes():
     drawn.figure_.canvas.draw()
     ticks = [label.get_text() for label in drawn.ax_.get_yticklabels()]
     assert "10%" in ticks and not any("$" in tick for tick in ticks)
-    assert not [
-        tick.get_text() for tick in drawn.ax_.get_yticklabels(minor=True) if tick.get_text()
-    ]
+    assert not any(tick.get_text() for tick in drawn.ax_.get_yticklabels(minor=True))
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.3, 3.0])

@@ -51,9 +51,8 @@ def test_python_versions():
     assert claimed and set(claimed) <= set(versions)
     assert claimed[0] == versions[0]
     assert PROJECT["requires-python"] == f">={versions[0]}"
-    assert (
-        f'python_min: "{versions[0]}"' in (ROOT / "packaging/conda-forge/recipe.yaml").read_text()
-    )
+    recipe = (ROOT / "packaging/conda-forge/recipe.yaml").read_text("utf-8")
+    assert f'python_min: "{versions[0]}"' in recipe
 
 
 def test_recipe_has_the_same_dependencies():

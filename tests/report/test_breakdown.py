@@ -33,11 +33,9 @@ def test_levels_hold_what_was_observed(share):
         if rows.any():
             slow.append((rows.sum(), p[rows].mean(), (y[rows] == "yes").mean()))
     np.testing.assert_allclose(levels[["n", "expected", "observed"]].to_numpy(), slow)
-    n, q = slow[0][0], slow[0][2]
-    centre = (q + Z * Z / (2 * n)) / (1 + Z * Z / n)
-    half = Z / (1 + Z * Z / n) * np.sqrt(q * (1 - q) / n + Z * Z / (4 * n * n))
+    wilson = binomtest(round(slow[0][0] * slow[0][2]), slow[0][0]).proportion_ci(method="wilson")
     ends = levels.loc[0, ["observed_low", "observed_high"]].tolist()
-    assert ends == pytest.approx([centre - half, centre + half])
+    assert ends == pytest.approx([wilson.low, wilson.high])
 
 
 def slow_interval(outcome, groups):

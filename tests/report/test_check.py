@@ -13,9 +13,8 @@ from vennforest.report import check
 def test_predictions_of_every_shape():
     y, p, _ = calibrated(120, 5)
     table = np.column_stack([1 - p, p])
-    bounds = Multiprobability(
-        np.clip(table - 0.05, 0, 1), np.clip(table + 0.05, 0, 1), np.array(["no", "yes"])
-    )
+    lower, upper = np.clip(table - 0.05, 0, 1), np.clip(table + 0.05, 0, 1)
+    bounds = Multiprobability(lower, upper, np.array(["no", "yes"]))
     evaluation = check(y, {"column": p, "table": table, "bounds": bounds, "both": (p, bounds)})
     measures = evaluation.comparison.measures
     assert list(measures) == ["column", "table", "bounds", "both"]
@@ -38,8 +37,6 @@ def test_predictions_of_every_shape():
             check(y, wrong)
     with pytest.raises(ValueError, match="two classes"):
         check(["a"] * 120, p)
-    with pytest.raises(ValueError, match="positive must be one of"):
-        check(y, p, positive="maybe")
 
 
 def test_the_positive_class_is_the_rarer_one_unless_named():

@@ -1,4 +1,4 @@
-"""How good a model's predictions are on rows without labels."""
+"""Estimation of a model's performance on rows without labels."""
 
 from vennforest.performance.estimate import PerformanceEstimate, estimate_performance
 

@@ -79,13 +79,13 @@ class PerformanceEstimate:
     metrics : tuple of str
         "accuracy", "precision", "recall", "brier", "log_loss", "auc", and with costs "cost".
     estimate, lower, upper : ndarray of shape (len(metrics),)
-        NaN where a measure is not defined, such as the AUC where all rows are of one class.
+        Estimates and interval ends; NaN if undefined, such as the AUC of a single class.
     level : float
         Probability with which each interval contains the measure.
     n_rows : int
-        Rows without labels.
+        Number of rows without labels.
     n_examples : int
-        Labelled examples; with ``shift="covariate"`` Kish's effective number of weighted ones.
+        Number of labelled examples; with ``shift="covariate"``, Kish's effective sample size.
     """
 
     metrics: tuple[Metric, ...]
@@ -97,7 +97,7 @@ class PerformanceEstimate:
     n_examples: int
 
     def table(self) -> pd.DataFrame:
-        """Return the figures as a data frame: a row per measure."""
+        """Return a data frame of estimates and intervals, with a row for each measure."""
         import pandas as pd
 
         columns = {"estimate": self.estimate, "lower": self.lower, "upper": self.upper}
@@ -147,9 +147,9 @@ def estimate_performance(
     Parameters
     ----------
     model : CalibratedClassifier, calibrator or classifier
-        Fitted; a calibrator or another classifier with labelled rows as ``reference``.
+        A fitted model; calibrators and other classifiers require a labelled ``reference``.
     X : array-like, sparse matrix or data frame of shape (m, d)
-        Rows as the model takes them, 30 or more; scores of shape (m,) or (m, k) for a calibrator.
+        30 or more rows; scores of shape (m,) or (m, k) for a calibrator.
     threshold : float, optional
         Minimum probability of decisions for the positive one of two classes; by default decisions
         are for the most probable class.
@@ -174,8 +174,8 @@ def estimate_performance(
     Raises
     ------
     ValueError
-        There are fewer than 30 rows or examples, or the model keeps no calibration scores or was
-        fitted to most of the rows.
+        If there are fewer than 30 rows or examples, or the model keeps no calibration scores or
+        was fitted to most of the rows.
 
     Warns
     -----

@@ -1,4 +1,4 @@
-"""Compare ways to calibrate a model on a data set, or judge probabilities that exist already.
+"""Compare calibration methods on a data set, or evaluate existing probabilities.
 
 `evaluate` trains and compares; `check` judges. Both return an `Evaluation`: data frames, a verdict,
 and one web page of them.

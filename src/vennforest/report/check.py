@@ -1,4 +1,4 @@
-"""Judge probabilities that exist already: of several models, or of a fitted one."""
+"""Evaluate existing probabilities of several models, or those of a fitted model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check(
     notes: Sequence[str] = (),
     random_state: int = 0,
 ) -> Evaluation:
-    """Judge probabilities of rows that no model was trained on. Nothing is trained.
+    """Evaluate probabilities of rows that no model was trained on, without training a model.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ def check(
         a pair of both; or several of these by name of the model. Or a fitted classifier, whose
         probabilities, bounds and confidence intervals of the rows of ``X`` are judged.
     X : data frame or array of shape (n, d), optional
-        Rows as the classifier takes them.
+        Input rows of the classifier.
     classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``.
+        All classes, if some may be missing from ``y``.
     groups : array-like of shape (n,), optional
         Rows of one group count as one observation in intervals and tests.
     positive : label, optional
@@ -66,7 +66,7 @@ def check(
     by, costs, tolerance, name, target, notes
         As in ``evaluate``.
     random_state : int
-        Seeds the labels that are drawn for the calibration error by chance.
+        Seed of the labels drawn to estimate the calibration error by chance.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def check(
 def _estimates(
     name: str, values: Any, labels: NDArray[Any], n: int, positive: Any
 ) -> MethodEstimates:
-    """Return one model's estimates, with a column for each class."""
+    """Return the estimates of one model, (n, k)."""
     bounds = None
     if isinstance(values, Multiprobability):
         values, bounds = values.merge("log"), values
@@ -169,7 +169,7 @@ def _estimates(
 
 
 def _of_model(model: Any, X: Any) -> dict[str, MethodEstimates]:
-    """Return the estimates of a fitted classifier, and of its raw model if it has a single one."""
+    """Return the estimates of a fitted classifier, and of its raw model if there is only one."""
     p = model.predict_proba(X)
     bounds = confidence = None
     if hasattr(model, "predict_multiprobability"):

@@ -93,7 +93,7 @@ def compare_losses(
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """What decisions cost.
+    """Costs of decisions by each method.
 
     ``mean`` is the cost per row of each method and ``of_constants`` that of making one decision
     for every row, (d,). ``saved`` is the lowest of these minus the cost of the recommended method,

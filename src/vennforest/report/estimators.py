@@ -75,18 +75,18 @@ ESTIMATORS = {
     "xgboost": NamedEstimator("XGBoost model", "xgboost", "XGBClassifier"),
     "catboost": NamedEstimator("CatBoost model", "catboost", "CatBoostClassifier"),
 }
-"""What ``--estimator`` takes."""
+"""Names accepted by ``--estimator``."""
 
 
 def named_estimator(name: str | None) -> NamedEstimator:
-    """Return the entry of a name; None: the default forest."""
+    """Return the estimator with a name, by default the default forest."""
     if name is not None and name not in ESTIMATORS:
         raise not_one_of("estimator", ESTIMATORS, name)
     return ESTIMATORS[name or DEFAULT_ESTIMATOR]
 
 
 def make_estimator(name: str | None, n_trees: int, seed: int, n_jobs: int | None) -> Any:
-    """Return the unfitted classifier of a name."""
+    """Return an unfitted classifier by name."""
     _, module, class_name, has_trees = named_estimator(name)
     if name == "logistic":
         imputer = SimpleImputer(strategy="median", add_indicator=True)

@@ -83,9 +83,9 @@ def evaluate(
     positive : label, optional
         The positive class of two, by default the rarer one.
     by : mapping of str to array-like of shape (n,), optional
-        Values whose rows are also evaluated separately.
+        Columns for each of whose values the rows are also evaluated separately.
     costs : CostMatrix, array-like, dict, str or path, optional
-        What decisions cost, see ``CostMatrix.read``.
+        Costs of decisions, see ``CostMatrix.read``.
     tolerance : float, optional
         Miscalibration that does not matter, in (0, 1); by default 0.02, and a fifth of the share of
         a positive class rarer than one in ten.
@@ -191,7 +191,7 @@ def evaluate(
 
 
 def _noun(estimator: Any) -> str:
-    """Return the name of the models in sentences; refuse what is not an unfitted classifier."""
+    """Return the noun for the estimator in sentences; raise an error unless it is unfitted."""
     if estimator is None or isinstance(estimator, str):
         return named_estimator(estimator).title
     if isinstance(estimator, type) or not hasattr(estimator, "predict_proba"):

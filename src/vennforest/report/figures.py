@@ -65,13 +65,13 @@ STYLE: dict[Any, Any] = {
 
 
 def draw(name: str, size: tuple[float, float], paint: Paint, alt: str) -> str:
-    """Return what ``paint`` draws into axes as an HTML image; ``size`` is in inches.
+    """Return the figure drawn by ``paint`` as an HTML image; ``size`` is in inches.
 
-    A narrow screen gets a drawing of its own, with text as large as the page's.
+    A separate figure for narrow screens has text as large as the page's.
     """
     narrow = NARROW_WIDTH, NARROW_WIDTH * max(0.9, 1.4 * size[1] / size[0])
     wide_url, narrow_url = (
-        f"data:image/svg+xml;base64,{base64.b64encode(drawn(name, paint, *look)['svg']).decode()}"
+        f"data:image/svg+xml;base64,{base64.b64encode(encode(name, paint, *look)['svg']).decode()}"
         for look in ((size, STYLE["font.size"], "svg"), (narrow, NARROW_FONT_SIZE, "svg"))
     )
     return (
@@ -81,10 +81,10 @@ def draw(name: str, size: tuple[float, float], paint: Paint, alt: str) -> str:
     )
 
 
-def drawn(
+def encode(
     name: str, paint: Paint, size: tuple[float, float], font_size: float, *formats: str
 ) -> dict[str, bytes]:
-    """Return what ``paint`` draws into axes in file formats; the same for the same numbers."""
+    """Return the bytes of the figure drawn by ``paint`` in each format; they are reproducible."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -109,7 +109,7 @@ def drawn(
 
 
 class Picture(NamedTuple):
-    """A picture of an evaluation: its size in inches, its description, and what it draws."""
+    """A picture of an evaluation: its drawing function, size in inches, and description."""
 
     size: tuple[float, float]
     paint: Paint
@@ -130,11 +130,11 @@ def pictures(evaluation: Evaluation) -> dict[str, Picture]:
 
 
 def write_pictures(evaluation: Evaluation, folder: Path) -> list[str]:
-    """Write the pictures, each as SVG, PDF and PNG with a CSV of what is drawn; return names."""
+    """Write each picture as SVG, PDF, PNG and a CSV of its data; return the file names."""
     available = pictures(evaluation)
     folder.mkdir(exist_ok=True)
     for name, picture in available.items():
-        files = drawn(name, picture.paint, picture.size, STYLE["font.size"], *ENDINGS[:-1])
+        files = encode(name, picture.paint, picture.size, STYLE["font.size"], *ENDINGS[:-1])
         for ending, content in files.items():
             with written_whole(folder / f"{name}.{ending}") as part:
                 part.write_bytes(content)

@@ -26,17 +26,17 @@ def _format(value: float, top: float, decimals: int, max_decimals: int) -> str:
 
 
 def percent(share: float, decimals: int = 1) -> str:
-    """Return a share as a percentage."""
+    """Return a share as text in percent."""
     return f"{_format(100 * share, 100, decimals, MAX_DECIMALS_OF_PERCENT)}%"
 
 
 def probability(p: float) -> str:
-    """Return a probability."""
+    """Return a probability as text."""
     return _format(p, 1, 3, MAX_DECIMALS)
 
 
 def points(gap: float) -> str:
-    """Return a distance of probabilities as a number of percentage points."""
+    """Return a difference of probabilities as text in percentage points."""
     return _format(100 * abs(gap), math.inf, 1, MAX_DECIMALS_OF_PERCENT)
 
 
@@ -46,13 +46,13 @@ def area(value: float) -> str:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """Return a number with so many decimals and a typographical minus."""
+    """Return a number as text with ``decimals`` decimals and a typographical minus."""
     text = f"{value:,.{decimals}f}"
     return (text if float(text.replace(",", "")) else text.lstrip("-")).replace("-", "−")
 
 
 def common_decimals(values: Iterable[float]) -> int:
-    """Return how many decimals, from 3 on, tell values apart: their range has some 20 steps."""
+    """Return the number of decimals, at least 3, that divides the range into about 20 steps."""
     finite = [value for value in values if math.isfinite(value)]
     spread = max(finite, default=0.0) - min(finite, default=0.0)
     decimals = 3 if spread <= 0 else max(3, math.ceil(-math.log10(spread / 20)))
@@ -63,7 +63,7 @@ def common_decimals(values: Iterable[float]) -> int:
 
 
 def signed(share: float) -> str:
-    """Return a share in percent with its sign."""
+    """Return a share as text in percent with its sign."""
     if abs(share) < 0.0005:
         return "0%"
     text = percent(abs(share)) if abs(share) <= 1 else f"{100 * abs(share):.0f}%"
@@ -71,7 +71,7 @@ def signed(share: float) -> str:
 
 
 def with_margin(mean: float, margin: float) -> str:
-    """Return the size of a difference ± half its interval, with two significant digits of it."""
+    """Return a mean ± margin as text, with two significant digits of the margin."""
     sizes = [_significant(size) for size in (margin, abs(mean) / 10) if 0 < size < math.inf]
     decimals = min(2 * MAX_DECIMALS, min(sizes, default=0))
     return f"{abs(mean):.{decimals}f} ± {margin:.{decimals}f}"
@@ -88,13 +88,13 @@ def amounts(values: Iterable[float], gap: float = 0.0) -> list[str]:
 
 
 def rounded_up(n: float) -> str:
-    """Return a number of rows with two significant digits, rounded up."""
+    """Return a number of rows as text, rounded up to two significant digits."""
     step = 10.0 ** max(0, math.floor(math.log10(max(n, 1))) - 1)
     return f"{math.ceil(n / step - 1e-9) * step:,.0f}"
 
 
 def rows(n: int) -> str:
-    """Return a number of rows."""
+    """Return a number of rows as text."""
     return f"{n:,} row{'' if n == 1 else 's'}"
 
 

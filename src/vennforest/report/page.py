@@ -76,8 +76,8 @@ SUBGROUPS = (
 )
 
 
-def written(value: Any, form: str, decimals: int = 3) -> str:
-    """Return a value as text: a count, percent, probability, p-value, (short) number, or text."""
+def to_text(value: Any, form: str, decimals: int = 3) -> str:
+    """Return a value as text in one of the forms of `Section`."""
     if value is None or value != value:
         return "–"
     if form == "text":
@@ -108,13 +108,13 @@ def table(frame: pd.DataFrame, columns: Columns, names: Iterable[str]) -> pd.Dat
             continue
         values = frame[key].drop(BASELINE, errors="ignore") if form == "number" else ()
         decimals = numbers.common_decimals(values)
-        cells = [written(value, form, decimals) for value in frame[key]]
+        cells = [to_text(value, form, decimals) for value in frame[key]]
         if f"{key}_low" in frame:
             ends = zip(frame[f"{key}_low"], frame[f"{key}_high"], strict=True)
             for i, (low, high) in enumerate(ends):
                 if math.isfinite(low):
                     cells[i] += (
-                        f" ({written(low, form, decimals)} to {written(high, form, decimals)})"
+                        f" ({to_text(low, form, decimals)} to {to_text(high, form, decimals)})"
                     )
         texts[title] = cells
     return pd.DataFrame(texts, index=list(names))
@@ -224,7 +224,7 @@ def _differences(evaluation: Evaluation) -> pd.DataFrame:
 
 
 def _costs(evaluation: Evaluation) -> pd.DataFrame:
-    """Return what decisions cost by each method and without one, as text."""
+    """Return the costs of decisions by each method and of constant decisions, as text."""
     import pandas as pd
 
     costs, names = evaluation.comparison.costs, evaluation.source.names

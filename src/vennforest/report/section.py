@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Columns = Sequence[tuple[str, str, str]]
-"""Name in a data frame, title, and a form of `page.written`, for each column of a table."""
+"""Name in a data frame, title, and form (see `page.to_text`), for each column of a table."""
 
 
 @dataclass(frozen=True, eq=False)

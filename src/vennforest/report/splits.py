@@ -37,7 +37,7 @@ def shuffled(codes: IntArray, groups: IntArray | None, n_folds: int, seed: int) 
 def forward(
     codes: IntArray, time: FloatArray, groups: IntArray | None, n_folds: int
 ) -> list[Split]:
-    """Return folds that are predicted from the rows before them; rows of one time stay together."""
+    """Return folds whose training rows are earlier; rows of equal time share a fold."""
     n_times = len(np.unique(time))
     if n_times < 2:
         raise InputError("time must have at least two different times, got one")
@@ -56,9 +56,9 @@ def equal_parts(values: NDArray[Any], n_parts: int) -> IntArray:
 
 
 def _trainable(splits: Sequence[Split], codes: IntArray, groups: IntArray | None) -> list[Split]:
-    """Leave out folds that are empty or would train on fewer than two classes with two rows.
+    """Return the folds that are not empty and train on at least two classes with two rows.
 
-    Rows of a predicted group do not train.
+    Rows of a predicted group are removed from the training rows.
     """
     trainable = []
     for train, test in splits:
@@ -74,7 +74,7 @@ def _trainable(splits: Sequence[Split], codes: IntArray, groups: IntArray | None
 
 
 def are_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which values (n,) are None, NaN, NA or NaT, or text of spaces alone."""
+    """Return a mask (n,) of values that are None, NaN, NA, NaT, or text of spaces."""
     import pandas as pd
 
     is_blank = [isinstance(value, str) and not value.strip() for value in values.tolist()]

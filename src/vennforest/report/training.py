@@ -1,4 +1,4 @@
-"""Cross-validation: one model in each fold predicts the other rows by all methods."""
+"""Cross-validation: the model of each fold predicts the held-out rows by all methods."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def watched(
 
 
 def _when(monitor: Monitor, row: int, time: float | None, times: NDArray[Any] | None) -> str:
-    """Return a row of those that were watched in words, counted from 1."""
+    """Return text that names a row, counted from 1, and its time."""
     text = f"{'labelled ' if monitor.watch == 'labels' else ''}row {row + 1:,}"
     if time is None or times is None:
         return text
@@ -244,7 +244,7 @@ def verdict(summary: Mapping[str, Any], monitor: Monitor) -> list[str]:
 
 
 def _meaning(kinds: list[str], watch: str) -> tuple[str, str]:
-    """Return what has moved and what to do about it, a sentence each."""
+    """Return a sentence on the change and one on the remedy."""
     if "labels given scores" in kinds:
         prefix = "the scores, and " if "scores" in kinds else ""
         return (

@@ -83,7 +83,7 @@ class Verdict:
     reasons : dict of str to str
         The reasons, by heading.
     figures : list of (str, str)
-        The four numbers to see first, each with its meaning.
+        The four main numbers, each with its meaning.
     finding : str
         The main observation in the picture of calibration.
     column : str
@@ -217,7 +217,7 @@ def advice(c: Comparison, source: Source) -> tuple[Action, str, str]:
 
 
 def beside_raw(c: Comparison, source: Source) -> str:
-    """Say how the raw model, whose error is within the tolerance, does beside the recommended."""
+    """Return a sentence that compares the raw model, if it is tolerable, with the recommended."""
     if RAW not in c.against:
         return ""
     raw, name = c.measures[RAW], f"The raw {source.noun}"
@@ -270,7 +270,7 @@ def reasons(c: Comparison, source: Source) -> dict[str, str]:
 
 
 def ranking(c: Comparison) -> str:
-    """Say how well the recommended method ranks, and what it gains on the base rate."""
+    """Return sentences on the ranking of the method and its gain over the base rate."""
     auc, gain, m, baseline = c.auc, c.gain, c.best, c.baseline
     most_frequent = c.predictions.classes[np.bincount(c.predictions.codes).argmax()]
     loss, reference = m.brier, baseline.brier
@@ -321,7 +321,7 @@ def calibration(c: Comparison, method: str) -> str:
 
 
 def decisions(c: Comparison, name: str) -> str:
-    """Say what deciding by the probabilities costs, and what the best constant decision does."""
+    """Return a sentence on the costs of decisions by the method and of the best constant one."""
     assert c.costs is not None
     cost, of_constant, saved, low, high = _amounts_of_costs(c)
     pairs = zip(c.costs.matrix.decisions, c.costs.n_decided.tolist(), strict=True)
@@ -333,7 +333,7 @@ def decisions(c: Comparison, name: str) -> str:
 
 
 def recommendation(c: Comparison, source: Source) -> str:
-    """Say why this method, and what differs from it by more than chance."""
+    """Return sentences on why the method is recommended, and which others differ from it."""
     name = source.names[c.method]
     sentences = [f"It has {c.rule}."]
     if not c.auc.above_chance:
@@ -351,7 +351,7 @@ def recommendation(c: Comparison, source: Source) -> str:
 
 
 def precision(c: Comparison) -> str:
-    """Say how wide confidence intervals are, and whether they hold on these rows."""
+    """Return sentences on the width and the coverage of the confidence intervals."""
     claim = (
         "The frequency among rows with such a score lies in the confidence interval in 95% of "
         "cases."
@@ -362,7 +362,7 @@ def precision(c: Comparison) -> str:
 
 
 def sample_size(c: Comparison) -> str:
-    """Say how many rows narrow intervals take at these probabilities."""
+    """Return a sentence on the number of rows that narrow intervals require."""
     needed = rows_for_precision(c.event().p, c.auc.auc)
     parts = [f"{rounded_up(n)} for the {name}" for name, n in needed.items() if 0 < n < 1e9]
     text = f"{', '.join(parts)} (independent rows, Riley et al. 2021). Here are {rows(c.n)}."
@@ -376,7 +376,7 @@ def half_width(c: Comparison) -> float:
 
 
 def key_figures(c: Comparison) -> list[tuple[str, str]]:
-    """Return the four numbers to see first, each with its meaning."""
+    """Return the four main numbers, each with its meaning."""
     m, auc = c.best, c.auc
     figures = [
         (

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from vennforest._validation import InputError
 
 Kind = Literal["number", "boolean", "date", "text", "empty"]
-"""What a column contains."""
+"""Kinds of columns."""
 
 MAX_NUMBER = float(np.finfo(np.float32).max)
-"""Forests compare numbers in 32 bits."""
+"""Largest number in a table, since forests compare numbers in 32 bits."""
 
 # pandas's list without "None", which is more often a category than a missing cell.
 MISSING = ["", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "-NaN", "-nan"]
@@ -74,7 +74,7 @@ def number(cell: Any) -> float | None:
 
 
 def row_name(row: int, table: str) -> str:
-    """Return what error messages call a row, which is numbered from 0 and shown from 1."""
+    """Return the name of a row in error messages; ``row`` is counted from 0, shown from 1."""
     return f"row {row + 1:,} of {table}"
 
 
@@ -88,7 +88,7 @@ def shown_cell(value: Any) -> str:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a type is text of any layout."""
+    """Return whether an Arrow type is any type of text."""
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )

@@ -1,4 +1,4 @@
-"""The columns that a model was trained on, and new tables read as those were."""
+"""Conversion of the columns of a table to the types that they had in training."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from vennforest.tables.types import DROP, check_types, infer_declared
 
 
 class TableColumns(TransformerMixin, BaseEstimator):
-    """Read every cell as what its column contained in training.
+    """Convert the columns of a table to the types inferred in training.
 
-    A cell is read the same way whatever else the table contains, so a table can be read in parts.
+    The conversion of a cell does not depend on other rows, so a table can be read in parts.
     Columns that were not in training are left out.
 
     A column of text contains numbers, booleans or dates if every cell is a number, is true or
@@ -133,7 +133,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return zip(self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True)
 
     def as_types(self) -> dict[str, str]:
-        """Return what each column contains, in the form of ``types``."""
+        """Return the type of each column, in the form of ``types``."""
         return {
             name: DROP if kind == "empty" else f"{kind} {date_format or ''}".rstrip()
             for name, kind, date_format in self._learnt()

@@ -39,8 +39,8 @@ FORMULA = re.compile(r"[=+\-@\t\r＝＋－＠]")
 class TableFile:
     """A table in a file, or in a folder of Parquet files.
 
-    CSV or TSV (also packed by gzip), Parquet, Arrow and the first sheet of an Excel workbook are
-    recognised by their content. An `InputError` refuses what is not a table.
+    CSV or TSV (also compressed by gzip), Parquet, Arrow and the first sheet of an Excel workbook
+    are recognised by their content. Other files raise an `InputError`.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ class TableFile:
     Attributes
     ----------
     schema : pyarrow.Schema
-        Of the batches: all columns of text files are text.
+        Schema of the batches; all columns of text files are text.
     names : list of str
-        The columns, without the unnamed index that pandas writes to Parquet.
+        Names of the columns, without the unnamed index that pandas writes to Parquet.
     n_rows : int or None
         Number of rows, None for text.
     """
@@ -109,7 +109,7 @@ class TableFile:
 
 
 def _open(path: Path, decimal: str | None) -> Any:
-    """Return a text file or an Arrow data set, by the first bytes of a file."""
+    """Open a table as text or as an Arrow data set, depending on its first bytes."""
     if not path.exists():
         raise InputError(f"there is no file {path}")
     paths = files_of(path)
@@ -233,7 +233,7 @@ def read_table(
 
 
 def find_name(names: Iterable[str], name: str, noun: str = "column", where: str = "") -> str:
-    """Return a name that is among some; refuse another one, with the closest of them."""
+    """Return ``name`` as it is among ``names``; raise an error with the closest one if missing."""
     names = list(names)
     if name in names:
         return name

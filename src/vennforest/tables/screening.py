@@ -116,7 +116,7 @@ def _sample(cells: pd.Series[Any]) -> list[str]:
 
 
 def _identifies(cells: pd.Series[Any], name: str) -> str | None:
-    """Return why a column is taken for the names of the rows, None if it is not.
+    """Return why a column is assumed to identify the rows, None if it is not.
 
     Running numbers; text that differs in nearly every row and is no prose; numbers that differ in
     every row where the name says so, or chance would have left equal ones.
@@ -268,5 +268,5 @@ def _declared(name: str, declared: str) -> str:
 
 
 def _share(pattern: re.Pattern[str], sample: Sequence[str]) -> bool:
-    """Tell whether most texts match a pattern."""
+    """Return whether most texts match a pattern."""
     return sum(map(bool, map(pattern.match, sample))) >= MIN_SHARE_ALIKE * len(sample)

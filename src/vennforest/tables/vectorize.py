@@ -1,4 +1,4 @@
-"""Encode tables with text, dates and missing cells as the numbers that a forest takes."""
+"""Encoding of tables with text, dates and missing cells as numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vennforest.tables.columns import TableColumns, as_pandas
 from vennforest.tables.screening import MIN_ROWS
 
 Encoding = Literal["number", "category", "text", "date", "empty"]
-"""How a column becomes numbers."""
+"""Encodings of a column."""
 
 MIN_VALUES_OF_TEXT = 40
 """Distinct values from which on text is not one-hot encoded."""
@@ -33,7 +33,7 @@ def table_pipeline(
     types: dict[str, str] | None = None,
     missing: list[str] | None = None,
 ) -> Pipeline:
-    """Return a classifier that takes tables with text, dates and missing cells.
+    """Return a classifier for tables with text, dates and missing cells.
 
     `TableColumns` infers what each column contains, `TableEncoder` encodes that as numbers, and the
     classifier is trained on these, as ``vennforest fit`` and ``vennforest report`` do.
@@ -41,16 +41,16 @@ def table_pipeline(
     Parameters
     ----------
     classifier : classifier
-        Takes numbers, among them NaN, as scikit-learn's forests do.
+        A classifier of numbers that supports NaN, such as scikit-learn's forests.
     random_state : int, RandomState instance or None, default=None
-        Of the encoder of text.
+        Seed of the encoder of text.
     types, missing
-        As of `TableColumns`.
+        Passed to `TableColumns`.
 
     Returns
     -------
     Pipeline
-        To be fitted to a pandas or polars data frame, alone or in a ``CalibratedClassifier``.
+        An unfitted pipeline for pandas or polars data frames.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     random_state : int, RandomState instance or None, default=None
-        Of the analysis of text.
+        Seed of the latent semantic analysis.
     """
 
     encodings_: dict[str, Encoding]

@@ -1,4 +1,4 @@
-"""Validation of probabilities that any model has made: by grade, by segment, at another site."""
+"""Validation of the probabilities of any model by grade, by segment, or at another site."""
 
 from vennforest.validation.grades import Stability, grades, population_stability
 from vennforest.validation.segments import segments

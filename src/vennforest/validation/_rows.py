@@ -1,4 +1,4 @@
-"""Checked outcomes and probabilities of one event."""
+"""Validated outcomes and probabilities of one event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MIN_ROWS = 20
 
 
 def outcomes_and_probabilities(y: ArrayLike, p: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return 1 where the event (the second label) happened, else 0, and its probability, (n,)."""
+    """Return outcomes, 1 for the second label and 0 for the first, and probabilities, (n,)."""
     labels = np.asarray(y)
     if len(labels) < MIN_ROWS:
         raise InputError(f"y must have at least {MIN_ROWS} rows, got {len(labels)}")

@@ -186,27 +186,27 @@ def population_stability(
     if k < 2 or not 0 < n < len(texts):
         raise InputError(f"grade and reference must have two grades or more, got {k}")
     counts = np.bincount(codes[:n], minlength=k)
-    others: NDArray[Any] = np.bincount(codes[n:], minlength=k)
+    other_counts: NDArray[Any] = np.bincount(codes[n:], minlength=k)
     if shares is not None:
         values = check_scores([*shares.values()], "reference")
         if (values < 0).any() or abs(values.sum() - 1) > 1e-6:
             raise InputError(f"reference must have shares that sum to 1, got {values.tolist()}")
-        others = n * np.bincount(codes[n:], values / values.sum(), k)
-        draws = rng.multinomial(n, others / n, size=N_DRAWS)
-        other_draws = np.broadcast_to(others, draws.shape)
+        other_counts = n * np.bincount(codes[n:], values / values.sum(), k)
+        draws = rng.multinomial(n, other_counts / n, size=N_DRAWS)
+        other_draws = np.broadcast_to(other_counts, draws.shape)
     else:
-        draws = rng.multivariate_hypergeometric(counts + others, n, size=N_DRAWS)
-        other_draws = counts + others - draws
-    psi, simulated = float(_index(counts, others)), _index(draws, other_draws)
+        draws = rng.multivariate_hypergeometric(counts + other_counts, n, size=N_DRAWS)
+        other_draws = counts + other_counts - draws
+    psi, simulated = float(_index(counts, other_counts)), _index(draws, other_draws)
     reached = int((simulated >= psi * (1 - 1e-12)).sum())
     return Stability(psi, (reached + 1) / (N_DRAWS + 1), float(np.quantile(simulated, 0.95)))
 
 
-def _index(counts: Any, others: Any) -> Any:
-    """Return the population stability index of counts (..., k) and others (..., k)."""
-    is_empty = (np.minimum(counts, others) == 0).any(axis=-1, keepdims=True)
+def _index(counts: Any, other_counts: Any) -> Any:
+    """Return the population stability index of two arrays of counts (..., k)."""
+    is_empty = (np.minimum(counts, other_counts) == 0).any(axis=-1, keepdims=True)
     shares, reference = (
         (values + 0.5 * is_empty) / (values + 0.5 * is_empty).sum(axis=-1, keepdims=True)
-        for values in (counts, others)
+        for values in (counts, other_counts)
     )
     return ((shares - reference) * np.log(shares / reference)).sum(axis=-1)

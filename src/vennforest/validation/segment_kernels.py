@@ -9,7 +9,7 @@ from vennforest._jit import kernel
 def segment_sums(segment, values, n_segments):
     """Return sums (b, n_segments) of values (b, n); row i is in the segments ``segment[i]`` (c,).
 
-    Rows of value 0 are skipped: of drawn labels most are.
+    Values of 0 are skipped for speed, since most drawn labels are 0.
     """
     sums = np.zeros((len(values), n_segments))
     for k in range(len(values)):

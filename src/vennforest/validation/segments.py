@@ -1,4 +1,4 @@
-"""Search for segments of the rows in which probabilities are off, adjusted for the search."""
+"""Search for segments of rows with miscalibrated probabilities."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def segments(
     groups : array-like of shape (n,), optional
         Rows of one group may depend on each other.
     n_draws, random_state : int
-        Number of tables drawn without a fault, and the seed.
+        Number of tables drawn under calibration, and the seed.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def segments(
         scale: FloatArray = np.maximum(variance, squares)
         scale[scale == 0] = 1
         statistic = (observed - expected) ** 2 / scale
-    drawn = np.empty((n_draws, len(names)))
+    statistics_of_draws = np.empty((n_draws, len(names)))
     for start in range(0, n_draws, DRAWS_AT_ONCE):
         size = min(DRAWS_AT_ONCE, n_draws - start)
         if group is None:
@@ -118,10 +118,10 @@ def segments(
         else:
             signs = rng.choice([-1.0, 1.0], (size, group.max() + 1))
             statistics = sums_of(signs[:, group] * residual) ** 2 / scale
-        drawn[start : start + size] = statistics
+        statistics_of_draws[start : start + size] = statistics
     order = np.argsort(-statistic, kind="stable")
     # Step-down: a segment is compared with the largest of those that are no worse than it.
-    largest = np.maximum.accumulate(drawn[:, order[::-1]], axis=1)[:, ::-1]
+    largest = np.maximum.accumulate(statistics_of_draws[:, order[::-1]], axis=1)[:, ::-1]
     reached = (largest >= statistic[order] * (1 - 1e-9)).sum(axis=0)
     columns = {"n": n.astype(int), "expected": expected / n, "observed": observed / n}
     columns["statistic"] = statistic
@@ -132,10 +132,10 @@ def segments(
 def _deviance(
     events: FloatArray, n: FloatArray, expected: FloatArray, variance: FloatArray
 ) -> FloatArray:
-    """Return the scaled deviance (b, m) of events (b, m) in m segments; the others are (m,)."""
-    others, unexpected = n - events, np.maximum(n - expected, 0)
+    """Return the scaled deviance (b, m) of events (b, m) in m segments; other arrays are (m,)."""
+    non_events, unexpected = n - events, np.maximum(n - expected, 0)
     deviance = xlogy(events, events) - xlogy(events, expected)
-    deviance += xlogy(others, others) - xlogy(others, unexpected)
+    deviance += xlogy(non_events, non_events) - xlogy(non_events, unexpected)
     ratio = np.divide(expected * unexpected / n, variance, where=variance > 0, out=np.ones_like(n))
     return np.asarray(np.maximum(2 * ratio * deviance, 0))
 
@@ -171,7 +171,7 @@ def _memberships(columns: pd.DataFrame, p: FloatArray) -> tuple[list[str], CodeA
 
 
 def _levels(column: pd.Series, name: str) -> tuple[IntArray, list[str]]:
-    """Return the level of each cell of a column (n,), and what the levels are, in words."""
+    """Return the level of each cell of a column (n,), and the names of the levels."""
     import pandas as pd
 
     missing = column.isna().to_numpy()

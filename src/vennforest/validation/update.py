@@ -1,4 +1,4 @@
-"""Probabilities of any model at another site: kept, moved, or mapped anew."""
+"""Updates of the probabilities of any model for another population."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEVEL = 0.05
 """Level of each test."""
 
 PRECISION = 1 / 0.4**2
-"""Of the normal priors of the intercept, around 0, and of the slope, around 1."""
+"""Precision of the normal priors of the intercept, with mean 0, and of the slope, with mean 1."""
 
 MIN_ROWS = 20
 MIN_ROWS_FOR_SPLINE = 30
@@ -62,11 +62,11 @@ class Update:
     Attributes
     ----------
     choice : {"keep", "intercept", "slope", "map"}
-        Which update was chosen.
+        The chosen update.
     reason : str
-        Why, in a sentence.
+        The reason for the choice, as a sentence.
     gain : series
-        What the choice gains: its row of ``gains``, or that of ``"auto"``.
+        Gain of the choice: its row of ``gains``, or that of ``"auto"``.
     calibrator : Calibrator
         The map from old probabilities to new ones, which ``vennforest.export.to_json`` writes.
     tests : data frame
@@ -86,7 +86,7 @@ class Update:
     gains: pd.DataFrame
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
-        """Return updated probabilities (n, 2) of old ones, (n,) of the second class or (n, 2)."""
+        """Return updated probabilities (n, 2) for old ones, (n,) of the second class or (n, 2)."""
         return self.calibrator.predict_proba(scores)
 
 
@@ -363,7 +363,7 @@ def shares_of(model: Any) -> FloatArray | None:
 
 
 def gain_sentence(gain: pd.Series) -> str:
-    """Return what an update gains, from a row of ``gains``; nothing where it always keeps."""
+    """Return a sentence on the gain of an update; "" if the probabilities are always kept."""
     if gain["gain"] == 0:
         return ""
     return (
