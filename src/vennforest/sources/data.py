@@ -13,7 +13,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_consistent_length, column_or_1d
+from sklearn.utils.validation import (
+    _check_method_params,
+    _num_samples,
+    check_consistent_length,
+    column_or_1d,
+)
 
 from vennforest._validation import (
     CodeArray,
@@ -273,13 +278,6 @@ class TrainingData:
 
     def rows(self, index: IntArray) -> TrainingData:
         """Return some of the rows."""
-
-        def of_rows(params: Mapping[str, Any]) -> dict[str, Any]:
-            return {
-                name: _safe_indexing(value, index) if _has_rows(value, len(self)) else value
-                for name, value in params.items()
-            }
-
         weight = None if self.weight is None else self.weight[index]
         if weight is not None and (weight == 1).all():
             weight = None
@@ -288,8 +286,8 @@ class TrainingData:
             X=_safe_indexing(self.X, index),
             codes=self.codes[index],
             weight=weight,
-            fit_params=of_rows(self.fit_params),
-            split_params=of_rows(self.split_params),
+            fit_params=_check_method_params(self.X, self.fit_params, index),
+            split_params=_check_method_params(self.X, self.split_params, index),
             row_numbers=self.all_row_numbers()[index],
         )
 
@@ -321,14 +319,6 @@ class TrainingData:
     def all_row_numbers(self) -> IntArray:
         """Return which of the rows given to ``fit`` these are, (n,)."""
         return np.arange(len(self)) if self.row_numbers is None else self.row_numbers
-
-
-def _has_rows(value: Any, n: int) -> bool:
-    """Tell whether an argument of ``fit`` has one entry for each of n rows."""
-    shape = getattr(value, "shape", None)
-    if shape is not None:
-        return len(shape) > 0 and shape[0] == n
-    return isinstance(value, list | tuple) and len(value) == n
 
 
 def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:

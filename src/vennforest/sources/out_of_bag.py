@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import get_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import warn
-from vennforest._validation import (
-    CodeArray,
-    FloatArray,
-    InputError,
-    IntArray,
-)
+from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
 from vennforest.forest import BagsError, Members, Membership, Votes, leaves_rows_out
 from vennforest.sources.checks import steps_obstacle
 from vennforest.sources.data import (
@@ -135,40 +126,20 @@ def _check_estimator(estimator: Any) -> None:
 
 
 def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
-    """Return the fitted model, and the rows as its ensemble was trained on them.
+    """Return the fitted model, and the rows as its ensemble was trained on them."""
+    model = clone(estimator)
+    ensemble, rows = split_pipeline(model)[1], None
 
-    For training rows ``fit_transform``, as in ``Pipeline.fit``, may differ from ``transform``.
-    """
-    if not isinstance(estimator, Pipeline):
-        return data.fit(estimator), data.X
-    pipeline = clone(estimator)
-    name, last = pipeline.steps[-1]
-    params = data.all_fit_params()
-    if get_config()["enable_metadata_routing"]:
-        routed = process_routing(pipeline, "fit", **params)
-        last_params = routed[name].fit
-        requested = {
-            key
-            for step, _ in pipeline.steps[:-1]
-            for method in ("fit", "fit_transform")
-            for key in routed[step].get(method, {})
-        }
-        step_params = {key: params[key] for key in requested}
-    else:
-        prefix = f"{name}__"
-        last_params = {k.removeprefix(prefix): params[k] for k in params if k.startswith(prefix)}
-        step_params = {key: params[key] for key in params if not key.startswith(prefix)}
-    steps: list[Any] = []
-    rows = data.X
-    if len(pipeline.steps) > 1:
-        transformers = pipeline[:-1]
-        rows = transformers.fit_transform(data.X, data.y, **step_params)
-        steps = transformers.steps
-    model, rows = _fit_ensemble(
-        last, replace(data, X=rows, fit_params=last_params, weight_param=None)
-    )
-    pipeline.steps = [*steps, (name, model)]
-    return pipeline, rows
+    def fit(X: Any, *args: Any, **params: Any) -> Any:
+        nonlocal rows
+        rows = X
+        del ensemble.fit
+        return ensemble.fit(X, *args, **params)
+
+    # The rows are those of fit_transform, which transform may not return again.
+    ensemble.fit = fit
+    model.fit(data.X, data.y, **data.all_fit_params())
+    return model, rows
 
 
 def _calibration_rows(membership: Membership, data: TrainingData) -> IntArray:
