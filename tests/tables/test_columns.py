@@ -46,7 +46,7 @@ WORDS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(
     st.lists(WORDS, min_size=1, max_size=8),
     st.sampled_from([None, "1", "true", "x"]),
@@ -80,7 +80,7 @@ def _stripped(cell):
     return cell.strip() if isinstance(cell, str) else cell  # as text files are read
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(
     st.lists(
         st.one_of(
