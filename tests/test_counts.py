@@ -182,14 +182,13 @@ def test_labels_are_sorted_and_all_parts_know_them():
 
 
 def test_wrong_input_is_named_with_the_rule_and_the_value():
-    with pytest.raises(ValueError, match="scores must be finite, got NaN at position 2"):
-        ScoreCounts.from_scores([0.1, 0.2, np.nan], [0, 1, 0])
-    for weight, message in (
-        ([1.0, -0.5], "sample_weight must be finite and not negative, got -0.5"),
-        ([1.0, 2e9], r"sample_weight must differ by .* 1e\+09, got 1 and 2e\+09: set the smallest"),
+    for scores, weight, message in (
+        ([0.1, np.nan], None, "scores must be finite, got NaN at position 1"),
+        ([0.1, 0.2], [1.0, -0.5], "sample_weight must be finite and not negative, got -0.5"),
+        ([0.1, 0.2], [1.0, 2e9], r"sample_weight must differ by .* 1e\+09, got 1 and 2e\+09"),
     ):
         with pytest.raises(ValueError, match=message):
-            ScoreCounts.from_scores([0.1, 0.2], [0, 1], sample_weight=weight)
+            ScoreCounts.from_scores(scores, [0, 1], sample_weight=weight)
     ScoreCounts.from_scores([0.1, 0.2, 0.3], [0, 1, 1], sample_weight=[1.0, 1e9, 0])
     with pytest.raises(InputError, match="n_scores must be an integer >= 1"):
         ScoreCounts.from_scores([0.1, 0.2], [0, 1]).coarsen(0)

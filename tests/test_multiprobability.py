@@ -133,8 +133,7 @@ def test_bounds_as_a_data_frame():
     m = two([0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
     frame = m.to_frame()
     assert list(frame) == ["lower(no)", "upper(no)", "lower(yes)", "upper(yes)"]
-    assert_array_equal(frame["lower(yes)"], m.p0)
-    assert_array_equal(frame["upper(no)"], m.upper[:, 0])
+    assert_array_equal(frame, np.column_stack([m.lower[:, 0], m.upper[:, 0], m.p0, m.p1]))
     p = m.merge("log")
     named = m.to_frame(p, index=["x", "y", "z"])
     assert list(named)[:3] == ["p(no)", "lower(no)", "upper(no)"]

@@ -155,12 +155,12 @@ class Multiprobability:
             np.take_along_axis(self.upper, best, axis=1)[:, 0],
         )
 
-    def merge(self, rule: Merge = "log") -> FloatArray:
+    def merge(self, how: Merge = "log") -> FloatArray:
         """Return one probability per class, shape (n, k), within the bounds; rows sum to 1.
 
         Parameters
         ----------
-        rule : {"log", "brier", "midpoint"}
+        how : {"log", "brier", "midpoint"}
             ``"log"`` is ``u / (1 - l + u)``, minimax for log loss (Vovk & Petej 2014, eq. 10);
             ``"brier"`` is ``u + l**2 / 2 - u**2 / 2``, minimax for square loss (eq. 11);
             ``"midpoint"`` is ``(l + u) / 2`` (Johansson et al. 2018, section 4).
@@ -168,21 +168,21 @@ class Multiprobability:
         Raises
         ------
         ValueError
-            If ``rule`` is none of these.
+            If ``how`` is none of these.
 
         Notes
         -----
         For two classes the values of every formula sum to 1. For more, they are multiplied by
         the factor for which a row sums to 1 after it is clipped to the bounds.
         """
-        check_option(rule, Merge, "merge")
+        check_option(how, Merge, "merge")
         if len(self.classes) > 2:
             return scale_into_bounds(
-                merge_formula(rule, self.lower, self.upper), self.lower, self.upper
+                merge_formula(how, self.lower, self.upper), self.lower, self.upper
             )
         # Every formula gives 1 - p for the first class; one subtraction makes sums exact.
         p = np.empty(self.lower.shape)
-        p[:, 1] = merge_formula(rule, self.lower[:, 1], self.upper[:, 1])
+        p[:, 1] = merge_formula(how, self.lower[:, 1], self.upper[:, 1])
         np.subtract(1, p[:, 1], out=p[:, 0])
         return p
 

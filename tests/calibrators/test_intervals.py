@@ -9,6 +9,7 @@ from scipy.optimize import brentq, isotonic_regression
 from scipy.stats import binom
 
 from oracles import confidence as oracle
+from support.cases import draw_scores
 from vennforest.calibrators import interval_kernels as kernels
 from vennforest.calibrators.intervals import (
     LIMIT_QUANTILES,
@@ -31,16 +32,10 @@ CURVES = {
 
 
 def draw_examples(rng, n):
-    """Scores with and without ties, extreme ones, neighbours one ulp apart; any balance."""
-    scores = [
-        rng.random(n),
-        rng.integers(0, 6, n) / 5,
-        rng.standard_normal(n) * 10.0 ** rng.integers(-300, 300, n),
-        0.5 + rng.integers(0, 8, n) * np.spacing(0.5),
-        np.zeros(n),
-    ][rng.integers(5)]
+    """Scores of any kind, labels of any balance or of a curve that rises."""
+    scores = draw_scores(rng, n, 2)
     y = rng.random(n) < rng.choice([0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
-    if rng.random() < 0.4:  # a curve that rises
+    if rng.random() < 0.4:
         y = rng.random(n) < np.argsort(np.argsort(scores)) / n
     return scores, y.astype(int)
 

@@ -8,32 +8,24 @@ import pytest
 from numpy.testing import assert_allclose
 
 from oracles import formulas as oracle
+from support.cases import draw_scores
 from vennforest.calibrators.isotonic import IsotonicCalibration
 
 READINGS = ["step", "nearest", "linear"]
 
 
 def drawn(rng):
-    """Scores of many shapes: ties, constants, one example, ulp neighbours, 1e-300 to 1e300."""
+    """One to thirteen scores of any kind, the smallest and the largest floats among them."""
     n = int(rng.integers(1, 14))
-    shape = rng.integers(0, 7)
-    if shape == 0:
-        scores = rng.normal(size=n)
-    elif shape == 1:
-        scores = rng.integers(0, 4, n) / 4
-    elif shape == 2:
-        scores = np.full(n, rng.normal())
-    elif shape == 3:  # neighbours one ulp apart
-        scores = 1 + np.finfo(float).eps * rng.integers(0, 5, n)
-    elif shape == 4:
-        scores = rng.choice([-1, 1], n) * 10.0 ** rng.integers(-300, 301, n)
-    elif shape == 5:  # the smallest floats
-        scores = 5e-324 * rng.integers(-4, 5, n)
-    else:  # the sum and the difference of two overflow
-        scores = rng.choice([-1, 1], n) * rng.uniform(1.2e308, 1.79e308, n)
-    y = rng.integers(0, 2, n).astype(float)
+    scores = [
+        draw_scores(rng, n, 2),
+        draw_scores(rng, n, 2),
+        5e-324 * rng.integers(-4, 5, n),
+        # the sum and the difference of two overflow
+        rng.choice([-1, 1], n) * rng.uniform(1.2e308, 1.79e308, n),
+    ][rng.integers(4)]
     weight = rng.integers(1, 4, n).astype(float) if rng.random() < 0.5 else None
-    return scores, y, weight
+    return scores, rng.integers(0, 2, n).astype(float), weight
 
 
 def between_and_beside(scores, rng, beside_middles):

@@ -9,6 +9,7 @@ from scipy.optimize import isotonic_regression
 from sklearn.exceptions import NotFittedError
 
 from oracles import formulas as oracle
+from support.cases import draw_scores
 from vennforest import ScoreCounts, VennAbers
 from vennforest.calibrators import venn_abers_kernels as kernels
 from vennforest.calibrators.intervals import interval_curves, read_intervals
@@ -30,24 +31,11 @@ def bounds_of(model, new, left_out=None):
 
 
 def draw_few(rng):
-    """Up to eleven scores of one of five kinds, labels and perhaps weights."""
+    """Up to eleven scores of any kind, labels and perhaps weights."""
     n = int(rng.integers(1, 12))
-    kind = rng.integers(5)
-    if kind == 0:
-        scores = rng.normal(size=n)
-    elif kind == 1:
-        scores = rng.integers(0, 4, n) / 3
-    elif kind == 2:
-        scores = np.full(n, 0.5)
-    elif kind == 3:
-        scores = rng.choice([-1, 1], n) * 10.0 ** rng.integers(-300, 301, n)
-    else:
-        scores = np.full(n, 0.3)
-        for _ in range(3):
-            scores = np.where(rng.random(n) < 0.5, np.nextafter(scores, 1), scores)
     y = (rng.random(n) < rng.choice([0, 0.2, 0.5, 0.8, 1])).astype(int)
     weight = [None, rng.choice([1, 2, 0.5, 3.0, 0.1], n), 10.0 ** rng.uniform(-3, 3, n)]
-    return scores, y, weight[rng.integers(3)]
+    return draw_scores(rng, n, 2), y, weight[rng.integers(3)]
 
 
 def compare(scores, y, weight, new, left_out, tolerance=TOLERANCE):

@@ -40,10 +40,8 @@ def test_confidence_over_folds_is_the_mean_over_their_models():
     X, y, new = draw_rows()
     model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
     curves = interval_curves(model.calibration_scores_, model.calibration_y_, 2)
-    lower = [
-        read_intervals(curves, one.predict_proba(new)[:, 1], model.classes_, 0.95).lower
-        for one in model.estimators_
-    ]
+    scores = [estimator.predict_proba(new)[:, 1] for estimator in model.estimators_]
+    lower = [read_intervals(curves, s, model.classes_, 0.95).lower for s in scores]
     expected = np.minimum(np.mean(lower, axis=0), model.predict_proba(new))
     assert_array_equal(model.predict_confidence(new).lower, expected)
 

@@ -179,24 +179,22 @@ def scores_of_another_system(rng, n, start, moved=0.0, form="credit"):
         "percent": (100 * p).round(1),
         "p(bad)": p.round(4),
     }
-    return pd.DataFrame(
-        {
-            form: written[form],
-            "region": rng.choice(["n", "s"], n),
-            "day": pd.date_range(start, periods=n, freq="h").strftime("%Y-%m-%d"),
-            "outcome": np.where(rng.random(n) < p, "bad", "good"),
-        }
-    )
+    return pd.DataFrame({
+        form: written[form],
+        "region": rng.choice(["n", "s"], n),
+        "day": pd.date_range(start, periods=n, freq="h").strftime("%Y-%m-%d"),
+        "outcome": np.where(rng.random(n) < p, "bad", "good"),
+    })  # fmt: skip
 
 
 @pytest.mark.parametrize(("form", "method"), [("credit", "venn-abers"), ("p(bad)", "platt")])
 def test_scores_of_another_system_are_watched(watch, tmp_path, form, method):
     rng = np.random.default_rng(10)
     old, later, calibrator = tmp_path / "old.csv", tmp_path / "later.csv", tmp_path / "c.json"
-    scores_of_another_system(rng, 1500, "2024-01-01", form=form).to_csv(old, index=False)
+    scores_of_another_system(rng, 800, "2024-01-01", form=form).to_csv(old, index=False)
     parts = [
-        scores_of_another_system(rng, 1000, "2024-06-01", form=form),
-        scores_of_another_system(rng, 1000, "2024-07-12 16:00", 0.7, form=form),
+        scores_of_another_system(rng, 500, "2024-06-01", form=form),
+        scores_of_another_system(rng, 500, "2024-06-21 20:00", 1.0, form=form),
     ]
     frame = pd.concat(parts)
     frame.to_csv(later, index=False)
@@ -204,7 +202,7 @@ def test_scores_of_another_system_are_watched(watch, tmp_path, form, method):
     assert run("calibrate", old, *options, "-o", calibrator) == 0
     code, out, _ = watch(calibrator, later, "-t", "outcome", "--time", "day", "--json")
     found = json.loads(out)
-    assert code == 0 and found["alarm"] and 1000 <= found["alarm_row"] < 1400
+    assert code == 0 and found["alarm"] and 500 <= found["alarm_row"] < 800
     assert "scores" in found["kinds"] and found["chance"] < 0.05
     assert any("Observed: accuracy" in one and "before;" in one for one in found["verdict"])
     # the same scores under the same name in the command, and without labels
@@ -213,7 +211,7 @@ def test_scores_of_another_system_are_watched(watch, tmp_path, form, method):
     _, lower, upper = found["expected"]["accuracy"]
     p = from_json(calibrator.read_text()).predict(frame[form].to_numpy(float))
     assert found["alarm"] and lower < upper
-    assert lower - 0.01 <= (p == frame["outcome"]).mean() <= upper + 0.01
+    assert lower - 0.02 <= (p == frame["outcome"]).mean() <= upper + 0.02
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,11 @@ X, Y = load_breast_cancer(return_X_y=True)
 KIND = ("splitter", "min_samples_leaf", "max_features")
 
 
-DRAWN = "rows are drawn at random in proportion to their weights"
-"""Why scikit-learn expects its own forests to fail these two checks."""
-
-
 @parametrize_with_checks(
     [MixedForestClassifier(8, min_samples_leaf=[1, 2], random_state=0)],
-    expected_failed_checks=lambda estimator: {
-        f"check_sample_weight_equivalence_on_{kind}_data": DRAWN for kind in ("dense", "sparse")
+    expected_failed_checks=lambda estimator: {  # as scikit-learn expects of its own forests
+        f"check_sample_weight_equivalence_on_{kind}_data": "rows are drawn in proportion to weights"
+        for kind in ("dense", "sparse")
     },
 )
 def test_estimator_checks(estimator, check):

@@ -253,6 +253,7 @@ def splits_used_up(rng):
     model.fit(*coin(rng)).fit(*coin(rng))
 
 
+OOB = {"calibrate_on": "oob"}
 GROUPS, PAIRS = np.arange(200) // 4, np.arange(200) // 2
 UNSHUFFLED = [(np.arange(200), np.arange(100)), (np.arange(200), np.arange(100, 200))]
 """Folds that score rows which they train on."""
@@ -278,23 +279,19 @@ REFUSED = [
     Hazard(
         'class_weight="balanced" of a forest with a rare class and calibrate_on="oob"',
         "leave class_weight and sample_weight out",
-        {"fit": fitting(forest(class_weight="balanced"), rare, {"calibrate_on": "oob"})},
-        fitting(forest(), rare, {"calibrate_on": "oob"}),
+        {"fit": fitting(forest(class_weight="balanced"), rare, OOB)},
+        fitting(forest(), rare, OOB),
     ),
     Hazard(
         'imbalanced-learn\'s samplers in a pipeline with calibrate_on="oob"',
         "changes which rows",
-        {"fit": fitting(resampled, rare, {"calibrate_on": "oob"})},
+        {"fit": fitting(resampled, rare, OOB)},
     ),
     Hazard(
         'groups= with subforest="exchangeable"',
         r'subforest must be "all" where groups are given.*use calibrate_on="cv"',
-        {
-            "fit": fitting(
-                forest(), coin, {"calibrate_on": "oob", "subforest": "exchangeable"}, groups=PAIRS
-            )
-        },
-        fitting(forest(), coin, {"calibrate_on": "oob"}, groups=PAIRS),
+        {"fit": fitting(forest(), coin, {**OOB, "subforest": "exchangeable"}, groups=PAIRS)},
+        fitting(forest(), coin, OOB, groups=PAIRS),
     ),
     Hazard(
         "LeaveOneOut or very many folds with a calibrator each",
@@ -328,14 +325,12 @@ REFUSED = [
         'calibrate_on="oob" where nothing is out of bag',
         "out of bag",
         {
-            "extra trees": fitting(ExtraTreesClassifier(20), coin, {"calibrate_on": "oob"}),
+            "extra trees": fitting(ExtraTreesClassifier(20), coin, OOB),
             "bagging": fitting(
-                BaggingClassifier(DecisionTreeClassifier(), 20, bootstrap=False),
-                coin,
-                {"calibrate_on": "oob"},
+                BaggingClassifier(DecisionTreeClassifier(), 20, bootstrap=False), coin, OOB
             ),
         },
-        fitting(ExtraTreesClassifier(60, bootstrap=True), coin, {"calibrate_on": "oob"}),
+        fitting(ExtraTreesClassifier(60, bootstrap=True), coin, OOB),
     ),
     Hazard(
         'a frozen forest with calibrate_on="oob" and other rows, another order, or members that '
@@ -343,9 +338,9 @@ REFUSED = [
         "what the frozen model was trained on",
         {
             "order": own_rows(forest(), lambda table: table[::-1], calibrate_on="oob"),
-            "rows": fitting(frozen(forest()), coin, {"calibrate_on": "oob"}),
-            "others": lambda rng: fit(*edited("others")(rng), {"calibrate_on": "oob"}),
-            "warm start": lambda rng: fit(*edited("warm start")(rng), {"calibrate_on": "oob"}),
+            "rows": fitting(frozen(forest()), coin, OOB),
+            "others": lambda rng: fit(*edited("others")(rng), OOB),
+            "warm start": lambda rng: fit(*edited("warm start")(rng), OOB),
         },
         own_rows(forest(), calibrate_on="oob"),
     ),

@@ -18,7 +18,7 @@ def read(band, x):
 
 def test_band_is_that_of_all_intervals():
     rng = np.random.default_rng(1)
-    for _ in range(400):
+    for _ in range(150):
         y, p = draw_estimates(rng)
         level = rng.choice([0.5, 0.95, 0.999])
         band = metrics.calibration_band(y, p, level=level, classes=[0, 1])
@@ -88,7 +88,7 @@ def cases(n_cases, seed):
 
 
 def test_difference_of_net_benefit_is_that_of_the_rows():
-    for rng, n, y, p, q in cases(250, 3):
+    for rng, n, y, p, q in cases(100, 3):
         at = np.append(rng.choice([*p, *q], 2).clip(0.01, 0.99), rng.uniform(0.01, 0.99))
         groups = rng.integers(0, 5, n) if rng.random() < 0.5 else None
         if groups is not None and len(set(groups)) == 1:

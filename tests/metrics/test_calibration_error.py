@@ -14,7 +14,7 @@ from vennforest.metrics.calibration_tests import range_sf
 
 def test_binned_errors_agree_with_the_slow_ones():
     rng = np.random.default_rng(1)
-    for _ in range(120):
+    for _ in range(60):
         y, p = draw_estimates(rng)
         bins, w = int(rng.integers(1, 20)), rng.integers(1, 4, len(y))
         options = {"bins": bins, "sample_weight": w, "classes": [0, 1]}
@@ -65,7 +65,7 @@ def test_spiegelhalter_agrees_with_the_slow_one(k):
 
 def test_cumulative_tests_agree_with_the_slow_ones():
     rng = np.random.default_rng(8)
-    for _ in range(300):
+    for _ in range(120):
         y, p = draw_estimates(rng)
         p = p.clip(0.001, 0.999)
         spread = oracle.cumulative_differences(y.tolist(), p.tolist())

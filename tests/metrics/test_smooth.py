@@ -97,21 +97,6 @@ def test_the_curve_is_that_of_the_slow_version(grouped):
         np.testing.assert_allclose(curve.smooth_estimate[[0, -1]], ends)
 
 
-def test_the_band_covers_what_it_promises():
-    rng = np.random.default_rng(3)
-    at, covered = np.array([0.1, 0.3, 0.5, 0.7]), []
-    for _ in range(150):
-        z = rng.normal(size=500) - 0.5
-        y = rng.random(500) < expit(0.8 * z)
-        curve = metrics.reliability_curve(y, expit(z))
-        truth = expit(0.8 * logit(at))
-        low, high = (
-            np.interp(at, curve.band_estimate, end) for end in (curve.band_low, curve.band_high)
-        )
-        covered.append((low <= truth) & (truth <= high))
-    assert 0.9 < np.mean(covered) < 0.98
-
-
 def test_what_has_no_curve():
     for y, p in (
         ([0, 1], [0.2, 0.8]),

@@ -78,23 +78,6 @@ def test_the_interval_with_groups_is_that_of_the_formulas():
         assert 0 <= ends[0] <= outcome.mean() <= ends[1] <= 1
 
 
-def test_the_interval_of_repeated_patients_contains_the_share():
-    """Rows of a patient are alike: Wilson's interval of the rows fails, that of groups holds."""
-    rng = np.random.default_rng(20261122)
-    n_draws, share = 600, 0.3
-    for k in (15, 60):
-        inside = np.zeros(2)
-        for _ in range(n_draws):
-            risk = rng.beta(share / 2, (1 - share) / 2, k)
-            groups = np.repeat(np.arange(k), rng.integers(1, 10, k))
-            outcome = (rng.random(len(groups)) < risk[groups]).astype(float)
-            for j, groups_of_interval in enumerate((None, groups)):
-                low, high = share_interval(outcome, groups_of_interval)
-                inside[j] += low <= share <= high
-        rows, grouped = inside / n_draws
-        assert rows < 0.8 and grouped > 0.92
-
-
 def test_subgroups_contain_what_was_observed():
     y, p, rng = calibrated(1200, 15)
     site = rng.choice(["north", "south", "tiny"], 1200, p=[0.5, 0.49, 0.01]).astype(object)

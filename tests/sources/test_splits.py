@@ -1,6 +1,7 @@
 """Held-out parts, folds and the training set as sources of scores."""
 
 import pickle
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -85,9 +86,8 @@ def test_training_calibrates_on_what_it_was_trained_on():
         p0, p1 = oracle.venn_abers(score(base, X), y, score(base, new)[i])
         m = model.predict_multiprobability(new[i : i + 1])
         assert_allclose([m.p0[0], m.p1[0]], [float(p0), float(p1)], atol=1e-12)
-    direct = CalibratedClassifier(
-        GaussianNB(), method=IsotonicCalibration(between="nearest"), calibrate_on="training"
-    ).fit(X, y)
+    method = IsotonicCalibration(between="nearest")
+    direct = CalibratedClassifier(GaussianNB(), method=method, calibrate_on="training").fit(X, y)
     fitted = oracle.isotonic_max_min(score(base, X), y)
     expected = [float(oracle.isotonic_read(fitted, s, "nearest")) for s in score(base, new)]
     assert_allclose(direct.predict_proba(new)[:, 1], expected, atol=1e-12)
@@ -183,12 +183,10 @@ def test_a_class_missing_from_a_fold_and_a_fold_of_one_class(method, ensemble):
 def test_splits_behind_bounds_are_random_and_others_are_stratified():
     X, y = np.random.default_rng(0).normal(size=(90, 2)), np.arange(90) % 3 == 0
     counts = {"venn": set(), "platt": set()}
-    for method, found in counts.items():
-        for seed in range(12):
-            model = CalibratedClassifier(
-                GaussianNB(), method=method, calibrate_on="holdout", random_state=seed
-            ).fit(X, y)
-            found.add(int(model.calibration_y_.sum()))
+    for method, seed in product(counts, range(12)):
+        settings = {"method": method, "calibrate_on": "holdout", "random_state": seed}
+        model = CalibratedClassifier(GaussianNB(), **settings).fit(X, y)
+        counts[method].add(int(model.calibration_y_.sum()))
     assert counts["platt"] == {10}
     assert len(counts["venn"]) > 4
     model = CalibratedClassifier(GaussianNB(), merge="log", random_state=0).fit(X, y)

@@ -179,9 +179,8 @@ def deviation_of_folds(bag, cv):
 
 
 def halves(labels):
-    n = len(labels)
-    rows = np.arange(n)
-    return [(rows[n // 2 :], rows[: n // 2]), (rows[: n // 2], rows[n // 2 :])]
+    first, second = np.array_split(np.arange(len(labels)), 2)
+    return [(second, first), (first, second)]
 
 
 FOLD_BAGS = [bag for bag in bags(POINTS, 5) if 2 <= sum(y for _, y in bag) <= 3]

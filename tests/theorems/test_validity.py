@@ -19,8 +19,8 @@ LIMIT = 4.0
 
 def z_value(differences):
     """Mean over standard error, for independent differences."""
-    spread = differences.std(ddof=1)
-    return 0.0 if spread == 0 else differences.mean() / (spread / np.sqrt(len(differences)))
+    error = differences.std(ddof=1) / np.sqrt(len(differences))
+    return 0.0 if error == 0 else differences.mean() / error
 
 
 def calibration_z(y, selected):
@@ -35,10 +35,8 @@ def calibration_z(y, selected):
 
 def unbiasedness_z(y, lower, upper):
     """z values of Corollary 1, E lower <= P(Y = j) <= E upper: both not far below 0."""
-    k = lower.shape[1]
-    below = [z_value((y == j) - lower[:, j]) for j in range(k)]
-    above = [z_value(upper[:, j] - (y == j)) for j in range(k)]
-    return np.array(below + above)
+    is_label = y[:, None] == np.arange(lower.shape[1])
+    return np.array([z_value(column) for column in (*(is_label - lower).T, *(upper - is_label).T)])
 
 
 def select(y, lower, upper):
@@ -57,10 +55,9 @@ def simulate_classifier(make, repetitions, n, seed=0, objects=draw_objects):
     rng = np.random.default_rng(seed)
     ys, lower, upper = [], [], []
     for repetition in range(repetitions):
-        while True:
+        X, y = objects(rng, n + 1)
+        while np.bincount(y, minlength=2).min() < 2:
             X, y = objects(rng, n + 1)
-            if np.bincount(y, minlength=2).min() >= 2:
-                break
         model = make(repetition).fit(X[:-1], y[:-1])
         m = model.predict_multiprobability(X[-1:])
         ys.append(y[-1])

@@ -34,12 +34,12 @@ WEIGHT_TOLERANCE = 1e-6
 
 
 def is_ensemble(estimator: Any) -> bool:
-    """Tell whether an estimator is a forest or bagging ensemble, whose members score alone."""
+    """Return whether an estimator is a forest or bagging ensemble."""
     return isinstance(estimator, (*FORESTS, BaggingClassifier))
 
 
 def leaves_rows_out(estimator: Any) -> bool:
-    """Tell whether the members of an ensemble will be trained on a part of the rows each."""
+    """Return whether each member of an ensemble will be trained on a part of the rows."""
     if isinstance(estimator, BaggingClassifier):
         return bool(estimator.bootstrap or estimator.max_samples not in (None, 1.0))
     return is_ensemble(estimator) and bool(estimator.bootstrap)
@@ -251,7 +251,7 @@ def _possible_weights(
     codes: CodeArray,
     weight: FloatArray | None,
 ) -> Iterator[FloatArray]:
-    """Yield what each example of a bag may weigh in its tree.
+    """Yield possible weights of the examples of a bag in its tree.
 
     Versions of scikit-learn differ: weights multiply how often an example was drawn (to 1.8), or
     decide how often it is drawn (from 1.9).

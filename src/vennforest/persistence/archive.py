@@ -29,7 +29,7 @@ MAX_UNPACKED_RATIO = 100
 
 @contextmanager
 def open_archive(path: str | os.PathLike[str]) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
-    """Give the archive and the header of a model file whose members declare sensible sizes."""
+    """Yield the archive and header of a model file; raise an error if its size is too large."""
     name = os.fspath(path)
     with Path(path).open("rb") as file:
         head = file.read(4)

@@ -33,7 +33,7 @@ CHILDREN = ("left_child", "right_child")
 class PackedTrees:
     """A fitted forest of scikit-learn as arrays, one tree after another.
 
-    What its trees have in common is stored once.
+    Parameters that trees share are stored once.
 
     Attributes
     ----------
@@ -42,14 +42,14 @@ class PackedTrees:
     bare_trees : list of tree
         Trees of each combination of parameters, without nodes and seeds.
     kinds : ndarray of shape (n_trees,), int64
-        Which of ``bare_trees`` each tree is like.
+        Index of each tree's parameters in ``bare_trees``.
     nodes : dict of ndarray of shape (n_nodes,)
         The fields of scikit-learn's nodes; children relative to their parent, 0 where there is
         none, which compresses better.
     values : ndarray of shape (n_nodes, k)
         Class distributions.
     counts, depths, seeds : ndarray of shape (n_trees,), int64
-        Of each tree the number of nodes, the depth and the seed.
+        Number of nodes, depth and seed of each tree.
     """
 
     bare_forest: Any

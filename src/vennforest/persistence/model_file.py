@@ -43,14 +43,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : CalibratedClassifier, calibrator or Monitor
-        A fitted one.
+        A fitted model.
     path : path-like
         Conventionally ends in ``.skops``. An old file is replaced when the new one is complete.
 
     Raises
     ------
     TypeError
-        If the model contains what such a file cannot, such as a function without a name.
+        If the model contains an object that cannot be stored, such as a lambda function.
 
     Examples
     --------
@@ -129,14 +129,14 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     Raises
     ------
     InputError
-        If the file is no model file, damaged, of a newer format, or contains unknown types.
+        If the file is not a model file, is damaged, has a newer format, or contains unknown types.
     ImportError
         If a library that the model was made with is not installed.
 
     Warns
     -----
     UserWarning
-        If scikit-learn or another of these libraries has another version than at ``save``.
+        If scikit-learn or another of these libraries has a different version than at ``save``.
     """
     skops = needed("skops.io", "model files")
     name = os.fspath(path)

@@ -17,12 +17,12 @@ Memo = dict[int, tuple[Any, Any]]
 
 
 def to_stored(model: Any) -> Any:
-    """Return a model with `PackedTrees` in the place of forests; the model itself stays."""
+    """Return a copy of a model in which forests are replaced by `PackedTrees`."""
     return _replaced(model, _stored_part, {})
 
 
 def from_stored(model: Any) -> Any:
-    """Return the model of which `to_stored` returned the parts.
+    """Return the model from the result of `to_stored`.
 
     Raises
     ------
@@ -106,7 +106,7 @@ TRUSTED_SKRUB = frozenset({
 
 
 def is_trusted(name: str) -> bool:
-    """Tell whether a model file may contain a type, in addition to those that skops trusts."""
+    """Return whether a model file may contain a type that skops does not trust by default."""
     module, _, cls = name.rpartition(".")
     if module.startswith("vennforest."):
         try:

@@ -1,4 +1,4 @@
-"""Pictures of calibration, in scikit-learn's Display conventions; they compute nothing."""
+"""Displays of calibration, which follow scikit-learn's Display conventions."""
 
 from vennforest.plots.intervals import IntervalDisplay
 from vennforest.plots.reliability import ReliabilityDisplay

@@ -52,7 +52,7 @@ def draw_line(ax: Axes, i: int, name: str, x: Any, y: Any, **options: Any) -> Li
 
 
 def short(name: Any) -> str:
-    """Return a name that fits a legend or a tick."""
+    """Return a name shortened to fit a legend or a tick."""
     text = str(name)
     if " " in text:
         return shorten(text, MAX_NAME_LENGTH, placeholder=" …")

@@ -93,7 +93,7 @@ class IntervalDisplay:
         Raises
         ------
         ValueError
-            As ``interval_curve``.
+            For the same reasons as ``interval_curve``.
         """
         curve = interval_curve(y, m, scores=scores, confidence=confidence, **options)
         return cls(curve).plot(ax=ax, title=title)

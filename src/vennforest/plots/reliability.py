@@ -96,7 +96,7 @@ class ReliabilityDisplay:
         Raises
         ------
         ValueError
-            As ``reliability_curve``.
+            For the same reasons as ``reliability_curve``.
         """
         methods = p if isinstance(p, Mapping) else {name or UNNAMED: p}
         curves = {key: reliability_curve(y, value, **options) for key, value in methods.items()}
@@ -115,7 +115,7 @@ class ReliabilityDisplay:
         X : array-like of shape (n, d)
             Objects that the classifiers were not trained on.
         y : array-like of shape (n,)
-            Their labels.
+            Labels of the objects.
         name, **options
             As for ``from_predictions``; the default name is that of the class.
         """

@@ -235,7 +235,7 @@ def verdict(summary: Mapping[str, Any], monitor: Monitor) -> list[str]:
         f"The data has changed: the chance of this if nothing had changed is less than 1 in {top}.",
         f"It seems to have begun near {first['began']}, and was certain enough for an alarm at "
         f"{summary['alarm_at']} of {n}.",
-        f"{meaning} Best explained by: {first['what']} (of {first['label']!r}).",
+        f"{meaning} Best explained by: {first['description']} (of {first['label']!r}).",
         sentence,
         *filter(None, [summary["observed"]]),
         *expected,
