@@ -128,7 +128,7 @@ FAULTS = [
     ("sources/row_hashes.py", ">> np.uint64(32)", ">> np.uint64(33)"),
     ("classifier/prediction.py", "if point is not None:", "if point is None:"),
     ("classifier/classifier.py", "total / count[:, None, None]", "total / count.max()"),
-    ("classifier/classifier.py", "repr(value) != repr(", "repr(value) == repr("),
+    ("classifier/classifier.py", 'not in ("None", repr(', 'in ("None", repr('),
     ("classifier/classifier.py", "self.votes = votes", "self.votes = 'soft'"),
     ("monitoring/bets.py", "expit(logit(share) + shift)", "expit(logit(share) - shift / 9)"),
     (

@@ -85,8 +85,6 @@ def test_separable_labels_do_not_make_certainties_of_calibration_scores():
     s = np.append(np.linspace(0.01, 0.4, 60), np.linspace(0.6, 0.9, 5))
     y = np.arange(65) >= 60
     hard = BetaCalibration("hard").fit(s, y).predict_proba([0.4, 0.6])
-    assert hard[0, 1] < 1e-6
-    assert hard[1, 0] < 1e-6
+    assert max(hard[0, 1], hard[1, 0]) < 1e-6
     p = BetaCalibration().fit(s, y).predict_proba([0.4, 0.6])[:, 1]
-    assert 1e-3 < p[0] < 0.2
-    assert 0.2 < p[1] < 0.95
+    assert 1e-3 < p[0] < 0.2 < p[1] < 0.95

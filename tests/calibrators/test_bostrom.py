@@ -34,10 +34,9 @@ def test_the_chosen_pair_is_the_first_with_the_smallest_brier_score(k):
         model = BostromScaling().fit(scores, codes, sample_weight=weight, classes=range(k))
         smallest = min(losses.values())
         assert losses[model.A_, model.B_] <= smallest + 1.1e-12
-        before = [
-            loss for pair, loss in losses.items() if pair < (model.A_, model.B_)
-        ]  # pairs are in order of A, then B
-        assert not before or min(before) > smallest + 0.9e-12
+        # pairs are in order of A, then B
+        before = [loss for pair, loss in losses.items() if pair < (model.A_, model.B_)]
+        assert min(before, default=np.inf) > smallest + 0.9e-12
         expected = [oracle.bostrom_correct(p, model.A_, model.B_) for p in scores.tolist()]
         assert_allclose(model.predict_proba(scores), expected, rtol=0, atol=1e-12)
         chosen.add((model.A_, model.B_))

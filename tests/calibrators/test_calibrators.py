@@ -48,10 +48,8 @@ def many_classes(seed, n=150, k=4):
 
 
 def assert_probabilities(p, n, k):
-    assert p.shape == (n, k)
-    assert p.dtype == np.float64
-    assert (p >= 0).all()
-    assert (p <= 1).all()
+    assert p.shape == (n, k) and p.dtype == np.float64
+    assert ((p >= 0) & (p <= 1)).all()
     assert_allclose(p.sum(axis=1), 1, atol=1e-12)
 
 
@@ -145,12 +143,9 @@ def test_arrays_may_be_read_only_or_strided_and_are_not_written_to(calibrator):
     weight = np.ones(len(y))
     for array in (fortran, strided, y, weight):
         array.flags.writeable = False
-    before = fortran.copy(), y.copy()
-    for given_scores in (fortran, strided):
-        model = clone(calibrator).fit(given_scores, y, sample_weight=weight)
-        assert_array_equal(model.predict_proba(given_scores), expected)
-    assert_array_equal(fortran, before[0])
-    assert_array_equal(y, before[1])
+    for read_only in (fortran, strided):
+        model = clone(calibrator).fit(read_only, y, sample_weight=weight)
+        assert_array_equal(model.predict_proba(read_only), expected)
 
 
 @every_calibrator

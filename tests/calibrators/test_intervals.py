@@ -19,7 +19,6 @@ from vennforest.calibrators.intervals import (
     interval_curves,
     likelihood_ratio_ends,
     limit_quantile,
-    mean_intervals,
     read_intervals,
 )
 
@@ -285,7 +284,6 @@ def test_many_classes_are_one_against_the_rest_and_two_mirror_each_other():
             assert_array_equal(intervals.upper[:, j], one.upper[:, 1])
             assert_array_equal(one.lower[:, 0], 1 - one.upper[:, 1])
     wide = intervals.widen(scores[:20])
-    assert_allclose(mean_intervals([intervals, wide]).lower, (intervals.lower + wide.lower) / 2)
     assert_array_equal(wide.lower, np.minimum(intervals.lower, scores[:20]))
     outside = (scores[:20] < intervals.lower) | (scores[:20] > intervals.upper)
     assert_array_equal(wide.widened, outside.any(axis=1))

@@ -20,6 +20,11 @@ from vennforest.calibrators.maps import (
 from vennforest.counts import ScoreCounts
 
 
+def listed(scores):
+    """Return numbers, or a tuple for each row."""
+    return scores.tolist() if scores.ndim == 1 else [tuple(row) for row in scores.tolist()]
+
+
 def naive_folds(scores, codes, n_folds):
     """Examples of each label, sorted by the label's own score, dealt out as if shuffled."""
     folds = [Counter() for _ in range(n_folds)]
@@ -43,18 +48,12 @@ def test_folds_depend_on_the_multiset_of_the_examples(k, n_folds, monkeypatch):
     for _ in range(15):
         n = int(rng.integers(1, 40))
         codes = rng.integers(0, k, n)
-        if k == 2:
-            scores = rng.integers(0, 6, n) / 5
-            listed = scores.tolist()
-        else:
-            scores = rng.multinomial(3, [0.2, 0.3, 0.5], n) / 3
-            listed = [tuple(row) for row in scores.tolist()]
-        expected = naive_folds(listed, codes.tolist(), n_folds)
+        scores = rng.multinomial(3, [0.2, 0.3, 0.5], n) / 3 if k == 3 else rng.integers(0, 6, n) / 5
+        expected = naive_folds(listed(scores), codes.tolist(), n_folds)
         counts = ScoreCounts.from_scores(scores, codes, classes=range(k))
         folds = list(split(counts))
         assert_allclose(np.sum(folds, axis=0), counts.weights)
-        rows = counts.scores.tolist()
-        rows = rows if k == 2 else [tuple(row) for row in rows]
+        rows = listed(counts.scores)
         for share, counter in zip(folds, expected, strict=True):
             dealt = Counter({(rows[i], y): share[i, y] for i, y in np.argwhere(share).tolist()})
             assert dealt == counter
@@ -83,11 +82,11 @@ def test_the_pool_is_the_weighted_mean_of_its_members(k):
     if k == 2:
         s = np.round(rng.random(300), 2)
         y = (rng.random(300) < s).astype(int)
-        listed, new = s.tolist(), np.linspace(0, 1, 40)
+        new = np.linspace(0, 1, 40)
     else:
         s = rng.multinomial(10, [0.2, 0.3, 0.5], 300) / 10
         y = np.array([rng.choice(3, p=row) for row in s])
-        listed, new = [tuple(row) for row in s.tolist()], s
+        new = s
     model = PooledCalibration().fit(s, y)
     assert list(model.weights_) == (["matrix", "platt", "spline"] if k == 2 else ["shared", "full"])
     assert_allclose(sum(model.weights_.values()), 1)
@@ -96,9 +95,9 @@ def test_the_pool_is_the_weighted_mean_of_its_members(k):
     assert_allclose(model.predict_proba(new), expected, rtol=1e-8)
     # The weights come from estimates of examples that were held out.
     estimates = {name: [] for name in again}
-    for fold in naive_folds(listed, y.tolist(), 4):
+    for fold in naive_folds(listed(s), y.tolist(), 4):
         test = [[*key] for key, c in fold.items() for _ in range(c)]
-        rest = Counter(zip(listed, y.tolist(), strict=True))
+        rest = Counter(zip(listed(s), y.tolist(), strict=True))
         rest.subtract(fold)
         train = [key for key, c in rest.items() for _ in range(c)]
         for name, member in again.items():

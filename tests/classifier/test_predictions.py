@@ -69,9 +69,8 @@ def test_pooled_folds_calibrate_one_model_trained_on_everybody(method, k):
     X, y, new = draw_rows(k)
     splitter = KFold(5, shuffle=True, random_state=1)
     merge = "log" if method == "venn-abers" else "auto"
-    model = CalibratedClassifier(
-        GaussianNB(), method=method, merge=merge, cv=splitter, ensemble=False
-    ).fit(X, y)
+    settings = {"method": method, "merge": merge, "cv": splitter, "ensemble": False}
+    model = CalibratedClassifier(GaussianNB(), **settings).fit(X, y)
     scores = np.empty(len(y)) if k == 2 else np.empty((len(y), k))
     for train, test in splitter.split(X):
         scores[test] = score(GaussianNB().fit(X[train], y[train]), X[test])

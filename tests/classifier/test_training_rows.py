@@ -55,9 +55,8 @@ def test_no_row_is_predicted_with_its_own_label(method, k):
         assert_array_equal(before.oob_probability_[i], after.oob_probability_[i])
         if hasattr(before, "predict_multiprobability"):
             bounds, others = before.oob_multiprobability_, after.oob_multiprobability_
-            assert_array_equal(
-                [bounds.lower[i], bounds.upper[i]], [others.lower[i], others.upper[i]]
-            )
+            assert_array_equal(bounds[i].lower, others[i].lower)
+            assert_array_equal(bounds[i].upper, others[i].upper)
         if method not in ("none", "venn", "bostrom"):  # others do hear of it
             assert (before.oob_probability_ != after.oob_probability_).any()
 
@@ -144,9 +143,8 @@ def test_groups_leave_as_a_whole():
         mates = groups == groups[8]
         assert_array_equal(before.oob_probability_[mates], after.oob_probability_[mates])
         if method == "venn-abers":
-            assert_array_equal(
-                before.oob_multiprobability_.lower[mates], after.oob_multiprobability_.lower[mates]
-            )
+            bounds, others = before.oob_multiprobability_, after.oob_multiprobability_
+            assert_array_equal(bounds.lower[mates], others.lower[mates])
     model = CalibratedClassifier(GaussianNB(), cv=GroupKFold(3)).fit(X, y, groups=groups)
     assert not np.isnan(model.oob_probability_).any()
 

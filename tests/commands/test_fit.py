@@ -18,14 +18,12 @@ FAST = ("--trees", 15, "--jobs", 1)
 def table(n=120, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
-    return pd.DataFrame(
-        {
-            "x": x.round(3),
-            "patient_id": rng.permutation(np.arange(n) // 4) + 7000,
-            "ward": rng.choice(["north", "south"], n),
-            "y": np.where(x + rng.normal(size=n) > 0, "yes", "no"),
-        }
-    )
+    return pd.DataFrame({
+        "x": x.round(3),
+        "patient_id": rng.permutation(np.arange(n) // 4) + 7000,
+        "ward": rng.choice(["north", "south"], n),
+        "y": np.where(x + rng.normal(size=n) > 0, "yes", "no"),
+    })  # fmt: skip
 
 
 @pytest.fixture
@@ -115,13 +113,11 @@ def test_a_repeated_id_is_no_feature_unless_kept_and_the_report_says_so_first(
 @pytest.mark.parametrize("column", ["town", "vip"])
 def test_groups_by_a_column(tmp_path, column, capsys):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {
-            "x": rng.normal(size=200).round(3),
-            "town": rng.choice(["Ulm", "Bonn", None], 200),
-            "vip": rng.choice([True, False], 200),
-        }
-    )
+    frame = pd.DataFrame({
+        "x": rng.normal(size=200).round(3),
+        "town": rng.choice(["Ulm", "Bonn", None], 200),
+        "vip": rng.choice([True, False], 200),
+    })  # fmt: skip
     p = 1 / (1 + np.exp(-frame["x"] - (frame["town"] == "Ulm") - frame["vip"]))
     frame["y"] = np.where(rng.random(200) < p, "yes", "no")
     frame.to_csv(tmp_path / "data.csv", index=False)

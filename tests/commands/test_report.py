@@ -27,14 +27,12 @@ def test_a_number_of_a_model_is_no_class(tmp_path, capsys):
 @pytest.fixture
 def predictions(tmp_path):
     y, p, rng = calibrated(150, 18, strength=2.0)
-    frame = pd.DataFrame(
-        {
-            "p(no)": 1 - p, "p(yes)": p, "lower(yes)": p * 0.9, "upper(yes)": p * 0.9 + 0.1,
-            "lower(no)": 0.9 - p * 0.9, "upper(no)": 1 - p * 0.9,
-            "score": 100 * p, "points": 500 + 300 * p, "word": "w",
-            "site": rng.choice(["x", "y"], 150), "y": y,
-        }
-    )  # fmt: skip
+    frame = pd.DataFrame({
+        "p(no)": 1 - p, "p(yes)": p, "lower(yes)": p * 0.9, "upper(yes)": p * 0.9 + 0.1,
+        "lower(no)": 0.9 - p * 0.9, "upper(no)": 1 - p * 0.9,
+        "score": 100 * p, "points": 500 + 300 * p, "word": "w",
+        "site": rng.choice(["x", "y"], 150), "y": y,
+    })  # fmt: skip
     frame.loc[3, "p(yes)"] = np.nan
     frame.to_csv(tmp_path / "t.csv", index=False)
     return ["check", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "page.html", "--json"]

@@ -179,14 +179,12 @@ def scores_of_another_system(rng, n, start, moved=0.0, form="credit"):
         "percent": (100 * p).round(1),
         "p(bad)": p.round(4),
     }
-    return pd.DataFrame(
-        {
-            form: written[form],
-            "region": rng.choice(["n", "s"], n),
-            "day": pd.date_range(start, periods=n, freq="h").strftime("%Y-%m-%d"),
-            "outcome": np.where(rng.random(n) < p, "bad", "good"),
-        }
-    )
+    return pd.DataFrame({
+        form: written[form],
+        "region": rng.choice(["n", "s"], n),
+        "day": pd.date_range(start, periods=n, freq="h").strftime("%Y-%m-%d"),
+        "outcome": np.where(rng.random(n) < p, "bad", "good"),
+    })  # fmt: skip
 
 
 @pytest.mark.parametrize(("form", "method"), [("credit", "venn-abers"), ("p(bad)", "platt")])

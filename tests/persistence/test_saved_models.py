@@ -133,14 +133,12 @@ def test_data_frames_with_text_and_dates(tmp_path):
 
     rng = np.random.default_rng(0)
     n = 120
-    X = pd.DataFrame(
-        {
-            "size": rng.normal(size=n),
-            "town": rng.choice(["Ulm", "東京", "a b"], n),
-            "name": [f"firm {i % 97} of {i}" for i in range(n)],
-            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
-        }
-    )
+    X = pd.DataFrame({
+        "size": rng.normal(size=n),
+        "town": rng.choice(["Ulm", "東京", "a b"], n),
+        "name": [f"firm {i % 97} of {i}" for i in range(n)],
+        "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+    })  # fmt: skip
     X.loc[::7, ["size", "town", "name", "day"]] = None
     y = np.where(rng.normal(size=n) + (X["town"] == "Ulm") > 0.3, "yes", "no")
     encode = make_column_transformer(

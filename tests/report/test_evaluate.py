@@ -19,17 +19,15 @@ def mixed_table(n=160, seed=0):
     """Text with one cell that is no number or date, gaps, dates, many words, a column of None."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
-    frame = pd.DataFrame(
-        {
-            "size": np.where(rng.random(n) < 0.1, "", np.round(x, 3).astype(str)),
-            "level": np.round(rng.normal(size=n), 2).astype(str),
-            "word": rng.choice(["None", "red", "blue", ""], n),
-            "firm": [f"firm {i} & sons" for i in rng.integers(0, 300, n)],
-            "seen": pd.date_range("2020-01-30", periods=n).strftime("%d/%m/%Y"),
-            "when": pd.date_range("2020-01-30", periods=n).strftime("%Y-%m-%d"),
-            "vip": rng.choice(["True", "False"], n),
-        }
-    )
+    frame = pd.DataFrame({
+        "size": np.where(rng.random(n) < 0.1, "", np.round(x, 3).astype(str)),
+        "level": np.round(rng.normal(size=n), 2).astype(str),
+        "word": rng.choice(["None", "red", "blue", ""], n),
+        "firm": [f"firm {i} & sons" for i in rng.integers(0, 300, n)],
+        "seen": pd.date_range("2020-01-30", periods=n).strftime("%d/%m/%Y"),
+        "when": pd.date_range("2020-01-30", periods=n).strftime("%Y-%m-%d"),
+        "vip": rng.choice(["True", "False"], n),
+    })  # fmt: skip
     frame.loc[17, "level"] = "<0.5"  # text to all, though numbers to every fold that lacks it
     frame.loc[23, "when"] = "soon"
     return frame, np.where(x + rng.normal(size=n) / 2 > 0, "yes", "no")

@@ -46,14 +46,12 @@ def nasty_table(n=90, seed=0):
 
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
-    X = pd.DataFrame(
-        {
-            SCRIPT: x,
-            "a $ and a $^": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
-            "city": rng.choice(["Köln", "東京", None], n),
-            "note": [f"note {i % 50} & <b>{i}</b>" for i in range(n)],
-            "when": pd.date_range("2024-02-27", periods=n),
-            "flag": rng.choice([True, False], n),
-        }
-    )
+    X = pd.DataFrame({
+        SCRIPT: x,
+        "a $ and a $^": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+        "city": rng.choice(["Köln", "東京", None], n),
+        "note": [f"note {i % 50} & <b>{i}</b>" for i in range(n)],
+        "when": pd.date_range("2024-02-27", periods=n),
+        "flag": rng.choice([True, False], n),
+    })  # fmt: skip
     return X, np.where(x + rng.normal(size=n) > 0, SCRIPT, "no & $x^")

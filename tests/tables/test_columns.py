@@ -37,6 +37,7 @@ def test_kinds(cells, kind):
     assert TableColumns().fit(frame).kinds_[0] == kind
 
 
+NUMBERS = st.text("0123456789.eE+-_ infaNxd\u00a0\t", max_size=6)
 WORDS = st.one_of(
     st.sampled_from([*MISSING, "None", "true", "False", "2020-01-02", "02/01/2020", "x", "?"]),
     st.sampled_from(["-999", "-999.0", " -9.99e2", "?", "5"]),
@@ -81,16 +82,7 @@ def _stripped(cell):
 
 
 @settings(deadline=None, max_examples=50)
-@given(
-    st.lists(
-        st.one_of(
-            st.floats().map(repr),
-            st.text("0123456789.eE+-_ infaNxd\u00a0\t", max_size=6),
-            st.integers().map(str),
-        ),
-        max_size=5,
-    )
-)
+@given(st.lists(st.one_of(NUMBERS, st.floats().map(repr), st.integers().map(str)), max_size=5))
 def test_numbers_are_those_that_python_reads(cells):
     expected = [number(cell) for cell in cells]
     floats = text_as_floats(pyarrow.array(cells, pyarrow.string()))
@@ -119,24 +111,22 @@ def test_tables_that_do_not_fit_are_refused(frame, message):
 
 def mixed_table(seed, n=300):
     rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "number": rng.normal(size=n),
-            "few": rng.choice(["x", "y", "ü", None], n),
-            "two": rng.choice(["u", "v"], n),
-            "two or none": rng.choice(["u", "v", None], n),
-            "many": [f"firm {i} and {i % 7}" if i % 11 else None for i in rng.integers(0, 300, n)],
-            "day": pd.date_range("2020-01-01", periods=n),
-            "hour": pd.date_range("2020-01-01", periods=n, freq="7h"),
-            "category": pd.Categorical(rng.choice(["p", "q", "r"], n)),
-            "empty": None,
-            "constant": "k",
-            "boolean": rng.choice([True, False], n),
-            "forty": [f"t{i % 40}" for i in range(n)],
-            "word": rng.choice([None, "None", "?"], n),
-            "later": np.where(np.arange(n) < 200, None, "x"),
-        }
-    )
+    frame = pd.DataFrame({
+        "number": rng.normal(size=n),
+        "few": rng.choice(["x", "y", "ü", None], n),
+        "two": rng.choice(["u", "v"], n),
+        "two or none": rng.choice(["u", "v", None], n),
+        "many": [f"firm {i} and {i % 7}" if i % 11 else None for i in rng.integers(0, 300, n)],
+        "day": pd.date_range("2020-01-01", periods=n),
+        "hour": pd.date_range("2020-01-01", periods=n, freq="7h"),
+        "category": pd.Categorical(rng.choice(["p", "q", "r"], n)),
+        "empty": None,
+        "constant": "k",
+        "boolean": rng.choice([True, False], n),
+        "forty": [f"t{i % 40}" for i in range(n)],
+        "word": rng.choice([None, "None", "?"], n),
+        "later": np.where(np.arange(n) < 200, None, "x"),
+    })  # fmt: skip
     frame.loc[3:50, ["day", "hour"]] = pd.NaT
     return frame[list(rng.permutation(frame.columns))]
 

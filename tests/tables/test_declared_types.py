@@ -37,14 +37,12 @@ def test_types_are_of_columns_of_the_table():
 
 
 def test_new_cells_are_read_as_those_of_training():
-    frame = pd.DataFrame(
-        {
-            "rate": ["12.5", "0", " 3 "],
-            "day": ["05.06.2020", "", "07.08.2020"],
-            "ward": [1, 2, 1],
-            "gone": ["a", "b", "c"],
-        }
-    )
+    frame = pd.DataFrame({
+        "rate": ["12.5", "0", " 3 "],
+        "day": ["05.06.2020", "", "07.08.2020"],
+        "ward": [1, 2, 1],
+        "gone": ["a", "b", "c"],
+    })  # fmt: skip
     types = {"rate": "number", "day": "date %d.%m.%Y", "ward": "category", "gone": "drop"}
     columns = TableColumns(types).fit(frame)
     table = columns.transform(frame.drop(columns="gone"))
@@ -83,15 +81,13 @@ def test_files_of_types(tmp_path, content, message):
 
 def test_a_table_is_screened_as_it_is_declared(tmp_path):
     n = 40
-    frame = pd.DataFrame(
-        {
-            "income": [f"{10**4 + 937 * v:,} €" for v in range(n)],
-            "lab": ["n.d.", "n.d.", *[str(v / 4) for v in range(n - 2)]],
-            "day": [f"{1 + i % 12:02d}/{1 + i * 5 % 12:02d}/2021" for i in range(n)],
-            "visit": [f"V{i}" for i in range(n)],
-            "y": ["u", "v"] * (n // 2),
-        }
-    )
+    frame = pd.DataFrame({
+        "income": [f"{10**4 + 937 * v:,} €" for v in range(n)],
+        "lab": ["n.d.", "n.d.", *[str(v / 4) for v in range(n - 2)]],
+        "day": [f"{1 + i % 12:02d}/{1 + i * 5 % 12:02d}/2021" for i in range(n)],
+        "visit": [f"V{i}" for i in range(n)],
+        "y": ["u", "v"] * (n // 2),
+    })  # fmt: skip
     frame.to_csv(tmp_path / "t.csv", index=False)
     labelled = split_target(read_table(tmp_path / "t.csv"), "y")
     notes = " ".join(labelled.notes)

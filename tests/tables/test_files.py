@@ -13,14 +13,12 @@ from vennforest.tables import TableColumns
 from vennforest.tables.files import TableFile, find_name, read_table
 from vennforest.tables.target import split_target
 
-TABLE = pd.DataFrame(
-    {
-        "number": [1.5, 2.25, np.nan, -4.0],
-        "text": ["a,b", 'say "x"', None, "ü; ¥"],
-        "whole": [1, 2, 3, 4],
-        "label": ["yes", "no", "yes", "None"],
-    }
-)
+TABLE = pd.DataFrame({
+    "number": [1.5, 2.25, np.nan, -4.0],
+    "text": ["a,b", 'say "x"', None, "ü; ¥"],
+    "whole": [1, 2, 3, 4],
+    "label": ["yes", "no", "yes", "None"],
+})  # fmt: skip
 WRITERS = {
     "comma": lambda path: TABLE.to_csv(path, index=False),
     "semicolon": lambda path: TABLE.to_csv(path, sep=";", index=False),

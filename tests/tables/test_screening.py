@@ -16,24 +16,22 @@ from vennforest.tables.target import split_target
 
 def frame(n=120):
     rng = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "row": np.arange(n) + 5,
-            "back": np.arange(n)[::-1],
-            "shuffled": rng.permutation(n),
-            "customer_id": rng.permutation(10**6)[:n],
-            "uuid": [f"{v:x}" for v in rng.integers(2**60, 2**62, n)],
-            "name": [f"Smith {i}" for i in range(n)],
-            "nearly": [f"k{i}" for i in range(n - 3)] + ["k0"] * 3,
-            "salary": rng.permutation(10**6)[:n],
-            "size": rng.normal(size=n),
-            "word": rng.choice(["a", "b"], n),
-            "note": [f"the patient number {i} came in the morning and was seen" for i in range(n)],
-            "day": pd.date_range("2021-01-01", periods=n).strftime("%Y-%m-%d"),
-            "money": [f"{v:,} €" for v in rng.permutation(10**6)[:n] + 10**6],
-            "y": np.tile(["u", "v"], n // 2),
-        }
-    )
+    return pd.DataFrame({
+        "row": np.arange(n) + 5,
+        "back": np.arange(n)[::-1],
+        "shuffled": rng.permutation(n),
+        "customer_id": rng.permutation(10**6)[:n],
+        "uuid": [f"{v:x}" for v in rng.integers(2**60, 2**62, n)],
+        "name": [f"Smith {i}" for i in range(n)],
+        "nearly": [f"k{i}" for i in range(n - 3)] + ["k0"] * 3,
+        "salary": rng.permutation(10**6)[:n],
+        "size": rng.normal(size=n),
+        "word": rng.choice(["a", "b"], n),
+        "note": [f"the patient number {i} came in the morning and was seen" for i in range(n)],
+        "day": pd.date_range("2021-01-01", periods=n).strftime("%Y-%m-%d"),
+        "money": [f"{v:,} €" for v in rng.permutation(10**6)[:n] + 10**6],
+        "y": np.tile(["u", "v"], n // 2),
+    })  # fmt: skip
 
 
 def screened(table):
@@ -84,16 +82,14 @@ def test_names_of_identifiers_and_of_persons(name, is_id, is_person):
 def test_a_column_that_alone_predicts_the_label_is_named():
     rng = np.random.default_rng(1)
     y = rng.integers(0, 3, 400)
-    X = pd.DataFrame(
-        {
-            "code": np.array(["d1", "d2", "h"])[y],
-            "number": y * 10 + rng.normal(size=400),
-            "filled": np.where(y == 2, 1.0, np.nan),
-            "day": pd.Timestamp("2021-01-01") + pd.to_timedelta(y * 50, unit="D"),
-            "good": y + rng.normal(size=400),
-            "noise": rng.normal(size=400),
-        }
-    )
+    X = pd.DataFrame({
+        "code": np.array(["d1", "d2", "h"])[y],
+        "number": y * 10 + rng.normal(size=400),
+        "filled": np.where(y == 2, 1.0, np.nan),
+        "day": pd.Timestamp("2021-01-01") + pd.to_timedelta(y * 50, unit="D"),
+        "good": y + rng.normal(size=400),
+        "noise": rng.normal(size=400),
+    })  # fmt: skip
     assert screening.leaks(X, y) == ["code", "number", "day"]
     assert screening.leaks(X, y == 2) == ["code", "number", "filled", "day"]
     labelled = split_target(X.assign(y=y), "y")
@@ -110,20 +106,18 @@ def test_strong_columns_are_no_leaks(load):
 def test_numbers_and_dates_that_are_read_as_text_are_named():
     n = 60
     days = pd.date_range("2021-01-20", periods=n)
-    X = pd.DataFrame(
-        {
-            "income": [f"{1000 + 7 * i:,} €" for i in range(n)],
-            "rate": [f"{i / 4}%" for i in range(n)],
-            "lab": ["<0.5", *[str(i / 7) for i in range(n - 1)]],
-            "comma": [f"{i},5" for i in range(n)],
-            "mixed": [f"{d:%d.%m.%y}" if i % 2 else f"{d:%Y.%m.%d}" for i, d in enumerate(days)],
-            "either": [f"{1 + i % 12:02d}/{1 + i * 5 % 12:02d}/2021" for i in range(n)],
-            "clear": days.strftime("%d/%m/%Y"),
-            "iso": days.strftime("%Y-%m-%d"),
-            "grade": ["1a", "2b", "3c"] * 20,
-            "word": ["left", "right"] * 30,
-        }
-    )
+    X = pd.DataFrame({
+        "income": [f"{1000 + 7 * i:,} €" for i in range(n)],
+        "rate": [f"{i / 4}%" for i in range(n)],
+        "lab": ["<0.5", *[str(i / 7) for i in range(n - 1)]],
+        "comma": [f"{i},5" for i in range(n)],
+        "mixed": [f"{d:%d.%m.%y}" if i % 2 else f"{d:%Y.%m.%d}" for i, d in enumerate(days)],
+        "either": [f"{1 + i % 12:02d}/{1 + i * 5 % 12:02d}/2021" for i in range(n)],
+        "clear": days.strftime("%d/%m/%Y"),
+        "iso": days.strftime("%Y-%m-%d"),
+        "grade": ["1a", "2b", "3c"] * 20,
+        "word": ["left", "right"] * 30,
+    })  # fmt: skip
     left_out, notes, suspects = screened(X)
     names = ["income", "rate", "lab", "comma", "mixed", "either"]
     assert [next(n for n in X if repr(n) in note) for note in notes] == names
@@ -137,15 +131,13 @@ def test_a_person_in_several_rows_is_named():
     rng = np.random.default_rng(2)
     who = np.repeat(np.arange(80), rng.integers(1, 7, 80))
     n = len(who)
-    X = pd.DataFrame(
-        {
-            "who": [f"w{k}" for k in who],  # one label each
-            "patient": rng.integers(0, 80, n),  # by its name
-            "age": rng.integers(20, 90, n),
-            "word": rng.choice([f"v{i}" for i in range(60)], n),
-            "size": rng.normal(size=n),
-        }
-    )
+    X = pd.DataFrame({
+        "who": [f"w{k}" for k in who],  # one label each
+        "patient": rng.integers(0, 80, n),  # by its name
+        "age": rng.integers(20, 90, n),
+        "word": rng.choice([f"v{i}" for i in range(60)], n),
+        "size": rng.normal(size=n),
+    })  # fmt: skip
     left_out, notes, suspects = screened(X.assign(y=rng.integers(0, 2, 80)[who]))
     assert left_out == ["who", "patient"]
     assert suspects == {"who": "id", "patient": "id"}

@@ -183,12 +183,6 @@ def read_intervals(
     return ConfidenceIntervals(lower, upper, classes, float(level))
 
 
-def mean_intervals(parts: Sequence[ConfidenceIntervals]) -> ConfidenceIntervals:
-    """Return the mean over several models of the intervals of the same rows."""
-    lower = np.mean([part.lower for part in parts], axis=0)
-    return replace(parts[0], lower=lower, upper=np.mean([part.upper for part in parts], axis=0))
-
-
 # Scores and labels of other kinds than independent examples
 
 

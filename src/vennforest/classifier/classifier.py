@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.random import RandomState
@@ -77,8 +77,6 @@ N_REFITS = 5
 """Parts of the training rows, each of which calibrators are fitted again without."""
 
 MODEL_IS_FROZEN = "the model is frozen: the data given to fit calibrates it"
-
-Value = TypeVar("Value")
 
 
 def _check_bounds(model: CalibratedClassifier) -> bool:
@@ -460,7 +458,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def calibrator_(self) -> Calibrator:
         """The fitted calibrator; with several there is ``calibrators_``."""
-        return _only("calibrator", self.calibrators_)
+        calibrator: Calibrator = _only("calibrator", self.calibrators_)
+        return calibrator
 
     @property
     def calibrators_(self) -> list[Calibrator]:
@@ -545,7 +544,7 @@ def _check_classes(
         )
 
 
-def _only(name: str, values: list[Value]) -> Value:
+def _only(name: str, values: list[Any]) -> Any:
     if len(values) != 1:
         raise AttributeError(f"with one {name} per fold there is {name}s_, not {name}_")
     return values[0]
@@ -710,24 +709,17 @@ def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, 
 
 
 def _warn_of_no_effect(model: Any, source: str, reason: str) -> None:
-    """Warn of parameters that are not at their defaults and that the source does not take.
-
-    It is no error, because a search over parameters meets such pairs.
-    """
-    defaults = type(model)()
+    """Warn of parameters that the source does not take; searches over parameters set such pairs."""
+    values, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
     unused = [
-        f"{name}={value!r}"
+        f"{name}={values[name]!r}"
         for name, source_of_parameter in SOURCE_PARAMETERS.items()
         if source_of_parameter != source
-        and (value := getattr(model, name)) is not None
-        and repr(value) != repr(getattr(defaults, name))
+        and repr(values[name]) not in ("None", repr(defaults[name]))
     ]
     if unused:
-        setting = f"calibrate_on={model.calibrate_on!r}"
-        if setting == "calibrate_on='auto'":
-            setting += f", which is {source!r} here: {reason}"
-        verb, pronoun = ("has", "it") if len(unused) == 1 else ("have", "them")
-        warn(f"{' and '.join(unused)} {verb} no effect with {setting}. Leave {pronoun} out")
+        verb = "has" if len(unused) == 1 else "have"
+        warn(f"{' and '.join(unused)} {verb} no effect with calibrate_on={source!r} ({reason})")
 
 
 # --- calibrators ---------------------------------------------------------------------------------
@@ -797,24 +789,21 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
             "calibrate_on must be a source that says which rows calibrate (Fold.rows), got another"
         )
     # Groups stay whole, and the part of a row depends on no label.
-    units = np.arange(fitted.n_rows) if fitted.row_groups is None else fitted.row_groups
-    used = np.unique(units[all_rows])
-    number = np.searchsorted(used, units).clip(max=len(used) - 1)
-    part_of_row = np.random.RandomState(0).permutation(len(used))[number] % N_REFITS
+    units = all_rows if fitted.row_groups is None else fitted.row_groups[all_rows]
+    used, number = np.unique(units, return_inverse=True)
+    part_of_example = np.random.RandomState(0).permutation(len(used))[number] % N_REFITS
+    parts = np.split(part_of_example, np.cumsum([len(fold.codes) for fold in examples])[:-1])
     total = np.zeros((fitted.n_rows, 3, len(fitted.classes)))
     count = np.zeros(fitted.n_rows)
-    for part in range(part_of_row.max() + 1):
-        in_part = [part_of_row[fold.rows] == part for fold in examples]
-        remaining = [fold.select(~mask) for fold, mask in zip(examples, in_part, strict=True)]
+    for part in range(part_of_example.max() + 1):
+        remaining = [fold.select(of != part) for fold, of in zip(examples, parts, strict=True)]
         if not all(len(fold.codes) for fold in remaining):
             continue
         refitted = fit_calibrators(
             fitted, remaining, fitted.calibrators[0], fitted.point_calibrator
         )
-        for fold, mask, calibrators in zip(
-            examples, in_part, refitted.fold_calibrators, strict=True
-        ):
-            some = fold.select(mask)
+        for fold, of, calibrators in zip(examples, parts, refitted.fold_calibrators, strict=True):
+            some = fold.select(of == part)
             scores = RowScores(some.scores, None, None, [some.scores])
             bounds, p = predict_scores(
                 replace(refitted, folds=fitted.folds[:1], fold_calibrators=[calibrators]),

@@ -8,7 +8,7 @@ calibrates the scores of each fold within groups (`calibrate_fold`), combines th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -32,7 +32,6 @@ from vennforest.calibrators.intervals import (
     IntervalCurve,
     Method,
     interval_curves,
-    mean_intervals,
     read_intervals,
 )
 from vennforest.groups import Groups, PerGroup, codes_of
@@ -131,13 +130,13 @@ class RowScores(NamedTuple):
     """Scores of m rows by the model of a fold, each (m,) or (m, k).
 
     ``for_bounds`` are scores by the members that did not see the examples ``left_out`` (m,), or by
-    the whole model; the point calibrator is applied to ``by_all`` or to each of ``subforests``.
+    the whole model, ``by_all`` by that; the point calibrator is applied to each of ``for_point``.
     """
 
     for_bounds: FloatArray | None
     left_out: IntArray | None
     by_all: FloatArray | None
-    subforests: list[FloatArray]
+    for_point: list[Any]
 
 
 # --- predictions ---------------------------------------------------------------------------------
@@ -161,12 +160,8 @@ def score_rows(
         scores = for_bounds if left_out is None else None
         if scores is None and (by_all or (has_point and not fold.few_trees)):
             scores = fold.score(X)
-        subforests: list[FloatArray] = []
-        if has_point and scores is not None and not fold.few_trees:
-            subforests = [scores]
-        elif has_point:
-            subforests = fold.score_subforests(X)
-        scored.append(RowScores(for_bounds, left_out, scores, subforests))
+        for_point = fold.score_subforests(X) if has_point and fold.few_trees else [scores]
+        scored.append(RowScores(for_bounds, left_out, scores, for_point))
     return scored
 
 
@@ -213,13 +208,12 @@ def calibrate_fold(
 ) -> Prediction:
     """Return the bounds, where calibrators have them, and probabilities of rows in a fold."""
     bounds = None
-    if scores.for_bounds is not None:
-        if has_bounds(calibrators.overall):
-            bounds, p = _bounds(calibrators, scores.for_bounds, scores.left_out, codes, n_examples)
-        else:
-            p = _probabilities(calibrators, scores.for_bounds, codes)
+    if scores.for_bounds is not None and has_bounds(calibrators.overall):
+        bounds, p = _bounds(calibrators, scores.for_bounds, scores.left_out, codes, n_examples)
+    elif scores.for_bounds is not None:
+        p = _probabilities(calibrators, scores.for_bounds, codes)
     if point is not None:
-        p = log_mean([_probabilities(point, part, codes) for part in scores.subforests])
+        p = log_mean([_probabilities(point, part, codes) for part in scores.for_point])
     return bounds, p
 
 
@@ -227,8 +221,6 @@ def _probabilities(
     calibrators: PerGroup[Calibrator], scores: FloatArray, codes: IntArray | None
 ) -> FloatArray:
     """Return the probabilities (m, k) of scores (m,) or (m, k) of rows in groups (m,)."""
-    if codes is None:
-        return calibrators.overall.predict_proba(scores)
     p = np.empty((len(scores), len(calibrators.overall.classes_)))
     for rows, calibrator, _ in calibrators.parts(codes, len(scores)):
         p[rows] = calibrator.predict_proba(scores[rows])
@@ -350,16 +342,15 @@ def intervals_at(
     for scores in scored:
         assert scores.by_all is not None
         n = len(scores.by_all)
-        lower, upper = np.empty((2, n, len(fitted.classes)))
+        ends = np.empty((2, n, len(fitted.classes)))
         for rows, some_curves, _ in curves.parts(codes, n):
             part = read_intervals(some_curves, scores.by_all[rows], fitted.classes, level)
-            lower[rows], upper[rows] = part.lower, part.upper
-        of_fold.append(ConfidenceIntervals(lower, upper, fitted.classes, float(level)))
-    intervals = mean_intervals(of_fold)
-    if fitted.shift is None:
-        return intervals
-    lower, upper = shift_intervals(intervals.lower, intervals.upper, fitted.shift.factors)
-    return replace(intervals, lower=lower, upper=upper)
+            ends[:, rows] = part.lower, part.upper
+        of_fold.append(ends)
+    lower, upper = np.mean(of_fold, axis=0)
+    if fitted.shift is not None:
+        lower, upper = shift_intervals(lower, upper, fitted.shift.factors)
+    return ConfidenceIntervals(lower, upper, fitted.classes, float(level))
 
 
 def interval_curves_of(
