@@ -24,13 +24,13 @@ from vennforest._validation import (
 )
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
-"""The forests of scikit-learn; classes derived from them count too."""
+"""The forests of scikit-learn, including their subclasses."""
 
 INDICES_AT_ONCE = 1 << 23
-"""Training indices of a forest that are in memory at once, at least those of one tree."""
+"""Maximum number of training indices in memory at once, unless one tree has more."""
 
 WEIGHT_TOLERANCE = 1e-6
-"""Relative rounding error of sums of thousands of weights in one leaf."""
+"""Relative tolerance for rounding in sums of thousands of weights in one leaf."""
 
 
 def is_ensemble(estimator: Any) -> bool:
@@ -48,9 +48,9 @@ def leaves_rows_out(estimator: Any) -> bool:
 def training_rows(ensemble: Any, n: int) -> Iterator[IntArray]:
     """Yield the indices in [0, n) of each member's training rows, as often as they were drawn.
 
-    ``estimators_samples_`` draws the bags of all members again and returns them in one list, 4 n
-    bytes each. A copy of the ensemble that has a few of the members returns theirs alone; where it
-    does not (bagging keeps the seeds apart) the whole list is needed.
+    ``estimators_samples_`` draws the bags of all members again, 4 n bytes each. To save memory, it
+    is called on copies of the ensemble with a few members each. Bagging ensembles store seeds
+    separately from members, so their bags are drawn all at once.
     """
     estimators = ensemble.estimators_
     n_at_once = max(1, INDICES_AT_ONCE // max(n, 1))
@@ -168,7 +168,7 @@ def _packed(may_score: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 
 class BagsError(InputError):
-    """Out-of-bag scores of an ensemble cannot calibrate it: ``reason`` says why, in a clause."""
+    """Error of an ensemble that cannot be calibrated out of bag; ``reason`` is a clause on why."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class BagsError(InputError):
 
 
 def bags_can_be_verified(ensemble: Any) -> bool:
-    """Tell whether the members of a fitted ensemble are trees, whose leaves show their rows."""
+    """Return whether the members of a fitted ensemble are trees, so that bags can be verified."""
     return is_ensemble(ensemble) and isinstance(ensemble.estimators_[0], DecisionTreeClassifier)
 
 
@@ -194,8 +194,8 @@ def verify_member(
 ) -> None:
     """Raise a BagsError unless a member was trained on the examples of a sample.
 
-    The rows (n, d), float32, class indices (n,) and weights (n,) are what the ensemble was trained
-    on. Members that are no trees pass if scikit-learn or imbalanced-learn drew their bags.
+    The ensemble was trained on ``rows`` (n, d), float32, with class indices ``codes`` (n,) and
+    ``weight`` (n,). Members without leaves pass if scikit-learn or imbalanced-learn drew the bags.
     """
     member, is_bagging = ensemble.estimators_[number], isinstance(ensemble, BaggingClassifier)
     if not isinstance(member, DecisionTreeClassifier):
@@ -226,7 +226,7 @@ def _leaves_agree(
     codes: CodeArray,
     weight: FloatArray | None,
 ) -> bool:
-    """Tell whether the examples of a bag give every leaf its weight and class frequencies.
+    """Return whether the examples of a bag give every leaf its weight and class frequencies.
 
     The tree was grown with the ``class_weight`` and ``monotonic_cst`` of its ``owner``: the forest,
     or in a bagging ensemble the tree itself.
@@ -253,8 +253,8 @@ def _possible_weights(
 ) -> Iterator[FloatArray]:
     """Yield possible weights of the examples of a bag in its tree.
 
-    Versions of scikit-learn differ: weights multiply how often an example was drawn (to 1.8), or
-    decide how often it is drawn (from 1.9).
+    Up to scikit-learn 1.8, sample weights multiply the number of times that an example was drawn;
+    from 1.9 on, they are the probabilities of drawing it.
     """
     counts = n_times.astype(np.float64)
     class_weight = getattr(owner, "class_weight", None)
@@ -281,7 +281,7 @@ def _possible_weights(
 def _leaves_have_weights(
     tree: Any, owner: Any, leaf: IntArray, column: IntArray, weight: FloatArray
 ) -> bool:
-    """Tell whether every leaf has the weight of each class that falls into it."""
+    """Return whether the weights of the examples in every leaf are those stored in the tree."""
     leaves = np.flatnonzero(tree.children_left < 0)
     n, k = tree.node_count, tree.value.shape[2]
     cells = np.bincount(leaf.astype(np.intp) * k + column, weight, n * k)
@@ -300,10 +300,10 @@ def _leaves_have_weights(
 def _clip_to_monotone_bounds(
     tree: Any, signs: NDArray[Any], class_weights: FloatArray, leaves: IntArray
 ) -> FloatArray:
-    """Return the class shares of leaves as monotone trees have them: clipped to their bounds.
+    """Return the class shares of the leaves of a monotone tree, clipped to their bounds.
 
-    A split on a constrained feature bounds what lies below it by the mean of the two sides' shares
-    of the first class (scikit-learn's ``middle_value``); the bounds of a split reach every leaf.
+    A split on a constrained feature bounds the shares of the first class below it by the mean of
+    its two children's shares (scikit-learn's ``middle_value``). Bounds are inherited by all leaves.
     """
     n = tree.node_count
     node_weights = np.zeros((n, 2))

@@ -31,25 +31,25 @@ from vennforest.forest import walk_kernels
 from vennforest.forest.bags import FORESTS, BagsError, Membership, training_rows, verify_member
 
 Votes = Literal["soft", "hard"]
-"""A tree scores by its leaf's class distribution, or by one vote."""
+"""Whether a tree scores by the class distribution of its leaf or by one vote."""
 
 ROWS_PER_BLOCK = 16384
-"""Most rows that are walked together."""
+"""Maximum number of rows that are walked together."""
 
 MIN_ROWS_PER_BLOCK = 64
-"""Rows that are walked together, however many features they have."""
+"""Minimum number of rows that are walked together, whatever their number of features."""
 
 CELLS_PER_BLOCK = 1 << 18
 """Numbers in the rows that are walked together: with a tree they fill the second-level cache."""
 
 STEPS_BEFORE_FIRST_CHECK = 10
-"""Steps before the kernel first looks which rows have arrived at a leaf."""
+"""Steps before the kernel first checks which rows have reached a leaf."""
 
 MAX_NODES = (1 << 30) - 1
-"""Nodes of a forest: the positions of their words are uint32 numbers."""
+"""Maximum number of nodes of a forest: the positions of their words are uint32 numbers."""
 
 MIN_WALKS_PER_THREAD = 1 << 16
-"""Walks from a root to a leaf that are worth a thread."""
+"""Minimum number of walks from a root to a leaf per thread."""
 
 NO_LEAVES = np.empty((0, 0), np.uint32)
 
@@ -92,12 +92,12 @@ class PackedForest:
     classes_: NDArray[Any]
     depth: int
     unfitted: Any
-    """The forest without its trees, which checks rows."""
+    """The forest without its trees, used to validate rows."""
     allow_nan: bool
 
     @classmethod
     def from_forest(cls, forest: Any) -> Self:
-        """Pack a fitted random forest, or extra trees, of one output and less than 2**30 nodes."""
+        """Pack a fitted random forest or extra trees with one output and fewer than 2**30 nodes."""
         trees = [estimator.tree_ for estimator in forest.estimators_]
         first = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])])
         if first[-1] > MAX_NODES:
@@ -148,9 +148,9 @@ class PackedForest:
     ) -> FloatArray:
         """Return the mean score of each row by all trees, or by the out-of-bag trees of an example.
 
-        For two classes the second's score, (m,), else a column per class, (m, k); in [0, 1]. Rows
-        that no tree may score are NaN. With all trees and soft votes the result equals the
-        forest's ``predict_proba``, to the last bit.
+        Scores are in [0, 1]: those of the second of two classes, (m,), else one per class, (m, k),
+        and NaN for rows that no tree may score. With all trees and soft votes they equal the
+        forest's ``predict_proba`` to the last bit.
 
         Parameters
         ----------
@@ -159,13 +159,13 @@ class PackedForest:
         membership : Membership, optional
             Which tree may score which of n examples.
         examples : array-like of shape (m,), int, optional
-            In [-1, n): row i is scored by the trees that may score example ``examples[i]``; -1
-            means all trees. Goes with ``membership``.
+            Indices in [-1, n): row i is scored by the trees that may score example
+            ``examples[i]``, or by all trees for -1. Required with ``membership``.
         votes : {"soft", "hard"}
-            The mean of the leaves' class distributions, or the share of the trees whose leaf's most
-            frequent class it is, the first of equals. Boström (2008), section 2.1.
+            Whether to average the class distributions of the leaves, or to count the trees whose
+            leaf has the class as its most frequent one (Boström 2008, section 2.1).
         n_jobs : int, optional
-            Threads; the result does not depend on it.
+            Number of threads; the result does not depend on it.
         """
         table = self._leaf_scores(votes)
         bits, example_of_row = self._all_trees, np.full(rows.shape[0], -1)
@@ -178,9 +178,9 @@ class PackedForest:
     def tree_scores(
         self, rows: Any, *, votes: Votes = "soft", n_jobs: int | None = None
     ) -> FloatArray:
-        """Return each tree's score, (m, n_trees) or (m, n_trees, k): arguments as of ``scores``.
+        """Return the scores of single trees, in [0, 1]; arguments are those of ``scores``.
 
-        The second class's score for two classes, else one score per class; in [0, 1].
+        Those of the second of two classes, (m, n_trees), else one per class, (m, n_trees, k).
         """
         table = self._leaf_scores(votes)
         leaves = np.empty((rows.shape[0], len(self)), dtype=np.uint32)
@@ -199,7 +199,7 @@ class PackedForest:
         leaves: NDArray[np.uint32],
         n_jobs: int | None,
     ) -> None:
-        """Fill ``means`` or ``leaves``, whichever has columns, block by block."""
+        """Write scores to ``means``, or positions of leaves to ``leaves`` if it has columns."""
         block = min(ROWS_PER_BLOCK, max(MIN_ROWS_PER_BLOCK, CELLS_PER_BLOCK // rows.shape[1]))
         nodes = self.nodes.reshape(-1)
         steps = min(STEPS_BEFORE_FIRST_CHECK, self.depth)
@@ -280,7 +280,7 @@ class PackedForest:
 
 
 class _Table:
-    """Distinct rows of k float64 numbers, as uint64 bits, with the hash table that finds them."""
+    """Distinct rows of k float64 numbers, as uint64 bits, with a hash table to look them up."""
 
     def __init__(self, k: int) -> None:
         self.n = 0
@@ -288,7 +288,7 @@ class _Table:
         self.slots = np.zeros(512, dtype=np.int64)
 
     def reserve(self, n: int) -> None:
-        """Make room for n more rows, and keep half of the slots empty."""
+        """Make room for n more rows; at least half of the slots stay empty."""
         if self.n + n <= len(self.rows):
             return
         capacity = 1 << int(self.n + n - 1).bit_length() + 1
@@ -300,33 +300,33 @@ class _Table:
 
 
 def _takes_missing(tree: Any) -> bool:
-    """Tell whether a forest of such trees takes missing values.
+    """Return whether a forest of such trees accepts missing values.
 
-    Before scikit-learn 1.9 those with monotonicity constraints did not, whatever their tags say.
+    Before scikit-learn 1.9 trees with monotonic constraints did not, whatever their tags say.
     """
     late = parse_version(sklearn.__version__) >= parse_version("1.9")
     return bool(get_tags(tree).input_tags.allow_nan and (late or tree.monotonic_cst is None))
 
 
 N_MEMBERS_TO_VERIFY = 60
-"""Members, equally spaced, whose bags are verified."""
+"""Number of members, equally spaced, whose bags are verified."""
 
 
 @dataclass(frozen=True, eq=False)
 class Members:
     """The members of a fitted ensemble, as a source of scores.
 
-    Forests are walked in packed form; the members of other ensembles predict one by one. Members
-    are in ``estimators_`` and trained on class indices, as those of scikit-learn's ensembles are.
+    Forests are scored in packed form; the members of other ensembles predict one after another.
+    Members are in ``estimators_`` and trained on class indices, as in scikit-learn's ensembles.
 
     Parameters
     ----------
     ensemble : classifier
         A fitted random forest, extra trees or bagging ensemble.
     votes : {"soft", "hard"}
-        As of `PackedForest.scores`.
+        How members score, as in `PackedForest.scores`.
     n_jobs : int or None
-        Threads for forests.
+        Number of threads, for forests only.
     """
 
     ensemble: Any
@@ -335,12 +335,12 @@ class Members:
 
     @cached_property
     def packed(self) -> PackedForest | None:
-        """The trees of a forest in flat arrays, None of another ensemble."""
+        """The trees of a forest in flat arrays, None for other ensembles."""
         is_forest = isinstance(self.ensemble, FORESTS)
         return PackedForest.from_forest(self.ensemble) if is_forest else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the packed forest, which is made from the ensemble."""
+        """Return the state without the packed forest, which can be rebuilt from the ensemble."""
         return {name: value for name, value in self.__dict__.items() if name != "packed"}
 
     def _check_state(self) -> None:
@@ -359,7 +359,7 @@ class Members:
         return len(self.ensemble.estimators_)
 
     def check(self, X: Any) -> Any:
-        """Return rows as the members take them; raise what the ensemble raises for wrong ones."""
+        """Validate rows and convert them for the members; raise the ensemble's own errors."""
         if self.packed is not None:
             return self.packed.check_rows(X)
         return validate_data(
@@ -372,7 +372,7 @@ class Members:
         )
 
     def table(self, rows: Any) -> Any:
-        """Return the numbers of checked rows, of which hashes are taken.
+        """Return checked rows with the number type that is used for hashing.
 
         Rows of a forest are float32, others float64 if they are floats: equal numbers have equal
         hashes.
@@ -451,7 +451,7 @@ class Members:
         Raises
         ------
         BagsError
-            If the ensemble does not name its members' rows, or names others.
+            If the ensemble does not give its members' training rows, or gives wrong ones.
         """
         ensemble, n = self.ensemble, len(codes)
         if (n_trained_on := getattr(ensemble, "_n_samples", n)) != n:

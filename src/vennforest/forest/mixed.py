@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from vennforest._validation import check_option, require
 
 Splitter = Literal["best", "random"]
-"""How a tree finds a split: the best threshold of each feature, or one drawn at random."""
+"""How a tree splits: by the best threshold of each feature, or by one drawn at random."""
 
 MIXED = ("splitter", "min_samples_leaf", "max_features")
 """The parameters that may have several values in one forest."""
@@ -21,19 +21,19 @@ MIXED = ("splitter", "min_samples_leaf", "max_features")
 class MixedForestClassifier(RandomForestClassifier):
     """A random forest that mixes trees of several kinds, so that their errors correlate less.
 
-    A random forest's trees search the best threshold of each feature (Breiman 2001), those of
-    extra trees draw it at random (Geurts et al. 2006). Here each tree draws which of the two it
-    does, and its leaf size and number of features where several are given: the trees stay
-    independent and identically distributed given the data, and each is grown on a bootstrap
-    sample, so every row is out of bag for a third of them.
+    The trees of a random forest search the best threshold of each feature (Breiman 2001), those of
+    extra trees draw it at random (Geurts et al. 2006). Here each tree draws one of the two
+    splitters, and its leaf size and number of features if several are given. Trees remain
+    independent and identically distributed given the data. Each is grown on a bootstrap sample, so
+    every row is out of bag for about a third of them.
 
     Parameters
     ----------
     n_estimators : int, default=300
         Number of trees.
     splitter : {"best", "random"} or sequence of these, default=("best", "random")
-        How splits are found. From a sequence, here and below, each tree draws one value by its
-        seed.
+        How splits are found. If this or one of the next two parameters is a sequence, each tree
+        draws one of its values.
     min_samples_leaf : int, float or sequence of these, default=1
     max_features : {"sqrt", "log2", None}, int, float or sequence of these, default="sqrt"
         As in a random forest, whose other parameters are the same for all trees.
@@ -114,12 +114,12 @@ class MixedForestClassifier(RandomForestClassifier):
         self.splitter = splitter
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the trees: X (n, d), y (n,) and weights (n,) as of a random forest.
+        """Grow the trees on X (n, d), y (n,) and weights (n,), as in a random forest.
 
         Raises
         ------
         ValueError
-            If a parameter has no such value, or a sequence of them is empty.
+            If a value of a parameter is invalid, or a sequence of values is empty.
         """
         for kind in self._kinds():
             check_option(kind.pop("splitter"), Splitter, "splitter")
@@ -137,7 +137,7 @@ class MixedForestClassifier(RandomForestClassifier):
         return [dict(zip(MIXED, kind, strict=True)) for kind in product(*options)]
 
     def _make_estimator(self, append: bool = True, random_state: Any = None) -> Any:
-        """Return an unfitted tree of the kind that its own seed draws, for scikit-learn's fit."""
+        """Return an unfitted tree whose kind is drawn by its seed; called by scikit-learn."""
         tree = super()._make_estimator(append, random_state)
         kinds = self._kinds()
         kind = np.random.default_rng(tree.random_state).integers(len(kinds))

@@ -30,7 +30,7 @@ ZERO_KEY = np.uint32(0x80000000)
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(i) for i in range(5))
 
 MORE_STEPS = 4
-"""Steps between two looks at who has arrived, after the first of them."""
+"""Steps between two checks of which walkers have reached a leaf, after the first check."""
 
 WALKERS = 1024
 """With fewer rows than this, several trees are walked at once."""
@@ -178,8 +178,8 @@ def walk(
 ) -> None:
     """Send n walkers down from the nodes ``at``, each with the keys of its ``row``, to leaves.
 
-    Eight walk side by side, so their loads overlap; who has arrived after ``steps`` steps
-    drops out. ``going`` (n,) is scratch space.
+    Eight walk side by side, so their loads overlap; walkers that have reached a leaf after
+    ``steps`` steps drop out. ``going`` (n,) is scratch space.
     """
     # Every row begins; rows are walked in one flat array, so a step has one index to compute.
     width = np.uint64(keys.shape[1])
@@ -190,7 +190,7 @@ def walk(
         n_left = ZERO
         n_blocked = n - n % 8
         for i in range(0, n_blocked, 8):
-            # The next eight who are still on their way: w walker, r where its keys begin, a node.
+            # The next eight walkers: w walker, r start of its keys, a position of its node.
             o = np.uint64(i)
             w0, w1 = np.uint64(going[o]), np.uint64(going[o + ONE])
             w2, w3 = np.uint64(going[o + TWO]), np.uint64(going[o + THREE])
@@ -211,7 +211,7 @@ def walk(
                 a2, a3 = step(nodes, flat, r2, a2), step(nodes, flat, r3, a3)
                 a4, a5 = step(nodes, flat, r4, a4), step(nodes, flat, r5, a5)
                 a6, a7 = step(nodes, flat, r6, a6), step(nodes, flat, r7, a7)
-            # Who is at no leaf yet is written back to the front of the list, in order.
+            # Walkers not yet at a leaf are written back to the front of the list, in order.
             n_left = land(nodes, at, going, n_left, w0, a0)
             n_left = land(nodes, at, going, n_left, w1, a1)
             n_left = land(nodes, at, going, n_left, w2, a2)
@@ -253,17 +253,17 @@ def score_rows(
     bits : uint32 array of shape (m, n_features)
         float32 numbers.
     membership : uint64 array of shape (n_trees, n_words)
-        Which tree may score whom.
+        Bits of the examples that each tree may score, as in `Membership`.
     examples : int64 array of shape (m,)
         The bit of ``membership`` that decides for a row; -1: every tree scores it.
     table : float64 array of shape (n_values, c)
     steps : int
-        How many steps to take before looking who has arrived.
+        Number of steps before the first check of which rows have reached a leaf.
     means : float64 array of shape (m, c)
-        Zeros; becomes the mean over a row's trees, summed in their order, NaN without a tree.
+        Zeros; set to the mean over a row's trees, summed in their order, NaN without a tree.
     leaves : uint32 array of shape (m, n_trees) or (m, 0)
-        Unless it has no columns, becomes the place in ``nodes`` of the leaf that a row falls into
-        in each tree, and ``means`` is left alone.
+        If it has columns, set to the position in ``nodes`` of each row's leaf in each tree, and
+        ``means`` is not written.
     """
     # 1. The rows' numbers become keys, once for all trees.
     m, n_features = bits.shape
@@ -288,7 +288,7 @@ def score_rows(
                 row[n], at[n] = i, roots[tree]
                 n += (word >> (example & np.uint64(63))) & ONE | np.uint64(examples[i] < 0)
         walk(nodes, keys, row, at, going, np.int64(n), steps)
-        # 4. Write the leaves, which are asked for with every tree for every row,
+        # 4. Write the leaves, in which case every tree scores every row,
         if leaves.shape[1] > 0:
             for w in range(n):
                 tree = first + np.int64(w) // m

@@ -18,13 +18,13 @@ FORMAT = 1
 """Version of the file format."""
 
 HEADER, SCHEMA = "vennforest.json", "schema.json"
-"""The members of the archive that describe the model: ours and that of skops."""
+"""Members of the archive that describe the model: written by vennforest and by skops."""
 
 MAX_UNPACKED_BYTES = 1 << 28
-"""Size that any file may unpack to."""
+"""Unpacked size up to which every file is accepted."""
 
 MAX_UNPACKED_RATIO = 100
-"""Above that size, how many times its own size a file may unpack to; models reach 2 to 10."""
+"""Maximum ratio of unpacked to packed size of larger files; models reach 2 to 10."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Forests as a few arrays instead of two files and twenty attributes for each tree."""
+"""Forests stored as a few arrays instead of two files and twenty attributes for each tree."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class PackedTrees:
     kinds : ndarray of shape (n_trees,), int64
         Index of each tree's parameters in ``bare_trees``.
     nodes : dict of ndarray of shape (n_nodes,)
-        The fields of scikit-learn's nodes; children relative to their parent, 0 where there is
-        none, which compresses better.
+        The fields of scikit-learn's nodes. Children are offsets from their parent, 0 in leaves,
+        which compresses better.
     values : ndarray of shape (n_nodes, k)
         Class distributions.
     counts, depths, seeds : ndarray of shape (n_trees,), int64
@@ -127,9 +127,9 @@ class PackedTrees:
 
 
 def pack_forest(forest: Any) -> PackedTrees | None:
-    """Return a fitted forest of scikit-learn as arrays.
+    """Pack a fitted forest of scikit-learn into arrays.
 
-    None for any other object, and for a forest of one class or several outputs.
+    Returns None for other objects and for forests with one class or several outputs.
     """
     if type(forest) not in PACKED_FORESTS:
         return None
@@ -172,6 +172,6 @@ def _copy_with(estimator: Any, *dropped: str, **attributes: Any) -> Any:
 
 
 def _is_plain_tree(tree: Any) -> bool:
-    """Tell whether a tree is a fitted one of scikit-learn with a seed."""
+    """Return whether an object is a fitted tree of scikit-learn with an integer seed."""
     has_tree = type(tree) in TREES and type(getattr(tree, "tree_", None)) is Tree
     return has_tree and type(tree.random_state) is int and 0 <= tree.random_state < 2**32

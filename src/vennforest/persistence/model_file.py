@@ -28,10 +28,10 @@ from vennforest.persistence.archive import (
 from vennforest.persistence.parts import from_stored, is_trusted, to_stored
 
 LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")
-"""Libraries whose versions are in every header, with those that a model's types come from."""
+"""Libraries whose versions are in every header, besides those of a model's types."""
 
 VERSIONED = ("scikit-learn", "skrub", "xgboost", "lightgbm", "catboost")
-"""Libraries that may predict otherwise with another version than a model was fitted with."""
+"""Libraries whose predictions may differ between versions."""
 
 MAX_DESCRIPTION = 300
 """Characters of an estimator's text in the header."""
@@ -45,7 +45,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     model : CalibratedClassifier, calibrator or Monitor
         A fitted model.
     path : path-like
-        Conventionally ends in ``.skops``. An old file is replaced when the new one is complete.
+        Path of the file, by convention with the suffix ``.skops``. An existing file is replaced
+        once the new one is complete.
 
     Raises
     ------
@@ -69,7 +70,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 def write_model(
     model: Any, path: str | os.PathLike[str], extra: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a model with more entries in the header, such as the columns that it was fitted to."""
+    """Write a fitted model to a file with ``extra`` entries in the header, such as its columns."""
     if not is_own_type(type(model)):
         raise TypeError(
             "model must be a fitted CalibratedClassifier, calibrator or Monitor, got "
@@ -95,7 +96,7 @@ def write_model(
 
 
 def check_readable(path: Path, types: Sequence[str]) -> None:
-    """Read a file, and raise an error where ``load`` would."""
+    """Raise an `InputError` if a file with these types could not be loaded."""
     try:
         from_stored(needed("skops.io", "model files").load(path, trusted=types))
     except MemoryError:
@@ -110,8 +111,8 @@ def check_readable(path: Path, types: Sequence[str]) -> None:
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) -> Any:
     """Read a model from a file, without running code from it.
 
-    A file may contain the types of vennforest, those that skops trusts, trees of scikit-learn, and
-    those of skrub that ``vennforest fit`` uses. The fitted state of vennforest's own types and of
+    A file may contain types of vennforest, types that skops trusts, trees of scikit-learn, and the
+    types of skrub that ``vennforest fit`` uses. The fitted state of vennforest's own types and of
     forests is checked; other arrays are not, so load files from people you trust.
 
     Parameters
@@ -136,7 +137,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     Warns
     -----
     UserWarning
-        If scikit-learn or another of these libraries has a different version than at ``save``.
+        If scikit-learn, skrub, XGBoost, LightGBM or CatBoost has another version than at ``save``.
     """
     skops = needed("skops.io", "model files")
     name = os.fspath(path)
@@ -232,7 +233,7 @@ def _text(value: Any) -> str:
 
 
 def _check_versions(header: Mapping[str, Any], name: str) -> None:
-    """Warn of other versions of libraries than a file was written with; refuse missing ones."""
+    """Warn of libraries in other versions than at ``save``; raise an error for missing ones."""
     for library in VERSIONED:
         saved, installed = header.get("libraries", {}).get(library), _installed(library)
         if saved and installed is None:

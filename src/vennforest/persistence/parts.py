@@ -1,4 +1,4 @@
-"""Models with packed forests, as files have them, and the types that files may contain."""
+"""Conversion of models to the form that is stored, and the types that files may contain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vennforest._state import check_state, is_own_type, with_state
 from vennforest.persistence.forests import PackedTrees, pack_forest
 
 Memo = dict[int, tuple[Any, Any]]
-"""The new object for each old one by its id, and the old one, so that no other gets its id."""
+"""New and old object by id of the old one, which is kept so that its id is not reused."""
 
 
 def to_stored(model: Any) -> Any:
@@ -27,7 +27,7 @@ def from_stored(model: Any) -> Any:
     Raises
     ------
     ValueError
-        If the state of an object could not be the result of a fit, by its ``_check_state``.
+        If ``_check_state`` of an object rejects its state.
     """
     memo: Memo = {}
     restored = _replaced(model, _restored_part, memo)
@@ -48,10 +48,10 @@ def _restored_part(value: Any) -> Any:
 
 
 def _replaced(value: Any, replace: Callable[[Any], Any], memo: Memo) -> Any:
-    """Return a structure with ``replace(part)`` in the place of its parts.
+    """Return a structure in which each part is replaced by ``replace(part)``.
 
-    Objects with such parts are copied, others shared; an object that occurs twice is one object in
-    the result too.
+    Objects with replaced parts are copied, others are shared. An object that occurs twice remains a
+    single object in the result.
     """
     if isinstance(value, str | int | float | None):
         return value
@@ -93,7 +93,7 @@ TRUSTED = frozenset(
         *(f"scipy.sparse._{f}.{f}_{kind}" for f in ("csr", "csc") for kind in ("array", "matrix")),
     }
 )
-"""Types of other packages beside those that skops trusts."""
+"""Types of other packages that files may contain, besides those that skops trusts."""
 
 TRUSTED_SKRUB = frozenset({
     "All", "And", "ApplyToCols", "ApplyToEachCol", "CheckInputDataFrame", "CleanCategories",
@@ -102,7 +102,7 @@ TRUSTED_SKRUB = frozenset({
     "ToFloat", "ToFloat32", "ToStr", "_cardinality_below", "_created_by_predicate", "is_any_date",
     "is_categorical", "is_numeric",
 })  # fmt: skip
-"""What a fitted TableVectorizer of skrub consists of; its modules move between versions."""
+"""Types in a fitted TableVectorizer of skrub; their modules differ between versions."""
 
 
 def is_trusted(name: str) -> bool:

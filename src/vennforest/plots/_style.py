@@ -22,7 +22,7 @@ GREY = "#767676"
 MAX_NAME_LENGTH = 42
 """Characters of a name in a legend or at a tick."""
 MAX_NAMES_INSIDE = 6
-"""Lines up to which the legend is inside the axes."""
+"""Maximum number of entries of a legend inside the axes."""
 
 
 class Style(NamedTuple):
@@ -84,7 +84,7 @@ def wrapped(ax: Axes, text: str) -> str:
 def legend(ax: Axes, entries: Sequence[tuple[str, Artist]], title: str, points: FloatArray) -> None:
     """Add a legend of named lines where it hides none of the points (n, 2), and the title.
 
-    It is in a corner, or if all are taken above the axes; of many lines beside them.
+    The legend is in a corner, above the axes if no corner is free, or beside them if it is long.
     """
     lines, names = [line for _, line in entries], [name for name, _ in entries]
     look: dict[str, Any] = {"fontsize": "small", "handlelength": 2.2, "framealpha": 0.85}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 MAX_SINGLE_BARS = 80
-"""Objects up to which each has a bar."""
+"""Maximum number of objects that are drawn as bars of their own."""
 
 
 class IntervalDisplay:
@@ -49,7 +49,7 @@ class IntervalDisplay:
     line_ : Line2D
         The probabilities.
     bounds_, confidence_ : Collection
-        The bounds, and the confidence intervals (None without).
+        The bounds, and the confidence intervals (None if there are none).
     """
 
     ax_: Axes
@@ -73,7 +73,7 @@ class IntervalDisplay:
         title: str | None = None,
         **options: Any,
     ) -> Self:
-        """Draw intervals.
+        """Draw probabilities with their bounds and confidence intervals.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class IntervalDisplay:
         m : Multiprobability
             Lower and upper probabilities of n objects.
         scores : array-like of shape (n,), optional
-            The horizontal axis; by default the rank of the probabilities.
+            Values of the horizontal axis; by default the ranks of the probabilities.
         confidence : ConfidenceIntervals, optional
             Confidence intervals of the same objects, from ``predict_confidence``.
         ax, title, **options
@@ -167,7 +167,7 @@ class IntervalDisplay:
         alpha: float,
         label: str,
     ) -> Collection:
-        """Draw a bar for each object, or a band of many scores."""
+        """Draw a bar for each object, or a band if there are many scores."""
         curve, ax = self.curve, self.ax_
         look: dict[str, Any] = {"color": color, "label": label}
         if len(curve.x) <= MAX_SINGLE_BARS or not curve.by_score:

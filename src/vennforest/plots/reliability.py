@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 UNNAMED = "Estimates"
 
 AXIS_ENDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0)
-"""Where axes end that do not reach 1 (mirrored: 0)."""
+"""Upper ends of axes; lower ends are these subtracted from 1."""
 
 N_HISTOGRAM_BARS = 40
 
@@ -39,12 +39,12 @@ N_HISTOGRAM_BARS = 40
 class ReliabilityDisplay:
     """Reliability diagram of one or several methods, with the distribution of estimates below.
 
-    Dots are groups of equally many rows: mean estimate against observed share, with its confidence
-    interval. The line is smooth, with its pointwise confidence band; with another ``band`` of
-    ``reliability_curve`` it is the CORP curve, the isotonic regression of outcomes on estimates.
-    Bars and band are of the first method, and so are observed over expected, calibration intercept
-    and slope, and the distribution: bars up for rows where the event happened, bars down for the
-    others, each to a scale of its own. Axes end where estimates and dots do.
+    Each dot is a group of equally many rows: mean estimate against observed share. The line is a
+    smooth curve with a pointwise confidence band, or with another ``band`` of ``reliability_curve``
+    the CORP curve, the isotonic regression of outcomes on estimates. Confidence intervals, band,
+    observed over expected, calibration intercept and slope are shown for the first method only, as
+    is the distribution: bars up for rows where the event happened, bars down for the others, each
+    with its own scale. Axes end at the largest and smallest estimates and dots.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class ReliabilityDisplay:
     Attributes
     ----------
     ax_, figure_, ax_histogram_
-        The diagram, and the distribution below it (None without).
+        The diagram, and the distribution below it (None if not drawn).
     lines_, line_
         The curve of every method, and that of the first.
     """
@@ -79,7 +79,7 @@ class ReliabilityDisplay:
         plot_options: dict[str, Any] | None = None,
         **options: Any,
     ) -> Self:
-        """Draw the diagram of estimates.
+        """Draw the reliability diagram of estimates.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class ReliabilityDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, name: str | None = None, **options: Any
     ) -> Self:
-        """Draw the diagram of fitted classifiers.
+        """Draw the reliability diagram of fitted classifiers.
 
         Parameters
         ----------
@@ -136,18 +136,18 @@ class ReliabilityDisplay:
         title: str | None = None,
         log: bool = False,
     ) -> Self:
-        """Draw the diagram.
+        """Draw the reliability diagram.
 
         Parameters
         ----------
         ax : Axes, optional
-            By default of a new figure. The distribution is below them; a figure with
-            ``layout="constrained"`` leaves space for it.
+            Axes of the diagram, by default of a new figure. The distribution is drawn below them;
+            a figure with ``layout="constrained"`` leaves space for it.
         band, statistics, histogram : bool
             Whether to show the band, observed over expected with intercept and slope, and the
             distribution, all of the first method.
         title : str, optional
-            By default the name of a single method.
+            Title; by default the name of the method if there is only one.
         log : bool
             Whether both axes are logarithmic, for a rare event; shares of 0 are at the lower edge.
         """
@@ -263,7 +263,7 @@ class ReliabilityDisplay:
 
 
 def _statistics(curve: ReliabilityCurve) -> list[str]:
-    """Return observed over expected, intercept and slope, a line each, where they exist."""
+    """Return observed over expected, intercept and slope as lines of text, where defined."""
     line = curve.line
     titles = {"O/E": line.observed_expected, "intercept": line.intercept, "slope": line.slope}
     texts = [

@@ -1,4 +1,4 @@
-"""Cells of a column: infer what they contain, and convert them to it.
+"""Inference of the kind of a column's cells, and their conversion.
 
 All readers of tables convert cells here, so CSV, Parquet, Arrow and data frames with the same rows
 give the same values.
@@ -24,7 +24,7 @@ Kind = Literal["number", "boolean", "date", "text", "empty"]
 """Kinds of columns."""
 
 MAX_NUMBER = float(np.finfo(np.float32).max)
-"""Largest number in a table, since forests compare numbers in 32 bits."""
+"""Largest accepted number, since forests compare numbers in single precision."""
 
 # pandas's list without "None", which is more often a category than a missing cell.
 MISSING = ["", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "-NaN", "-nan"]
@@ -34,16 +34,16 @@ BOOLEANS = {
     **dict.fromkeys(("true", "1", "1.0", "yes", "y", "t"), 1.0),
     **dict.fromkeys(("false", "0", "0.0", "no", "n", "f"), 0.0),
 }
-"""Text that is read as a boolean in a column of booleans; true and false alone make it one."""
+"""Text read as booleans; a column is only inferred as boolean from true and false."""
 
 N_CELLS_TRIED_FIRST = 1000
-"""Cells of a column of text that are parsed before all are."""
+"""Number of cells of text that are parsed before the whole column is."""
 
 ISO = "ISO8601"
 """pandas's name of the format 2021-12-31, perhaps with a time and a time zone."""
 
 ISO_START = r"\s*\d{4}\D"
-"""pandas also takes words such as "today" for dates in ISO 8601."""
+"""Start of dates in ISO 8601, for which pandas also takes words such as "today"."""
 
 DAYS = (
     "%m/%d/%Y",
@@ -60,11 +60,11 @@ DAYS = (
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 DATE_LIKE = re.compile(r"\s*(\d{1,4}[-/. ]\S|[A-Za-z]{3,9} \d{1,2}, \d).{,40}$")
 DATE_FORMATS = (ISO, *(day + time for day, time in product(DAYS, TIMES)))
-"""Formats of dates that are recognised; the first that all cells of a column have is taken."""
+"""Recognised date formats; the first one that fits all cells of a column is used."""
 
 
 def number(cell: Any) -> float | None:
-    """Return a cell as the nearest float, None where it is not a number."""
+    """Return a cell as the nearest float, None if it is not a number."""
     if isinstance(cell, str) and "_" in cell:  # Python takes 1_000 for a number
         return None
     try:
@@ -112,7 +112,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 def plain_array(cells: Any, name: str) -> pa.Array:
     """Return an Arrow array or pandas series as numbers, booleans, timestamps or text.
 
-    Durations become seconds, bytes and cells of several types text. Missing cells are null.
+    Durations become seconds; bytes and mixed types become text. Missing cells are null.
     """
     array = cells if isinstance(cells, pa.Array | pa.ChunkedArray) else _from_pandas(cells)
     if isinstance(array, pa.ChunkedArray):
@@ -196,19 +196,19 @@ def _parse_dates(cells: pa.Array, date_format: str) -> pd.Series[Any]:
 
 
 def are_dates(date_format: str, cells: pa.Array) -> bool:
-    """Tell whether all cells of text are dates in a format."""
+    """Return whether all cells of text are dates in a format."""
     return bool(_parse_dates(cells, date_format).notna().all())
 
 
 def _all_cells(test: Callable[[pa.Array], bool], cells: pa.Array) -> bool:
-    """Tell whether all cells pass a test, which few of them mostly fail already."""
+    """Return whether all cells pass a test; the first cells are tested alone to save time."""
     return all(test(cells.slice(0, n)) for n in (1, N_CELLS_TRIED_FIRST, len(cells)))
 
 
 def date_format_of(cells: pa.Array) -> str | None:
-    """Return the first of `DATE_FORMATS` that all cells of text have, None where there is none.
+    """Return the first of `DATE_FORMATS` that fits all cells of text, None if none does.
 
-    So 05/06/2020 is the fifth of June if another cell of the column has a day above 12.
+    For example, 05/06/2020 is the fifth of June if another cell of the column has a day above 12.
     """
     if not DATE_LIKE.match(cells[0].as_py()):
         return None
@@ -229,9 +229,9 @@ def as_floats(
 class Column:
     """The cells of a pandas series or Arrow array, as numbers, booleans, timestamps or text.
 
-    ``markers`` are cells that stand for missing values besides `MISSING`; these are null in
-    ``array``. Errors name the row in ``table``, of which ``first_row`` is that of the first cell,
-    or without a table the index.
+    ``markers`` are cells that stand for missing values besides `MISSING`; both are null in
+    ``array``. Errors name the row in ``table``, counted from ``first_row``, or without a table the
+    index of the row.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class Column:
         self.is_present: NDArray[np.bool_] = ~missing.to_numpy(zero_copy_only=False)
 
     def infer(self) -> tuple[Kind, str | None]:
-        """Return what the cells contain, and the format of dates written as text (else None)."""
+        """Return the kind of the cells, and the format of dates written as text (else None)."""
         if not self.is_present.any():
             return "empty", None
         if self.is_categorical:
@@ -267,7 +267,7 @@ class Column:
         return (kind, None) if date_format is None else ("date", date_format)
 
     def infer_text(self) -> Kind:
-        """Return what cells of text contain: numbers, booleans or text (dates are text here)."""
+        """Return the kind of cells of text: number, boolean or text (dates are text here)."""
         cells = self.array.drop_null()
         if not len(cells):
             return "empty"
@@ -279,8 +279,8 @@ class Column:
     def read(self, kind: Kind, date_format: str | None = None) -> NDArray[Any]:
         """Return the cells as float64, datetime64[us], or objects of str and None, shape (n,).
 
-        ``date_format`` is that of dates that are text; None: ISO 8601. An `InputError` names the
-        first cell of another kind.
+        ``date_format`` is the format of dates written as text, by default ISO 8601. An `InputError`
+        names the first cell of another kind.
         """
         if kind == "text":
             return self._texts()

@@ -32,11 +32,11 @@ class TableColumns(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     types : dict of str to str, optional
-        The types of columns that are not to be inferred, by name:
+        Declared types of columns, by name; the types of other columns are inferred:
 
-        - ``"number"``: other cells are refused.
-        - ``"date"``, or with a format ``"date %d.%m.%Y"``.
-        - ``"category"`` or ``"text"``: cells as they are, also numbers.
+        - ``"number"``: cells that are not numbers raise an error.
+        - ``"date"``, or ``"date %d.%m.%Y"`` with a format.
+        - ``"category"`` or ``"text"``: cells are kept as text, numbers too.
         - ``"boolean"``: true, false, yes, no, 1, 0.
         - ``"drop"``: the column is left out.
     missing : list of str, optional
@@ -68,8 +68,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         Raises
         ------
         InputError
-            If it is not a data frame, has two columns of one name, or only empty ones; if ``types``
-            name another column, or a cell is not of the declared type.
+            If X is not a data frame, has two columns of the same name or only empty columns; if
+            ``types`` names an unknown column, or a cell is not of the declared type.
         """
         X = as_pandas(X)
         types = check_types(self.types or {})
@@ -103,13 +103,13 @@ class TableColumns(TransformerMixin, BaseEstimator):
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the columns of training, in their order, as a pandas data frame (m, d).
 
-        They are of float64 (booleans are 0 and 1), of datetime64[us] in universal time, or of
-        objects: str and None.
+        Columns have the type float64 (booleans are 0 and 1), datetime64[us] in universal time, or
+        object (str and None).
 
         Raises
         ------
         InputError
-            If a column is missing, or a cell is not of the kind its column was in training.
+            If a column is missing, or a cell is of another kind than its column in training.
         """
         check_is_fitted(self, "kinds_")
         X = as_pandas(X)
@@ -160,7 +160,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return self.feature_names_in_
 
     def __sklearn_tags__(self) -> Tags:
-        """Accept text and missing cells."""
+        """Return tags that accept text and missing cells."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
@@ -174,7 +174,7 @@ def _refuse_duplicates(names: Sequence[str]) -> None:
 
 
 def unknown_names(names: Iterable[str], expected: list[str]) -> list[str]:
-    """Return the names of a table's columns that are not expected; refuse a missing column."""
+    """Return names that are not expected; raise an error if an expected name is missing."""
     present, trained = dict.fromkeys(names), set(expected)
     missing = [name for name in expected if name not in present]
     if missing:
@@ -184,7 +184,7 @@ def unknown_names(names: Iterable[str], expected: list[str]) -> list[str]:
 
 
 def as_pandas(X: Any) -> pd.DataFrame:
-    """Return a pandas data frame, made of one of another library if need be."""
+    """Convert a data frame of pandas or polars to pandas."""
     if is_frame(X) and hasattr(X, "to_pandas"):
         X = X.to_pandas()
     if not hasattr(X, "iloc"):

@@ -24,13 +24,13 @@ from vennforest.tables.cells import MISSING, Column, is_text, number, plain_arra
 from vennforest.tables.text import TextTable, with_decimal_point
 
 PARQUET, ARROW, ZIP = b"PAR1", b"ARROW1", b"PK\x03\x04"
-"""First bytes of files."""
+"""First bytes of files in these formats."""
 
 BATCH_ROWS = 1 << 16
 """Rows of a batch; the answers do not depend on it."""
 
 MAX_EXACT_FLOAT = 2**53
-"""Integers from here on are not told apart as floats."""
+"""Largest integer up to which floats represent all integers exactly."""
 
 FORMULA = re.compile(r"[=+\-@\t\r＝＋－＠]")
 """First letters of text that spreadsheet programs may take for a formula."""
@@ -45,10 +45,10 @@ class TableFile:
     Parameters
     ----------
     path : Path
-        Several Parquet files are one table with the columns of the first; numbers of different
-        types become those of their common type.
+        Path of a file, or of a folder whose Parquet files form one table with the columns of the
+        first; numbers of different types are converted to their common type.
     decimal : {".", ","}, optional
-        The decimal sign of numbers in text. None: a comma where cells are separated by semicolons.
+        Decimal sign of numbers in text; by default a comma if cells are separated by semicolons.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ def _first_sheet(path: Path) -> pa.Table:
 
 
 def typed_text(column: Column, cells: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column of text as booleans or numbers if all its cells are such, else as text."""
+    """Convert a column of text to booleans or numbers if all its cells are, else keep text."""
     kind = column.infer_text()
     if kind not in ("boolean", "number"):
         return cells
@@ -200,7 +200,7 @@ def typed_text(column: Column, cells: pa.ChunkedArray) -> pa.ChunkedArray:
 def _to_pandas(cells: pa.ChunkedArray, name: str, missing: Sequence[str]) -> pd.Series[Any]:
     """Return cells as a pandas series.
 
-    Integers beside empty cells become floats, or text where floats would not tell them apart.
+    Integers in columns with empty cells become floats, or text if floats are not exact.
     """
     if pa.types.is_string_view(cells.type):
         cells = cells.cast(pa.string())
@@ -220,11 +220,11 @@ def read_table(
     missing: Sequence[str] = (),
     decimal: str | None = None,
 ) -> pd.DataFrame:
-    """Return a table from a file, see `TableFile`; its index is 0, 1, …, and it has rows.
+    """Read a table with at least one row from a file (see `TableFile`), with the index 0, 1, ….
 
-    Columns ``as_text`` of a text file stay as they are written: those whose types are declared.
-    Others become numbers or booleans where every cell is one. ``missing`` names cells that stand
-    for missing values, besides NA, NaN, null and nothing.
+    In text files, the columns ``as_text`` (those with declared types) are kept as text; others
+    become numbers or booleans if every cell is one. ``missing`` lists cells that stand for missing
+    values, besides NA, NaN, null and empty cells.
     """
     table = TableFile(path, decimal).read(as_text, missing)
     if table.empty:
@@ -242,7 +242,7 @@ def find_name(names: Iterable[str], name: str, noun: str = "column", where: str 
 
 
 def output_format(path: str | os.PathLike[str]) -> str:
-    """Return csv or parquet, by the suffix of a name."""
+    """Return "csv" or "parquet" by the suffix of a path; raise an error for other suffixes."""
     suffix = Path(os.fspath(path).partition("?")[0]).suffix.lower()  # a key may follow
     if suffix not in (".csv", ".parquet"):
         raise InputError(f"the output must end in .csv or .parquet, got {Path(path).name!r}")

@@ -20,10 +20,10 @@ from vennforest.tables.text import with_decimal_point
 class LabelledScores:
     """The columns of a table that contain scores, labels, and perhaps weights.
 
-    The labels are read once when this is made: ``classes``, sorted, and ``n_rows`` with and
-    ``n_missing`` without a label. Text that is whole numbers in all rows, or true and false,
-    becomes such labels. There is one column of ``scores``, of the second of two classes, or one a
-    class. ``progress`` is called with the number of rows read and, where known, that of all.
+    The constructor reads the labels once: ``classes`` are sorted, and ``n_rows`` rows have a label,
+    ``n_missing`` do not. Text is converted if all rows are whole numbers, or true and false.
+    ``scores`` names one column, for the second of two classes, or one per class. ``progress`` is
+    called with the number of rows read and the total number, None if unknown.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class LabelledScores:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows with a label: scores and weights as float64, and labels.
 
-        An `InputError` names the row of a score or weight that is not finite, or negative weight.
+        An `InputError` names the row of a score that is not finite or of an invalid weight.
         """
         n_rows = 0
         names = self._numbers()
@@ -82,7 +82,7 @@ class LabelledScores:
     def _floats(
         self, cells: pa.Array, name: str, rows: NDArray[np.intp], n_before: int
     ) -> pa.Array:
-        """Return scores or weights of rows; those without a label may have any cell."""
+        """Return the scores or weights of labelled rows; other rows are not validated."""
         table = str(self.table.path)
         cells = Column(cells, name).array
         if self.table.decimal == "," and is_text(cells.type):

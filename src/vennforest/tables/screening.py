@@ -16,10 +16,10 @@ from vennforest import auditing
 from vennforest.tables.cells import Column, are_dates, number
 
 MIN_ROWS = 20
-"""Rows below which columns are not judged."""
+"""Minimum number of rows for columns to be screened."""
 
 MAX_ROWS = 5_000
-"""Rows by which a column is judged."""
+"""Maximum number of rows by which a column is screened."""
 
 MIN_EXPECTED_TIES = 10
 """Pairs of equal cells that chance would leave, from which on numbers that all differ name the
@@ -41,7 +41,7 @@ SENTINELS = [-1, *(sign * (10**digits - 1) for digits in range(1, 7) for sign in
 """Numbers that often stand for missing ones: -1, -9, 9, -99, 99, …"""
 
 MIN_SENTINELS = 3
-"""Cells with such a number from which on it is no mere outlier."""
+"""Minimum number of cells with such a number: fewer may be outliers."""
 
 MAX_CATEGORIES, MIN_LETTERS, MIN_RATIO_OF_MISSPELT = 200, 6, 20
 """Most categories to compare, letters of one to suspect, and how much more frequent another is."""
@@ -62,7 +62,7 @@ LIKE_DATE = re.compile(r"^\d{1,4}[-/. ](?:\d{1,2}|[A-Za-zäöüéû]{3,9})\.?[-/
 def screen(
     X: pd.DataFrame, y: NDArray[Any], protected: Set[str], declared: Sequence[str]
 ) -> tuple[list[str], list[str], dict[str, str]]:
-    """Return columns to leave out, notes and suspects of a table; see `LabelledTable`.
+    """Return the columns to drop, the notes and the suspects of a table; see `LabelledTable`.
 
     Columns that are ``protected`` are not left out.
     """
@@ -118,8 +118,8 @@ def _sample(cells: pd.Series[Any]) -> list[str]:
 def _identifies(cells: pd.Series[Any], name: str) -> str | None:
     """Return why a column is assumed to identify the rows, None if it is not.
 
-    Running numbers; text that differs in nearly every row and is no prose; numbers that differ in
-    every row where the name says so, or chance would have left equal ones.
+    Identifiers are running numbers; text other than prose that differs in nearly every row; and
+    numbers that differ in every row, if the name suggests it or chance would leave equal ones.
     """
     cells = cells.dropna()
     if len(cells) < MIN_ROWS:
@@ -148,9 +148,9 @@ def _identifies(cells: pd.Series[Any], name: str) -> str | None:
 
 
 def _repeats_ids(cells: pd.Series[Any], codes: NDArray[Any], name: str) -> bool:
-    """Tell whether a column may identify a person with several rows.
+    """Return whether a column may identify a person with several rows.
 
-    It is named like that, or has one label for each value, which is unlikely by chance.
+    Its name suggests so, or each value has a single label, which is unlikely by chance.
     """
     if auditing.repeats_ids(np.asarray(cells), codes):
         return True
@@ -239,7 +239,7 @@ def _misspelt(cells: pd.Series[Any], name: str) -> str:
 
 
 def _differ_by_a_letter(first: str, second: str) -> bool:
-    """Tell whether long words differ by one letter that is wrong, missing or too many."""
+    """Return whether long words differ by one letter that is wrong, missing or added."""
     if min(len(first), len(second)) < MIN_LETTERS:
         return False
     pairs = enumerate(zip(first, second, strict=False))

@@ -54,8 +54,8 @@ def split_target(
 ) -> LabelledTable:
     """Split a table into X and y without the rows that have no label.
 
-    If ``screened``, identifiers are left out, except columns to ``keep`` and those of declared
-    ``types``, and remarks are made on doubtful columns; see `screening`.
+    If ``screened``, identifiers are dropped, except columns to ``keep`` and those with declared
+    ``types``, and notes on doubtful columns are added; see `screening`.
     """
     types = check_types(types or {})
     for column in [target, *(drop or []), *(keep or []), *types]:
@@ -132,7 +132,7 @@ def typed_labels(column: Column, target: str) -> NDArray[Any]:
 
 
 def check_classes(classes: NDArray[Any], target: str) -> NDArray[Any]:
-    """Return distinct labels; refuse one alone, many numbers, and more than `MAX_CLASSES`."""
+    """Return the classes; raise an error for a single class, many numbers or too many classes."""
     n_classes = len(classes)
     if n_classes == 0:
         raise InputError(f"the target {target!r} is missing in every row")

@@ -26,7 +26,7 @@ DECIMAL_COMMA = r"^\s*([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)\s*$"
 
 
 def open_bytes(path: Path) -> pa.NativeFile:
-    """Open a file for reading bytes, unpacked if it is packed by gzip."""
+    """Open a file for reading bytes, decompressed if it is compressed by gzip."""
     with path.open("rb") as file:
         is_packed = file.read(2) == b"\x1f\x8b"
     return pa.input_stream(str(path), compression="gzip" if is_packed else None)
@@ -77,7 +77,7 @@ def with_decimal_point(cells: pa.Array) -> pa.Array:
 
 
 def _encoding(path: Path) -> str:
-    """Return UTF-8, or cp1252 if the file is none; its first accent may be in the last row."""
+    """Return the encoding of a file, UTF-8 or else cp1252; the whole file is read."""
     encoding, n_quotes = "utf-8", 0
     decoder = codecs.getincrementaldecoder("utf-8")()
     with open_bytes(path) as file:
@@ -98,7 +98,7 @@ def _encoding(path: Path) -> str:
 
 
 def _refuse_open_quote(path: Path, encoding: str) -> None:
-    """Refuse a quote that is never closed: pyarrow reads the rows behind it as one cell."""
+    """Raise an error for an unclosed quote: pyarrow would read all rows after it as one cell."""
     with io.TextIOWrapper(open_bytes(path), encoding, "replace", newline="") as file:
         try:
             for _ in csv.reader(file, strict=True):
