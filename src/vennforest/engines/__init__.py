@@ -1,7 +1,7 @@
 """Data in partitions: Spark and Dask.
 
 Each engine runs tasks on partitions. A task counts labelled scores (`ScoreCounts`), predicts
-(`BatchPredictor`), or grows and scores trees.
+(`BatchPredictor`), grows trees, or scores rows by trees.
 """
 
 from vennforest._messages import needed

@@ -1,7 +1,7 @@
-"""A forest over partitions that stay where they are; each row is scored by trees of the others.
+"""Forests grown on partitions, in which each row is scored by the trees of other partitions.
 
-Three passes over the partitions: look at rows and labels; grow the trees of each partition; score
-its rows by the trees of the others. Trees and counts of classes at scores travel, rows do not.
+There are three passes over the partitions: read the labels and hash the rows; grow the trees of
+each partition; score its rows by the trees of the others. Only trees and counts leave a partition.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from vennforest.sources.row_hashes import hash_rows
 from vennforest.tables.cells import as_floats
 
 Content = tuple[NDArray[Any], int]
-"""The distinct labels of a partition, and a sum that tells its rows from others."""
+"""The distinct labels of a partition, and a checksum of its rows."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PartitionFold(Fold):
-    """A forest with trees of single partitions, and the scores by trees of other partitions."""
+    """A forest grown on partitions, with each row scored by the trees of other partitions."""
 
     members: Members
 
@@ -99,10 +99,10 @@ def _check_model(model: CalibratedClassifier) -> None:
 
 
 def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Any]:
-    """Divide the trees of a forest among numbered partitions, by the forest's ``random_state``.
+    """Divide the trees of a forest at random among partitions.
 
-    Returns an unfitted forest for each partition. With fewer trees than partitions each tree is a
-    forest, and some partitions, drawn at random, grow none.
+    Returns an unfitted forest by number of the partition. With fewer trees than partitions, each
+    forest has one tree, and partitions drawn by ``random_state`` have none.
     """
     n_trees = int(estimator.n_estimators)
     n_crews = min(len(numbers), n_trees)
@@ -127,9 +127,9 @@ def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Any]:
 def _read(
     columns: Sequence[str], batches: Batches, expected: int | None = None
 ) -> tuple[NDArray[np.float32], NDArray[Any], int]:
-    """Return features (n, d), labels (n,), and the sum of the hashes of all rows.
+    """Return the features (n, d), the labels (n,) and a checksum of the rows of a partition.
 
-    Rows with another sum than expected are refused.
+    Raises an `InputError` if the checksum differs from the ``expected`` one.
     """
     *features, target = columns
     tables, labels, n_rows = [np.empty((0, len(features)), np.float32)], [np.empty(0)], 0
@@ -153,7 +153,7 @@ def _read(
 
 
 def _look(columns: Sequence[str], batches: Batches, number: int) -> Content:
-    """Return what a partition contains, whatever the order of its rows."""
+    """Return the distinct labels of a partition and a checksum that ignores the order of rows."""
     _, y, checksum = _read(columns, batches)
     return np.unique(y), checksum
 
@@ -166,7 +166,7 @@ def _grow(
     batches: Batches,
     number: int,
 ) -> Any:
-    """Return the trees of a partition, None of one without trees."""
+    """Return the forest grown on a partition, None if it is to grow no trees."""
     if number not in crews:
         return None
     X, y, _ = _read(columns, batches, checksums[number])
@@ -174,10 +174,10 @@ def _grow(
 
 
 def grow_crew(forest: Any, X: NDArray[np.float32], y: NDArray[Any], classes: NDArray[Any]) -> Any:
-    """Return a forest fitted to the rows of its partition.
+    """Fit a forest to the rows of its partition, with all classes.
 
-    Its trees know all classes, also those that the partition lacks: a row of weight zero stands
-    for each of them, which scikit-learn's trees leave out.
+    For each class that the partition lacks, a row of weight zero is added: scikit-learn's trees
+    ignore the row but have a column for its class.
     """
     missing, weight = np.setdiff1d(classes, y), None
     if len(missing):
@@ -196,7 +196,7 @@ def _score(
     batches: Batches,
     number: int,
 ) -> ScoreCounts:
-    """Return the counts of a partition's rows at their scores by the trees of others."""
+    """Count the labels of a partition at the scores by the trees of other partitions."""
     X, y, _ = _read(columns, batches, checksums[number])
     if not len(y):
         return ScoreCounts.from_scores(np.empty(0), [], classes=classes)
@@ -208,9 +208,9 @@ def _score(
 
 
 def join_forests(forests: Iterable[Any]) -> Any:
-    """Return one forest of the trees of several that know the same classes and features.
+    """Join forests with the same classes and features into one.
 
-    It does not tell its bags: none of its trees drew from all rows.
+    The attributes from which bags are drawn again are removed, since no tree drew from all rows.
     """
     forests = list(forests)
     joined = copy.copy(forests[0])
@@ -222,7 +222,10 @@ def join_forests(forests: Iterable[Any]) -> Any:
 
 
 def _examples(counts: ScoreCounts) -> tuple[FloatArray, NDArray[np.intp], FloatArray | None]:
-    """Return scores and codes of calibration examples, with weights where there are many."""
+    """Return the scores, class indices and weights of calibration examples.
+
+    Up to `MAX_SCORES` examples are repeated as often as they were counted, with weights of None.
+    """
     score, code = np.nonzero(counts.weights)
     scores, weight = counts.scores[score], counts.weights[score, code]
     if counts.total > MAX_SCORES:

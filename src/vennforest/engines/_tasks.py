@@ -1,4 +1,4 @@
-"""What Dask and Spark share: tasks on one partition each, and the calibrator of their counts."""
+"""Tasks on single partitions and calibration by the sum of their counts, for Dask and Spark."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from vennforest.counts import ScoreCounts
 
 Batches = Iterable[pa.RecordBatch]
 Task = Callable[[Batches, int], Any]
-"""What runs on a partition: takes its batches and its number."""
+"""A function of the batches and the number of a partition."""
 Run = Callable[[Sequence[str], Task], dict[int, Any]]
-"""What an engine does with a task: runs it on some columns, and returns the results by number."""
+"""A function that runs a task on some columns and returns the results by partition number."""
 
 
 def run_task(task: Task, batches: Batches, number: int) -> Any:
-    """Run a task on a partition; its errors are one sentence with the partition's number."""
+    """Run a task on a partition; errors become an `InputError` that names the partition."""
     try:
         return task(batches, number)
     except ValueError as error:
@@ -76,7 +76,7 @@ def _distinct_labels(target: str, batches: Batches, number: int) -> NDArray[Any]
 
 
 def labels_of(batch: pa.RecordBatch, target: str) -> NDArray[Any]:
-    """Return the labels of a batch, (n,); refuse missing ones."""
+    """Return the labels of a batch, shape (n,); raise an `InputError` if any is missing."""
     encoded = batch.column(target).dictionary_encode()
     labels = encoded.dictionary.to_pylist()
     if encoded.null_count or any(label is None or label != label for label in labels):
@@ -100,6 +100,6 @@ def classes_of(labels: Iterable[NDArray[Any]], target: str) -> NDArray[Any]:
 
 
 def sum_of(parts: Sequence[ScoreCounts]) -> ScoreCounts:
-    """Return the sum of counts, by halves, so that no part is merged more than log n times."""
+    """Return the sum of n counts, added by halves so that none is merged more than log n times."""
     half = len(parts) // 2
     return parts[0] if len(parts) == 1 else sum_of(parts[:half]) + sum_of(parts[half:])

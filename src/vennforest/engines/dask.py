@@ -1,6 +1,6 @@
-"""Dask: data frames in partitions, counted, calibrated and predicted where they lie.
+"""Calibration, prediction and forests on Dask data frames, without moving their rows.
 
-Within ``joblib.parallel_config("dask")`` everything with ``n_jobs`` runs on the cluster too.
+Within ``joblib.parallel_config("dask")`` estimators with ``n_jobs`` run on the cluster too.
 """
 
 from __future__ import annotations
@@ -37,36 +37,38 @@ def calibrate(
     classes: Sequence[Any] | None = None,
     increasing: Increasing = True,
 ) -> Calibrator:
-    """Fit a calibrator to scores and labels, of which only counts leave the partitions.
+    """Fit a calibrator to a column of scores and a column of labels.
+
+    Only counts leave the partitions.
 
     Parameters
     ----------
     frame : dask.dataframe.DataFrame
     score : str or sequence of str
-        The column of the second of two classes' scores, or a column per class in sorted order of
-        the labels.
+        The column of scores of the second of two classes, or one column per class in sorted order
+        of the labels.
     target : str
         The column of the labels: numbers, booleans or text.
     method : str or calibrator, default="venn-abers"
-        As of `CalibratedClassifier`.
+        The calibration method, as in `CalibratedClassifier`.
     weight : str, optional
-        A column of weights, not below zero.
+        The column of non-negative weights.
     classes : sequence, optional
-        Every class, when some may be missing from the data.
+        All class labels; needed when some may be missing from the data.
     increasing : bool or "auto", default=True
         Whether a higher score means that the second class is more likely.
 
     Returns
     -------
     Calibrator
-        Fitted, equal to a fit to all rows while a partition has at most 1,048,576 distinct scores;
-        more are coarsened (see `ScoreCounts.coarsen`).
+        The fitted calibrator. It equals a fit to all rows if no partition has more than 1,048,576
+        distinct scores; more are coarsened (see `ScoreCounts.coarsen`).
 
     Raises
     ------
     InputError
-        If a column is missing or contains no numbers, a score is not finite, or a label is missing;
-        with the number of the partition.
+        If a column is missing or not numeric, a score is not finite, or a label is missing. The
+        message names the partition.
     """
     run = partial(_run, frame)
     return calibrate_partitions(run, score, target, method, weight, classes, increasing)
@@ -87,14 +89,14 @@ def predict(
     ----------
     frame : dask.dataframe.DataFrame
     model : CalibratedClassifier or calibrator
-        Fitted; sent once to each worker.
+        A fitted model; it is sent once to each worker.
     columns, carried, answers, level
-        As of `vennforest.BatchPredictor`; ``carried=None``: all columns.
+        As in `vennforest.BatchPredictor`, except that ``carried=None`` carries all columns.
 
     Returns
     -------
     dask.dataframe.DataFrame
-        With the partitions and index of ``frame``, not computed yet. Errors are those of
+        Lazy predictions with the partitions and index of ``frame``. Errors are those of
         `vennforest.BatchPredictor`, and name the partition.
     """
     dask = _dask()
@@ -124,37 +126,38 @@ def fit(
 ) -> CalibratedClassifier:
     """Fit a forest over the partitions of a data frame, calibrated out of bag.
 
-    Each tree is grown on one partition where it lies, and every row is scored by the trees of the
-    other partitions. Bounds are those of ``calibrate_on="oob"`` if rows fall into partitions at
-    random. Where partitions differ (a hospital each, a day each), calibration scores are those of
-    a partition that the trees have not seen, while new objects are scored by all trees: bounds are
-    then too cautious, and not proved.
+    Each tree is grown on one partition, and every row is scored by the trees of the other
+    partitions. If rows are assigned to partitions at random, the bounds are those of
+    ``calibrate_on="oob"``. If partitions differ (one hospital or one day each), calibration scores
+    come from trees that have not seen the partition, while new objects are scored by all trees:
+    the bounds are then too wide, and their validity is not proved.
 
-    A partition must fit into the memory of its worker, the forest into that of each. The frame is
-    read three times and must be the same each time, which is verified: persist it, or read it from
-    files.
+    Each partition must fit into the memory of its worker, and the forest into that of every worker.
+    The frame is read three times and verified to be the same each time: persist it, or read it
+    from files.
 
     Parameters
     ----------
     model : CalibratedClassifier
-        Not fitted, over a random forest, extra trees or a mixed forest, with ``subforest="all"``
-        and a ``calibrate_on`` of "auto" or "oob".
+        An unfitted model whose estimator is a random forest, extra trees or a mixed forest, with
+        ``subforest="all"`` and a ``calibrate_on`` of "auto" or "oob".
     frame : dask.dataframe.DataFrame
-        Columns of finite numbers (or missing), and the target. Empty partitions are left out.
+        Numeric columns, finite or missing, and the target. Empty partitions are ignored.
     target : str
         The column of the labels.
     features : sequence of str, optional
-        None: all columns but the target.
+        The columns of features; by default all columns except the target.
 
     Returns
     -------
     CalibratedClassifier
-        A fitted clone. More than 1,048,576 rows calibrate as counts at up to as many scores.
+        A fitted clone. Above 1,048,576 rows, calibration scores are coarsened to at most as many.
 
     Raises
     ------
     InputError
-        If a partition has a missing label, an infinite feature, or changed between two passes.
+        If a partition has a missing label or an infinite feature or changed between two passes, or
+        if fewer than two partitions have rows.
     """
     if features is None:
         features = [str(name) for name in _check_frame(frame).columns if name != target]
@@ -183,7 +186,7 @@ def _run_part(task: Task, part: pd.DataFrame, number: int) -> Any:
 
 
 def _predict(predictor: BatchPredictor, part: pd.DataFrame, number: int) -> pd.DataFrame:
-    """Return the predictions for one partition, with its index."""
+    """Return the predictions for a partition, with the index of the partition."""
     batches = list(predictor(_batches(part), f"partition {number}"))
     table = pa.Table.from_batches(batches, predictor.schema)
     return _with_index(table, predictor.carried, part)

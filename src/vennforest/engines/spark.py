@@ -1,4 +1,4 @@
-"""Spark: data frames counted and predicted batch by batch, and forests over partitions."""
+"""Calibration, prediction and forests on Spark data frames, without moving their rows."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from vennforest.tables.files import find_name
 __all__ = ["calibrate", "fit", "predict"]
 
 RESULT = "number int, result binary"
-"""Columns of what tasks return: the number of the partition, and a pickled result."""
+"""Schema of the results of tasks: the number of the partition and a pickled object."""
 
 MAX_UNPACKED = 4
-"""Models that a worker keeps unpacked."""
+"""Number of unpickled models that a worker keeps in memory."""
 
 
 def calibrate(frame: Any, *, score: str | Sequence[str], target: str, **options: Any) -> Calibrator:
-    """Fit a calibrator to scores and labels, of which only counts leave the partitions.
+    """Fit a calibrator to a column of scores and a column of labels.
 
-    Arguments, result and errors are those of `vennforest.engines.dask.calibrate`; ``frame`` is a
-    ``pyspark.sql.DataFrame``.
+    Only counts leave the partitions. Arguments, result and errors are those of
+    `vennforest.engines.dask.calibrate`; ``frame`` is a ``pyspark.sql.DataFrame``.
     """
     return calibrate_partitions(partial(_run, frame), score, target, **options)
 
@@ -39,8 +39,8 @@ def calibrate(frame: Any, *, score: str | Sequence[str], target: str, **options:
 def predict(frame: Any, model: Any, *, carried: Sequence[str] | None = None, **options: Any) -> Any:
     """Return the predictions of a fitted model for every row.
 
-    Arguments and errors are those of `vennforest.engines.dask.predict`, the result is a data frame
-    of Spark that is not computed yet. The model is sent once to each worker.
+    Arguments and errors are those of `vennforest.engines.dask.predict`. The result is a lazy Spark
+    data frame. The model is sent once to each worker.
     """
     schema = _arrow_schema(frame)
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -83,7 +83,7 @@ def _run(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
 
 
 def _run_part(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the result of a task, or its error, which Spark would try three times more."""
+    """Yield the result of a task, or its error: Spark would retry a task that raises one."""
     number = _partition_number()
     try:
         result = run_task(_unpacked(packed), batches, number)
@@ -98,7 +98,7 @@ def _predict(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 
 
 def _packed(content: Any) -> bytes:
-    """Return a task or predictor as bytes, a user's classes by value; Spark broadcasts many."""
+    """Pickle a task or predictor, with classes of the user's ``__main__`` by value."""
     from pyspark import cloudpickle
 
     packed: bytes = cloudpickle.dumps(content)
@@ -107,7 +107,7 @@ def _packed(content: Any) -> bytes:
 
 @lru_cache(MAX_UNPACKED)
 def _unpacked(packed: bytes) -> Any:
-    """Return what was packed, the same object for all partitions of a process."""
+    """Return the unpickled object, one and the same for all partitions of a process."""
     return pickle.loads(packed)
 
 
@@ -125,7 +125,7 @@ def _select(frame: Any, columns: Sequence[str]) -> Any:
 
 
 def _arrow_schema(frame: Any) -> pa.Schema:
-    """Return the columns of a Spark data frame as Arrow has them."""
+    """Return the Arrow schema of a Spark data frame."""
     needed("pyspark", "data frames of Spark", "spark")
     if not hasattr(frame, "mapInArrow"):
         raise InputError(f"frame must be a Spark DataFrame, got {type(frame).__name__}")

@@ -1,4 +1,4 @@
-"""Fitted calibrators and classifiers in other languages: JSON, SQL and ONNX."""
+"""Export of fitted calibrators and classifiers to JSON, SQL and ONNX."""
 
 from vennforest.export.json_form import from_json, to_json
 from vennforest.export.onnx_form import to_onnx

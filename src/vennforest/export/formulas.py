@@ -27,11 +27,11 @@ from vennforest.calibrators.venn import N_BINS, bins_of
 from vennforest.multiprobability import SMALLEST_PROBABILITY, Multiprobability, merge_formula
 
 LEVEL = 0.95
-"""Of the confidence intervals that are exported."""
+"""Level of the exported confidence intervals."""
 
 
 def accepted_scores(calibrator: Calibrator) -> tuple[float, float, float | None]:
-    """Return the ends of the scores that a calibrator accepts, and how far from 1 a row may sum."""
+    """Return the smallest and largest accepted score, and the tolerance of a row's sum to 1."""
     if not calibrator._takes_probabilities:
         return LOWEST, -LOWEST, None
     has_sum = len(calibrator.classes_) > 2 and calibrator._rows_sum_to_one
@@ -39,13 +39,13 @@ def accepted_scores(calibrator: Calibrator) -> tuple[float, float, float | None]
 
 
 def write_outputs(formulas: dict[str, Terms], language: Language[Code]) -> dict[str, list[Code]]:
-    """Return every output as text of a language: one per class, or that of the second of two."""
+    """Write formulas in a language: one per class, or that of the second of two classes."""
     codes = iter(write_terms([term for terms in formulas.values() for term in terms], language))
     return {name: [next(codes) for _ in terms] for name, terms in formulas.items()}
 
 
 def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[str, Terms]:
-    """Return ``p``, with bounds ``p0`` and ``p1``, and the ends ``low95`` and ``high95``."""
+    """Return the formulas of ``p``, bounds ``p0``, ``p1`` and intervals ``low95``, ``high95``."""
     k = len(calibrator.classes_)
     scores: Terms = tuple(Score(j) for j in range(1 if k == 2 else k))
     if (center := calibrator.reversed_at_) is not None:
@@ -71,7 +71,7 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
 
 
 def interval_formulas(curves: Sequence[IntervalCurve], scores: Terms) -> dict[str, Terms]:
-    """Return the ends of confidence intervals, one curve for each column of scores."""
+    """Return the formulas of confidence intervals, from one curve for each column of scores."""
     ends = []
     for curve, score in zip(curves, scores, strict=True):
         edges, lower, upper = curve.steps()
@@ -80,7 +80,7 @@ def interval_formulas(curves: Sequence[IntervalCurve], scores: Terms) -> dict[st
 
 
 def widened(formulas: dict[str, Terms]) -> dict[str, Terms]:
-    """Return the formulas with intervals, if there are any, that contain the probabilities."""
+    """Widen the confidence intervals, if there are any, to contain the probabilities."""
     if "low95" not in formulas:
         return formulas
     p = formulas["p"]
@@ -94,7 +94,7 @@ def widened(formulas: dict[str, Terms]) -> dict[str, Terms]:
 
 
 def bound_formulas(calibrator: BoundedCalibrator, scores: Terms) -> dict[str, Terms]:
-    """Return ``p0``, ``p1`` and ``p``, of the second of two classes or of each of more."""
+    """Return the formulas of ``p0``, ``p1`` and ``p``: one each for two classes, else k each."""
     if isinstance(calibrator, Venn):
         if callable(calibrator.taxonomy):
             raise no_formula("taxonomy", calibrator.taxonomy)
@@ -116,7 +116,7 @@ def bound_formulas(calibrator: BoundedCalibrator, scores: Terms) -> dict[str, Te
 
 
 def _starts_of_bins() -> FloatArray:
-    """Return the first score of each bin, which rounding may move a little from the bin's edge."""
+    """Return the first score of each bin, which may differ from the bin's edge by rounding."""
     edges = np.arange(1, 2 * N_BINS) / (2 * N_BINS)
     near = edges[:, None] + np.arange(-64, 65) * np.spacing(edges)[:, None]
     is_in = bins_of(near.ravel()).reshape(near.shape) >= np.arange(1, 2 * N_BINS)[:, None]
@@ -125,7 +125,7 @@ def _starts_of_bins() -> FloatArray:
 
 
 def _venn_formulas(calibrator: Venn, scores: Terms) -> dict[str, Terms]:
-    """Return the bounds and probabilities of the category of several columns of scores."""
+    """Return the formulas of a Venn predictor for more than two classes."""
     total = calibrator.counts_.sum(axis=1, keepdims=True) + 1
     bounds = calibrator.counts_ / total, (calibrator.counts_ + 1) / total
     p = Multiprobability(*bounds, calibrator.classes_).merge(calibrator.merge)
@@ -139,7 +139,7 @@ def _venn_formulas(calibrator: Venn, scores: Terms) -> dict[str, Terms]:
 
 
 def _category_formula(scores: Terms, in_bins: bool) -> Term:
-    """Return `label_of` or `bins_of` of several columns of scores as a formula."""
+    """Return the formula of `bins_of` (if ``in_bins``) or `label_of` for several columns."""
     label: Term | float = 0.0
     largest = scores[0]
     for j, score in enumerate(scores[1:], 1):
@@ -154,7 +154,7 @@ def _category_formula(scores: Terms, in_bins: bool) -> Term:
 
 
 def _venn_abers_formulas(calibrator: VennAbers, scores: Terms) -> dict[str, Terms]:
-    """Return the normalised bounds of several columns of scores, and what they are merged to."""
+    """Return the formulas of Venn–Abers bounds and probabilities for more than two classes."""
     bounds = []
     for score, table in zip(scores, calibrator._tables, strict=True):
         start = table.starts()
@@ -190,7 +190,7 @@ def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:
     bends = [bound / x for bounds in (lower, upper) for bound, x in zip(bounds, q, strict=True)]
     sums = [summed(clipped(bend)) for bend in bends]
     smallest, last, largest = summed(lower), reduce(Term.max, bends), reduce(Term.max, sums)
-    # Where no bend is so low, or so high: the factor 0, or the last bend.
+    # Without such a bend below, the factor is 0; without one above, it is the last bend.
     pairs = list(zip(bends, sums, strict=True))
     begin = reduce(Term.max, [total.unless_above(1.0, bend, 0.0) for bend, total in pairs])
     end = reduce(Term.min, [_from_one(total, bend, last) for bend, total in pairs])
@@ -199,7 +199,7 @@ def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:
     between = begin + (1.0 - low) * ((end - begin) / (high - low))
     scaled = clipped(high.unless_above(low, begin, between))
     total = summed(scaled)
-    # clipped once more, since the division rounds
+    # clipped again, since the division rounds
     return tuple((x / total).clip(low, up) for x, low, up in zip(scaled, lower, upper, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""A fitted calibrator as JSON: numbers and text alone, checked when they are read."""
+"""Fitted calibrators as JSON documents of numbers and text, which are validated when read."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ ARRAY_TYPES = ("bool", "int8", "int32", "int64", "uint32", "uint64", "float64")
 def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
     """Return a fitted calibrator as JSON, which any program can read.
 
-    Single calibration examples are not written, as after ``fit_counts``.
+    Individual calibration examples are not written, as after ``fit_counts``.
 
     Parameters
     ----------
     calibrator : Calibrator
-        A fitted one.
+        A fitted calibrator.
     confidence : bool, default=False
-        Whether to add the ends of the confidence intervals of level .95 for other programs,
-        ``low95`` and ``high95``.
+        Whether to add the ends of the 95% confidence intervals for other programs, ``low95`` and
+        ``high95``.
 
     Raises
     ------
@@ -75,12 +75,12 @@ def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
 def from_json(text: str | bytes) -> Calibrator:
     """Return the calibrator that `to_json` wrote.
 
-    It gives the same answers. Nothing in the document is executed, and every part is checked.
+    Its predictions are the same. No code in the document is executed, and every part is checked.
 
     Raises
     ------
     InputError
-        If `to_json` could not have written the document.
+        If the document is not JSON, is damaged, or is of a newer version.
     """
     try:
         document = json.loads(text)
@@ -95,7 +95,7 @@ def from_json(text: str | bytes) -> Calibrator:
         )
     try:
         return _read(document)
-    except Exception as error:  # a part that is missing, of another type or out of range
+    except Exception as error:  # a part is missing, of another type or out of range
         raise InputError(f"the calibrator is damaged: {error}") from error
 
 
@@ -125,7 +125,7 @@ def _labels(classes: NDArray[Any]) -> tuple[str, list[Any]]:
 
 
 def _part_types(base: type = BaseEstimator) -> dict[str, type]:
-    """Return the classes of which a calibrator may consist, by name."""
+    """Return the classes whose instances may be parts of a calibrator, by name."""
     types: dict[str, type] = {ShiftedPrior.__name__: ShiftedPrior}
     subclasses: list[type] = base.__subclasses__()
     for cls in subclasses:
@@ -136,7 +136,7 @@ def _part_types(base: type = BaseEstimator) -> dict[str, type]:
 
 
 def _encode(value: Any) -> Any:
-    """Return a part as JSON: objects with their type, arrays with their dtype and shape."""
+    """Convert a part for JSON: objects with their type, arrays with their dtype and shape."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):
@@ -162,7 +162,7 @@ def _encode(value: Any) -> Any:
 
 
 def _decode(value: Any) -> Any:
-    """Return the part that JSON describes, its state checked."""
+    """Return the object that a part of a document describes, after a check of its state."""
     if isinstance(value, list):
         return [_decode(item) for item in value]
     if not isinstance(value, dict):
@@ -186,7 +186,7 @@ def _decode(value: Any) -> Any:
 
 
 def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
-    """Return what a short program needs to apply a calibrator; None if it has no formulas."""
+    """Return the formulas of a calibrator for other programs, None if it has none."""
     try:
         formulas = output_formulas(calibrator, confidence)
     except InputError:
@@ -201,7 +201,7 @@ def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
 
 
 class _JsonWriter:
-    """Terms in the order in which they are to be computed, each by its index in that order."""
+    """A language of lists: each term is a list, and refers to earlier terms by their index."""
 
     def __init__(self) -> None:
         self.terms: list[list[Any]] = []

@@ -1,4 +1,4 @@
-"""A classifier with its calibration as an ONNX graph of standard operators."""
+"""Classifiers with their calibration as ONNX graphs of standard operators."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from vennforest.forest import FORESTS, PackedForest
 from vennforest.sources.data import split_pipeline
 
 OPSET = 17
-"""Of the standard operators: every name below has meant the same since, and before."""
+"""Version of the standard operators; those used here mean the same in later versions."""
 
 TREES = ("ai.onnx.ml", 5)
-"""Operators with trees of 64 bits, and since which version."""
+"""Domain and first version of operators with trees in double precision."""
 
 REFUSAL = "model must be a table or a formula"
 
 OPERATORS = {"subtract": "Sub", "multiply": "Mul", "divide": "Div"}
-"""Operators whose names are not those of the operations."""
+"""Names of operators that differ from the capitalized names of the operations."""
 
 
 def to_onnx(
@@ -50,35 +50,36 @@ def to_onnx(
     Parameters
     ----------
     model : CalibratedClassifier or Calibrator
-        A classifier whose one estimator is a forest or one that skl2onnx converts, after steps
-        that it converts, scored by all trees (``subforest="all"``) or by the whole model (a
-        held-out part, a frozen model, pooled folds). Or a calibrator by itself.
-    X : data frame of shape (any, d), optional
-        Rows such as the model was trained on, for their names and types: the graph then has an
-        input of shape (n, 1) for each column, of float64 or text.
+        A fitted calibrator, or a fitted classifier with a single estimator: a forest with
+        ``subforest="all"``, or a model that skl2onnx converts, calibrated on a held-out part, on
+        pooled folds or frozen. Preprocessing steps must be ones that skl2onnx converts.
+    X : data frame of shape (n_rows, d), optional
+        Any rows with the column names and types of the training data: the graph then has an input
+        of shape (n, 1) for each column, of float64 or text.
     confidence : bool, default=False
-        Whether to add the ends of the confidence intervals of level .95, ``low95`` and ``high95``.
+        Whether to add the ends of the 95% confidence intervals, ``low95`` and ``high95``.
 
     Returns
     -------
     onnx.ModelProto
-        Input ``X`` of shape (n, d) or those of the columns, ``score`` (n,) or ``scores`` (n, k) of
-        a calibrator. Outputs ``p``, and with bounds ``p0`` and ``p1``, (n,) of the second of two
-        classes, else (n, k); NaN for what ``predict_proba`` refuses. Numbers are float64.
+        The input of a classifier is ``X`` of shape (n, d), or one per column; that of a calibrator
+        is ``score`` (n,) for two classes, else ``scores`` (n, k). Outputs are ``p``, and ``p0`` and
+        ``p1`` for methods with bounds: (n,) for the second of two classes, else (n, k). They are
+        NaN for rows that ``predict_proba`` refuses. All numbers are float64.
 
     Raises
     ------
     ImportError
-        Without onnx, and for other estimators than forests skl2onnx.
+        If onnx is not installed, or skl2onnx for estimators other than forests.
     ValueError
-        There are several estimators, draws, groups (``by``), a prior of other shares, a user's
-        function, or a step that skl2onnx does not convert.
+        If the model has several estimators, random subforests, groups (``by``), a changed prior, a
+        user's function, or a step that skl2onnx does not convert.
 
     Notes
     -----
-    Forests and calibrators agree with ``predict_proba`` to 1e-14. Steps before a forest, and other
-    estimators, are as skl2onnx converts them, partly in 32 bits: their scores may differ by about
-    1e-7, and rarely lie at another side of the edge of an interval or of a threshold.
+    Forests and calibrators agree with ``predict_proba`` to 1e-14. Preprocessing steps and other
+    estimators are converted by skl2onnx, partly in single precision: scores may differ by about
+    1e-7, and in rare cases fall on the other side of a threshold.
     """
     needed("onnx", "ONNX graphs", "onnx")
     graph = _Graph()
@@ -118,7 +119,7 @@ def to_onnx(
 
 
 def _classifier_formulas(model: CalibratedClassifier, confidence: bool) -> dict[str, Terms]:
-    """Return the outputs of a classifier as formulas of its scores."""
+    """Return the formulas of a classifier's outputs from its scores."""
     formulas = output_formulas(model._state.calibrators[0])
     point = model._state.point_calibrator
     if point is not None:
@@ -134,8 +135,8 @@ def _classifier_formulas(model: CalibratedClassifier, confidence: bool) -> dict[
 
 
 def _forest_scores(graph: _Graph, forest: Any, rows: str, votes: str) -> str:
-    """Return the name of the scores (n, k) of a forest, NaN for rows that it refuses."""
-    # Each tree has outputs of its own, which are summed one after another, as scikit-learn does.
+    """Add a forest to the graph; return the name of its scores (n, k), NaN for refused rows."""
+    # Each tree has its own outputs, which are summed in order of the trees, as in scikit-learn.
     k, trees = len(forest.classes_), [tree.tree_ for tree in forest.estimators_]
     nodes: dict[str, list[Any]] = defaultdict(list)
     leaves: dict[str, list[Any]] = {"weights": [], "targetids": []}
@@ -149,7 +150,7 @@ def _forest_scores(graph: _Graph, forest: Any, rows: str, votes: str) -> str:
             _add_tree(tree, scores[:, j], i * k + j, nodes, leaves)
     tensor = graph.onnx.numpy_helper.from_array
     thresholds = np.array(nodes.pop("splits"), np.float64)
-    # Trees see rows in 32 bits, and compare these with thresholds of 64.
+    # As in scikit-learn, rows are rounded to float32 and compared with float64 thresholds.
     single = graph.node("Cast", rows, to=graph.kinds.FLOAT)
     tree_scores = graph.node(
         "TreeEnsemble",
@@ -185,7 +186,7 @@ def _add_tree(
     nodes: dict[str, list[Any]],
     leaves: dict[str, list[Any]],
 ) -> None:
-    """Add the nodes and leaves of a tree whose nodes have these scores."""
+    """Append the nodes and leaves of a tree to lists; ``scores`` has one score per node."""
     is_leaf = tree.children_left < 0
     number = np.where(
         is_leaf,
@@ -212,7 +213,7 @@ def _add_tree(
 
 
 def _outputs(graph: _Graph, calibrator: Calibrator, formulas: dict[str, Terms]) -> dict[str, str]:
-    """Return the names of the outputs, NaN where the calibrator does not accept the scores."""
+    """Add outputs that are NaN where the calibrator rejects the scores; return their names."""
     columns = write_outputs(formulas, graph)
     low, high, sum_tolerance = accepted_scores(calibrator)
     nan = graph.number(np.nan)
@@ -239,7 +240,7 @@ def _outputs(graph: _Graph, calibrator: Calibrator, formulas: dict[str, Terms]) 
 
 
 def _estimator_of(model: CalibratedClassifier) -> Any:
-    """Return the one estimator that scores new rows, as scikit-learn would by itself."""
+    """Return the only estimator of a model; raise an `InputError` if ONNX cannot express it."""
     folds = model._state.folds
     few_trees = folds[0].few_trees and model._state.point_calibrator is not None
     is_subforest = model.calibrate_on_ in ("oob", "partitions")
@@ -260,7 +261,7 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
 
 
 def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> Any:
-    """Return the graph of an estimator or of transformers."""
+    """Convert an estimator or transformers to ONNX with skl2onnx."""
     needed("skl2onnx", "ONNX graphs of other estimators", "onnx")
     from skl2onnx import to_onnx as convert
     from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
@@ -278,7 +279,7 @@ def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> Any:
             options={id(last): {"zipmap": False}} if hasattr(estimator, "classes_") else None,
             target_opset={"": OPSET, "ai.onnx.ml": 3},
         )
-    except Exception as error:  # whatever one of its converters does not know
+    except Exception as error:  # converters raise errors of many types
         hint = "; of a model of named columns give rows too: to_onnx(model, X)" if X is None else ""
         raise InputError(
             f"estimator must be one that skl2onnx converts: {one_line(error)}{hint}"
@@ -286,7 +287,7 @@ def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> Any:
 
 
 class _Graph:
-    """Nodes and constants of a graph that grows."""
+    """A builder of an ONNX graph, which collects nodes and constants."""
 
     def __init__(self) -> None:
         import onnx
@@ -332,7 +333,7 @@ class _Graph:
         return term
 
     def look_up(self, table: Steps, x: str) -> dict[str, str]:
-        # The interval is searched by halving, a few nodes for each bit of its number.
+        # Binary search for the interval: a few nodes for each bit of its index.
         bits = max(len(table.start) - 1, 1).bit_length()
         padding = (0, (1 << bits) - len(table.start))  # infinity is above these too
         starts = self.constant(np.pad(table.start, padding, constant_values=np.inf))
@@ -349,7 +350,7 @@ class _Graph:
         }
 
     def model(self, outputs: dict[str, str], inputs: Sequence[Any], base: Any = None) -> Any:
-        """Return the checked model: the nodes of ``base``, then these."""
+        """Return a checked ONNX model of the nodes of ``base`` followed by those of this graph."""
         helper = self.onnx.helper
         shape = [None] * min(2, len(self.scores))
         names = [name for name in ("p0", "p1", "p", "low95", "high95") if name in outputs]

@@ -1,4 +1,4 @@
-"""A fitted calibrator as a query: a SELECT that adds its outputs to a table."""
+"""Fitted calibrators as SQL queries that add their outputs to a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vennforest.calibrators.formula import Operation, Steps
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
 
 Dialect = Literal["duckdb", "spark", "postgres"]
-"""The systems whose SQL is written."""
+"""Database systems for which SQL is written."""
 
 OPERATIONS: dict[Operation, str] = {
     "add": "({} + {})",
@@ -30,7 +30,7 @@ OPERATIONS: dict[Operation, str] = {
 
 
 def sql_number(value: float) -> str:
-    """Return a finite number as SQL reads it, as a double and to the last bit."""
+    """Return a finite number as an SQL literal that is read as exactly the same double."""
     text = repr(float(value))
     return text if "e" in text else f"{text}e0"
 
@@ -48,33 +48,35 @@ def to_sql(
     Parameters
     ----------
     calibrator : Calibrator
-        A fitted one.
+        A fitted calibrator.
     dialect : {"duckdb", "spark", "postgres"}, default="duckdb"
-        Whose SQL. Spark from 3.4, PostgreSQL from 9.5 on.
+        The database system; Spark from version 3.4, PostgreSQL from version 9.5.
     table : str, default="scores"
         The text after FROM: the name of a table, or an expression of the system such as
         ``read_parquet('scores.parquet')``.
     score : str or sequence of str, default="score"
-        The name of the column of scores of the second class; of more than two classes the
-        names of their columns, in sorted order of the labels.
+        The column of scores of the second of two classes, or one column per class in sorted order
+        of the labels.
     confidence : bool, default=False
-        Whether to add the ends of the confidence intervals of level .95.
+        Whether to add the ends of the 95% confidence intervals.
 
     Returns
     -------
     str
-        A SELECT of all columns and ``p0``, ``p1`` (with bounds), ``p``, and with ``confidence``
-        ``low95`` and ``high95``, which are NULL where the score is NULL, NaN, infinite, or
-        refused by ``predict_proba``; of more than two classes each with ``_`` and a label.
+        A SELECT of all columns, ``p``, for methods with bounds ``p0`` and ``p1``, and with
+        ``confidence`` ``low95`` and ``high95``. The added columns are NULL where the score is NULL,
+        NaN, infinite, or refused by ``predict_proba``. For more than two classes there is one per
+        label, such as ``p_label``.
 
     Raises
     ------
     ValueError
-        If the dialect is none of these, or the calibrator contains a user's function.
+        If the dialect is unknown, ``score`` does not name one column per class, or the calibrator
+        contains a user's function.
 
     Notes
     -----
-    LN and EXP of the systems differ from Python's in the last digits: by 1e-13 at most in ``p``.
+    Databases' LN and EXP differ from Python's in the last digits: by up to 1e-13 in ``p``.
     """
     check_is_fitted(calibrator, "classes_")
     check_option(dialect, Dialect, "dialect")
@@ -94,7 +96,7 @@ def to_sql(
         total = " + ".join(query.columns)
         tests.append(f"ABS({total} - 1e0) <= {sql_number(sum_tolerance)}")
     test = " AND ".join(tests)
-    # Where the score is refused nothing is computed from it.
+    # Nothing is computed from a refused score.
     query.scores = [query.keep(f"CASE WHEN {test} THEN {column} END") for column in query.columns]
     outputs = []
     for name, codes in write_outputs(formulas, query).items():
@@ -114,9 +116,9 @@ def to_sql(
 
 
 class _Query:
-    """Parts of a query, whose named values are computed in levels, each from the levels before.
+    """Parts of a query, whose named values are computed in levels, each from earlier levels.
 
-    There are as few levels as possible, since systems take long to plan many.
+    There are as few levels as possible, since planning time grows with their number.
     """
 
     def __init__(self, dialect: Dialect, scores: Sequence[str]) -> None:
@@ -127,7 +129,7 @@ class _Query:
         self.joins: list[list[str]] = []
         self.hints: list[str] = []
         self.scores: list[str] = []
-        self.level_of: dict[str, int] = {}  # -1: before all
+        self.level_of: dict[str, int] = {}  # -1: before the first
 
     def quoted(self, name: str) -> str:
         if name in ("p", "p0", "p1"):
