@@ -1,6 +1,7 @@
 """Held-out parts, folds and the training set as sources of scores."""
 
 import pickle
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from sklearn.svm import LinearSVC
 from oracles import formulas as oracle
 from support.cases import COMMON_METHODS, draw_rows, score
 from vennforest import CalibratedClassifier, IsotonicCalibration, VennAbers
+from vennforest.classifier.prediction import calibration_probabilities
 from vennforest.sources import model_scores
 
 
@@ -216,3 +218,29 @@ def test_a_class_that_a_model_does_not_know_has_the_least_score(known, method):
             assert_array_equal(scores[:, j], own[:, known.index(label)])
         else:
             assert_array_equal(scores[:, j], 0 if method == "predict_proba" else own.min(axis=1))
+
+
+class Columns:
+    """A source whose scores have one column, or one for each of two classes."""
+
+    def __init__(self, two):
+        self.two = two
+
+    def folds(self, estimator, data, **settings):
+        past, recent = np.array_split(np.arange(len(data)), 2)
+        model = data.rows(past).fit(estimator)
+        fold = data.rows(recent).fold(model)
+        both = np.column_stack([1 - fold.scores, fold.scores])
+        return [replace(fold, scores=both if self.two else fold.scores)]
+
+
+@pytest.mark.parametrize("method", ["venn-abers", "platt"])
+def test_scores_of_a_source_in_one_column_or_two_are_the_same(method):
+    X, y, new = draw_rows()
+    one, two = (
+        CalibratedClassifier(GaussianNB(), method=method, calibrate_on=Columns(k)).fit(X, y)
+        for k in (False, True)
+    )
+    assert_array_equal(one.predict_proba(new), two.predict_proba(new))
+    expected, found = (calibration_probabilities(model._fitted) for model in (one, two))
+    assert_array_equal(expected, found)

@@ -719,7 +719,10 @@ def _warn_of_no_effect(model: Any, source: str, reason: str) -> None:
     ]
     if unused:
         verb = "has" if len(unused) == 1 else "have"
-        warn(f"{' and '.join(unused)} {verb} no effect with calibrate_on={source!r} ({reason})")
+        setting = f"calibrate_on={model.calibrate_on!r}"
+        if setting == "calibrate_on='auto'":
+            setting += f", which is {source!r} here: {reason}"
+        warn(f"{' and '.join(unused)} {verb} no effect with {setting}")
 
 
 # --- calibrators ---------------------------------------------------------------------------------
