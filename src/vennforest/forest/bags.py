@@ -195,7 +195,8 @@ def verify_member(
     """Raise a BagsError unless a member was trained on the examples of a sample.
 
     The ensemble was trained on ``rows`` (n, d), float32, with class indices ``codes`` (n,) and
-    ``weight`` (n,). Members without leaves pass if scikit-learn or imbalanced-learn drew the bags.
+    ``weight`` (n,). Members other than trees pass if scikit-learn or imbalanced-learn drew their
+    bags.
     """
     member, is_bagging = ensemble.estimators_[number], isinstance(ensemble, BaggingClassifier)
     if not isinstance(member, DecisionTreeClassifier):

@@ -43,22 +43,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Shift = Literal["covariate"]
-"""Changes between calibration examples and rows that are corrected for."""
+"""Kinds of shift between calibration examples and new rows that can be corrected for."""
 
 MIN_ROWS_TO_ESTIMATE = 30
-"""Rows, and calibration examples, of an estimate."""
+"""Minimum number of rows, and of calibration examples, for an estimate."""
 
 MAX_DRAWS, MIN_DRAWS, MAX_DRAWN_LABELS = 1000, 200, 200_000_000
-"""Draws of maps and labels: fewer where all draws together would have too many labels."""
+"""Limits of the number of draws, and the number of labels in all draws that reduces it."""
 
 MAX_DENSITY_RATIO = 50.0
-"""Density ratios are clipped to this and to one divided by it."""
+"""Density ratios are clipped to this value and its reciprocal."""
 
 REUSE_VARIANCE = 1.4
-"""Factor of the variance of the calibration error where the examples also trained the models.
+"""Factor of the variance of the calibration error if the examples also trained the models.
 
 Residuals do not show how much the models of one training set differ from the average over training
-sets. There is no formula (Bates, Hastie & Tibshirani 2024): chosen by simulation.
+sets. No formula is known (Bates, Hastie & Tibshirani 2024); the value is from simulations.
 """
 
 OTHER_ORDER = (
@@ -67,7 +67,7 @@ OTHER_ORDER = (
 )
 
 MAX_SHARE_OUTSIDE, MAX_SHARE_OUTSIDE_SILENT = 0.9, 0.25
-"""Share of new rows outside the range of the examples above which there is an error, a warning."""
+"""Share of new rows outside the range of the examples that raises an error, or a warning."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +112,8 @@ class PerformanceEstimate:
 class Examples(NamedTuple):
     """Labelled examples with probabilities by models that were not trained on them.
 
-    ``repeats`` (n,) are their weights, ``groups`` (n,) numbers dependent ones, and ``is_reused``
-    tells whether they trained the final models.
+    ``repeats`` (n,) are their weights, ``groups`` (n,) are codes of groups of dependent examples,
+    and ``is_reused`` is whether the examples also trained the final models.
     """
 
     p: FloatArray
@@ -149,25 +149,25 @@ def estimate_performance(
     model : CalibratedClassifier, calibrator or classifier
         A fitted model; calibrators and other classifiers require a labelled ``reference``.
     X : array-like, sparse matrix or data frame of shape (m, d)
-        30 or more rows; scores of shape (m,) or (m, k) for a calibrator.
+        At least 30 rows; for a calibrator, scores of shape (m,) or (m, k).
     threshold : float, optional
-        Minimum probability of decisions for the positive one of two classes; by default decisions
-        are for the most probable class.
+        Minimum probability to decide for the positive one of two classes; by default the most
+        probable class is decided for.
     positive : label, optional
         The positive class of two; by default the second.
     costs : CostMatrix, array-like, dict, str or path, optional
-        Costs of decisions, which without a threshold are of least expected cost.
+        Costs of decisions; without a threshold, decisions have the least expected cost.
     level : float, default=0.95
         Probability, in (0, 1), with which each interval contains the measure.
     shift : {None, "covariate"}, default=None
-        Assumed difference between the rows and the calibration examples. None: the frequencies of
-        scores. ``"covariate"``: the distribution of rows, while the labels given a row stay as
-        they are; new rows lie in the range of the examples. For other shares of the classes use
-        ``model.with_prior``.
+        Assumed difference between new rows and calibration examples. None: only the frequencies of
+        scores differ. ``"covariate"``: the distribution of the rows differs, within the range of
+        the examples, and the distribution of the label given the row does not. If the shares of
+        the classes differ, use ``model.with_prior``.
     reference : array-like or (array-like, array-like), optional
-        Rows that were given to the model's ``fit``, in the same order, for ``shift="covariate"``.
-        Or a pair of rows that the model was not trained on and their labels, which take the place
-        of calibration examples.
+        For ``shift="covariate"``, the rows that were given to ``fit``, in the same order; or a pair
+        of labelled rows that the model was not trained on, and their labels, which replace the
+        calibration examples.
     random_state : int, default=0
         Seed of the drawn labels.
 
@@ -184,14 +184,14 @@ def estimate_performance(
 
     Notes
     -----
-    Each measure is estimated under probabilities of the rows' labels: the calibrated ones,
-    corrected by a small logistic map of their log-odds, fitted to the calibration examples. For the
-    interval coefficients of that map are drawn from their normal law, then a label for every row:
-    it contains the errors of calibration and of sampling. Rows count as independent of each other.
+    Each measure is estimated from the calibrated probabilities, corrected by a logistic map of
+    their log-odds that is fitted to the calibration examples. For the interval, coefficients of
+    that map are drawn from their approximate normal distribution, then a label for every row: it
+    covers the errors of calibration and of sampling. Rows are assumed to be independent.
 
-    With ``shift="covariate"`` examples weigh as much as the density ratio of new rows to theirs,
-    estimated by a calibrated classifier of the same kind (Białek, Kuberski, Perrakis & Bifet 2024,
-    PAPE), and its logarithm enters the map as well.
+    With ``shift="covariate"``, examples are weighted by the density ratio of new to old rows, which
+    is estimated by a calibrated classifier of the same kind (PAPE; Białek, Kuberski, Perrakis &
+    Bifet 2024). The logarithm of the ratio is a feature of the map as well.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def estimate_performance(
 
 
 def _probabilities(model: Any, X: Any) -> tuple[FloatArray, Any]:
-    """Return probabilities (m, k) before ``with_prior``, and the shares set by it."""
+    """Return the probabilities (m, k) before ``with_prior``, and the prior shift or None."""
     if isinstance(model, CalibratedClassifier):
         fitted = model._state
         return predict(replace(fitted, shift=None), X, bounds=False)[1], fitted.shift
@@ -307,7 +307,7 @@ def are_of_fit(model: CalibratedClassifier, codes: IntArray) -> bool:
 
 
 def _calibration_examples(model: CalibratedClassifier, X: Any) -> Examples:
-    """Return the calibration examples of a model, with their rows in X where it is given."""
+    """Return the calibration examples of a model, with their rows of X if it is given."""
     fitted = model._state
     if model.calibrate_on_ == "training":
         raise InputError(
@@ -333,7 +333,7 @@ def _calibration_examples(model: CalibratedClassifier, X: Any) -> Examples:
 
 
 def _scored_by_all(fold: Fold) -> Fold:
-    """Return calibration examples with the expected scores by all members, as new rows get."""
+    """Return calibration examples with expected scores by all members, as for new rows."""
     # Small ensembles predict by subforests of out-of-bag size.
     if fold.noise is None or fold.few_trees:
         return fold
@@ -348,7 +348,7 @@ def _scored_by_all(fold: Fold) -> Fold:
 def _decide(
     p: FloatArray, classes: NDArray[Any], threshold: float | None, positive: Any, costs: Any
 ) -> Predictions:
-    """Return the decisions by probabilities (m, k), and their costs."""
+    """Return probabilities (m, k) with the decisions made by them, and their costs."""
     k = len(classes)
     if k != 2 and (positive is not None or threshold is not None):
         raise InputError(f"threshold and positive must be None for {k} classes")
@@ -410,8 +410,8 @@ def density_ratios(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the density of new rows divided by that of old ones, at old rows and at new ones.
 
-    They are odds out of bag of a classifier that tells both apart (Bickel et al. 2009), with mean 1
-    at old rows.
+    The ratios are out-of-bag odds of a classifier that separates new from old rows (Bickel et al.
+    2009), with mean 1 at old rows.
     """
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator

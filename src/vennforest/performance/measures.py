@@ -1,4 +1,4 @@
-"""Measures of predictions as sums over rows, expected over probable labels."""
+"""Measures of predictions for given labels, and their expectations over uncertain labels."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Metric = Literal["accuracy", "precision", "recall", "brier", "log_loss", "auc", 
 """Measures whose value can be estimated."""
 
 EPSILON = float(np.finfo(np.float64).eps)
-"""Where probabilities are clipped in the log loss, as in scikit-learn."""
+"""Smallest probability in the log loss, as in scikit-learn."""
 
 
 class Predictions:
-    """Predictions and decisions for m rows, with their measures for probable or drawn labels.
+    """Predictions and decisions for m rows, with their measures for uncertain or given labels.
 
     Parameters
     ----------
     p : ndarray of shape (m, k)
         Probabilities.
     decisions : ndarray of shape (m,)
-        The class index decided for.
+        Class indices of the decisions.
     positive : sequence of int
         Classes of which precision, recall and AUC are averaged: the positive one of two, else all.
     costs : ndarray of shape (m, k) or None
@@ -49,7 +49,7 @@ class Predictions:
         self.losses = brier, -np.log(np.clip(p, EPSILON, 1)), costs, correct
 
     def expected(self, q: FloatArray) -> dict[Metric, float]:
-        """Return the measures expected if labels have probabilities q (m, k), independently."""
+        """Return the expected measures for independent labels with probabilities q (m, k)."""
         q_positive = q[:, self.positive]
         sums = [float((q * loss).sum()) for loss in self.losses]
         return self._measures(q_positive, (q_positive * (1 - q_positive)).sum(axis=0), sums)

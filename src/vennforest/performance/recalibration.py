@@ -17,7 +17,7 @@ LINEAR_PRECISION, SPLINE_PRECISION = 1.0, 10.0
 
 @dataclass(frozen=True, eq=False)
 class Recalibration:
-    """A small map from calibrated probabilities to those that the examples support.
+    """Logistic map that corrects calibrated probabilities by calibration examples.
 
     ``log q_j = log p_j + f_j · theta_j + const``: a logistic regression with the probabilities'
     own log-odds as the offset, so 0 is no change. ``theta`` maximises the penalised likelihood and
@@ -50,9 +50,9 @@ class Recalibration:
     ) -> Self:
         """Fit the map to n calibration examples with probabilities p (n, k) and class indices.
 
-        A row stands for ``repeats`` (n,) examples; ``importance`` (n,) is the density ratio of the
-        rows that the map is for, ``groups`` (n,) numbers dependent examples, and ``covariates``
-        (n, e) are further features.
+        ``repeats`` (n,) are numbers of examples per row, ``importance`` (n,) density ratios of new
+        to old rows, ``groups`` (n,) are codes of groups of dependent examples, and
+        ``covariates`` (n, e) are further features.
         """
         repeats = np.ones(len(p)) if repeats is None else repeats
         weight = repeats if importance is None else repeats * importance

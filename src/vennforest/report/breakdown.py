@@ -30,10 +30,10 @@ RARE_THRESHOLD_MULTIPLES = (0.5, 1, 2, 5, 10, 20, 50)
 """Thresholds for a rare class, as multiples of its share."""
 
 MAX_VALUES = 12
-"""Values of a column that are parts of their own; of more the most frequent are."""
+"""Maximum number of values of a column that are separate parts, the most frequent ones."""
 
 N_NUMBER_PARTS = 4
-"""Parts of like size that numbers of many values are cut into."""
+"""Number of parts of similar size for columns with many different numbers."""
 
 MIN_ROWS_TO_TEST = 20
 MAX_PERIODS = 40
@@ -46,7 +46,7 @@ Parts = list[tuple[str, IntArray]]
 
 
 def summarise(event: Event, rows: IntArray, groups: IntArray | None) -> dict[str, Any]:
-    """Return what was expected and what was observed in some rows."""
+    """Return expected and observed frequencies of the event in some rows, by name."""
     low, high = share_interval(event.outcome[rows], None if groups is None else groups[rows])
     summary = {
         "n": len(rows),
@@ -63,7 +63,7 @@ def summarise(event: Event, rows: IntArray, groups: IntArray | None) -> dict[str
 
 
 def levels(event: Event, is_rare: bool, groups: IntArray | None) -> pd.DataFrame:
-    """Return what was expected and observed: a row for each level, which is closed below."""
+    """Return expected and observed frequencies by level of probability, closed below."""
     import pandas as pd
 
     edges = RARE_LEVEL_EDGES if is_rare else LEVEL_EDGES
@@ -73,7 +73,7 @@ def levels(event: Event, is_rare: bool, groups: IntArray | None) -> pd.DataFrame
 
 
 def cost_threshold(costs: CostMatrix | None, positive: int | None) -> float | None:
-    """Return the probability at which two decisions cost the same; None where there is none."""
+    """Return the probability at which two decisions cost the same; None if there is none."""
     if costs is None or positive is None or costs.costs.shape != (2, 2):
         return None
     gap = costs.costs[:, 0] - costs.costs[:, 1]
@@ -84,7 +84,7 @@ def cost_threshold(costs: CostMatrix | None, positive: int | None) -> float | No
 
 
 def thresholds(predictions: Predictions, method: str, tie: float | None) -> pd.DataFrame:
-    """Return what flagging rows at thresholds does, a row for each threshold.
+    """Return the effects of flagging rows, with one row for each threshold.
 
     With confidence intervals, ``sure_yes``, ``open`` and ``sure_no`` count the rows whose interval
     is above the threshold, contains it or is below it. ``net_benefit`` is that of Vickers & Elkin
@@ -117,7 +117,7 @@ def subgroups(
 ) -> pd.DataFrame:
     """Return calibration and errors of each part of the rows, by each column.
 
-    Indexed by column and part. ``period`` is "week" … "year" for dates, else ""; ``adjusted`` are
+    The index is column and part. ``period`` is "week" … "year" for dates, else ""; ``adjusted`` are
     the p-values of calibration, adjusted for all parts (Holm 1979), NaN below 20 rows.
     """
     import pandas as pd
@@ -188,9 +188,10 @@ def _missing_part(missing: NDArray[np.bool_]) -> Parts:
 
 
 def periods(times: NDArray[Any]) -> tuple[str, Parts]:
-    """Return the shortest periods of dates (n,), all inner ones of which have enough rows.
+    """Divide dates (n,) into the shortest periods with enough rows.
 
-    The kind ("week", "month", "quarter" or "year"), and the rows of each.
+    The first and last period may have fewer. Returns the kind ("week", "month", "quarter" or
+    "year") and the rows of each period.
     """
     import pandas as pd
 
@@ -207,8 +208,8 @@ def periods(times: NDArray[Any]) -> tuple[str, Parts]:
 def parts_by_value(values: NDArray[Any]) -> Parts:
     """Return the rows of each value, or of quarters of numbers; the missing ones come last.
 
-    Of many values the most frequent are parts. Values that differ by spaces at their ends are the
-    same.
+    If there are many values, only the most frequent are parts. Spaces at the ends of values are
+    ignored.
     """
     import pandas as pd
 

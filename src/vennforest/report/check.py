@@ -24,7 +24,7 @@ from vennforest.sources.row_hashes import hash_rows
 from vennforest.validation.update import shares_of
 
 UNNAMED = "Predictions"
-"""Name of probabilities that have none."""
+"""Name of probabilities that are given without a name."""
 
 
 def check(
@@ -50,19 +50,19 @@ def check(
     y : array-like of shape (n,)
         Observed labels.
     p : array-like, Multiprobability, dict of str to such, or fitted classifier
-        Probabilities of the positive class, shape (n,), or of every class in sorted order, shape
-        (n, k), in [0, 1]; or a ``Multiprobability``, whose probability is its ``merge("log")``; or
-        a pair of both; or several of these by name of the model. Or a fitted classifier, whose
-        probabilities, bounds and confidence intervals of the rows of ``X`` are judged.
+        Probabilities in [0, 1] of the positive class, shape (n,), or of every class in sorted
+        order, shape (n, k); a ``Multiprobability``, whose probabilities are its ``merge("log")``;
+        a pair of both; or a dict of these by name of the model. For a fitted classifier, its
+        probabilities, bounds and confidence intervals for the rows of ``X`` are evaluated.
     X : data frame or array of shape (n, d), optional
-        Input rows of the classifier.
+        Rows for the classifier, which must not have been trained on them.
     classes : array-like of shape (k,), optional
         All classes, if some may be missing from ``y``.
     groups : array-like of shape (n,), optional
         Rows of one group count as one observation in intervals and tests.
     positive : label, optional
-        The class that probabilities of shape (n,) are of, by default the second in sorted order,
-        and the positive class of the page, by default the rarer one.
+        The class to which probabilities of shape (n,) refer, by default the second in sorted order;
+        also the positive class of the page, by default the rarer one.
     by, costs, tolerance, name, target, notes
         As in ``evaluate``.
     random_state : int
@@ -71,7 +71,8 @@ def check(
     Raises
     ------
     ValueError
-        If labels and probabilities do not fit together, or p contains no probabilities.
+        If labels and probabilities have different numbers of rows or classes, or p contains
+        numbers outside [0, 1].
 
     Examples
     --------

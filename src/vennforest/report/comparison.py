@@ -1,4 +1,4 @@
-"""The comparison of methods: differences of losses, the choice of one method, and what it costs."""
+"""Comparison of methods by differences of losses, choice of a method, and costs of decisions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NEGLIGIBLE_LOSS = 0.01
-"""Relative difference of log losses up to which bounds count for more."""
+"""Relative difference of log losses up to which a method with bounds is preferred."""
 
 
 def difference_over_folds(
@@ -55,9 +55,9 @@ def choose(
 ) -> tuple[str, str]:
     """Choose a method; return it and the rule that chose it.
 
-    Candidates have the lowest log loss, or one within chance of it, or less than 1% above (an
-    infinite one only if all are). Of these remain those within the tolerance (the lowest if none
-    is), then those with bounds if there are any; the best ranking is chosen.
+    Candidates are the methods whose log loss is the lowest, does not differ from it significantly,
+    or is less than 1% above it (infinite only if all are). Those within the tolerance are kept (the
+    one of lowest log loss if none is), then those with bounds, if any. The best ranking is chosen.
     """
     lowest = min(measures, key=lambda m: (measures[m].log_loss, measures[m].brier))
     candidates = []
@@ -114,7 +114,7 @@ class Costs:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The measures of all methods and of the baseline, and how the recommended one does.
+    """The measures of all methods and of the baseline, compared with the recommended method.
 
     ``tolerance`` is a miscalibration that does not matter. ``rule`` chose the recommended
     ``method``; ``against`` are the other methods' losses minus its loss, and ``gain`` is the
@@ -229,7 +229,7 @@ def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame
 def classes_frame(comparison: Comparison) -> pd.DataFrame:
     """Return frequency, mean probability, recall and precision of each class.
 
-    For the recommended method; one row per class.
+    The values are those of the recommended method, with one row per class.
     """
     import pandas as pd
 

@@ -54,17 +54,17 @@ def evaluate(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Cross-validate methods of calibration on one data set, with one model per fold for all.
+    """Compare calibration methods on one data set by cross-validation.
 
-    Every row is predicted once, by a model of the other folds whose out-of-bag scores (of a forest;
-    else scores of inner folds) calibrate every method. All measures are taken over the pooled
-    predictions of all folds.
+    Every row is predicted once, by a model trained on the other folds that all methods share. They
+    are fitted to its out-of-bag scores if it is a forest, else to scores of inner folds. Measures
+    are computed from the pooled predictions of all folds.
 
     Parameters
     ----------
     X : data frame, array or sparse matrix of shape (n, d)
-        Columns of a data frame are read as by ``vennforest fit``; arrays go to the model as they
-        are.
+        Training data. Columns of a data frame are read as by ``vennforest fit``; arrays are passed
+        to the model unchanged.
     y : array-like of shape (n,)
         Labels.
     estimator : str or classifier, optional
@@ -74,12 +74,12 @@ def evaluate(
         As in ``CalibratedClassifier``; by default all. The raw model, ``"none"``, is always among
         them.
     n_folds, n_trees : int
-        Folds, from 2 on (fewer where no class has as many rows), and trees of each forest.
+        Number of folds, at least 2 (reduced if no class has as many rows), and of trees per forest.
     groups : array-like of shape (n,), optional
         Rows of one group are never on both sides of a split, and count as one observation in
         intervals and tests.
     time : array-like of shape (n,), optional
-        Numbers or dates: every row is predicted by a model of earlier rows.
+        Numbers or dates. If given, every row is predicted by a model of earlier rows.
     positive : label, optional
         The positive class of two, by default the rarer one.
     by : mapping of str to array-like of shape (n,), optional

@@ -57,7 +57,7 @@ class Evaluation:
     sections : tuple of Section
         Further questions about the probabilities.
     notes : list of str
-        What was left out or done differently, a sentence each.
+        Sentences on what was left out or done differently.
     """
 
     name: str
@@ -103,17 +103,17 @@ class Evaluation:
     def to_html(
         self, path: str | os.PathLike[str], *, advised: str = "", command: str = ""
     ) -> None:
-        """Write the report as one HTML file that needs nothing else.
+        """Write the report as one self-contained HTML file.
 
-        ``advised`` is the command that follows the verdict, and ``command`` the one that made the
-        page. If the file cannot be written, an old one stays as it was.
+        ``advised`` is the command that the verdict recommends, and ``command`` the one that made
+        the page. If the file cannot be written, an existing one is kept.
         """
         from vennforest.report.page import render
 
         write_text(path, render(self, advised, command))
 
     def to_figures(self, folder: str | os.PathLike[str]) -> list[str]:
-        """Write the pictures for a paper to a folder, which is made if its parent exists.
+        """Write the pictures for a paper to a folder, which is created if its parent exists.
 
         ``calibration``, ``decision-curve`` (of two classes) and ``intervals`` (of methods with
         bounds), each as SVG, PDF and PNG, with a CSV of what is drawn. Returns their names.
@@ -123,7 +123,7 @@ class Evaluation:
         return write_pictures(self, Path(folder))
 
     def summary(self) -> dict[str, Any]:
-        """Return the numbers and the verdict as JSON can contain them: None for inf and NaN."""
+        """Return the numbers and the verdict as a dict for JSON, with None for inf and NaN."""
         comparison, label = self.comparison, self.comparison.predictions.label
         frames = {name: getattr(self, name) for name in ("levels", "thresholds", "subgroups")}
         summary: dict[str, Any] = for_json(
@@ -160,7 +160,7 @@ class Evaluation:
 
 
 def for_json(value: Any) -> Any:
-    """Return what JSON can contain: None in place of infinite numbers and NaN."""
+    """Convert a value for JSON, with None in place of infinite numbers and NaN."""
     if isinstance(value, dict):
         return {str(key): for_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -171,7 +171,7 @@ def for_json(value: Any) -> Any:
 
 
 def check_options(positive: Any, classes: NDArray[Any], tolerance: float | None) -> None:
-    """Refuse a positive class that is none of two classes, and a tolerance outside of (0, 1)."""
+    """Raise an error if ``positive`` is not one of two classes or the tolerance not in (0, 1)."""
     labels = [str(label) for label in classes]
     if positive is not None and str(positive) not in labels:
         raise not_one_of("positive", labels, str(positive))

@@ -103,7 +103,7 @@ class Predictions:
 
     @property
     def is_rare(self) -> bool:
-        """Whether the positive class is so rare that even steps of probability show nothing."""
+        """Whether levels and thresholds are powers of ten, since the positive class is rare."""
         return self.share is not None and self.share < RARE_SHARE
 
     def baseline(self) -> MethodEstimates:
@@ -138,17 +138,17 @@ class Measures:
     Attributes
     ----------
     log_loss, brier, auc, accuracy : float
-        The log loss is infinite in case of ``impossible`` rows, whose observed class had
-        probability 0; of more than two classes the Brier score is in [0, 2] and the AUC that of
-        each against the rest, weighted by share.
+        The log loss is infinite if there are ``impossible`` rows, whose observed class had
+        probability 0. With more than two classes the Brier score is in [0, 2], and the AUC is the
+        mean of one-versus-rest AUCs, weighted by class share.
     calibration_error, chance_error, chance_limit : float
         Expected calibration error over 15 bins of the probability of the event; mean and 95%
         quantile of that error for perfectly calibrated estimates.
     mean_error : float
         √(distance² − variance) of the mean probability from the observed frequency.
     pvalue : float
-        Of the hypothesis that the estimates are calibrated: the smaller one of Spiegelhalter's and
-        Kuiper's tests, doubled; with groups, of tests that turn the signs of whole groups.
+        p-value of the hypothesis that the estimates are calibrated: twice the smaller one of
+        Spiegelhalter's and Kuiper's tests, or with groups of two tests by random signs of groups.
     overconfidence : float
         Mean confidence in the predicted label minus accuracy.
     width : float or None
@@ -236,10 +236,10 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
 
 
 def rows_for_precision(p: FloatArray, auc: float) -> dict[str, float]:
-    """Return how many independent rows give 95% intervals of half a width, by measure and width.
+    """Return the number of independent rows for which 95% intervals have a given half-width.
 
-    For a calibrated event with probabilities p (n,): Riley et al. (2021), Statistics in Medicine
-    40, 4230-4251; the variance of the AUC is Newcombe's (2006).
+    The result is by measure and width, for a calibrated event with probabilities p (n,): Riley et
+    al. (2021), Statistics in Medicine 40, 4230-4251; Newcombe (2006) for the variance of the AUC.
     """
     weight, share = p * (1 - p), p.mean()
     log_odds = logit(np.where(weight > 0, p, 0.5))

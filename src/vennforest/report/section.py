@@ -26,7 +26,7 @@ class Section:
         "probability", "pvalue", "number", "short" or "text") of each column that the page shows.
         ``key_low`` and ``key_high`` are the ends of the interval of ``key``.
     paint, size, caption : callable, tuple of two floats, str
-        Draws the picture into matplotlib's axes; its size in inches; its description.
+        Function that draws the picture into axes of matplotlib, size in inches, and description.
     """
 
     title: str

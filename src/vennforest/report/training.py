@@ -42,9 +42,9 @@ def cross_validate(
 ) -> tuple[Predictions, CalibratedClassifier]:
     """Predict every row by all methods, with a model that was not trained on it.
 
-    The types of columns are learnt from all rows, as ``vennforest fit`` does; everything else from
-    the training rows of a fold. Returns the predictions and the model of the last fold; ``notes``
-    are added to.
+    The types of columns are inferred from all rows, as in ``vennforest fit``; everything else is
+    learnt from the training rows of a fold. Returns the predictions and the model of the last fold,
+    and appends to ``notes``.
     """
     if is_frame(X):
         pipeline: Any = model.estimator
@@ -146,10 +146,10 @@ def pool_folds(
     classes: NDArray[Any],
     rows: IntArray,
 ) -> MethodEstimates:
-    """Return one method's estimates of some of n rows from the parts that the folds predicted.
+    """Pool the estimates of one method over the folds.
 
-    A part has rows, classes and estimates. A class that a fold did not train on has probability 0
-    there, and the interval [0, 1].
+    A part has the rows, classes and estimates of one fold. Returned are ``rows`` of all n rows. A
+    class that a fold was not trained on has probability 0 there, and the interval [0, 1].
     """
     p, lower, upper, low = np.zeros((4, n, len(classes)))
     high = np.ones((n, len(classes)))

@@ -1,4 +1,4 @@
-"""The section on another population: what keeping or updating the probabilities gains."""
+"""The section on another population: the gain of updating the probabilities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vennforest.report.section import Section
 from vennforest.validation.update import TITLES, UpdateRows, by_tests
 
 MAX_CLASSES = 10
-"""Classes up to which updates are compared: maps of more take long."""
+"""Maximum number of classes for which updates are compared, since maps of more are slow."""
 
 
 def updates(
@@ -20,7 +20,7 @@ def updates(
 ) -> list[Section]:
     """Return the section on updates of a method's probabilities.
 
-    ``prior`` (k,) are the class shares for which they are right, if they are known.
+    ``prior`` (k,) are the class shares for which the probabilities are calibrated, if known.
     """
     if len(predictions.classes) > MAX_CLASSES:
         return []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_SEGMENTS = 15
-"""Segments in the table: the worst."""
+"""Maximum number of segments in the table, the worst calibrated ones."""
 
 GRADES = [
     ("n", "Rows", "count"), ("events", "Events", "count"), ("expected", "Expected", "probability"),

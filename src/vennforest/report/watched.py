@@ -28,7 +28,7 @@ MAX_P_VALUE = 0.05
 """Largest corrected p-value of a column that is reported to have moved."""
 
 MAX_COLUMNS = 50
-"""Of more columns the most different are listed."""
+"""Maximum number of columns listed, those that differ most."""
 
 METRICS = {
     "accuracy": "Accuracy",
@@ -59,13 +59,13 @@ def watched(
     notes: list[str],
     command: str,
 ) -> tuple[dict[str, Any], str]:
-    """Give a table to a monitor; return the findings, as JSON can contain them, and a page.
+    """Update a monitor with a table; return the findings as a dict for JSON, and an HTML page.
 
-    ``X`` are n rows as the fitted model takes them (scores for a monitor without one), ``columns``
-    the same as they are compared and shown, ``y`` their labels (None where missing), ``times`` do
-    not decrease, and ``probabilities`` (n, k) are the model's. Of ``judged``, which
-    `estimate_performance` takes, performance is estimated where there are no labels; ``reference``
-    is the name of a table of earlier rows, and its columns. ``notes`` are added to.
+    ``X`` are n rows for the fitted model (scores for a monitor without one), and ``columns`` the
+    same rows as they are compared and shown. ``y`` are labels, if known, ``times`` must not
+    decrease, and ``probabilities`` (n, k) are the model's. ``judged`` are arguments for
+    `estimate_performance`, used without labels. ``reference`` is the name of a table of earlier
+    rows and its columns. Appends to ``notes``.
     """
     n_before = monitor.n_seen_
     with warnings.catch_warnings(record=True) as caught:
@@ -166,7 +166,7 @@ def _when(monitor: Monitor, row: int, time: float | None, times: NDArray[Any] | 
 def _performance(
     model: Any, X: Any, options: dict[str, Any], times: NDArray[Any] | None
 ) -> tuple[str, list[dict[str, Any]]]:
-    """Return the kind of period, and what is expected of all rows and of each period."""
+    """Return the kind of period, and the expected measures of all rows and of each period."""
 
     def estimate(name: str, rows: Any) -> dict[str, Any]:
         part = {"name": name, "rows": len(rows), "reason": ""}
@@ -187,7 +187,7 @@ def _performance(
 def _before_and_since(
     classes: NDArray[Any], y: NDArray[Any], p: FloatArray, began: int
 ) -> tuple[list[dict[str, Any]], str]:
-    """Return share and mean probability of each class on both sides of a row, and a sentence."""
+    """Return share and mean probability of each class before and since a row, and a sentence."""
     code = {label: j for j, label in enumerate(classes.tolist())}
     has_label = np.array([label is not None for label in y.tolist()])
     is_after = np.arange(len(y)) >= began

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 POWER = (1.96 + 0.84) / 1.96
-"""Half-widths of a 95% interval that an effect must be to be seen in four tables of five."""
+"""Size of an effect that is detected with power 80%, in half-widths of a 95% interval."""
 
 WEAK_RANKING = 0.1
-"""AUC above 0.5 that a table should be able to show."""
+"""Smallest excess of the AUC over 0.5 that a table should be able to detect."""
 
 DOUBTFUL_LEVEL = 0.1
-"""p-value of the tests of calibration from which an error is taken for chance."""
+"""p-value of the tests of calibration above which an error is attributed to chance."""
 
 MAX_SHOWN_METHODS = 4
-"""Methods in the picture of calibration."""
+"""Maximum number of methods in the picture of calibration."""
 
 Action = Literal["use", "recalibrate", "collect", "stop", "check"]
 """Use as is, recalibrate, collect more rows, do not use, or check a column or the rows first."""
@@ -43,7 +43,7 @@ Action = Literal["use", "recalibrate", "collect", "stop", "check"]
 
 @dataclass(frozen=True)
 class Source:
-    """Where predictions came from, and how the page names things.
+    """Origin of the predictions, and the terms that the page uses.
 
     ``kind`` is cross-validation, folds in order of time, probabilities as given, or a fitted model.
     ``target`` is the label, ``noun`` a word for the models, such as "forest", and ``names`` are the
@@ -124,7 +124,7 @@ def judge(comparison: Comparison, source: Source, levels: pd.DataFrame) -> Verdi
 
 
 def rows_needed(n: int, effect: Difference) -> str:
-    """Return how many rows would show an effect of which n rows give an interval."""
+    """Return the number of rows that would detect an effect, from its interval for n rows."""
     if not (np.isfinite(effect.margin) and effect.mean > 0):
         return "more rows"
     return f"about {rounded_up(n * max(1.0, (POWER * effect.margin / effect.mean) ** 2))} rows"
@@ -290,9 +290,9 @@ def ranking(c: Comparison) -> str:
 
 
 def calibration(c: Comparison, method: str) -> str:
-    """Say how far a method's probabilities are from the observed frequencies, with the tests.
+    """Return sentences on the miscalibration of a method and its tests.
 
-    The size decides, once tests reject that it is chance.
+    If the tests reject calibration, the size of the miscalibration decides.
     """
     m, n, tolerance = c.measures[method], rows(c.n), c.tolerance
     event = c.predictions.event(c.predictions.estimates[method])
@@ -401,7 +401,7 @@ def key_figures(c: Comparison) -> list[tuple[str, str]]:
 
 
 def finding(c: Comparison, levels: pd.DataFrame) -> str:
-    """Return what was observed at the level that adds most to the calibration error."""
+    """Return a sentence on the level that contributes most to the calibration error."""
     gap = levels["n"] * (levels["expected"] - levels["observed"]).abs()
     level = levels.iloc[int(gap.to_numpy().argmax())]
     label = c.predictions.label
