@@ -73,9 +73,9 @@ def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
 
 
 def from_json(text: str | bytes) -> Calibrator:
-    """Return the calibrator that `to_json` wrote.
+    """Return a fitted calibrator from JSON that `to_json` wrote.
 
-    Its predictions are the same. No code in the document is executed, and every part is checked.
+    Its predictions are unchanged. No code in the document is executed, and every part is checked.
 
     Raises
     ------

@@ -157,7 +157,7 @@ def _ranking_and_test(predictions: Predictions, method: str, rows: IntArray) -> 
 
 
 def sentence(table: pd.DataFrame, n_tested: int) -> str:
-    """Return for which parts of one column calibration is rejected."""
+    """Return a sentence on the parts of one column for which calibration is rejected."""
     rejected = table[table["adjusted"] < 0.05]
     ways = np.where(rejected["expected"] > rejected["observed"], "high", "low")
     names = rejected.index.get_level_values("part")

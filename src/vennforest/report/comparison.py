@@ -199,7 +199,7 @@ def _costs(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates) 
 
 
 def skill(score: float, reference: float) -> float:
-    """Return 1 minus a score over that of the base rate, NaN where that is 0."""
+    """Return 1 - score / reference, NaN if the reference, the score of the base rate, is 0."""
     return 1 - score / reference if reference else float("nan")
 
 

@@ -239,7 +239,7 @@ def assemble(
 
 
 def _positive(positive: Any, predictions: Predictions) -> int | None:
-    """Return the index of the positive class of two, by default the rarer, or second, one."""
+    """Return the index of the positive one of two classes, by default the rarer one."""
     if len(predictions.classes) != 2:
         return None
     if positive is not None:

@@ -325,7 +325,7 @@ def paint_evidence(
     began: int | None,
     times: NDArray[Any] | None = None,
 ) -> None:
-    """Draw how evidence (n,) grows over rows, or times, to the level of an alarm."""
+    """Draw the evidence (n,) against rows or times, with the threshold of an alarm."""
     n = len(evidence)
     starts = np.linspace(0, n, min(n, MAX_EVIDENCE_POINTS) + 1).astype(int)
     ends = starts[1:] - 1

@@ -199,13 +199,13 @@ def log_losses(p: FloatArray, codes: IntArray) -> FloatArray:
 
 
 def squared_losses(p: FloatArray, codes: IntArray) -> FloatArray:
-    """Return each row's squared distance of vectors, (n,); halved for two classes."""
+    """Return the squared error of each row's probabilities, (n,); halved for two classes."""
     losses: FloatArray = np.einsum("ij,ij->i", p, p) - 2 * p[np.arange(len(p)), codes] + 1
     return losses / 2 if p.shape[1] == 2 else losses
 
 
 def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0) -> Measures:
-    """Measure one method."""
+    """Compute the measures of one method."""
     p, codes, bounds = estimates.p, predictions.codes, estimates.bounds
     options = predictions.for_metric(estimates)
     y, classes = options["y"], predictions.classes

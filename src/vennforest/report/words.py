@@ -241,7 +241,7 @@ def base_rate(c: Comparison) -> str:
 def _amounts_of_costs(c: Comparison) -> list[str]:
     """Return costs per row of the method and of the best constant decision, and their difference.
 
-    The difference comes with the ends of its interval.
+    The text of the difference includes its interval.
     """
     assert c.costs is not None
     saved = c.costs.saved

@@ -233,7 +233,7 @@ def read_table(
 
 
 def find_name(names: Iterable[str], name: str, noun: str = "column", where: str = "") -> str:
-    """Return ``name`` as it is among ``names``; raise an error with the closest one if missing."""
+    """Return a name if it is among ``names``; else raise an error that suggests the closest."""
     names = list(names)
     if name in names:
         return name

@@ -263,7 +263,7 @@ def _dates_sentence(cells: pd.Series[Any], name: str, date_format: str) -> str:
 
 
 def _declared(name: str, declared: str) -> str:
-    """Return the option that declares the type of a column, as it is typed."""
+    """Return the command-line option that declares the type of a column."""
     return f"--types {shlex.quote(json.dumps({name: declared}, ensure_ascii=False))}"
 
 

@@ -36,7 +36,7 @@ class TextTable:
     """A CSV or TSV file, whose first line names the columns; all cells are text.
 
     The delimiter is the comma, semicolon, tab or bar that is most frequent in the first line.
-    ``decimal`` is the decimal sign of numbers; None: a comma where the delimiter is a semicolon.
+    ``decimal`` is the decimal sign, by default a comma if the delimiter is a semicolon.
     White space before a cell is left out.
     """
 

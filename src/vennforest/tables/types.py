@@ -43,7 +43,7 @@ def read_types(source: Path | str) -> dict[str, str]:
 
 
 def check_types(types: Any) -> dict[str, str]:
-    """Return declared types as a dictionary; refuse anything else."""
+    """Return declared types as a dict; raise an `InputError` if they are not valid."""
     if not isinstance(types, Mapping):
         raise InputError(f"types must be {FORM}, got {str(types)[:60]}")
     for name, declared in types.items():
@@ -70,7 +70,7 @@ def parse_type(declared: Any, name: str) -> tuple[str, str | None]:
 
 
 def infer_declared(column: Column, declared: str) -> tuple[Kind, str | None]:
-    """Return the kind of a declared column and the format of its dates; refuse other cells."""
+    """Return kind and date format of a declared column; raise an error for cells of other kinds."""
     kind, date_format = parse_type(declared, column.name)
     if not column.is_present.any():
         return "empty", None
