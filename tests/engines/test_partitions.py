@@ -204,7 +204,7 @@ def test_an_infinite_feature_is_refused(value):
 def test_what_a_forest_over_partitions_refuses():
     frame = draw_features(100)
     parts, model = cut(frame, 50), CalibratedClassifier(FOREST)
-    with pytest.raises(InputError, match="two partitions with rows or more, got 1"):
+    with pytest.raises(InputError, match="at least two partitions with rows, got 1"):
         fit(model, cut(frame, 0))
     with pytest.raises(InputError, match="must contain two classes or more"):
         fit(model, cut(frame.assign(y="no"), 50))

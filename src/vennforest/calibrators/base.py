@@ -210,7 +210,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     ) -> Self:
         """Return this calibrator for a population with other shares of the classes.
 
-        As `CalibratedClassifier.with_prior`. This calibrator stays as it is.
+        See `CalibratedClassifier.with_prior`. This calibrator is not changed.
 
         Parameters
         ----------

@@ -142,7 +142,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         position, or a function of the rows that returns a label for each. Groups with fewer than
         50 calibration examples in a fold, and new ones, have the calibrator of all examples.
     n_jobs : int, default=None
-        Threads of the forest walk, and folds fitted at once.
+        Number of threads of the forest walk, and of folds fitted at once.
     random_state : int, RandomState or None, default=None
         Seeds the draws of calibration examples, the split or the folds (the same each time where
         it is None), and every ``random_state`` of the estimator that is None.
