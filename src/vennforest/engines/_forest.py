@@ -61,8 +61,8 @@ def fit_partitions(
     numbers = sorted(number for number, (labels, _) in contents.items() if len(labels))
     if len(numbers) < 2:
         raise InputError(
-            f"the data must have at least two partitions with rows, got {len(numbers)}: repartition "
-            "it, or fit a CalibratedClassifier to it as one table"
+            f"the data must have at least two partitions with rows, got {len(numbers)}: "
+            "repartition it, or fit a CalibratedClassifier to it as one table"
         )
     classes = classes_of([contents[number][0] for number in numbers], target)
     if len(classes) < 2:
