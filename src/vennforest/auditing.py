@@ -24,12 +24,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 from vennforest._validation import FloatArray, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.forest import leaves_rows_out
-from vennforest.sources.checks import (
-    columns_of,
-    copied_rows,
-    copies_message,
-    is_measured_column,
-)
+from vennforest.sources.checks import columns_of, copied_rows, copies_message, is_measured_column
 from vennforest.sources.data import parts_of, split_pipeline, transform_rows
 from vennforest.sources.row_hashes import hash_rows
 

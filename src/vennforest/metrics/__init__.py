@@ -12,11 +12,7 @@ from vennforest.metrics.calibration_error import (
     calibration_error,
     confidence_minus_accuracy,
 )
-from vennforest.metrics.calibration_line import (
-    CalibrationLine,
-    IntervalEstimate,
-    calibration_line,
-)
+from vennforest.metrics.calibration_line import CalibrationLine, IntervalEstimate, calibration_line
 from vennforest.metrics.calibration_tests import CalibrationTest, kuiper_test, spiegelhalter_test
 from vennforest.metrics.curves import (
     CalibrationBand,

@@ -19,12 +19,7 @@ from vennforest._files import one_line, written_whole
 from vennforest._messages import InputError, listed, needed, warn
 from vennforest._program import __version__
 from vennforest._state import is_own_type
-from vennforest.persistence.archive import (
-    FORMAT,
-    HEADER,
-    SCHEMA,
-    open_archive,
-)
+from vennforest.persistence.archive import FORMAT, HEADER, SCHEMA, open_archive
 from vennforest.persistence.parts import from_stored, is_trusted, to_stored
 
 LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")

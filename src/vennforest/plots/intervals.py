@@ -11,16 +11,7 @@ from vennforest._validation import FloatArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.metrics import IntervalCurve, interval_curve
 from vennforest.multiprobability import Multiprobability
-from vennforest.plots._style import (
-    COLOURS,
-    GREY,
-    legend,
-    new_axes,
-    percents,
-    plain,
-    short,
-    wrapped,
-)
+from vennforest.plots._style import COLOURS, GREY, legend, new_axes, percents, plain, short, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,12 +15,7 @@ from vennforest.calibrators import METHODS
 from vennforest.calibrators.base import has_bounds
 from vennforest.classifier import CalibratedClassifier
 from vennforest.report.estimators import make_estimator, named_estimator
-from vennforest.report.evaluation import (
-    METHOD_NAMES,
-    Evaluation,
-    assemble,
-    check_options,
-)
+from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble, check_options
 from vennforest.report.measures import RAW
 from vennforest.report.splits import group_codes, times
 from vennforest.report.training import Progress, cross_validate

@@ -17,12 +17,7 @@ from numpy.typing import NDArray
 from vennforest._files import write_text, written_whole
 from vennforest._validation import FloatArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
-from vennforest.metrics import (
-    ReliabilityCurve,
-    decision_curve,
-    interval_curve,
-    reliability_curve,
-)
+from vennforest.metrics import ReliabilityCurve, decision_curve, interval_curve, reliability_curve
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 from vennforest.plots._style import COLOURS, GREY, draw_line, legend, percents, plain, style
 from vennforest.report.comparison import Comparison
