@@ -82,16 +82,20 @@ class StepTable:
         kernels.read_steps(scores, *tables, out)
 
     @cached_property
-    def _hulls(self) -> tuple[Int32Array, Int32Array]:
-        hulls: tuple[Int32Array, Int32Array] = kernels.hull_tree(self.W, self.Y)
-        return hulls
+    def _points_and_hulls(self) -> tuple[tuple[FloatArray, ...], tuple[Int32Array, Int32Array]]:
+        """The points, the heights and slopes of their lower hull, and the hulls of blocks."""
+        corners, sizes = kernels.hull_tree(self.W, self.Y)
+        hull = corners[-1, : sizes[-1, 0]]
+        slopes = np.diff(self.Y[hull]) / np.diff(self.W[hull])
+        heights = np.interp(self.W, self.W[hull], self.Y[hull])
+        return (self.W, self.Y, heights, np.repeat(slopes, np.diff(hull))), (corners, sizes)
 
     def look_up_left_out(
         self, scores: FloatArray, left_out: IntArray, examples: Examples, out: FloatArray
     ) -> None:
         """Write p0 and p1 of scores, each without an example ``left_out`` (n,); -1: with all."""
         steps = [(steps.ends, steps.a, steps.b) for steps in (self.p0, self.p1)]
-        tables = examples, self.x, (self.W, self.Y), self._hulls, *steps
+        tables = examples, self.x, *self._points_and_hulls, *steps
         kernels.read_left_out(scores, left_out, *tables, out)
 
     def starts(self) -> FloatArray:
