@@ -718,11 +718,11 @@ def _warn_of_no_effect(model: Any, source: str, reason: str) -> None:
         and repr(values[name]) not in ("None", repr(defaults[name]))
     ]
     if unused:
-        verb = "has" if len(unused) == 1 else "have"
+        verb, pronoun = ("has", "it") if len(unused) == 1 else ("have", "them")
         setting = f"calibrate_on={model.calibrate_on!r}"
         if setting == "calibrate_on='auto'":
             setting += f", which is {source!r} here: {reason}"
-        warn(f"{' and '.join(unused)} {verb} no effect with {setting}")
+        warn(f"{' and '.join(unused)} {verb} no effect with {setting}. Leave {pronoun} out")
 
 
 # --- calibrators ---------------------------------------------------------------------------------
