@@ -30,9 +30,7 @@ EXACT = [
 ]
 
 RANDOM = [
-    CalibratedClassifier(
-        ExtraTreesClassifier(8, bootstrap=True), subforest="exchangeable", votes="hard", merge="log"
-    ),
+    CalibratedClassifier(ExtraTreesClassifier(8, bootstrap=True), subforest="exchangeable"),
     CalibratedClassifier(GaussianNB(), calibrate_on="holdout", method="venn"),
 ]
 """A weight of 2 does not draw the random samples that the example twice draws; scikit-learn's list
