@@ -233,8 +233,8 @@ def verdict(summary: Mapping[str, Any], monitor: Monitor) -> list[str]:
     meaning, advice = _meaning(summary["kinds"], monitor.watch)
     return [
         f"The data has changed: the chance of this if nothing had changed is less than 1 in {top}.",
-        f"It seems to have begun near {first['began']}, and was certain enough for an alarm at "
-        f"{summary['alarm_at']} of {n}.",
+        f"The alarm was raised at {summary['alarm_at']} of {n}; the largest change seems to have "
+        f"begun near {first['began']}.",
         f"{meaning} Best explained by: {first['description']} (of {first['label']!r}).",
         sentence,
         *filter(None, [summary["observed"]]),
