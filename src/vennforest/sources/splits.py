@@ -28,6 +28,9 @@ MIN_EXAMPLES_OF_OTHER_CLASSES = 8
 MIN_EXAMPLES_PER_FOLD = 2
 """Mean number of calibration examples in a fold with a calibrator of its own."""
 
+MIN_SHARE_TRAINED_ON = 0.45
+"""Share of the rows below which a fold's model is much weaker than one of all: halves are not."""
+
 Split = tuple[IntArray, IntArray]
 """Rows to train on and rows to calibrate on."""
 
@@ -89,7 +92,7 @@ def cross_validation_folds(
     """
     splits = _splits(data, _splitter(data, cv, stratify, random_state))
     all_rows = np.arange(len(data)) if data.weight is None else np.flatnonzero(data.weight > 0)
-    _check_splits(splits, ensemble)
+    _check_splits(splits, len(all_rows), ensemble)
     training_sets = [train for train, _ in splits]
     if not ensemble:
         training_sets.append(all_rows)
@@ -156,7 +159,7 @@ def _row_numbers(part: Any, n: int) -> IntArray:
     return rows
 
 
-def _check_splits(splits: Sequence[Split], ensemble: bool) -> None:
+def _check_splits(splits: Sequence[Split], n_rows: int, ensemble: bool) -> None:
     """Refuse splits that score rows twice, train on them or leave too few to calibrate on."""
     if not splits:
         raise InputError(
@@ -180,4 +183,10 @@ def _check_splits(splits: Sequence[Split], ensemble: bool) -> None:
             f"cv must leave at least {MIN_EXAMPLES_PER_FOLD} examples in a fold with "
             f"ensemble=True, got {len(scored)} in {len(splits)} folds: use ensemble=False or fewer "
             "folds"
+        )
+    smallest = min(len(train) for train, _ in splits)
+    if ensemble and smallest < MIN_SHARE_TRAINED_ON * n_rows:
+        warn(
+            f"cv trains one of {len(splits)} models on {smallest} of {n_rows} rows, and "
+            "all are averaged: with ensemble=False one model of all rows predicts"
         )
