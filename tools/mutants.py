@@ -29,28 +29,28 @@ TESTS = {
 """Tests of a package or module; by default the folder with its name."""
 
 FAULTS = [
-    ("calibrators/base.py", "if m * n == 0:", "if m * n == 1:"),
+    ("calibrators/direction.py", "if m * n == 0:", "if m * n == 1:"),
     (
-        "calibrators/base.py",
+        "calibrators/direction.py",
         "is_outside = (scores < low) | (scores > high)",
         "is_outside = (scores < low) & (scores > high)",
     ),
     (
-        "calibrators/maps.py",
+        "calibrators/softmax.py",
         "self.on_ if is_fitted else self._kind(scores)",
         "self._kind(scores)",
     ),
-    ("calibrators/maps.py", "low = min(", "low = max("),
+    ("calibrators/sigmoid.py", "low = min(", "low = max("),
     (
-        "calibrators/maps.py",
+        "calibrators/newton.py",
         "negative * (1 - low) + positive * high",
         "negative + (1 - low) + positive * high",
     ),
-    ("calibrators/maps.py", "total * p - positive", "total + p - positive"),
-    ("calibrators/maps.py", "(1.0 - p[0], p[0])", "(p[0], 1.0 - p[0])"),
-    ("calibrators/maps.py", "t = z - knots[k]", "t = z + knots[k]"),
+    ("calibrators/newton.py", "total * p - positive", "total + p - positive"),
+    ("calibrators/softmax.py", "(1.0 - p[0], p[0])", "(p[0], 1.0 - p[0])"),
+    ("calibrators/spline.py", "t = z - knots[k]", "t = z + knots[k]"),
     (
-        "calibrators/maps.py",
+        "calibrators/spline.py",
         "np.diff(np.eye(m), axis=0) / np.sqrt",
         "np.diff(np.eye(m), axis=0) * np.sqrt",
     ),
@@ -65,8 +65,8 @@ FAULTS = [
         "raised = 1.0 - (1.0 + probability) * q",
     ),
     ("calibrators/bostrom.py", "(q * (q * square + linear))", "(q * (q + square + linear))"),
-    ("calibrators/maps.py", "n_folds = 1 if counts.total >=", "n_folds = 1 if counts.total <"),
-    ("calibrators/base.py", "divided_by_sum(scores)", "scores"),
+    ("calibrators/pool.py", "n_folds = 1 if counts.total >=", "n_folds = 1 if counts.total <"),
+    ("calibrators/softmax.py", "divided_by_sum(scores)", "scores"),
     ("calibrators/formula.py", "return self.max(low).min(high)", "return self.max(low).max(high)"),
     (
         "calibrators/formula.py",

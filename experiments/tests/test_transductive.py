@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 from oracles import formulas as oracle
 from theorems.test_enumeration import POINTS, Frequencies, Sums, bags, exact, table, with_one_new
 from theorems.test_validity import LIMIT, calibration_z, draw_objects, unbiasedness_z
-from vennforest.calibrators.base import normalised_bounds
+from vennforest.calibrators.bounded import normalised_bounds
 from vennforest_experiments.transductive import (
     TransductiveClassifier,
     isotonic_value,

@@ -15,7 +15,7 @@ from vennforest._messages import needed
 from vennforest._shown import KINDS, names_of
 from vennforest._validation import FloatArray, InputError, check_count, check_inside
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.base import has_bounds, merged
+from vennforest.calibrators.bounded import has_bounds, merged
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.classifier.prediction import Prediction, predict, predict_confidence
 from vennforest.forest import is_ensemble

@@ -21,7 +21,7 @@ from vennforest.calibrators import (
     Venn,
     VennAbers,
 )
-from vennforest.calibrators.maps import SoftmaxMap
+from vennforest.calibrators.softmax import SoftmaxMap
 
 CALIBRATORS = [*MAPS, SoftmaxMap("shared"), SoftmaxMap("full")]
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.special import softmax
 
 from oracles import maps
-from vennforest.calibrators.maps import SoftmaxMap
+from vennforest.calibrators.softmax import SoftmaxMap
 
 STRUCTURES = ["shared", "diagonal", "full"]
 

@@ -8,15 +8,15 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from vennforest.calibrators import PlattScaling, PooledCalibration, maps
-from vennforest.calibrators.maps import (
+from vennforest.calibrators import PlattScaling, PooledCalibration
+from vennforest.calibrators.pool import (
     PRIOR_EXAMPLES,
     SHRINKAGES,
-    SoftmaxMap,
     held_out,
     pool_weights,
     split,
 )
+from vennforest.calibrators.softmax import SoftmaxMap
 from vennforest.counts import ScoreCounts
 
 
@@ -43,7 +43,7 @@ def naive_folds(scores, codes, n_folds):
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("n_folds", [2, 7])
 def test_folds_depend_on_the_multiset_of_the_examples(k, n_folds, monkeypatch):
-    monkeypatch.setattr(maps, "N_FOLDS", n_folds)
+    monkeypatch.setattr(pool, "N_FOLDS", n_folds)
     rng = np.random.default_rng(0)
     for _ in range(15):
         n = int(rng.integers(1, 40))
@@ -90,7 +90,7 @@ def test_the_pool_is_the_weighted_mean_of_its_members(k):
     model = PooledCalibration().fit(s, y)
     assert list(model.weights_) == (["matrix", "platt", "spline"] if k == 2 else ["shared", "full"])
     assert_allclose(sum(model.weights_.values()), 1)
-    again = maps.make_members(ScoreCounts.from_scores(s, y))
+    again = pool.make_members(ScoreCounts.from_scores(s, y))
     expected = sum(w * again[n].fit(s, y).predict_proba(new) for n, w in model.weights_.items())
     assert_allclose(model.predict_proba(new), expected, rtol=1e-8)
     # The weights come from estimates of examples that were held out.
@@ -122,10 +122,10 @@ def test_cells_of_many_scores_and_one_fold_hardly_move_it(monkeypatch):
     y = rng.random(12_000) < 0.1 + 0.8 * s**2
     new = np.linspace(0, 1, 101)
     one = PooledCalibration().fit(s, y)
-    monkeypatch.setattr(maps, "MIN_EXAMPLES_FOR_ONE_FOLD", np.inf)
+    monkeypatch.setattr(pool, "MIN_EXAMPLES_FOR_ONE_FOLD", np.inf)
     all_folds = PooledCalibration().fit(s, y)
     assert_allclose(one.predict_proba(new), all_folds.predict_proba(new), atol=0.01)
-    monkeypatch.setattr(maps, "MAX_POOLED_SCORES", 50_000)
+    monkeypatch.setattr(pool, "MAX_POOLED_SCORES", 50_000)
     exact = PooledCalibration().fit(s, y)
     assert_allclose(exact.predict_proba(new), all_folds.predict_proba(new), atol=2e-3)
     truth = 0.1 + 0.8 * new**2

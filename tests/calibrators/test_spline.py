@@ -7,12 +7,10 @@ from scipy.special import expit, logit
 
 from oracles import maps
 from vennforest.calibrators import SplineCalibration
-from vennforest.calibrators.maps import (
+from vennforest.calibrators.newton import _newton_step, fit_logistic, group_scores
+from vennforest.calibrators.spline import (
     RIDGE,
     ROUGHNESS,
-    _newton_step,
-    fit_logistic,
-    group_scores,
     integrals,
     left_out_loss,
     slope_penalty,
@@ -166,7 +164,7 @@ def test_it_follows_a_curve_that_no_sigmoid_can(monkeypatch):
     assert curve.roughness_ == min(ROUGHNESS)
     calibrated = rng.random(20_000) < s
     assert_allclose(SplineCalibration().fit(s, calibrated).predict_proba(s)[:, 1], s, atol=0.03)
-    monkeypatch.setattr("vennforest.calibrators.maps.ROUGHNESS", (1e12,))
+    monkeypatch.setattr("vennforest.calibrators.spline.ROUGHNESS", (1e12,))
     straight = SplineCalibration().fit(s, y)
     assert_allclose(straight.slopes_[0], straight.slopes_[0][0], rtol=1e-4)
     assert near < np.abs(straight.predict_proba(s)[:, 1] - truth).mean() / 4

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from support.cases import draw_rows
 from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling, Venn, VennAbers
-from vennforest.calibrators.maps import PooledCalibration
+from vennforest.calibrators.pool import PooledCalibration
 
 
 def forest():

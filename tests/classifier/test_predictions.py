@@ -15,7 +15,7 @@ from oracles import formulas as oracle
 from support.cases import draw_rows, score
 from vennforest import CalibratedClassifier
 from vennforest.calibrators import make_calibrator
-from vennforest.calibrators.maps import PooledCalibration
+from vennforest.calibrators.pool import PooledCalibration
 from vennforest.classifier.prediction import predict
 
 

@@ -9,7 +9,7 @@ import pytest
 import vennforest
 from support.commands import refused, run
 from vennforest.calibrators import METHODS
-from vennforest.calibrators.base import has_bounds
+from vennforest.calibrators.bounded import has_bounds
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
-from vennforest.calibrators.base import normalised_bounds
+from vennforest.calibrators.bounded import normalised_bounds
 from vennforest.multiprobability import Multiprobability
 from vennforest.sources import model_scores, with_seed
 

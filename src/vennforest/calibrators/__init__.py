@@ -3,17 +3,14 @@
 from sklearn.base import clone
 
 from vennforest._validation import check_option
-from vennforest.calibrators.base import BoundedCalibrator, Calibrator, Uncalibrated
+from vennforest.calibrators.base import Calibrator, Uncalibrated
 from vennforest.calibrators.bostrom import BostromScaling
+from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.isotonic import IsotonicCalibration
-from vennforest.calibrators.maps import (
-    BetaCalibration,
-    MatrixScaling,
-    PlattScaling,
-    PooledCalibration,
-    SplineCalibration,
-    TemperatureScaling,
-)
+from vennforest.calibrators.pool import PooledCalibration
+from vennforest.calibrators.sigmoid import BetaCalibration, PlattScaling
+from vennforest.calibrators.softmax import MatrixScaling, TemperatureScaling
+from vennforest.calibrators.spline import SplineCalibration
 from vennforest.calibrators.venn import Venn
 from vennforest.calibrators.venn_abers import VennAbers
 

@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._messages import warn
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -22,10 +21,15 @@ from vennforest._validation import (
     check_array,
     check_labels,
     check_number,
-    check_option,
     check_scores,
     columns,
     require,
+)
+from vennforest.calibrators.direction import (
+    Increasing,
+    check_range,
+    expected_range,
+    reversal_center,
 )
 from vennforest.calibrators.formula import (
     Evaluation,
@@ -37,20 +41,11 @@ from vennforest.calibrators.formula import (
     summed,
 )
 from vennforest.counts import ScoreCounts, count_examples, read_examples
-from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
-from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
+from vennforest.prior import ShiftedPrior, shift_probabilities
 
-Increasing = bool | Literal["auto"]
-"""Whether the second class becomes more likely as the score rises."""
-
-# Distance of the area under the ROC curve from 1/2 that leaves no doubt of the direction.
-MIN_STANDARD_ERRORS = 4.0
 SUM_TOLERANCE = 1e-5  # how far from 1 a row may sum: single-precision probabilities of many classes
 MAPS_OF_ANY_SCORES = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take any scores'
 
-# Calibration examples from which on new scores are compared with their range; the part of it by
-# which new scores may lie beyond it; and the share of scores outside that is refused.
-MIN_EXAMPLES_FOR_RANGE, RANGE_MARGIN, MAX_SHARE_OUTSIDE = 10, 0.5, 0.5
 N_TRIED_SCORES = 101  # scores at which a map that is read from a file is tried
 
 
@@ -135,7 +130,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError("counts must contain at least one example, got none")
         if increasing is True and not self._is_monotone:
             return self._fit_checked(counts)
-        return self._fit_checked(counts, _reversed_at(counts, increasing))
+        return self._fit_checked(counts, reversal_center(counts, increasing))
 
     def _fit_checked(self, counts: ScoreCounts, center: float | None = None) -> Self:
         """Fit to counts, with ``center - s`` in the place of each score s, without warnings."""
@@ -143,7 +138,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         state = self.__getstate__().items()
         self.__dict__ = {name: value for name, value in state if not name.endswith("_")}
         self.classes_, self.class_shares_ = counts.classes, counts.class_totals / counts.total
-        self.score_range_, self.reversed_at_, self.shift_ = _expected_range(counts), center, None
+        self.score_range_, self.reversed_at_, self.shift_ = expected_range(counts), center, None
         self._fit(counts if center is None else counts.reversed_at(center))
         return self
 
@@ -237,7 +232,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if self._takes_probabilities:
             self._check_probabilities(x)
         elif self.score_range_ is not None:
-            _check_range(x, *self.score_range_.tolist())
+            check_range(x, *self.score_range_.tolist())
         return self._reversed(x)
 
     def _reversed(self, scores: FloatArray) -> FloatArray:
@@ -278,8 +273,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if self.shift_ is not None:
             is_shift = isinstance(self.shift_, ShiftedPrior) and len(self.shift_.shares) == k
             require(is_shift, f"shift_ must be a ShiftedPrior of {k} classes")
-        if not has_bounds(self):
-            self._check_map()
+        self._check_map()
 
     def _check_map(self) -> None:
         """Refuse learnt numbers that are not finite, or that give no probabilities."""
@@ -305,83 +299,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-# --- direction and range of the scores
-
-
-def ranking(counts: ScoreCounts) -> tuple[float, bool]:
-    """Return the area under the ROC curve of two classes, and whether it is surely not 1/2."""
-    negatives, positives = counts.weights.T
-    m, n = counts.class_totals.tolist()
-    if m * n == 0:  # one class, or weights that are next to nothing
-        return 0.5, False
-    # Pairs with the positive example on the right; ties count half.
-    pairs = positives @ np.cumsum(negatives) - positives @ negatives / 2
-    area = float(pairs) / (m * n)
-    # The standard error of scores that say nothing, without ties (Mann & Whitney 1947, section 4).
-    error = float(np.sqrt((m + n + 1) / (12 * m * n)))
-    return area, abs(area - 0.5) > MIN_STANDARD_ERRORS * error
-
-
-def _reversed_at(counts: ScoreCounts, increasing: Increasing) -> float | None:
-    """Return c where scores s become c - s (1 of probabilities, else 0), None where they stay."""
-    if not (isinstance(increasing, bool) or increasing == "auto"):
-        raise InputError(f'increasing must be True, False or "auto", got {increasing!r}')
-    if len(counts.classes) > 2:
-        if increasing is not True:
-            raise InputError(f"increasing must be True with several classes, got {increasing!r}")
-        return None
-    area, is_sure = ranking(counts)
-    if increasing is True and is_sure and area < 0.5:
-        first, second = counts.classes.tolist()
-        warn(
-            f"the scores of {second!r} are lower than those of {first!r} (area under the ROC "
-            f"curve {area:.3f}), so the map is nearly flat: give increasing=False if a high "
-            f"score means that {second!r} is less likely"
-        )
-    if increasing == "auto":
-        if not is_sure:
-            raise InputError(
-                'increasing must be True or False, got "auto" and scores that do not show which: '
-                f"the area under the ROC curve is {area:.3f}"
-            )
-        increasing = area > 0.5
-    if increasing:
-        return None
-    return 1.0 if counts.scores[0] >= 0 and counts.scores[-1] <= 1 else 0.0
-
-
-def _expected_range(counts: ScoreCounts) -> FloatArray | None:
-    """Return the range of the calibration scores, or [0, 1], with a margin, (2,); None: any."""
-    low, high = float(counts.scores.min()), float(counts.scores.max())
-    if counts.total < MIN_EXAMPLES_FOR_RANGE or low == high:
-        return None
-    if low >= 0 and high <= 1:
-        low, high = 0.0, 1.0
-    margin = RANGE_MARGIN * (high - low)
-    limits = np.array([low - margin, high + margin])
-    return limits if np.isfinite(limits).all() else None
-
-
-def _check_range(scores: FloatArray, low: float, high: float) -> None:
-    """Warn of scores far outside the range of the calibration scores; refuse it of most."""
-    is_outside = (scores < low) | (scores > high)
-    if not is_outside.any():
-        return
-    share, value = float(np.mean(is_outside)), scores[is_outside][0]
-    if share > MAX_SHARE_OUTSIDE:
-        raise InputError(
-            f"scores must be of the kind calibrated on, which lie in [{low:g}, {high:g}], got "
-            f"{value:g} and {share:.0%} outside: are they in other units?"
-        )
-    warn(
-        f"{share:.2%} of the scores lie far outside those calibrated on, in [{low:g}, "
-        f"{high:g}], such as {value:g}: there the probability is extrapolated"
-    )
-
-
-# --- no calibration, and one class against the rest
 
 
 class Uncalibrated(Calibrator):
@@ -432,123 +349,3 @@ def normalised_formula(p: Terms, raw: Terms) -> Terms:
         share = fallback.unless_above(0.0, 1 / len(p), score / fallback)
         shares.append(total.unless_above(0.0, share, probability / total))
     return tuple(shares)
-
-
-# --- bounds
-
-
-class BoundedCalibrator(Calibrator):
-    """Base of calibrators with bounds: Venn predictors, and a user's own.
-
-    A subclass implements ``_fit`` and ``_multiprobability``.
-
-    Parameters
-    ----------
-    merge : {"log", "brier", "midpoint"}
-        How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
-
-    Attributes
-    ----------
-    example_scores_, example_codes_, example_weights_ : ndarray, or None
-        Scores, classes and weights of the examples given to ``fit``; None after ``fit_counts``, and
-        where every weight is 1.
-    """
-
-    merge: Merge
-    example_scores_: FloatArray | None = None
-    example_codes_: IntArray | None = None
-    example_weights_: FloatArray | None = None
-
-    @abstractmethod
-    def _multiprobability(
-        self, scores: FloatArray, left_out: IntArray | None = None
-    ) -> Multiprobability:
-        """Return the bounds for checked scores (m,) or (m, k), with one left out, or none at -1."""
-
-    def _remember(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
-        # A copy, since the caller may change the array.
-        self.example_scores_, self.example_codes_ = scores.copy(), codes
-        self.example_weights_ = weight
-
-    def predict_multiprobability(
-        self, scores: ArrayLike, left_out: ArrayLike | None = None
-    ) -> Multiprobability:
-        """Return lower and upper probabilities of every class.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,) or (m, k)
-            New scores, of the kind given to ``fit``.
-        left_out : array-like of int of shape (m,), optional
-            For each new score the calibration example, numbered as given to ``fit``, that leaves
-            the calibration set for it; -1: none. `VennAbers` answers exactly as if fitted without
-            it; `Venn` takes its weight from the counts, with the categories as they are.
-
-        Returns
-        -------
-        Multiprobability
-            Bounds of shape (m, k), in [0, 1]. For two classes ``p0`` and ``p1``.
-        """
-        new = self._check_new(scores)
-        rows = None if left_out is None else self._check_left_out(np.asarray(left_out), len(new))
-        bounds = self._multiprobability(new, rows)
-        return bounds if self.shift_ is None else shift_bounds(bounds, self.shift_.factors)
-
-    def _check_left_out(self, rows: NDArray[Any], m: int) -> IntArray:
-        """Return the numbers of left-out examples (m,)."""
-        if self.example_codes_ is None:
-            raise ValueError("left_out must be None after fit_counts, which knows no examples")
-        n = len(self.example_codes_)
-        if rows.shape != (m,) or (rows.dtype.kind not in "iu" and m):
-            raise ValueError(f"left_out must be {m} integers, got {rows.tolist()}")
-        wrong = rows[(rows < -1) | (rows >= n)]
-        if len(wrong):
-            raise ValueError(f"left_out must lie between -1 and {n - 1}, got {wrong[0]}")
-        return rows.astype(np.intp)
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        check_option(self.merge, Merge, "merge")
-        if self.example_scores_ is not None:
-            n, k = len(self.example_scores_), len(self.classes_)
-            check_array(self.example_scores_, "example_scores_", (n,) if k == 2 else (n, k))
-            check_array(self.example_codes_, "example_codes_", (n,), "i", 0, k - 1)
-            if self.example_weights_ is not None:
-                check_array(self.example_weights_, "example_weights_", (n,), low=0)
-
-    def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        return self._multiprobability(scores).merge(self.merge)
-
-
-def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return bounds that hold before and after normalisation, from those of class against rest.
-
-    The guarantee of Venn prediction is that of the one-vs-rest interval [p0_j, p1_j] of each class.
-    Points of the box of all k intervals, divided by their sums, lie between ``p0_j / (p0_j + sum of
-    the other p1)`` and ``p1_j / (p1_j + sum of the other p0)``. The hull of both is returned, so
-    rows of ``lower`` (n, k) sum to at most 1 and those of ``upper`` to at least 1.
-    """
-    # p1 is positive: its own new observation counts for it.
-    lower = p0 / (p0 + (p1.sum(axis=1, keepdims=True) - p1))
-    upper = p1 / (p1 + (p0.sum(axis=1, keepdims=True) - p0))
-    return np.minimum(p0, lower), np.minimum(np.maximum(p1, upper), 1.0)
-
-
-def has_bounds(calibrator: Any) -> bool:
-    """Tell whether a calibrator, a class of calibrators, or a model gives bounds."""
-    return callable(getattr(calibrator, "predict_multiprobability", None))
-
-
-def no_bounds(calibrator: Any) -> str:
-    """Return the error message for a calibrator, or the name of a method, without bounds."""
-    name = calibrator if isinstance(calibrator, str) else type(calibrator).__name__
-    bounded = "venn-abers" if isinstance(calibrator, str) else "VennAbers"
-    return f"{name} gives no bounds: use {bounded}"
-
-
-def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> FloatArray:
-    """Return the probabilities (m, k) that a calibrator makes of its bounds at these scores."""
-    if not isinstance(calibrator, BoundedCalibrator):
-        p = np.clip(calibrator.predict_proba(scores), bounds.lower, bounds.upper)
-        return scale_into_bounds(p, bounds.lower, bounds.upper)
-    return calibrator.predict_proba(scores) if calibrator.shift_ else bounds.merge(calibrator.merge)

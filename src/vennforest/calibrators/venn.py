@@ -16,7 +16,7 @@ from vennforest._validation import (
     check_option,
     require,
 )
-from vennforest.calibrators.base import BoundedCalibrator
+from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
 

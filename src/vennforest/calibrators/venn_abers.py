@@ -18,7 +18,7 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators import venn_abers_kernels as kernels
-from vennforest.calibrators.base import BoundedCalibrator, normalised_bounds
+from vennforest.calibrators.bounded import BoundedCalibrator, normalised_bounds
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
     IntervalCurve,

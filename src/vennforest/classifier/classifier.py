@@ -33,7 +33,7 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators import METHODS, Calibrator, PooledCalibration
-from vennforest.calibrators.base import has_bounds, no_bounds
+from vennforest.calibrators.bounded import has_bounds, no_bounds
 from vennforest.calibrators.intervals import ConfidenceIntervals, Method
 from vennforest.classifier.prediction import (
     FittedClassifier,

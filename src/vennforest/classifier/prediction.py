@@ -26,7 +26,7 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.base import has_bounds, merged
+from vennforest.calibrators.bounded import has_bounds, merged
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
     IntervalCurve,

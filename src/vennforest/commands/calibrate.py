@@ -9,7 +9,7 @@ from typing import Any, Literal
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import METHODS, Calibrator
-from vennforest.calibrators.base import ranking
+from vennforest.calibrators.direction import ranking
 from vennforest.commands.models import check_probabilities_in, examples_to_keep, numbers_in
 from vennforest.commands.options import Calibrate
 from vennforest.commands.pages import values_of_columns

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vennforest._messages import listed
-from vennforest.calibrators.base import has_bounds
+from vennforest.calibrators.bounded import has_bounds
 from vennforest.commands.models import is_calibrator_file, read_document
 from vennforest.commands.options import Show
 from vennforest.commands.terminal import print_json, show

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vennforest._files import one_line
 from vennforest._validation import InputError, warn_of_small_weights
 from vennforest.calibrators import Calibrator, make_calibrator
-from vennforest.calibrators.base import Increasing
+from vennforest.calibrators.direction import Increasing
 from vennforest.counts import ScoreCounts
 
 Batches = Iterable[pa.RecordBatch]

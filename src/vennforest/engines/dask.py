@@ -15,7 +15,7 @@ from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.base import Increasing
+from vennforest.calibrators.direction import Increasing
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._forest import fit_partitions
 from vennforest.engines._tasks import Task, calibrate_partitions, run_task

@@ -9,7 +9,8 @@ import numpy as np
 
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Venn, VennAbers
-from vennforest.calibrators.base import SUM_TOLERANCE, BoundedCalibrator, Calibrator
+from vennforest.calibrators.base import SUM_TOLERANCE, Calibrator
+from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.formula import (
     LOWEST,
     Code,

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from vennforest._messages import not_one_of
 from vennforest._validation import InputError, is_frame
 from vennforest.calibrators import METHODS
-from vennforest.calibrators.base import has_bounds
+from vennforest.calibrators.bounded import has_bounds
 from vennforest.classifier import CalibratedClassifier
 from vennforest.report.estimators import make_estimator, named_estimator
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble, check_options

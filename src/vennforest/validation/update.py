@@ -15,7 +15,8 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from vennforest._validation import FloatArray, InputError, IntArray, check_option, encode_labels
 from vennforest.calibrators import Calibrator, PlattScaling, Uncalibrated, make_calibrator
-from vennforest.calibrators.maps import MARGINS, smoothed_shares
+from vennforest.calibrators.newton import MARGINS
+from vennforest.calibrators.softmax import smoothed_shares
 from vennforest.counts import ScoreCounts
 from vennforest.metrics._inputs import check_probabilities, group_numbers
 from vennforest.metrics.differences import difference_over_rows

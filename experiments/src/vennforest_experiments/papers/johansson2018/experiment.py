@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from vennforest import CalibratedClassifier
 from vennforest._validation import check_count, check_option
 from vennforest.calibrators import Calibrator, PlattScaling
-from vennforest.calibrators.maps import Targets
+from vennforest.calibrators.newton import Targets
 from vennforest_experiments.papers.protocol.experiment import Experiment, PreparedData, two_classes
 from vennforest_experiments.papers.protocol.problems import load_problem
 from vennforest_experiments.papers.protocol.store import Record, Task

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from vennforest import CalibratedClassifier
 from vennforest._validation import FloatArray, IntArray, check_count, check_option
 from vennforest.calibrators import IsotonicCalibration, PlattScaling
-from vennforest.calibrators.maps import Targets
+from vennforest.calibrators.newton import Targets
 from vennforest_experiments.datasets import load
 from vennforest_experiments.papers.protocol.experiment import Experiment, PreparedData, two_classes
 from vennforest_experiments.papers.protocol.learners import Density, one_thread

@@ -1,0 +1,180 @@
+"""Log-odds of scores, and logistic regression on class counts by Newton's method."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.formula import Evaluation, Score, Term
+from vennforest.counts import ScoreCounts
+
+# Limits of the distance between 0 or 1 and the score at which log-odds are cut off.
+MARGINS = float(np.finfo(np.float64).eps), 0.01
+Targets = Literal["smoothed", "hard"]
+"""The targets of a sigmoid's fit."""
+
+
+def clip_limits(scores: FloatArray) -> tuple[float, float]:
+    """Return where probabilities (n,) are clipped, halfway from 0 and 1 to the nearest inside."""
+    # A forest gives exact zeros and ones, whose log-odds are infinite.
+    distances = scores, 1 - scores
+    low, high = (x.min(where=x > 0, initial=1.0) / 2 for x in distances)
+    return float(np.clip(low, *MARGINS)), 1 - float(np.clip(high, *MARGINS))
+
+
+def log_odds(x: Term, low: float, high: float) -> Term:
+    """Return ``log(x / (1 - x))`` of scores clipped to [low, high]."""
+    clipped = x.clip(low, high)
+    return clipped.log() - (1.0 - clipped).log()
+
+
+def log_odds_of(scores: FloatArray, low: float, high: float) -> FloatArray:
+    """Return `log_odds` of scores (n,)."""
+    return Evaluation((log_odds(Score(), low, high),))(scores)[:, 0]
+
+
+def standardise(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
+    """Return the mean and the standard deviation of numbers (n,); of equal numbers x_0 and 1."""
+    size = max(float(np.abs(x).max()) / 4, 1.0)  # squares of large numbers overflow
+    first, x = float(x[0]), x / size
+    mean = float(np.average(x - x[0], weights=weight))
+    spread = float(np.sqrt(np.average(np.square(x - x[0] - mean), weights=weight)))
+    return first + mean * size, spread * size or 1.0
+
+
+# Distinct scores from which on near-equal ones are put together for smooth maps.
+MAX_FITTED_SCORES = 16_384
+MAX_GROUPED_LOG_ODDS = 40.0  # log-odds beyond which scores are put together
+
+
+def group_scores(counts: ScoreCounts, n_cells: int = MAX_FITTED_SCORES) -> ScoreCounts:
+    """Return counts of two classes, the scores of each of equally wide cells at their mean."""
+    x, weights = counts.scores, counts.weights
+    if len(x) <= n_cells:
+        return counts
+    z = x  # or the log-odds, where all scores are in [0, 1]
+    if x[0] >= 0 and x[-1] <= 1:
+        with np.errstate(divide="ignore"):
+            z = np.clip(np.log(x) - np.log1p(-x), -MAX_GROUPED_LOG_ODDS, MAX_GROUPED_LOG_ODDS)
+    with np.errstate(over="ignore"):
+        width = float(z[-1]) - float(z[0])
+    if not 0 < width < np.inf:
+        return counts
+    cell: IntArray = ((z - z[0]) / width * n_cells).astype(np.intp)
+    start = np.append(0, np.flatnonzero(np.diff(cell)) + 1)
+    sums = np.add.reduceat(weights, start, axis=0)
+    mean = np.add.reduceat(x * weights.sum(axis=1), start) / sums.sum(axis=1)
+    return ScoreCounts(counts.classes, np.clip(mean, x[0], x[-1]), sums, counts.error)
+
+
+N_BLOCKS = 4_096  # blocks of neighbouring scores whose means tell where to begin
+MAX_NEWTON_STEPS = 200  # Newton steps of a logistic regression; fewer than ten are usual
+# Expected gain of a Newton step, relative to the loss at the start, that makes it the last, since
+# the method converges quadratically; and that below which steps that gain no less are rounding.
+LAST_GAIN, ROUNDING_GAIN = 1e-14, 1e-9
+
+
+@np.errstate(under="ignore")
+def fit_logistic(
+    features: FloatArray,
+    weights: FloatArray,
+    start: FloatArray,
+    bounded: NDArray[np.bool_],
+    *,
+    mean: FloatArray | float = 0.0,
+    penalty: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the coefficients (d,) of a logistic regression, and the Hessian (d, d) of the loss.
+
+    The loss is ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` with
+    ``f = theta @ features``, features (d, n) in the order of the scores and weights (n, 2), plus
+    ``(theta - mean) @ penalty @ (theta - mean) / 2``. Coefficients that are ``bounded`` (d,) are
+    not below zero. Newton steps from ``start`` are halved until the loss, which is convex,
+    decreases enough; where its minimum lies at infinity they end at finite values.
+    """
+    d, n = features.shape
+    total = weights.sum(axis=1)
+    if n > 2 * N_BLOCKS:  # neighbours together tell nearly where the minimum is
+        block = np.arange(0, n, n // N_BLOCKS)
+        means = np.add.reduceat(features * total, block, axis=1) / np.add.reduceat(total, block)
+        sums = np.add.reduceat(weights, block, axis=0)
+        start, _ = fit_logistic(means, sums, start, bounded, mean=mean, penalty=penalty)
+    # Where next to nothing is counted, the penalty stays finite.
+    mass = float(total.sum()) if penalty is None else max(float(total.sum()), 1.0)
+    total, positive = total / mass, weights[:, 1] / mass
+    penalty = np.zeros((d, d)) if penalty is None else penalty / mass
+
+    def evaluate(theta: FloatArray) -> tuple[float, FloatArray]:
+        f = theta @ features
+        offset = theta - mean
+        loss = total @ np.logaddexp(0, f) - positive @ f + offset @ penalty @ offset / 2
+        return float(loss), expit(f)
+
+    theta = start
+    loss, p = evaluate(theta)
+    size, decrease = loss, np.inf
+    for _ in range(MAX_NEWTON_STEPS):
+        gradient = features @ (total * p - positive) + penalty @ (theta - mean)
+        hessian = (features * (total * p * (1 - p))) @ features.T + penalty
+        step = _newton_step(hessian, gradient, theta, bounded)
+        decrease, before = -float(gradient @ step), decrease
+        # Near the minimum each gain is far below the last one, until only rounding is left.
+        if decrease <= LAST_GAIN * size or before / 4 <= decrease <= ROUNDING_GAIN * size:
+            theta = theta + step
+            break
+        length = 1.0
+        new_loss, new_p = evaluate(theta + step)
+        # Sums of this many terms agree to about 1e-14; less of a gain cannot be seen in them.
+        while new_loss > loss * (1 + 1e-14) - 1e-4 * length * decrease and length > 1e-10:
+            length /= 2
+            new_loss, new_p = evaluate(theta + length * step)
+        if length <= 1e-10:
+            break
+        theta, loss, p = theta + length * step, new_loss, new_p
+    theta[bounded] = np.maximum(theta[bounded], 0.0)  # rounding
+    return theta, hessian * mass
+
+
+def _newton_step(
+    hessian: FloatArray, gradient: FloatArray, theta: FloatArray, bounded: NDArray[np.bool_]
+) -> FloatArray:
+    """Return a step in which the loss decreases, and after which no bounded one is below zero."""
+    # The minimum of the quadratic model with some coefficients held at zero: those that are zero
+    # and would become negative, and those that a step without them held takes below zero.
+    curvature = np.maximum(np.diag(hessian), float(np.finfo(np.float64).tiny))
+    unit = 1 / np.sqrt(curvature)  # with a unit diagonal the solution keeps its digits
+    is_free = ~bounded | (theta > 0) | (gradient < 0)
+    while True:
+        step = np.where(is_free, 0.0, -theta)
+        right, scale = -(gradient + hessian @ step)[is_free], unit[is_free]
+        scaled = hessian[np.ix_(is_free, is_free)] * scale * scale[:, None]
+        step[is_free] = scale * np.linalg.lstsq(scaled, scale * right, rcond=None)[0]
+        below = bounded & is_free & (theta + step < 0)
+        if not below.any():
+            break
+        is_free &= ~below
+    if gradient @ step > 0:  # too many are held: a step along the gradient always descends
+        step = -gradient / curvature
+        step[bounded] = np.maximum(step, -theta)[bounded]
+    return step
+
+
+def fit_sigmoid(
+    features: FloatArray, weights: FloatArray, targets: Targets, n_bounded: int
+) -> tuple[FloatArray, float]:
+    """Return the coefficients (d,), the first ones not below 0, and the intercept of a sigmoid."""
+    negative, positive = weights.T
+    if targets == "smoothed":  # Niculescu-Mizil & Caruana (2005), eq. 4
+        low, high = 1 / (negative.sum() + 2), 1 / (positive.sum() + 2)
+        smoothed = negative * low + positive * (1 - high)
+        negative, positive = negative * (1 - low) + positive * high, smoothed
+    d, n = features.shape
+    share = float(positive.sum() / (negative.sum() + positive.sum()))
+    start = np.append(np.zeros(d), np.log((share + 1e-9) / (1 - share + 1e-9)))
+    features, weights = np.vstack([features, np.ones(n)]), np.column_stack([negative, positive])
+    theta, _ = fit_logistic(features, weights, start, np.arange(d + 1) < n_bounded)
+    return theta[:-1], float(theta[-1])

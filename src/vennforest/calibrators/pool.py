@@ -1,0 +1,191 @@
+"""A linear pool of calibrators, weighted by their predictions of held-out examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._validation import FloatArray
+from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.formula import Terms, summed
+from vennforest.calibrators.newton import group_scores
+from vennforest.calibrators.sigmoid import PlattScaling
+from vennforest.calibrators.softmax import ProbabilityCalibrator, SoftmaxMap
+from vennforest.calibrators.spline import SplineCalibration
+from vennforest.counts import ScoreCounts
+
+# Examples of which each member counts as the one that predicted them, before any is seen.
+PRIOR_EXAMPLES = 0.5
+# Steps of expectation and maximisation, and the change of a weight after which they are over.
+MAX_EM_STEPS, EM_TOLERANCE = 1_000, 1e-8
+SHRINKAGES = (0.001, 0.003, 0.01, 0.03, 0.1)  # shrinkages to choose among
+# Folds that are held out, and the examples from which on only the first one is.
+N_FOLDS, MIN_EXAMPLES_FOR_ONE_FOLD = 4, 10_000
+# Examples for each slope of a full matrix from which on one ridge is as good as another.
+EXAMPLES_PER_SLOPE = 4
+MAX_POOLED_SCORES = 4_096  # scores of two classes from which on near-equal ones are put together
+MAX_SHUFFLED_UNITS = 1 << 20  # units of a line that are shuffled; a longer line repeats them
+
+
+class PooledCalibration(ProbabilityCalibrator):
+    """Weighted mean of the probabilities of several calibrators.
+
+    ``p = sum_m weight_m p_m``, a linear opinion pool. The weights minimise the log loss of the
+    members' predictions for each fold after a fit to the other folds: stacking (Wolpert 1992).
+
+    For two classes the members are `MatrixScaling`, `PlattScaling` on log-odds, and
+    `SplineCalibration`; for more softmax maps as in `MatrixScaling`, with a shared slope and with
+    full ones under one to three ridges. All but Platt's have the shrinkage, of 0.001 to 0.1, under
+    which the map with a shared slope fits best.
+
+    Attributes
+    ----------
+    members_ : dict of str to calibrator
+        The fitted members.
+    weights_ : dict of str to float
+        The weight of each member, not below 0, with sum 1.
+
+    Notes
+    -----
+    The weights maximise ``sum_i w_i log sum_m weight_m p_im + sum_m log(weight_m) / 2`` over
+    examples i: with few examples the members weigh nearly the same, and none is ever left out.
+    There are four folds, which do not depend on the order of the examples; from 10,000 examples on
+    the first alone is held out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.random(500)
+    >>> model = PooledCalibration().fit(scores, rng.random(500) < scores**2)
+    >>> model.predict_proba([0.5, 0.9])[:, 1].round(2)
+    array([0.24, 0.83])
+    >>> {name: round(weight, 1) for name, weight in model.weights_.items()}
+    {'matrix': 0.4, 'platt': 0.3, 'spline': 0.3}
+    """
+
+    title = "Pooled"
+    members_: dict[str, Calibrator]
+    weights_: dict[str, float]
+
+    def _fit_probabilities(self, counts: ScoreCounts) -> None:
+        # Members know classes by number.
+        k = len(counts.classes)
+        counts = ScoreCounts(np.arange(k), counts.scores, counts.weights)
+        if counts.scores.ndim == 1:
+            counts = group_scores(counts, MAX_POOLED_SCORES)
+        members = make_members(counts)
+        weight, p = held_out(list(members.values()), counts)
+        self.weights_ = dict(zip(members, pool_weights(weight, p).tolist(), strict=True))
+        self.members_ = {name: member._fit_checked(counts) for name, member in members.items()}
+
+    def _map_formula(self, p: Terms) -> Terms:
+        weights = list(self.weights_.values())
+        members = [self.members_[name]._formula(p) for name in self.weights_]
+        return tuple(
+            summed(w * term for w, term in zip(weights, column, strict=True)) / sum(weights)
+            for column in zip(*members, strict=True)
+        )
+
+
+def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:
+    """Return the unfitted members by name: see `PooledCalibration`."""
+    k, c = len(counts.classes), best_shrinkage(counts)
+    if k == 2:
+        spline = SplineCalibration()
+        spline.shrinkage = c
+        matrix = SoftmaxMap("diagonal", shrinkage=c)
+        return {"matrix": matrix, "platt": PlattScaling(on="logit"), "spline": spline}
+    members: dict[str, Calibrator] = {
+        "shared": SoftmaxMap("shared", shrinkage=c),
+        "full": SoftmaxMap("full", shrinkage=c),
+    }
+    if counts.total < EXAMPLES_PER_SLOPE * k**2:
+        members["full, heavy ridge"] = SoftmaxMap("full", ridge=5.0, shrinkage=c)
+        members["full, light ridge"] = SoftmaxMap("full", ridge=0.3, shrinkage=c)
+    return members
+
+
+def best_shrinkage(counts: ScoreCounts) -> float:
+    """Return the shrinkage under which the first member has the least log loss."""
+    losses = []
+    for c in SHRINKAGES:
+        member = SoftmaxMap("shared", shrinkage=c)._fit_checked(counts)
+        p = np.maximum(member._predict_proba(counts.scores), np.finfo(float).tiny)
+        losses.append(-float((counts.weights * np.log(p)).sum()))
+    # Of those that rounding alone sets apart (a slope of 0) the largest.
+    is_best = np.array(losses) <= min(losses) + 1e-9 * counts.total
+    return SHRINKAGES[int(np.flatnonzero(is_best)[-1])]
+
+
+def split(counts: ScoreCounts) -> Iterator[FloatArray]:
+    """Yield each fold's share (m, k) of the weights.
+
+    The examples of a label lie side by side on a line in the order of that label's score, each as
+    long as its weight, and the units of the line are dealt out to the folds in a shuffled order.
+    Unshuffled, folds would have nearly the same shares of labels at each score, and a map that
+    follows chance would look as good as on what it was fitted to.
+    """
+    lines = []
+    for j, weight in enumerate(counts.weights.T):
+        rows = np.flatnonzero(weight > 0)
+        if counts.scores.ndim == 1:
+            rows = rows if j else rows[::-1]
+        else:
+            x = counts.scores[rows]
+            rows = rows[np.lexsort([*x.T[::-1], x[:, j]])]
+        ends = np.append(0.0, np.cumsum(weight[rows]))
+        # Sums of other weights than integers may leave a hair beyond a unit.
+        n_units = int(np.clip(np.ceil(ends[-1] * (1 - 1e-12)), 1, MAX_SHUFFLED_UNITS))
+        deal = np.random.RandomState(0).permutation(np.arange(n_units) % N_FOLDS)
+        lines.append((rows, ends, deal))
+    for fold in range(N_FOLDS):
+        share = np.zeros_like(counts.weights)
+        for j, (rows, ends, deal) in enumerate(lines):
+            share[rows, j] = np.diff(_length_within(ends, deal == fold))
+        yield np.clip(share, 0.0, counts.weights)
+
+
+def _length_within(x: FloatArray, in_fold: NDArray[np.bool_]) -> FloatArray:
+    """Return how much of each [0, x] lies in the fold's units, repeated without end."""
+    total = np.append(0.0, np.cumsum(in_fold))
+    rounds, position = np.divmod(x, len(in_fold))
+    return np.asarray(rounds * total[-1] + np.interp(position, np.arange(len(total)), total))
+
+
+def held_out(members: list[Calibrator], counts: ScoreCounts) -> tuple[FloatArray, FloatArray]:
+    """Return weights (r,) of held-out examples, and members' probabilities (M, r) of the labels."""
+    weights, likelihoods = [np.empty(0)], [np.empty((len(members), 0))]
+    n_folds = 1 if counts.total >= MIN_EXAMPLES_FOR_ONE_FOLD else N_FOLDS
+    for share in islice(split(counts), n_folds):
+        fold, training = with_weights(counts, share), with_weights(counts, counts.weights - share)
+        if not len(fold) or not len(training):
+            continue
+        is_present = fold.weights > 0
+        weights.append(fold.weights[is_present])
+        predictions = [m._fit_checked(training)._predict_proba(fold.scores) for m in members]
+        likelihoods.append(np.array([p[is_present] for p in predictions]))
+    return np.concatenate(weights), np.concatenate(likelihoods, axis=1)
+
+
+def with_weights(counts: ScoreCounts, weights: FloatArray) -> ScoreCounts:
+    """Return the counts under other weights (m, k), without scores that have none."""
+    rows = weights.any(axis=1)
+    return ScoreCounts(counts.classes, counts.scores[rows], weights[rows])
+
+
+@np.errstate(under="ignore")
+def pool_weights(weight: FloatArray, p: FloatArray) -> FloatArray:
+    """Return the weights (M,) of a pool from what `held_out` returns, by the EM algorithm."""
+    likelihood = np.maximum(p, np.finfo(float).tiny)
+    weights: FloatArray = np.full(len(p), 1 / len(p))
+    for _ in range(MAX_EM_STEPS):
+        share = weights[:, None] * likelihood
+        examples = PRIOR_EXAMPLES + (share / share.sum(axis=0)) @ weight
+        weights, before = examples / examples.sum(), weights
+        if np.abs(weights - before).max() < EM_TOLERANCE:
+            break
+    return weights

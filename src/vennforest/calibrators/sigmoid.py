@@ -1,0 +1,173 @@
+"""Platt scaling and beta calibration: sigmoids fitted by maximum likelihood."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from vennforest._messages import warn
+from vennforest._validation import FloatArray, check_option
+from vennforest.calibrators.base import OneVsRestCalibrator
+from vennforest.calibrators.formula import Term
+from vennforest.calibrators.newton import (
+    Targets,
+    clip_limits,
+    fit_sigmoid,
+    log_odds,
+    log_odds_of,
+    standardise,
+)
+from vennforest.counts import ScoreCounts
+
+SigmoidOf = Literal["auto", "score", "logit"]
+
+# Between these absolute values standard scores are computed with in formulas.
+SMALLEST_STANDARD_SCORE, MAX_STANDARD_SCORE = 1e-290, 1e100
+
+
+class PlattScaling(OneVsRestCalibrator):
+    """Platt scaling: a sigmoid of the score, fitted by maximum likelihood.
+
+    ``p = 1 / (1 + exp(A s + B))`` (Platt 2000). Many classes: one sigmoid per class, normalised.
+
+    Parameters
+    ----------
+    targets : {"smoothed", "hard"}, default="smoothed"
+        ``"smoothed"``: (N+ + 1) / (N+ + 2) for the N+ examples of the class and 1 / (N- + 2) for
+        the N- others (Niculescu-Mizil & Caruana 2005, eq. 4); with weights N+ and N- are sums of
+        weights. ``"hard"``: 1 and 0 (Boström 2008, section 2.2.1); of separable scores the sigmoid
+        is then steep.
+    on : {"auto", "score", "logit"}, default="auto"
+        ``"score"``: s is the score itself, any finite number. ``"logit"``: s is the log-odds of a
+        score in [0, 1]; 0 and 1, which forests give, are moved halfway to the nearest calibration
+        score inside. ``"auto"``: the log-odds if all calibration scores are in [0, 1], else the
+        score.
+
+    Attributes
+    ----------
+    on_ : {"score", "logit"}
+        What s is.
+    slope_, intercept_ : ndarray of shape (1,) or (k,)
+        Of the second class or of each: ``p = 1 / (1 + exp(-(slope_ z + intercept_)))`` of the
+        standard score ``z = (s - center_) / scale_``.
+
+    Examples
+    --------
+    >>> model = PlattScaling(on="score").fit([0.1, 0.3, 0.4, 0.8], ["no", "no", "yes", "yes"])
+    >>> model.predict_proba([0.2, 0.9]).round(2)
+    array([[0.66, 0.34],
+           [0.15, 0.85]])
+    """
+
+    title = "Platt scaling"
+    on_: str
+    clip_: FloatArray
+    """Where the scores of each column are clipped before their log-odds are taken, (c, 2)."""
+    center_: FloatArray
+    scale_: FloatArray
+    slope_: FloatArray
+    intercept_: FloatArray
+
+    def __init__(self, targets: Targets = "smoothed", on: SigmoidOf = "auto") -> None:
+        self.targets = targets
+        self.on = on
+
+    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
+        check_option(self.targets, Targets, "targets")
+        check_option(self.on, SigmoidOf, "on")
+        low = min(counts.scores[0] for counts in columns)
+        high = max(counts.scores[-1] for counts in columns)
+        self.on_ = self.on
+        if self.on == "auto":
+            self.on_ = "logit" if low >= 0 and high <= 1 else "score"
+            in_range = low >= 0 and 1 < high <= 100
+            if in_range and any((counts.scores % 1 != 0).any() for counts in columns):
+                warn(
+                    f"scores between {low:g} and {high:g} look like percentages: divide "
+                    "percentages by 100, so that the sigmoid is one of their log-odds, or set "
+                    'on="score" for other scores'
+                )
+        fits = []
+        for counts in columns:
+            scores, limits = counts.scores, (0.0, 1.0)
+            if self.on_ == "logit":
+                self._check_probabilities(scores)
+                limits = clip_limits(scores)
+                scores = log_odds_of(scores, *limits)
+            center, scale = standardise(scores, counts.weights.sum(axis=1))
+            z = (scores / 4 - center / 4) / (scale / 4)  # the difference may overflow
+            (slope,), intercept = fit_sigmoid(z[None], counts.weights, self.targets, 0)
+            fits.append((*limits, center, scale, slope, intercept))
+        low_, high_, self.center_, self.scale_, self.slope_, self.intercept_ = np.array(fits).T
+        self.clip_ = np.column_stack([low_, high_])
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        return self.on_ == "logit"
+
+    def _column_formula(self, score: Term, j: int) -> Term:
+        if self.on_ == "logit":
+            score = log_odds(score, *self.clip_[j].tolist())
+        center, scale = float(self.center_[j]), float(self.scale_[j])
+        z = (score.without_underflow(scale * SMALLEST_STANDARD_SCORE) - center) / scale
+        z = z.clip(-MAX_STANDARD_SCORE, MAX_STANDARD_SCORE)
+        return (float(self.slope_[j]) * z + float(self.intercept_[j])).logistic()
+
+
+class BetaCalibration(OneVsRestCalibrator):
+    """Beta calibration: ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))`` of scores s in [0, 1].
+
+    The map that is right when the scores of either class follow a beta distribution (Kull, Silva
+    Filho & Flach 2017, eq. 3), fitted by maximum likelihood with a, b >= 0 so it does not
+    decrease. Scores of 0 and 1 are moved as in `PlattScaling`. Many classes: one map per class
+    against the rest, normalised.
+
+    Parameters
+    ----------
+    targets : {"smoothed", "hard"}, default="smoothed"
+        As of `PlattScaling`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, 3) or (k, 3)
+        a, b and c of the second class or of each.
+
+    Examples
+    --------
+    >>> model = BetaCalibration().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
+    >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
+    array([0.28, 0.79])
+    """
+
+    title = "Beta"
+    _takes_probabilities = True
+    coef_: FloatArray
+    clip_: FloatArray
+    """Where the scores of each column are clipped before logarithms are taken, (c, 2)."""
+
+    def __init__(self, targets: Targets = "smoothed") -> None:
+        self.targets = targets
+
+    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
+        check_option(self.targets, Targets, "targets")
+        limits, fits = [], []
+        for counts in columns:
+            self._check_probabilities(counts.scores)
+            low, high = clip_limits(counts.scores)
+            s = np.clip(counts.scores, low, high)
+            features = np.array([np.log(s), -np.log1p(-s)])
+            weight = counts.weights.sum(axis=1)
+            center, scale = np.array([standardise(x, weight) for x in features]).T
+            z = (features - center[:, None]) / scale[:, None]
+            slopes, c = fit_sigmoid(z, counts.weights, self.targets, 2)
+            slopes /= scale
+            limits.append((low, high))
+            fits.append((*slopes, c - slopes @ center))
+        self.clip_, self.coef_ = np.array(limits), np.array(fits)
+
+    def _column_formula(self, score: Term, j: int) -> Term:
+        (low, high), (a, b, c) = self.clip_[j].tolist(), self.coef_[j].tolist()
+        s = score.clip(low, high)
+        f: Term = a * s.log() - b * (1.0 - s).log() + c
+        return f.logistic()

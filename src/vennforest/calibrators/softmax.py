@@ -1,0 +1,406 @@
+"""Temperature scaling and matrix scaling: softmax maps of logits, fitted by maximum likelihood."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import brentq, minimize
+
+from vennforest._validation import FloatArray, columns
+from vennforest.calibrators.base import SUM_TOLERANCE, Calibrator
+from vennforest.calibrators.formula import Evaluation, Term, Terms, divided_by_sum, softmax, summed
+from vennforest.calibrators.newton import (
+    clip_limits,
+    fit_logistic,
+    group_scores,
+    log_odds,
+    log_odds_of,
+)
+from vennforest.counts import ScoreCounts
+
+# The logarithm of the temperature stays this close to that of the logits' deviation.
+MAX_LOG_RATIO = 10.0
+ScoreKind = Literal["probabilities", "logits"]
+
+
+class LogitCalibrator(Calibrator):
+    """Base of calibrators that take probabilities, or logits where scores lie outside [0, 1].
+
+    Of two columns of logits the difference is taken, of two columns of probabilities the second.
+    """
+
+    on: ScoreKind | None = None
+    """What the scores are, where the caller knows it; None: as the calibration scores show."""
+    on_: ScoreKind
+    """What the calibration scores were: new scores are taken for the same."""
+
+    def _columns(self, scores: FloatArray, k: int, is_fitted: bool) -> FloatArray:
+        kind = self.on_ if is_fitted else self._kind(scores)
+        if k == 2 and scores.ndim == 2 and scores.shape[1] == 2 and kind == "logits":
+            return np.asarray(scores[:, 1] - scores[:, 0])
+        return columns(scores, k)
+
+    def _kind(self, scores: FloatArray) -> ScoreKind:
+        """Return what calibration scores (n,) or (n, k) are."""
+        if self.on is not None:
+            return self.on
+        are_logits = ((scores < 0) | (scores > 1)).any()
+        if scores.ndim == 2:
+            are_logits |= (np.abs(scores.sum(axis=1) - 1) > SUM_TOLERANCE).any()
+        return "logits" if are_logits else "probabilities"
+
+    def _fit(self, counts: ScoreCounts) -> None:
+        self.on_ = self._kind(counts.scores)
+        if self.on_ == "probabilities":
+            self._check_probabilities(counts.scores)
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        return self.on_ == "probabilities"
+
+
+class TemperatureScaling(LogitCalibrator):
+    """Temperature scaling: divide logits by one temperature T, then softmax.
+
+    ``p = softmax(z / T)`` with the T that minimises the log loss of the calibration set (Guo,
+    Pleiss, Sun & Weinberger 2017, eq. 9). The most probable class stays what it was. Any number
+    of classes. The logits z of probabilities are their logarithms; scores that are no probabilities
+    are logits themselves, and one column z stands for (0, z).
+
+    Attributes
+    ----------
+    temperature_ : float
+        T; above 1 it makes estimates less extreme.
+    on_ : {"probabilities", "logits"}
+        What the calibration scores were.
+
+    Notes
+    -----
+    Where the loss has no minimum, T is cut off at exp(-10) or exp(10) times the logits' deviation.
+    Before logarithms are taken, probabilities are raised to half the smallest calibration score
+    above 0.
+
+    Examples
+    --------
+    >>> model = TemperatureScaling().fit([0.01, 0.99, 0.9, 0.98], [1, 2, 1, 2])
+    >>> model.predict_proba([0.99]).round(2)
+    array([[0.11, 0.89]])
+    """
+
+    title = "Temperature"
+    temperature_: float
+    low_: float
+    high_: float
+    """Where probabilities are clipped before logarithms are taken."""
+
+    def _fit(self, counts: ScoreCounts) -> None:
+        super()._fit(counts)
+        z = counts.scores
+        self.low_, self.high_ = 0.0, 1.0
+        if self.on_ == "probabilities":
+            p = z if z.ndim == 1 else z / z.sum(axis=1, keepdims=True)
+            self.low_, self.high_ = clip_limits(p.ravel())
+            if p.ndim == 1:
+                z = log_odds_of(p, self.low_, self.high_)
+            else:
+                z = np.log(np.maximum(p, self.low_))
+        # Distances from the largest of the row may overflow, their halves not.
+        half = np.stack([np.zeros(len(z)), z / 2]) if z.ndim == 1 else z.T / 2
+        half -= half.max(axis=0)
+        self.temperature_ = 2 * fit_temperature(half, counts.weights.T)
+
+    def _formula(self, scores: Terms) -> Terms:
+        if len(scores) == 1:
+            z = scores[0]
+            if self.on_ == "probabilities":
+                z = log_odds(z, self.low_, self.high_)
+            return ((z / self.temperature_).logistic(),)
+        if self.on_ == "probabilities":
+            scores = tuple(p.max(self.low_).log() for p in divided_by_sum(scores))
+        return softmax([score / self.temperature_ for score in scores])
+
+
+def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
+    """Return the T of the least log loss of ``softmax(z / T)``; columns of z have maximum 0."""
+    size = float(-z.min())
+    if size == 0:
+        return 1.0
+    weights = weights / weights.sum()
+    total = weights.sum(axis=0)
+    z = z / size
+    deviation = float(np.sqrt(np.square(z).mean(axis=0) @ total))
+    z = z / deviation
+    of_labels = float((weights * z).sum())
+
+    def slope(log_beta: float) -> float:
+        e = np.exp(np.exp(log_beta) * z)
+        return float(total @ ((e * z).sum(axis=0) / e.sum(axis=0))) - of_labels
+
+    if slope(-MAX_LOG_RATIO) >= 0:
+        log_beta = -MAX_LOG_RATIO
+    elif slope(MAX_LOG_RATIO) <= 0:
+        log_beta = MAX_LOG_RATIO
+    else:
+        log_beta = brentq(slope, -MAX_LOG_RATIO, MAX_LOG_RATIO, xtol=1e-15, rtol=1e-15)
+    return float(size * deviation * np.exp(-log_beta))
+
+
+class ProbabilityCalibrator(LogitCalibrator):
+    """Base of calibrators of probabilities; temperature scaling turns logits into these first."""
+
+    temperature_: float
+    """By which logits are divided before their softmax; 1 for probabilities."""
+
+    def _fit(self, counts: ScoreCounts) -> None:
+        super()._fit(counts)
+        self.temperature_, p = 1.0, counts.scores
+        if self.on_ == "logits":
+            scaling = TemperatureScaling()._fit_checked(counts)
+            self.temperature_, p = scaling.temperature_, scaling._predict_proba(p)
+            p = p[:, 1] if counts.scores.ndim == 1 else p
+        elif p.ndim == 2:
+            p = p / p.sum(axis=1, keepdims=True)
+        self._fit_probabilities(ScoreCounts(counts.classes, p, counts.weights, counts.error))
+
+    @abstractmethod
+    def _fit_probabilities(self, counts: ScoreCounts) -> None:
+        """Set the attributes of the map of probabilities (m,), which do not decrease, or (m, k)."""
+
+    def _formula(self, scores: Terms) -> Terms:
+        if self.on_ == "logits":
+            scaled = [score / self.temperature_ for score in scores]
+            scores = (scaled[0].logistic(),) if len(scaled) == 1 else softmax(scaled)
+        elif len(scores) > 1:
+            scores = divided_by_sum(scores)
+        return self._map_formula(scores)
+
+    @abstractmethod
+    def _map_formula(self, p: Terms) -> Terms:
+        """Return the formulas of the map of probabilities."""
+
+
+Structure = Literal["shared", "diagonal", "full"]
+"""Which slopes are free: one for all classes, one per class, or one for each pair of classes."""
+
+# Weight of the shared slope's distance from 1, beside 1 of the slopes' distances from it.
+SHARED = 0.1
+# Length of the mean loss's gradient, in units of the curvature, at which the search ends, and its
+# largest step: the sum is convex, so long ones are safe.
+GRADIENT_TOLERANCE, MAX_TRUST_RADIUS = 1e-9, 1e6
+
+
+def smoothed_shares(counts: ScoreCounts) -> FloatArray:
+    """Return ``(n_j + 1) / (n + k)``, (k,): the shares towards which probabilities are shrunk."""
+    return np.asarray((counts.class_totals + 1) / (counts.total + len(counts.class_totals)))
+
+
+def shrunk_logs(p: Terms, c: float, shares: FloatArray) -> Terms:
+    """Return ``log(k (p + c shares) / (1 + c))`` of k classes, finite where a forest gives 0."""
+    p, k = (1.0 - p[0], p[0]) if len(p) == 1 else p, len(shares)
+    added = (c * shares).tolist()
+    return tuple(((x + y) * (k / (1 + c))).log() for x, y in zip(p, added, strict=True))
+
+
+class SoftmaxMap(ProbabilityCalibrator):
+    """The map ``softmax(W log(k s) + b)``, with a choice of slopes: see `MatrixScaling`.
+
+    Parameters
+    ----------
+    structure : {"shared", "diagonal", "full"}
+        Which slopes are free with more than two classes: one for all, one per class, or one for
+        each pair of classes.
+    ridge, shrinkage : float
+        Factor of the penalty, and the c of the shrinkage of scores, above 0.
+    """
+
+    shrinkage_: float
+    shares_: FloatArray
+    coef_: FloatArray
+    intercept_: FloatArray
+
+    def __init__(
+        self, structure: Structure = "diagonal", ridge: float = 1.0, shrinkage: float = 0.01
+    ) -> None:
+        self.structure = structure
+        self.ridge = ridge
+        self.shrinkage = shrinkage
+
+    def _fit_probabilities(self, counts: ScoreCounts) -> None:
+        self.shrinkage_, self.shares_ = self.shrinkage, smoothed_shares(counts)
+        logs_of = Evaluation(shrunk_logs(self._score_terms(), self.shrinkage_, self.shares_))
+        if counts.scores.ndim == 1:
+            counts = group_scores(counts)
+            fit = fit_two_classes(logs_of(counts.scores), counts.weights, self.ridge)
+        else:
+            logs = logs_of(counts.scores)
+            fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge)
+        self.coef_, self.intercept_ = fit
+
+    def _map_formula(self, p: Terms) -> Terms:
+        k, W, b = len(self.classes_), self.coef_, self.intercept_.tolist()
+        logs = shrunk_logs(p, self.shrinkage_, self.shares_)
+
+        def logit(slopes: FloatArray, intercept: float) -> Term:
+            pairs = zip(slopes.tolist(), logs, strict=True)
+            products = [slope * log for slope, log in pairs if slope != 0]
+            return summed(products or [0.0 * logs[0]]) + intercept
+
+        if k == 2:
+            return (logit(W[1] - W[0], b[1] - b[0]).logistic(),)
+        return softmax([logit(W[j], b[j]) for j in range(k)])
+
+
+class MatrixScaling(SoftmaxMap):
+    """Matrix scaling: ``softmax(W log(k s) + b)`` of scores s of k classes, with a diagonal W.
+
+    Minimises the log loss of the calibration set plus a penalty that shrinks the map towards
+    leaving the scores alone. With probabilities as scores this is a form of Dirichlet calibration
+    (Kull et al. 2019, eq. 4); with logits, which temperature scaling turns into probabilities
+    first, of vector scaling (Guo, Pleiss, Sun & Weinberger 2017, section 4.2).
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (k, k)
+        W; row j has the slopes of class j's logit.
+    intercept_ : ndarray of shape (k,)
+        b.
+
+    Notes
+    -----
+    The penalty is half of ``sum_j (w_jj - a)**2 + (a - 1)**2 / 10 + sum_j b_j**2``, with the shared
+    slope a that makes it smallest. Scores are shrunk to the shares pi of the classes first,
+    ``(s + c pi) / (1 + c)`` with c = 0.01, so zeros, which forests give, have logarithms. Of two
+    classes a higher score never gets a lower probability.
+
+    Examples
+    --------
+    >>> scores = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.4, 0.1]]
+    >>> model = MatrixScaling().fit(scores, ["a", "b", "c", "b"])
+    >>> model.predict_proba([[0.4, 0.4, 0.2]]).round(2)
+    array([[0.29, 0.6 , 0.11]])
+    """
+
+    title = "Matrix scaling"
+    structure: Structure = "diagonal"
+    ridge = 1.0
+    shrinkage = 0.01
+
+    def __init__(self) -> None:
+        """Take no parameters."""
+
+
+def diagonal_penalty(k: int, ridge: float) -> FloatArray:
+    """Return the penalty (k, k) of slopes' distances from 1, the shared slope left to its best."""
+    # min over a of ridge * (SHARED * (a - 1)**2 + sum (w - a)**2) is a quadratic form in w - 1.
+    return np.asarray(ridge * (np.eye(k) - np.full((k, k), 1 / (SHARED + k))))
+
+
+class MultinomialLoss:
+    """The mean log loss with its penalty: rows of slopes (1 or k) above a row of intercepts."""
+
+    def __init__(
+        self, logs: FloatArray, weights: FloatArray, ridge: float, structure: Structure
+    ) -> None:
+        k = logs.shape[1]
+        mass = max(float(weights.sum()), 1.0)  # the penalty stays finite where little counts
+        self.logs, self.weights, self.ridge = logs, weights / mass, ridge / mass
+        self.total: FloatArray = self.weights.sum(axis=1, keepdims=True)
+        self.is_full, self.is_shared = structure == "full", structure == "shared"
+        self.diagonal: FloatArray = diagonal_penalty(k, self.ridge)
+        if self.is_shared:  # each of the k equal slopes bears its part
+            self.diagonal = np.eye(k) * SHARED * self.ridge / k
+        self.mean = np.vstack([np.eye(k) if self.is_full else np.ones((1, k)), np.zeros((1, k))])
+
+    def logits(self, theta: FloatArray) -> FloatArray:
+        """Return logits (n, k)."""
+        z = self.logs @ theta[:-1] if self.is_full else self.logs * theta[0]
+        return np.asarray(z + theta[-1])
+
+    def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return the loss, and the estimates (n, k)."""
+        z, offset = self.logits(theta), theta - self.mean
+        largest = z.max(axis=1, keepdims=True)
+        p = np.exp(z - largest)
+        divisor = p.sum(axis=1, keepdims=True)
+        loss = (self.total * (np.log(divisor) + largest)).sum() - (self.weights * z).sum()
+        return float(loss + (self.pull(offset) * offset).sum() / 2), p / divisor
+
+    def pull(self, offset: FloatArray) -> FloatArray:
+        """Return the derivative of the penalty at an offset from its minimum."""
+        pull = self.ridge * offset
+        if not self.is_full:
+            pull[0] = self.diagonal @ offset[0]
+            return pull
+        pull[:-1] *= offset.shape[1]
+        np.fill_diagonal(pull[:-1], self.diagonal @ np.diag(offset[:-1]))
+        return pull
+
+    def back(self, g: FloatArray, logs: FloatArray) -> FloatArray:
+        """Return the derivative of ``sum g * logits`` by the parameters."""
+        slopes = logs.T @ g if self.is_full else (logs * g).sum(axis=0, keepdims=True)
+        if self.is_shared:
+            slopes[:] = slopes.mean()
+        return np.vstack([slopes, g.sum(axis=0, keepdims=True)])
+
+    def gradient(self, theta: FloatArray, p: FloatArray) -> FloatArray:
+        """Return the derivative of the loss by the parameters."""
+        return self.back(self.total * p - self.weights, self.logs) + self.pull(theta - self.mean)
+
+    def curve(self, p: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the second derivative of the loss, applied to a change v of the parameters."""
+        dz = self.logits(v)
+        dz -= (p * dz).sum(axis=1, keepdims=True)
+        return self.back(self.total * p * dz, self.logs) + self.pull(v)
+
+
+@np.errstate(under="ignore")
+def fit_multinomial(
+    logs: FloatArray, weights: FloatArray, structure: Structure, ridge: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the W (k, k) and b (k,) of `MatrixScaling`, for logarithms (n, k)."""
+    problem = MultinomialLoss(logs, weights, ridge, structure)
+    start = problem.mean
+    if problem.is_full:
+        W, b = fit_multinomial(logs, weights, "diagonal", ridge)
+        start = np.vstack([W.T, b])
+    p, at = problem.evaluate(start)[1], np.empty(0)
+    # Parameters in units that their own curvature makes about equally large.
+    scale = 1 / np.sqrt(problem.back(problem.total * p * (1 - p), logs**2) + problem.ridge)
+
+    def parameters(t: FloatArray) -> FloatArray:
+        return np.asarray(start + scale * t.reshape(scale.shape))
+
+    def loss(t: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal p, at
+        value, p = problem.evaluate(parameters(t))
+        at = t.copy()
+        return value, (scale * problem.gradient(parameters(t), p)).ravel()
+
+    def curve(t: FloatArray, v: FloatArray) -> FloatArray:
+        if not np.array_equal(t, at):
+            loss(t)
+        return np.ravel(scale * problem.curve(p, scale * v.reshape(scale.shape)))
+
+    options = {"gtol": GRADIENT_TOLERANCE, "max_trust_radius": MAX_TRUST_RADIUS}
+    result: Any = minimize(  # type: ignore[call-overload]
+        loss, np.zeros(scale.size), jac=True, hessp=curve, method="trust-ncg", options=options
+    )
+    theta = parameters(result.x)
+    return (theta[:-1].T if problem.is_full else np.diag(theta[0])), theta[-1]
+
+
+@np.errstate(under="ignore")
+def fit_two_classes(
+    logs: FloatArray, weights: FloatArray, ridge: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the diagonal W (2, 2) and b (2,) of `MatrixScaling`, for logarithms (n, 2)."""
+    # The difference of the two logits has slopes of the two logarithms, not below zero, and one
+    # intercept; b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
+    features = np.array([-logs[:, 0], logs[:, 1], np.ones(len(logs))])
+    penalty = np.diag([0.0, 0.0, ridge / 2])
+    penalty[:2, :2] = diagonal_penalty(2, ridge)
+    mean, bounded = np.array([1.0, 1.0, 0.0]), np.array([True, True, False])
+    theta, _ = fit_logistic(features, weights, mean, bounded, mean=mean, penalty=penalty)
+    return np.diag(theta[:2]), np.array([-theta[2] / 2, theta[2] / 2])
