@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from vennforest.calibrators import PlattScaling, PooledCalibration
+from vennforest.calibrators import PlattScaling, PooledCalibration, pool
 from vennforest.calibrators.pool import (
     PRIOR_EXAMPLES,
     SHRINKAGES,
