@@ -185,7 +185,11 @@ def test_a_class_missing_from_a_fold_and_a_fold_of_one_class(method, ensemble):
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize(
     "source",
-    [{"calibrate_on": "holdout"}, {"calibrate_on": "cv"}, {"calibrate_on": "cv", "ensemble": False}],
+    [
+        {"calibrate_on": "holdout"},
+        {"calibrate_on": "cv"},
+        {"calibrate_on": "cv", "ensemble": False},
+    ],
     ids=str,
 )
 def test_every_method_is_calibrated_on_the_same_random_rows(source, grouped):

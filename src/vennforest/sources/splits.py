@@ -127,8 +127,9 @@ def _splitter(data: TrainingData, cv: Any, random_state: RandomState) -> Any:
     """
     if not (cv is None or isinstance(cv, Integral)):
         return check_cv(cv, data.codes, classifier=True)
-    kinds: Any = (KFold, StratifiedKFold) if data.groups is None else (GroupKFold, StratifiedGroupKFold)
-    kind = kinds[must_stratify(data.with_positive_weight(), "each fold")]
+    kind: Any = KFold if data.groups is None else GroupKFold
+    if must_stratify(data.with_positive_weight(), "each fold"):
+        kind = StratifiedKFold if data.groups is None else StratifiedGroupKFold
     return kind(5 if cv is None else int(cv), shuffle=True, random_state=random_state)
 
 
