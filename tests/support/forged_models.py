@@ -69,8 +69,8 @@ ARRAY_FORGERIES = {
 NUMBERS = [np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-308, -1, 0, 1, 10**6, 2**62, None, "text", []]
 
 
-def rows(k, n=60):
-    rng = np.random.default_rng(k)
+def rows(k, n=60, seed=0):
+    rng = np.random.default_rng([k, seed])
     X = np.column_stack([rng.integers(0, 2, n), rng.normal(size=(n, 3))]).astype(np.float32)
     return X, np.digitize(X[:, 1] + rng.normal(size=n) / 2, [0.0] if k == 2 else [-0.5, 0.5])
 
@@ -101,8 +101,8 @@ def models():
         yield f"mixed-{k}", mixed, ask(X)
         bayes = CalibratedClassifier(GaussianNB(), calibrate_on="holdout", random_state=0)
         yield f"bayes-{k}", bayes.fit(X, y), ask(X)
-        monitor = Monitor(mixed, random_state=0).fit(X, y).update(X, y)
-        yield f"monitor-{k}", monitor, lambda model, X=X, y=y: watched(model, X, y)
+        monitor = Monitor(mixed, random_state=0).fit(*rows(k, seed=1)).update(*rows(k, seed=2))
+        yield f"monitor-{k}", monitor, lambda model, k=k: watched(model, *rows(k, seed=3))
 
 
 def ask(rows):
