@@ -23,6 +23,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.classifier import named_estimators
 from vennforest.forest import leaves_rows_out
 from vennforest.sources.checks import columns_of, copied_rows, copies_message, is_measured_column
 from vennforest.sources.data import parts_of, split_pipeline, transform_rows
@@ -158,9 +159,12 @@ def _findings(model: Any, X: Any, y: NDArray[Any], groups: IntArray | None) -> I
         if hasattr(model, "classes_") and len(model.oob_probability_) != len(y):
             yield from _training_rows(model.estimator_, X, y)
             return
-    if isinstance(estimator, FrozenEstimator):
-        if not _is_out_of_bag(estimator, X, y):
-            yield from _training_rows(estimator.estimator, X, y)
+    estimators = list(named_estimators(estimator).values())
+    frozen = [e for e in estimators if isinstance(e, FrozenEstimator)]
+    for member in frozen:
+        if not _is_out_of_bag(member, X, y):
+            yield from _training_rows(member.estimator, X, y)
+    if len(frozen) == len(estimators):
         return
     codes = np.unique(y, return_inverse=True)[1]
     is_table = not issparse(X) and len(getattr(X, "shape", ())) < 3
@@ -169,8 +173,9 @@ def _findings(model: Any, X: Any, y: NDArray[Any], groups: IntArray | None) -> I
     if len(y) >= MIN_ROWS:
         names = getattr(X, "columns", range(len(columns)))
         yield from _columns(dict(zip(names, columns, strict=True)), codes, groups)
-    if isinstance(estimator, Pipeline):
-        yield from _steps(estimator, X, y)
+    for member in estimators:
+        if isinstance(member, Pipeline):
+            yield from _steps(member, X, y)
 
 
 # --- rows: copies, near-copies, synthetic rows ---------------------------------------------------

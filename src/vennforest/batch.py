@@ -304,6 +304,7 @@ def kinds_of(model: Any, kinds: str | Sequence[str] | None, name: str = "answers
 def table_columns(model: Any) -> TableColumns | None:
     """Return the first step of a model's pipeline if it is a `TableColumns`, else None."""
     first = (getattr(model, "estimators_", None) or [None])[0]
+    first = getattr(first, "first_model", first)  # of a blend
     if isinstance(first, Pipeline) and isinstance(first[0], TableColumns):
         return first[0]
     return None

@@ -107,7 +107,7 @@ def explain(
     def log_odds_at(score: FloatArray) -> list[FloatArray]:
         score = np.clip(score, 0, 1)
         scores = np.full(n_rows, score[0]) if len(score) == 1 else np.tile(score, (n_rows, 1))
-        return log_odds([RowScores(scores, None, scores, [scores])] * len(fitted.folds))
+        return log_odds([RowScores(scores, None, scores)] * len(fitted.folds))
 
     at_base = log_odds_at(base)
     below, above = ([log_odds_at(near) for near in _moved_scores(base, d)] for d in (-NEAR, NEAR))

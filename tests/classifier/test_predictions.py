@@ -8,15 +8,11 @@ from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from oracles import formulas as oracle
 from support.cases import draw_rows, score
 from vennforest import CalibratedClassifier
 from vennforest.calibrators import make_calibrator
 from vennforest.calibrators.pool import PooledCalibration
-from vennforest.classifier.prediction import predict
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -125,48 +121,6 @@ def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
     assert_allclose(p, means / means.sum(axis=1, keepdims=True), rtol=0, atol=1e-12)
     m = model.predict_multiprobability(new)
     assert ((m.lower <= p) & (p <= m.upper)).all()
-
-
-@pytest.mark.parametrize(
-    ("ensemble", "subforest", "k"),
-    [
-        (RandomForestClassifier(12, random_state=0), "all", 2),
-        (
-            make_pipeline(StandardScaler(), RandomForestClassifier(19, random_state=0)),
-            "exchangeable",
-            3,
-        ),
-        (BaggingClassifier(GaussianNB(), 9, random_state=0), "all", 3),
-    ],
-    ids=["forest", "pipeline", "bagging"],
-)
-def test_with_few_trees_the_point_is_averaged_over_subforests_of_out_of_bag_size(
-    ensemble, subforest, k
-):
-    X, y, new = draw_rows(k)
-    model = CalibratedClassifier(ensemble, subforest=subforest, random_state=0).fit(X, y)
-    fitted = model.estimator_
-    trees, rows, seen = fitted, new, X
-    if isinstance(fitted, Pipeline):
-        trees, rows, seen = fitted[-1], fitted[:-1].transform(new), fitted[:-1].transform(X)
-    members = [free for free in oracle.out_of_bag(trees, len(seen)) if len(free)]
-    assert len(members) == len(model.calibration_y_)
-    answers = np.array([tree.predict_proba(rows) for tree in trees.estimators_])
-    chosen = sorted({round(i) for i in np.linspace(0, len(members) - 1, 20)})
-    logs = []
-    for i in chosen:
-        score = answers[members[i]].mean(axis=0)
-        logs.append(np.log(model.point_calibrator_.predict_proba(score[:, 1] if k == 2 else score)))
-    expected = np.exp(np.mean(logs, axis=0))
-    expected /= expected.sum(axis=1, keepdims=True)
-    p = model.predict_proba(new)
-    assert_allclose(p, expected, rtol=0, atol=1e-9)
-    assert_array_equal(model.predict_proba(new[3:4])[0], p[3])
-    bounds, same = predict(model._state, new)
-    assert_array_equal(same, p)
-    assert ((bounds.lower <= p) & (p <= bounds.upper)).all()
-    other = clone(model).set_params(random_state=1)  # the seed of draws is of no account
-    assert_array_equal(other.fit(X, y).predict_proba(new), p)
 
 
 class FailingFarAway(GaussianNB):

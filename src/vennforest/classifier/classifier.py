@@ -12,13 +12,13 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from vennforest._messages import warn
@@ -35,6 +35,7 @@ from vennforest._validation import (
 from vennforest.calibrators import METHODS, Calibrator, PooledCalibration
 from vennforest.calibrators.bounded import has_bounds, no_bounds
 from vennforest.calibrators.intervals import ConfidenceIntervals, Method
+from vennforest.classifier.blend import BlendedModel, blend_models, draw_parts
 from vennforest.classifier.prediction import (
     FittedClassifier,
     Prediction,
@@ -87,7 +88,7 @@ def _check_bounds(model: CalibratedClassifier) -> bool:
     return True
 
 
-class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
     By default a forest of 300 trees, calibrated out of bag: all data trains, all data calibrates.
@@ -96,10 +97,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : classifier, default=None
+    estimator : classifier or list of (str, classifier), default=None
         Any scikit-learn classifier with ``predict_proba`` or ``decision_function``; None:
         ``MixedForestClassifier(n_estimators=300)``. The data given to ``fit`` only calibrates a
-        ``FrozenEstimator``. A ``Pipeline`` that ends in a forest counts as that forest.
+        ``FrozenEstimator``. A ``Pipeline`` that ends in a forest counts as that forest. A list of
+        names and classifiers, as in ``StackingClassifier``, is blended into one score by weights
+        that are fitted to their calibration scores: see ``blend_``.
     method : str or calibrator, default="venn-abers"
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
         ``"temperature"``, ``"matrix"``, ``"spline"``, ``"pooled"``, ``"none"``, or an instance from
@@ -228,28 +231,31 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         random_state = check_random_state(self.random_state)
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
         split_state = np.random.RandomState(0) if self.random_state is None else random_state
-        estimator = resolve_estimator(self.estimator, self.n_jobs)
-        is_frozen = isinstance(estimator, FrozenEstimator)
-        if is_frozen:
-            check_is_fitted(estimator)
-        codes, classes = encode_labels(y, estimator.classes_ if is_frozen else None)
+        estimators = named_estimators(resolve_estimator(self.estimator, self.n_jobs))
+        frozen_classes = _frozen_classes(estimators)
+        codes, classes = encode_labels(y, frozen_classes)
         weight = check_weights(sample_weight, len(codes))
-        _check_classes(codes, classes, weight, is_frozen)
+        _check_classes(codes, classes, weight, frozen_classes is not None)
         codes = codes.astype(np.min_scalar_type(len(classes) - 1))
-        data = TrainingData(
-            X, codes, classes, weight, *route(self, estimator, weight, groups, fit_params)
-        )
+        members = {
+            name: (
+                estimator,
+                TrainingData(
+                    X,
+                    codes,
+                    classes,
+                    weight,
+                    *route(self, name, estimator, weight, groups, fit_params),
+                ),
+            )
+            for name, estimator in estimators.items()
+        }
+        data = next(iter(members.values()))[1]
         groups_by = group_codes = None
         if self.by is not None:
             groups_by, group_codes = Groups.fit(self.by, X, len(data))
         hashes = hash_rows(X)
-        try:
-            folds, source, reason = fit_folds(
-                self, estimator, data, hashes, random_state, split_state
-            )
-        except (TypeError, ValueError) as error:
-            refuse_text(X, estimator, error)
-            raise
+        folds, source, reason = fit_folds(self, members, hashes, random_state, split_state)
         return self._calibrate(
             FittedClassifier(
                 classes,
@@ -409,24 +415,38 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         resolve_estimator(self.estimator, self.n_jobs)
         check_parameters(self)
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; of a list of estimators also these, by name, and theirs."""
+        if isinstance(self.estimator, list | tuple):
+            params: dict[str, Any] = self._get_params("estimator", deep=deep)
+            return params
+        return super().get_params(deep=deep)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of an estimator in a list by its name, as in a pipeline."""
+        self._set_params("estimator", **params)
+        return self
+
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return the metadata routing of the estimator's fit and the splitter's split."""
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=resolve_estimator(self.estimator, self.n_jobs),
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        """Return the metadata routing of the estimators' fit and the splitter's split."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        for name, estimator in named_estimators(
+            resolve_estimator(self.estimator, self.n_jobs)
+        ).items():
+            router.add(
+                **{name: estimator}, method_mapping=MethodMapping().add(caller="fit", callee="fit")
             )
-            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+        return router.add(
+            splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split")
         )
 
     def __sklearn_tags__(self) -> Tags:
-        """Return the tags, with the kinds of input that the estimator takes."""
+        """Return the tags, with the kinds of input that all estimators take."""
         tags = super().__sklearn_tags__()
-        of_estimator = get_tags(resolve_estimator(self.estimator, self.n_jobs)).input_tags
+        estimators = named_estimators(resolve_estimator(self.estimator, self.n_jobs)).values()
+        inputs = [get_tags(estimator).input_tags for estimator in estimators]
         for name in ("sparse", "allow_nan", "categorical", "string"):
-            setattr(tags.input_tags, name, getattr(of_estimator, name))
+            setattr(tags.input_tags, name, all(getattr(of, name) for of in inputs))
         return tags
 
     @property
@@ -454,6 +474,15 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def estimators_(self) -> list[Any]:
         """The fitted models, one per fold."""
         return [fold.model for fold in self._state.folds]
+
+    @property
+    def blend_(self) -> dict[str, float]:
+        """The weight of each of several estimators, by name, not below 0."""
+        model = self._state.folds[0].model
+        if not isinstance(model, BlendedModel):
+            raise AttributeError("estimator must be a list of several for blend_, got one")
+        names = [member.name for member in model.members]
+        return dict(zip(names, model.weights.tolist(), strict=True))
 
     @property
     def calibrator_(self) -> Calibrator:
@@ -551,14 +580,59 @@ def _only(name: str, values: list[Any]) -> Any:
 
 
 def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
-    """Return the estimator to be trained, the default forest for None."""
+    """Return the estimator or estimators to be trained, the default forest for None."""
     if estimator is None:
         return MixedForestClassifier(n_estimators=300, n_jobs=n_jobs)
+    if isinstance(estimator, list | tuple):
+        _check_names(estimator)
+        for _, member in estimator:
+            resolve_estimator("" if member is None else member, n_jobs)
+        return estimator
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
         raise TypeError(
-            f"estimator must be a classifier (an instance, not fitted), got {estimator!r}"
+            "estimator must be a classifier (an instance, not fitted) or a list of (name, "
+            f"classifier), got {estimator!r}"
         )
     return estimator
+
+
+def _check_names(estimators: Sequence[Any]) -> None:
+    """Refuse a list that is not of two or more different names, each with a classifier."""
+    rule = "estimator must be a classifier or a list of two or more (name, classifier)"
+    is_pair = [isinstance(e, list | tuple) and len(e) == 2 for e in estimators]
+    if not all(is_pair) or not all(isinstance(name, str) for name, _ in estimators):
+        raise TypeError(f"{rule}, got {list(estimators)!r}")
+    if len(estimators) < 2:
+        raise InputError(f"{rule}, got {len(estimators)}: give one classifier by itself")
+    names = [name for name, _ in estimators]
+    reserved = {*CalibratedClassifier._get_param_names(), "splitter"}
+    for name in names:
+        if names.count(name) > 1 or name in reserved or "__" in name or not name:
+            raise InputError(
+                "names of estimators must differ from each other and from the parameters, without "
+                f'"__", got {name!r}'
+            )
+
+
+def named_estimators(estimator: Any) -> dict[str, Any]:
+    """Return the estimators by name; one by itself has the name of the parameter."""
+    return dict(estimator) if isinstance(estimator, list | tuple) else {"estimator": estimator}
+
+
+def _frozen_classes(estimators: Mapping[str, Any]) -> NDArray[Any] | None:
+    """Return the labels of the frozen models, which must have the same; None if none is frozen."""
+    classes = None
+    for name, estimator in estimators.items():
+        if not isinstance(estimator, FrozenEstimator):
+            continue
+        check_is_fitted(estimator)
+        if classes is not None and not np.array_equal(classes, estimator.classes_):
+            raise InputError(
+                f"frozen estimators must have the same classes, got {np.asarray(classes).tolist()} "
+                f"and {np.asarray(estimator.classes_).tolist()} of {name!r}"
+            )
+        classes = estimator.classes_
+    return classes
 
 
 def check_parameters(model: Any) -> None:
@@ -584,10 +658,19 @@ def check_parameters(model: Any) -> None:
         warn(f"merge={model.merge!r} has no effect with {name}, which gives no bounds")
     if model.by is not None:
         check_by(model.by)
+    if isinstance(model.estimator, list | tuple) and model.subforest == "exchangeable":
+        raise InputError(
+            'subforest must be "all" with several estimators, got "exchangeable": give one forest'
+        )
 
 
 def route(
-    model: Any, estimator: Any, weight: FloatArray | None, groups: Any, fit_params: dict[str, Any]
+    model: Any,
+    name: str,
+    estimator: Any,
+    weight: FloatArray | None,
+    groups: Any,
+    fit_params: dict[str, Any],
 ) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
     """Return the arguments of the estimator's fit, the name of its weights, and the splitter's."""
     split_params = {} if groups is None else {"groups": groups}
@@ -595,7 +678,7 @@ def route(
         metadata = {"sample_weight": weight, "groups": groups}
         present = {name: value for name, value in metadata.items() if value is not None}
         routed = process_routing(model, "fit", **present, **fit_params)
-        params = {key: v for key, v in routed.estimator.fit.items() if v is not None}
+        params = {key: v for key, v in routed[name].fit.items() if v is not None}
         return params, None, {**routed.splitter.split, **split_params}
     path, last = [], estimator
     while isinstance(last, Pipeline):
@@ -615,28 +698,71 @@ def route(
 
 def fit_folds(
     model: Any,
-    estimator: Any,
-    data: TrainingData,
+    members: Mapping[str, tuple[Any, TrainingData]],
     hashes: HashArray,
     random_state: RandomState,
     split_state: RandomState,
 ) -> tuple[list[Fold], str, str]:
-    """Return the folds of fitted models, the name of their source, and why it was chosen."""
-    estimator = with_seed(estimator, random_state)
+    """Return the folds of fitted models, the name of their source, and why it was chosen.
+
+    ``members`` are the estimators by name, each with the data that it takes; the folds of several
+    are those of their blend.
+    """
+    members = {name: (with_seed(e, random_state), data) for name, (e, data) in members.items()}
     seed = int(random_state.randint(2**31 - 1))
-    name, reason = choose_source(model, estimator, data)
-    check_training_data(estimator, data, hashes, name)
+    sources = {name: choose_source(model, *member) for name, member in members.items()}
+    data = next(iter(members.values()))[1]
+    estimators = [estimator for estimator, _ in members.values()]
+    check_training_data(estimators, data, hashes, [name for name, _ in sources.values()])
+    if len(members) > 1:
+        if not (model.cv is None or isinstance(model.cv, Integral)) and not hasattr(
+            model.cv, "split"
+        ):
+            model = clone(model).set_params(cv=list(model.cv))  # a generator ends
+        split_seed = split_state.randint(2**31 - 1)  # of the folds that all members share
+    folds: dict[str, list[Fold]] = {}
+    for name, member in members.items():
+        state = split_state if len(members) == 1 else RandomState(split_seed)
+        try:
+            folds[name], *source = _member_folds(model, *member, *sources[name], seed, state)
+        except Exception as error:
+            if isinstance(error, TypeError | ValueError):
+                refuse_text(data.X, member[0], error)
+            if len(members) == 1:
+                raise
+            raise InputError(
+                f"estimator {name!r} must fit the data, got {type(error).__name__}: {error}"
+            ) from error
+        sources[name] = source[0], source[1]
+    used = dict.fromkeys(name for name, _ in sources.values())
+    reasons = "; ".join(dict.fromkeys(reason for _, reason in sources.values()))
+    _warn_of_no_effect(model, list(used), reasons)
+    if len(members) == 1:
+        return folds[name], *sources[name]
+    return [blend_models(folds, data)], " and ".join(used), reasons
+
+
+def _member_folds(
+    model: Any,
+    estimator: Any,
+    data: TrainingData,
+    name: str,
+    reason: str,
+    seed: int,
+    split_state: RandomState,
+) -> tuple[list[Fold], str, str]:
+    """Return the folds of one estimator, their source and its reason, in folds if bags are wrong.
+
+    What is wrong with bags shows in the fitted ensemble: a fit is lost, never a guarantee.
+    """
     try:
-        folds = _folds_of(name, model, estimator, data, seed, split_state)
+        return _folds_of(name, model, estimator, data, seed, split_state), name, reason
     except BagsError as error:
         if not isinstance(model.calibrate_on, str) or model.calibrate_on != "auto":
             raise
-        # What is wrong with bags shows in the fitted ensemble: a fit is lost, never a guarantee.
         is_frozen = isinstance(estimator, FrozenEstimator)
         name, reason = ("frozen", MODEL_IS_FROZEN) if is_frozen else ("cv", error.reason)
-        folds = _folds_of(name, model, estimator, data, seed, split_state)
-    _warn_of_no_effect(model, name, reason)
-    return folds, name, reason
+    return _folds_of(name, model, estimator, data, seed, split_state), name, reason
 
 
 def _folds_of(
@@ -706,20 +832,20 @@ def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, 
     return "oob", "the members of the ensemble leave examples out of bag"
 
 
-def _warn_of_no_effect(model: Any, source: str, reason: str) -> None:
-    """Warn of parameters that the source does not take; searches over parameters set such pairs."""
+def _warn_of_no_effect(model: Any, sources: Sequence[str], reason: str) -> None:
+    """Warn of parameters that no source takes; searches over parameters set such pairs."""
     values, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
     unused = [
         f"{name}={values[name]!r}"
         for name, source_of_parameter in SOURCE_PARAMETERS.items()
-        if source_of_parameter != source
+        if source_of_parameter not in sources
         and repr(values[name]) not in ("None", repr(defaults[name]))
     ]
     if unused:
         verb, pronoun = ("has", "it") if len(unused) == 1 else ("have", "them")
-        setting = f"calibrate_on={model.calibrate_on!r}"
+        setting, chosen = f"calibrate_on={model.calibrate_on!r}", " and ".join(map(repr, sources))
         if setting == "calibrate_on='auto'":
-            setting += f", which is {source!r} here: {reason}"
+            setting += f", which is {chosen} here: {reason}"
         warn(f"{' and '.join(unused)} {verb} no effect with {setting}. Leave {pronoun} out")
 
 
@@ -791,8 +917,7 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
         )
     # Groups stay whole, and the part of a row depends on no label.
     units = all_rows if fitted.row_groups is None else fitted.row_groups[all_rows]
-    used, number = np.unique(units, return_inverse=True)
-    part_of_example = np.random.RandomState(0).permutation(len(used))[number] % N_REFITS
+    part_of_example = draw_parts(units, N_REFITS)
     parts = np.split(part_of_example, np.cumsum([len(fold.codes) for fold in examples])[:-1])
     total = np.zeros((fitted.n_rows, 3, len(fitted.classes)))
     count = np.zeros(fitted.n_rows)
@@ -805,7 +930,7 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
         )
         for fold, of, calibrators in zip(examples, parts, refitted.fold_calibrators, strict=True):
             some = fold.select(of == part)
-            scores = RowScores(some.scores, None, None, [some.scores])
+            scores = RowScores(some.scores, None, some.scores)
             bounds, p = predict_scores(
                 replace(refitted, folds=fitted.folds[:1], fold_calibrators=[calibrators]),
                 [scores],

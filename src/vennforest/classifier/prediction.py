@@ -130,13 +130,12 @@ class RowScores(NamedTuple):
     """Scores of m rows by the model of a fold, each (m,) or (m, k).
 
     ``for_bounds`` are scores by the members that did not see the examples ``left_out`` (m,), or by
-    the whole model, ``by_all`` by that; the point calibrator is applied to each of ``for_point``.
+    the whole model, ``by_all`` by that; the point calibrator is applied to ``by_all``.
     """
 
     for_bounds: FloatArray | None
     left_out: IntArray | None
     by_all: FloatArray | None
-    for_point: list[Any]
 
 
 # --- predictions ---------------------------------------------------------------------------------
@@ -158,10 +157,9 @@ def score_rows(
     for fold in folds:
         for_bounds, left_out = fold.draw(X) if bounds or not has_point else (None, None)
         scores = for_bounds if left_out is None else None
-        if scores is None and (by_all or (has_point and not fold.few_trees)):
+        if scores is None and (by_all or has_point):
             scores = fold.score(X)
-        for_point = fold.score_subforests(X) if has_point and fold.few_trees else [scores]
-        scored.append(RowScores(for_bounds, left_out, scores, for_point))
+        scored.append(RowScores(for_bounds, left_out, scores))
     return scored
 
 
@@ -213,7 +211,8 @@ def calibrate_fold(
     elif scores.for_bounds is not None:
         p = _probabilities(calibrators, scores.for_bounds, codes)
     if point is not None:
-        p = log_mean([_probabilities(point, part, codes) for part in scores.for_point])
+        assert scores.by_all is not None
+        p = _probabilities(point, scores.by_all, codes)
     return bounds, p
 
 

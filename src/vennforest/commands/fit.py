@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import one_line, refused_as, shown_path
 from vennforest._messages import CalibrationWarning
+from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import predict_training_rows
 from vennforest.commands.options import Fit
@@ -22,7 +23,7 @@ from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import make_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
-from vennforest.tables import TableColumns, table_pipeline
+from vennforest.tables import table_pipeline
 from vennforest.tables.files import read_table
 from vennforest.tables.target import LabelledTable
 from vennforest.tables.types import read_types
@@ -39,7 +40,8 @@ def run(options: Fit) -> None:
         notes, X, y = table.notes, table.X, table.y
         groups = group_codes(values.get(options.groups or ""), len(y), notes)
         model = _fit(options, table, groups)
-        columns: TableColumns = model.estimators_[0][0]
+        columns = table_columns(model)
+        assert columns is not None
         labels, counts = np.unique(y, return_counts=True)
         classes = dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True))
         measures = _measures(model, y)

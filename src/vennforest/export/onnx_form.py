@@ -18,6 +18,7 @@ from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Operation, Score, Steps, Term, Terms
 from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.blend import BlendedModel
 from vennforest.classifier.prediction import interval_curves_of
 from vennforest.export.formulas import (
     LEVEL,
@@ -242,14 +243,14 @@ def _outputs(graph: _Graph, calibrator: Calibrator, formulas: dict[str, Terms]) 
 def _estimator_of(model: CalibratedClassifier) -> Any:
     """Return the only estimator of a model; raise an `InputError` if ONNX cannot express it."""
     folds = model._state.folds
-    few_trees = folds[0].few_trees and model._state.point_calibrator is not None
+    is_blend = isinstance(folds[0].model, BlendedModel)
     is_subforest = model.calibrate_on_ in ("oob", "partitions")
     is_subforest = is_subforest and model.subforest == "exchangeable"
     for applies, rule in (
         (model.by is not None, f"calibrate all rows in the same way, got by={model.by!r}"),
         (len(folds) > 1, f"have one estimator, got {len(folds)}: use ensemble=False or out of bag"),
         (is_subforest, 'score new rows by all trees: use subforest="all"'),
-        (few_trees, 'have 20 trees or more, or merge="log": p is a mean over subforests else'),
+        (is_blend, "be of one estimator, got a blend of several: give the one that must serve"),
         (model._state.shift is not None, "not have another prior: use it before with_prior"),
     ):
         if applies:

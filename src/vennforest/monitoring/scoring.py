@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._validation import FloatArray, InputError, IntArray, check_scores, columns
 from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.blend import BlendedModel
 from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
 from vennforest.sources.row_hashes import HashArray, draw_examples, hash_rows, share_in_sketch
 
@@ -57,21 +58,29 @@ def stream_scores(model: Any, X: Any) -> FloatArray:
         scores = check_scores(model.predict_proba(X), "what predict_proba returns")
         return score_columns(scores, len(model.classes_))
     check_is_fitted(model, "classes_")
-    folds = model._state.folds
+    return score_columns(_comparable_scores(model._state.folds, X), len(model.classes_))
+
+
+def _comparable_scores(folds: list[Fold], X: Any) -> FloatArray:
+    """Return the scores (n,) or (n, k) of rows, each by the model of a fold drawn by its hash."""
     if len(folds) == 1:
-        return score_columns(_fold_scores(folds[0], X), len(model.classes_))
+        return _fold_scores(folds[0], X)
     fold_of_row = draw_examples(hash_rows(X), 0, len(folds))
     scores = np.empty((len(fold_of_row), *folds[0].scores.shape[1:]))
     for k, fold in enumerate(folds):
         rows = np.flatnonzero(fold_of_row == k)
         if len(rows):
             scores[rows] = _fold_scores(fold, _safe_indexing(X, rows))
-    return score_columns(scores, len(model.classes_))
+    return scores
 
 
 def _fold_scores(fold: Fold, X: Any) -> FloatArray:
     if isinstance(fold, OutOfBagFold):
         return replace(fold, subforest="exchangeable").draw(X)[0]
+    if isinstance(fold.model, BlendedModel):
+        members = fold.model.members
+        p = fold.model.blend([[_comparable_scores(member.folds, X)] for member in members])
+        return columns(p, p.shape[1])
     return fold.score(X)
 
 

@@ -334,8 +334,7 @@ def _calibration_examples(model: CalibratedClassifier, X: Any) -> Examples:
 
 def _scored_by_all(fold: Fold) -> Fold:
     """Return calibration examples with expected scores by all members, as for new rows."""
-    # Small ensembles predict by subforests of out-of-bag size.
-    if fold.noise is None or fold.few_trees:
+    if fold.noise is None:
         return fold
     columns = fold.scores.reshape(len(fold.scores), -1).T.copy()
     moved = [expected_scores(s, fold.noise * s * (1 - s)) for s in columns]
@@ -388,6 +387,7 @@ def _shift_of_rows(
     if old is None:
         raise InputError('reference must be given with shift="covariate": the rows given to fit')
     estimator = model.estimators_[0] if isinstance(model, CalibratedClassifier) else model
+    estimator = getattr(estimator, "first_model", estimator)  # of a blend
     old_ratios, new_ratios = density_ratios(estimator, old, new, seed)
     n_examples = float(old_ratios.sum() ** 2 / (old_ratios**2).sum())
     share_outside = float((new_ratios > np.quantile(old_ratios, 0.99)).mean())

@@ -35,15 +35,17 @@ MISSING_LABELS = ("", "nan", "<na>", "nat", "null")
 """Labels, without case and spaces around them, that stand for a missing value."""
 
 
-def check_training_data(estimator: Any, data: TrainingData, hashes: HashArray, source: str) -> None:
-    """Refuse or warn of faults of the estimator and the data that show before a fit."""
+def check_training_data(
+    estimators: Sequence[Any], data: TrainingData, hashes: HashArray, sources: Sequence[str]
+) -> None:
+    """Refuse or warn of faults of the estimators and the data that show before a fit."""
     _check_labels(data.classes)
     if data.weight is not None:
         _check_weights(data.codes, data.classes, data.weight)
-    if isinstance(estimator, FrozenEstimator):
-        return
-    _check_frozen_parts(estimator)
-    if source != "training":
+    unfitted = [e for e in estimators if not isinstance(e, FrozenEstimator)]
+    for estimator in unfitted:
+        _check_frozen_parts(estimator)
+    if unfitted and "training" not in sources:
         share = float(copied_rows(data.X, hashes, data.groups).mean())
         if share:
             warn(copies_message(share))

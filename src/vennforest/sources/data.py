@@ -41,13 +41,6 @@ Scores = tuple[FloatArray, IntArray | None]
 Subforest = Literal["exchangeable", "all"]
 """Which trees score a new object for its bounds."""
 
-MIN_TREES_FOR_POINT = 20
-"""Trees below which subforests make the probability: a map fitted to noisy out-of-bag scores is
-too flat for the score by all trees (``docs/measured.md``)."""
-
-N_SUBFORESTS = 20
-"""Subforests over which a probability is averaged with fewer trees."""
-
 
 @dataclass(frozen=True, eq=False)
 class Fold:
@@ -81,11 +74,6 @@ class Fold:
         """Variance of the calibration scores s around those by the whole model, over s (1 - s)."""
         return None
 
-    @property
-    def few_trees(self) -> bool:
-        """Whether scores of subforests make the probability: see `score_subforests`."""
-        return False
-
     def score(self, X: Any) -> FloatArray:
         """Return the scores of the rows of X by the whole model, (m,) or (m, k)."""
         classes = self.model.classes_ if self.classes is None else self.classes
@@ -94,10 +82,6 @@ class Fold:
     def draw(self, X: Any) -> Scores:
         """Return scores for the bounds, and the calibration example that each leaves out."""
         return self.score(X), None
-
-    def score_subforests(self, X: Any) -> list[FloatArray]:
-        """Return the scores whose probabilities are averaged."""
-        return [self.score(X)]
 
     def _check_state(self) -> None:
         n = len(self.codes)
@@ -138,11 +122,6 @@ class OutOfBagFold(Fold):
         of_score = 1 / self.membership.counts()
         return self.variance * np.maximum(of_score - 1 / len(self.membership), 0)
 
-    @property
-    def few_trees(self) -> bool:
-        """Whether the probability is averaged over the scores of subforests."""
-        return self.members.n_trees < MIN_TREES_FOR_POINT
-
     def score(self, X: Any) -> FloatArray:
         """Return the scores of the rows of X by all members, (m,) or (m, k)."""
         return self.members.mean(self._member_rows(X))
@@ -155,15 +134,6 @@ class OutOfBagFold(Fold):
         rows = self._member_rows(X)
         left_out = draw_examples(hash_rows(self.members.table(rows)), self.seed, len(self.codes))
         return self.members.mean(rows, self.membership, left_out), left_out
-
-    def score_subforests(self, X: Any) -> list[FloatArray]:
-        """Return scores by the members that did not see some equally spaced examples."""
-        rows = self._member_rows(X)
-        examples = np.linspace(0, len(self.codes) - 1, N_SUBFORESTS).round().astype(np.intp)
-        return [
-            self.members.mean(rows, self.membership, np.full(rows.shape[0], example))
-            for example in np.unique(examples)
-        ]
 
     def _member_rows(self, X: Any) -> Any:
         """Return the rows of X as the members take them."""

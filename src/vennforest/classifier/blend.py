@@ -1,0 +1,232 @@
+"""Several models as one: their calibrated scores, blended by fitted weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from vennforest._messages import warn
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_array,
+    check_labels,
+    require,
+)
+from vennforest.calibrators import Calibrator, PooledCalibration
+from vennforest.calibrators.blend import blend_probabilities, fit_blend
+from vennforest.groups import codes_of
+from vennforest.sources import CalibrationExamples, Fold, TrainingData
+from vennforest.sources.data import skip_shared_steps
+
+N_PARTS = 4
+"""Parts of the rows; the map of a model's scores is fitted without the part that it maps."""
+
+MAX_CONSTANT_SCORES = 20
+"""Distinct calibration scores up to which a model may turn out to be a constant."""
+
+SMALLEST_PROBABILITY = float(np.finfo(np.float64).tiny)
+"""Smallest probability of which a logarithm is taken."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlendMember:
+    """One model of a blend: its folds, and the map of its scores to probabilities."""
+
+    name: str
+    folds: list[Fold]
+    calibrator: Calibrator
+
+    def log_probabilities(self, scores: Sequence[FloatArray]) -> FloatArray:
+        """Return the mean logarithm (m, k) of the probabilities at the scores by each fold."""
+        return np.asarray(np.mean([log_of(self.calibrator.predict_proba(s)) for s in scores], 0))
+
+    def _check_state(self) -> None:
+        require(isinstance(self.name, str) and len(self.folds) > 0, "members must have folds")
+        require(isinstance(self.calibrator, Calibrator), "members must have a calibrator")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BlendedModel:
+    """A fitted blend ``softmax(sum_m w_m log p_m + b)`` of several models.
+
+    ``p_m`` are a model's scores, mapped to probabilities by a `PooledCalibration`: a forest's by
+    all trees; of a model with several folds the geometric mean over these.
+
+    Attributes
+    ----------
+    members : list of BlendMember
+        The models, in the order of the names given.
+    weights : ndarray of shape (M,)
+        The w of each model, not below 0. Models with weight 0 are not evaluated.
+    intercept : ndarray of shape (k,)
+        b.
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    """
+
+    members: list[BlendMember]
+    weights: FloatArray
+    intercept: FloatArray
+    classes_: NDArray[Any]
+
+    def __repr__(self) -> str:
+        """Return the names and weights of the models."""
+        pairs = zip(self.members, self.weights.tolist(), strict=True)
+        return "Blend of " + ", ".join(f"{m.name} ({w:.2f})" for m, w in pairs)
+
+    @property
+    def first_model(self) -> Any:
+        """The first of the fitted models, which has the names of the features."""
+        return self.members[0].folds[0].model
+
+    @property
+    def named_estimators_(self) -> dict[str, list[Any]]:
+        """The fitted models by name, one per fold."""
+        return {member.name: [fold.model for fold in member.folds] for member in self.members}
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features given to ``fit``."""
+        return int(self.first_model.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """The names of the features, where they have any."""
+        names: NDArray[Any] = self.first_model.feature_names_in_
+        return names
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the blended probabilities (m, k) of the rows of X."""
+        scores = []
+        for member, weight in zip(self.members, self.weights, strict=True):
+            folds, rows = skip_shared_steps(member.folds, X) if weight > 0 else ([], X)
+            scores.append([fold.score(rows) for fold in folds])
+        return self.blend(scores)
+
+    def blend(self, scores: Sequence[Sequence[FloatArray]]) -> FloatArray:
+        """Return probabilities (m, k) of the scores of rows by the folds of each model."""
+        used = [i for i, weight in enumerate(self.weights) if weight > 0]
+        logs = [self.members[i].log_probabilities(scores[i]) for i in used]
+        return blend_probabilities(logs, self.weights[used], self.intercept)
+
+    def _check_state(self) -> None:
+        check_labels(self.classes_, "classes")
+        check_array(self.weights, "weights", (len(self.members),), low=0)
+        check_array(self.intercept, "intercept", (len(self.classes_),))
+        require(self.weights.max() > 0, "weights must not all be 0")
+        for member in self.members:
+            is_of_classes = np.array_equal(member.calibrator.classes_, self.classes_)
+            require(is_of_classes, "members must be of the classes")
+            for fold in member.folds:
+                fold.check_classes(len(self.classes_))
+
+
+def log_of(p: FloatArray) -> FloatArray:
+    """Return logarithms of probabilities, finite for those that are 0."""
+    return np.asarray(np.log(np.maximum(p, SMALLEST_PROBABILITY)))
+
+
+def draw_parts(units: IntArray, n_parts: int) -> IntArray:
+    """Return a part in [0, n_parts) for each row; rows of one unit are in one part."""
+    used, number = np.unique(units, return_inverse=True)
+    parts: IntArray = np.random.RandomState(0).permutation(len(used))[number] % n_parts
+    return parts
+
+
+def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold:
+    """Return one fold of the blend of several models, which are given by their folds.
+
+    Its calibration scores are blends of scores by models that did not see the row, mapped to
+    probabilities by maps that were fitted without the row's part. The weights alone, one for each
+    model and one for each class, are fitted to all rows.
+    """
+    examples = _common_examples(named_folds)
+    first = next(iter(examples.values()))
+    groups = codes_of(first.rows, data.groups)
+    assert first.rows is not None
+    parts = draw_parts(first.rows if groups is None else groups, N_PARTS)
+    if len(np.unique(parts)) < 2:
+        raise InputError("X must have two rows or groups that calibrate to blend models, got one")
+    members, logs = [], []
+    for name, of_name in examples.items():
+        calibrate = _score_map(named_folds[name], of_name, data.classes)
+        p = np.empty((len(parts), len(data.classes)))
+        for part in np.unique(parts):
+            is_part = parts == part
+            p[is_part] = calibrate(~is_part).predict_proba(of_name.scores[is_part])
+        logs.append(log_of(p))
+        members.append(BlendMember(name, named_folds[name], calibrate(slice(None))))
+    weights = np.zeros(len(members))
+    used = _with_signal(named_folds, data)
+    stack = np.array(logs)[used]
+    weights[used], intercept = fit_blend(stack, first.codes, first.weight)
+    p = blend_probabilities(stack, weights[used], intercept)
+    scores = np.ascontiguousarray(p[:, 1]) if len(data.classes) == 2 else p
+    model = BlendedModel(members, weights, intercept, data.classes)
+    return Fold(model, scores, first.codes, first.weight, first.rows, data.classes)
+
+
+def _score_map(folds: list[Fold], examples: CalibrationExamples, classes: NDArray[Any]) -> Any:
+    """Return a function of an index that fits the map of a model's scores to those examples."""
+
+    def calibrate(index: Any) -> PooledCalibration:
+        pool = PooledCalibration()
+        has_proba = all(hasattr(fold.model, "predict_proba") for fold in folds)
+        pool.on = "probabilities" if has_proba else "logits"
+        weight = None if examples.weight is None else examples.weight[index]
+        y = classes[examples.codes[index]]
+        pool.fit(examples.scores[index], y, sample_weight=weight, classes=classes)
+        pool.score_range_ = None  # new scores are by the same model
+        return pool
+
+    return calibrate
+
+
+def _common_examples(named_folds: dict[str, list[Fold]]) -> dict[str, CalibrationExamples]:
+    """Return the calibration examples that all models have, in the order of the rows."""
+    examples, common = {}, None
+    for name, folds in named_folds.items():
+        of_name = CalibrationExamples.of(folds)
+        if of_name.rows is None:
+            raise TypeError(
+                "calibrate_on must be a source that says which rows calibrate (Fold.rows) for "
+                "several estimators, got another"
+            )
+        if len(np.unique(of_name.rows)) < len(of_name.rows):
+            raise InputError(
+                "cv must leave each example out at most once with several estimators, got some "
+                "twice: leave out repetitions"
+            )
+        examples[name] = of_name
+        common = of_name.rows if common is None else np.intersect1d(common, of_name.rows)
+    if common is None or not len(common):
+        raise InputError("estimators must be calibrated on common rows, got none")
+    selected = {}
+    for name, of_name in examples.items():
+        order = np.argsort(of_name.rows)
+        selected[name] = of_name.select(order[np.isin(of_name.rows[order], common)])
+    return selected
+
+
+def _with_signal(named_folds: dict[str, list[Fold]], data: TrainingData) -> list[int]:
+    """Return the indices of models that are not constant; of all where none is, and warn."""
+    constant = []
+    for name, folds in named_folds.items():
+        scores = CalibrationExamples.of(folds).scores
+        if len(np.unique(scores, axis=0)) > MAX_CONSTANT_SCORES:
+            continue
+        rows = _safe_indexing(data.X, CalibrationExamples.of(folds).rows)
+        if all(np.ptp(fold.score(rows), axis=0).max() == 0 for fold in folds):
+            constant.append(name)
+    if len(constant) == len(named_folds):
+        return list(range(len(named_folds)))
+    for name in constant:
+        warn(f"estimator {name!r} gives every row the same score: its weight in the blend is 0")
+    return [i for i, name in enumerate(named_folds) if name not in constant]

@@ -1,0 +1,287 @@
+"""Several estimators as one calibrated model."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, RepeatedKFold
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from vennforest import CalibratedClassifier, audit, estimate_performance, load, save
+from vennforest.calibrators import PooledCalibration
+
+
+def rows(k=2, n=300, seed=0):
+    X, y = make_classification(
+        n, 8, n_informative=5, n_classes=k, flip_y=0.15, random_state=seed, class_sep=0.8
+    )
+    return X[:-60], np.array(list("abcd"))[y[:-60]], X[-60:], np.array(list("abcd"))[y[-60:]]
+
+
+def estimators(*others):
+    forest = RandomForestClassifier(40, random_state=1)
+    return [("forest", forest), ("bayes", GaussianNB()), *others]
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_scores_are_those_of_models_that_did_not_see_the_row(k, ensemble):
+    X, y, new, _ = rows(k)
+    cv = KFold(4, shuffle=True, random_state=3)
+    # A splitter takes the forest to folds too; without one its trees out of bag score.
+    for with_splitter in (True, False):
+        options = {"cv": cv if with_splitter else 4}
+        model = CalibratedClassifier(
+            estimators(), ensemble=ensemble, random_state=5, **options
+        ).fit(X, y)
+        blend = model.estimator_
+        classes, n = model.classes_, len(y)
+        codes = np.searchsorted(classes, y)
+        by_hand = {}
+        # folds
+        of_row = np.full(n, -1)
+        for fold in blend.members[1].folds if ensemble else []:
+            of_row[fold.rows] = np.flatnonzero([f is fold for f in blend.members[1].folds])[0]
+        if ensemble:
+            p = np.empty((n, k))
+            for i in range(len(blend.members[1].folds)):
+                fitted = GaussianNB().fit(X[of_row != i], y[of_row != i])
+                p[of_row == i] = fitted.predict_proba(X[of_row == i])
+            by_hand["bayes"] = p
+        if not with_splitter:
+            forest = blend.members[0].folds[0].model
+            p = np.empty((n, k))
+            bags = [np.bincount(bag, minlength=n) > 0 for bag in forest.estimators_samples_]
+            for i in range(n):
+                free = [
+                    tree.predict_proba(X[i : i + 1])[0]
+                    for tree, bag in zip(forest.estimators_, bags, strict=True)
+                    if not bag[i]
+                ]
+                p[i] = np.mean(free, axis=0)
+            by_hand["forest"] = p
+        for member in blend.members:
+            if member.name in by_hand:
+                scores = np.empty((n, k))
+                for fold in member.folds:
+                    column = fold.scores
+                    scores[fold.rows] = np.column_stack([1 - column, column]) if k == 2 else column
+                assert_allclose(scores, by_hand[member.name], atol=1e-9)
+        # each map without the row's part, then the weights
+        part = np.random.RandomState(0).permutation(n) % 4
+        z = np.zeros((n, k)) + blend.intercept
+        z_new = np.zeros((len(new), k)) + blend.intercept
+        for member, weight in zip(blend.members, blend.weights, strict=True):
+            scores = np.empty((n, *member.folds[0].scores.shape[1:]))
+            for fold in member.folds:
+                scores[fold.rows] = fold.scores
+            for i in range(4):
+                pool = PooledCalibration().fit(scores[part != i], y[part != i], classes=classes)
+                z[part == i] += weight * np.log(pool.predict_proba(scores[part == i]))
+            pool = PooledCalibration().fit(scores, y, classes=classes)
+            logs = [np.log(pool.predict_proba(fold.score(new))) for fold in member.folds]
+            z_new += weight * np.mean(logs, axis=0)
+        expected = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+        assert_allclose(
+            model.calibration_scores_, expected[:, 1] if k == 2 else expected, atol=1e-9
+        )
+        assert_array_equal(model.calibration_y_, classes[codes])
+        expected = np.exp(z_new) / np.exp(z_new).sum(axis=1, keepdims=True)
+        assert_allclose(blend.predict_proba(new), expected, atol=1e-9)
+
+
+def test_the_folds_are_shared_by_all():
+    X, y, *_ = rows()
+    model = CalibratedClassifier(
+        [("a", GaussianNB()), ("b", LogisticRegression()), ("c", LinearSVC())], random_state=0
+    ).fit(X, y)
+    first, *others = model.estimator_.members
+    for member in others:
+        for fold, same in zip(first.folds, member.folds, strict=True):
+            assert_array_equal(fold.rows, same.rows)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_blend_answers_everything_that_a_model_answers(k, tmp_path):
+    X, y, new, _ = rows(k)
+    groups = np.arange(len(y)) // 2
+    model = CalibratedClassifier(estimators(), random_state=0, by=lambda X: X[:, 0] > 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y, groups=groups, sample_weight=1.0 + (np.arange(len(y)) % 2))
+    p, bounds = model.predict_proba(new), model.predict_multiprobability(new)
+    confidence = model.predict_confidence(new)
+    assert model.calibrate_on_ == "cv"
+    assert set(model.blend_) == {"forest", "bayes"}
+    assert_allclose(p.sum(axis=1), 1)
+    for low, high in ((bounds.lower, bounds.upper), (confidence.lower, confidence.upper)):
+        assert ((low <= p + 1e-12) & (p <= high + 1e-12)).all()
+    assert np.isfinite(model.oob_probability_).all()
+    assert_allclose(model.predict_proba(new[3:4])[0], p[3], rtol=1e-12)
+    shifted = model.with_prior({"a": 0.2})
+    assert shifted.predict_proba(new)[:, 0].mean() < p[:, 0].mean()
+    assert model.recalibrate("platt").predict_proba(new).shape == p.shape
+    plain = CalibratedClassifier(estimators(), random_state=0).fit(X, y)
+    assert plain.calibrate_on_ == "oob and cv"
+    estimate_performance(plain, new)
+    audit(plain, X, y)
+    save(plain, tmp_path / "blend.skops")
+    loaded = load(tmp_path / "blend.skops")
+    assert_array_equal(loaded.predict_proba(new), plain.predict_proba(new))
+    assert loaded.blend_ == plain.blend_
+
+
+def test_results_are_the_same_for_any_number_of_threads():
+    X, y, new, _ = rows(3)
+    fitted = [
+        CalibratedClassifier(estimators(), random_state=0, n_jobs=n).fit(X, y) for n in (1, 2)
+    ]
+    assert_array_equal(fitted[0].predict_proba(new), fitted[1].predict_proba(new))
+    assert fitted[0].blend_ == fitted[1].blend_
+
+
+def test_parameters_of_estimators_are_set_by_name():
+    model = CalibratedClassifier(estimators())
+    assert model.get_params()["forest__n_estimators"] == 40
+    assert isinstance(model.get_params()["bayes"], GaussianNB)
+    copy = clone(model).set_params(forest__n_estimators=7, bayes=LogisticRegression())
+    assert copy.estimator[0][1].n_estimators == 7
+    assert isinstance(copy.estimator[1][1], LogisticRegression)
+    assert model.estimator[0][1].n_estimators == 40
+    assert "forest" not in model.get_params(deep=False)
+
+
+def test_metadata_goes_to_the_estimators_that_request_it():
+    X, y, *_ = rows()
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    with config_context(enable_metadata_routing=True):
+        members = [
+            ("a", GaussianNB().set_fit_request(sample_weight=True)),
+            ("b", GaussianNB().set_fit_request(sample_weight=False)),
+        ]
+        model = CalibratedClassifier(members, random_state=0).set_fit_request(sample_weight=True)
+        model.fit(X, y, sample_weight=weight)
+    first, second = model.estimator_.members
+    assert not np.allclose(first.folds[0].scores, second.folds[0].scores)
+    rest = np.setdiff1d(np.arange(len(y)), first.folds[0].rows)
+    weighted = GaussianNB().fit(X[rest], y[rest], sample_weight=weight[rest])
+    assert_allclose(first.folds[0].model.theta_, weighted.theta_)
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ([("a", GaussianNB()), ("a", LogisticRegression())], "differ"),
+        ([("a", GaussianNB())], "two or more"),
+        ([], "two or more"),
+        ([("cv", GaussianNB()), ("b", GaussianNB())], "parameters"),
+        ([("a__b", GaussianNB()), ("b", GaussianNB())], "__"),
+    ],
+)
+def test_bad_lists_are_refused(members, message):
+    X, y, *_ = rows()
+    with pytest.raises(ValueError, match=message):
+        CalibratedClassifier(members).fit(X, y)
+
+
+@pytest.mark.parametrize("members", [[GaussianNB(), GaussianNB()], [("a", None), ("b", 3)]])
+def test_lists_of_other_things_are_refused(members):
+    X, y, *_ = rows()
+    with pytest.raises(TypeError, match="estimator must be"):
+        CalibratedClassifier(members).fit(X, y)
+
+
+def test_frozen_models_of_other_classes_are_refused():
+    X, y, *_ = rows(3)
+    some = y != "c"
+    frozen = [
+        ("a", FrozenEstimator(GaussianNB().fit(X, y))),
+        ("b", FrozenEstimator(GaussianNB().fit(X[some], y[some]))),
+    ]
+    with pytest.raises(ValueError, match="same classes"):
+        CalibratedClassifier(frozen).fit(X, y)
+
+
+def test_frozen_models_are_blended_on_rows_that_they_have_not_seen():
+    X, y, new, _ = rows(2, 500)
+    half = len(y) // 2
+    members = [
+        ("a", FrozenEstimator(GaussianNB().fit(X[:half], y[:half]))),
+        ("b", FrozenEstimator(LogisticRegression().fit(X[:half], y[:half]))),
+    ]
+    model = CalibratedClassifier(members).fit(X[half:], y[half:])
+    assert model.calibrate_on_ == "frozen"
+    assert model.predict_proba(new).shape == (60, 2)
+
+
+def test_an_estimator_that_fails_is_named():
+    X, y, *_ = rows()
+    X = X.copy()
+    X[5, 2] = np.nan
+    with pytest.raises(ValueError, match="'bayes' must fit the data, got ValueError"):
+        CalibratedClassifier(estimators()).fit(X, y)
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_a_constant_estimator_has_weight_zero_and_a_warning(ensemble):
+    X, y, new, _ = rows()
+    members = estimators(("constant", DummyClassifier()))
+    with pytest.warns(UserWarning, match="'constant' gives every row the same score"):
+        model = CalibratedClassifier(members, ensemble=ensemble, random_state=0).fit(X, y)
+    assert model.blend_["constant"] == 0
+    without = CalibratedClassifier(estimators(), ensemble=ensemble, random_state=0).fit(X, y)
+    assert_allclose(model.predict_proba(new), without.predict_proba(new), atol=1e-8)
+
+
+def test_repeated_folds_and_drawn_subforests_are_refused():
+    X, y, *_ = rows()
+    with pytest.raises(ValueError, match="at most once"):
+        CalibratedClassifier(estimators(), cv=RepeatedKFold(n_splits=3, n_repeats=2)).fit(X, y)
+    with pytest.raises(ValueError, match="subforest"):
+        CalibratedClassifier(estimators(), subforest="exchangeable").fit(X, y)
+
+
+@pytest.mark.parametrize("source", ["cv", "holdout", "training"])
+def test_every_source_takes_several_estimators(source):
+    X, y, new, _ = rows()
+    model = CalibratedClassifier(estimators(), calibrate_on=source, random_state=0).fit(X, y)
+    assert model.calibrate_on_ == source
+    assert model.predict_proba(new).shape == (60, 2)
+
+
+def test_one_estimator_has_no_blend():
+    X, y, *_ = rows()
+    model = CalibratedClassifier(GaussianNB()).fit(X, y)
+    assert not hasattr(model, "blend_")
+
+
+def test_a_blend_of_unlike_models_beats_each_of_them():
+    # Half of the logit is linear, half a step that a line cannot follow.
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(3000, 6))
+    z = X[:, 0] + X[:, 1] + 2.5 * np.sign(X[:, 2] * X[:, 3])
+    y = rng.random(3000) < 1 / (1 + np.exp(-z))
+    members = {
+        "boosting": HistGradientBoostingClassifier(max_iter=60),
+        "linear": make_pipeline(StandardScaler(), LogisticRegression()),
+        "forest": RandomForestClassifier(100),
+    }
+
+    def loss(estimator):
+        model = CalibratedClassifier(estimator, random_state=0).fit(X[:1000], y[:1000])
+        p = model.predict_proba(X[1000:])[:, 1]
+        return -np.log(np.where(y[1000:], p, 1 - p)).mean()
+
+    blended = loss(list(members.items()))
+    assert blended < min(loss(estimator) for estimator in members.values())
