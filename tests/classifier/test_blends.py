@@ -236,7 +236,7 @@ def test_an_estimator_that_fails_is_named():
 @pytest.mark.parametrize("ensemble", [True, False])
 def test_a_constant_estimator_has_weight_zero_and_a_warning(ensemble):
     X, y, new, _ = rows()
-    members = estimators(("constant", DummyClassifier()))
+    members = estimators(("constant", DummyClassifier(random_state=0)))
     with pytest.warns(UserWarning, match="'constant' gives every row the same score"):
         model = CalibratedClassifier(members, ensemble=ensemble, random_state=0).fit(X, y)
     assert model.blend_["constant"] == 0

@@ -6,6 +6,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -69,7 +70,7 @@ def test_what_cannot_be_a_graph_says_so():
         with pytest.raises(error, match=message):
             to_onnx(model)
 
-    fails("a model for ONNX must have 20 trees", RandomForestClassifier(19, random_state=0))
+    fails("a model for ONNX must be of one estimator", [("a", forest()), ("b", GaussianNB())])
     fails("calibrate all rows in the same way, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
     fails("one estimator, got 5", calibrate_on="cv")
     fails("score new rows by all trees", subforest="exchangeable")

@@ -210,6 +210,7 @@ def _common_examples(named_folds: dict[str, list[Fold]]) -> dict[str, Calibratio
         raise InputError("estimators must be calibrated on common rows, got none")
     selected = {}
     for name, of_name in examples.items():
+        assert of_name.rows is not None
         order = np.argsort(of_name.rows)
         selected[name] = of_name.select(order[np.isin(of_name.rows[order], common)])
     return selected
