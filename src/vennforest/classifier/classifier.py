@@ -100,7 +100,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     estimator : classifier, default=None
         Any scikit-learn classifier with ``predict_proba`` or ``decision_function``; None:
         ``MixedForestClassifier(n_estimators=300)``. The data given to ``fit`` only calibrates a
-        ``FrozenEstimator``, of which a copy is kept. A ``Pipeline`` that ends in a forest counts as that forest.
+        ``FrozenEstimator``, of which a copy is kept. A ``Pipeline`` that ends in a forest counts as
+        that forest.
     method : str or calibrator, default="venn-abers"
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
         ``"temperature"``, ``"matrix"``, ``"spline"``, ``"pooled"``, ``"none"``, or an instance from
