@@ -593,7 +593,9 @@ def check_numbers(model: Any) -> None:
     """Refuse values of ``holdout_size``, ``cv``, ``ensemble`` and ``n_jobs`` that mean nothing."""
     size, cv = model.holdout_size, model.cv
     is_number = isinstance(size, Real) and not isinstance(size, bool | np.bool_)
-    if not is_number or not (0 < float(size) < 1 or (isinstance(size, Integral) and size >= 1)):
+    if not is_number or not (
+        0 < float(size) < 1 or (isinstance(size, Integral) and int(size) >= 1)
+    ):
         raise InputError(
             f"holdout_size must be a share in (0, 1) or a number of examples, got {size!r}"
         )
