@@ -57,7 +57,7 @@ ARRAY_FORGERIES = {
     "-1": lambda a: with_value(a, -1),
     "all -1": lambda a: np.full(a.shape, -1, a.dtype if a.dtype.kind in "if" else float),
     "million": lambda a: with_value(a, 10**6),
-    "all million": lambda a: with_value(a, 10**6) if a.dtype.itemsize < 4 else np.full(a.shape, 10**6, a.dtype),
+    "all million": lambda a: np.full(a.shape, 10**6).astype(a.dtype),
     "shorter": lambda a: a[:-1],
     "longer": lambda a: np.concatenate([a, a[-1:]]),
     "empty": lambda a: a[:0],
