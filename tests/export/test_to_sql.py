@@ -46,3 +46,22 @@ def test_dialects():
         to_sql(three)
     with pytest.raises(ValueError, match="the taxonomy must have a formula, got"):
         to_sql(Venn(np.rint).fit(scores, y))
+
+
+@pytest.mark.parametrize("name", ["p", "P", "p0", "Low95"])
+def test_a_score_is_not_named_like_an_added_column(name):
+    model = VennAbers().fit(*draw())
+    with pytest.raises(InputError, match="score must name columns apart from the added ones"):
+        to_sql(model, score=name, confidence=True)
+
+
+def test_added_columns_of_classes_differ_without_regard_to_case():
+    scores = np.eye(3)[[0, 1, 2] * 4]
+    model = VennAbers().fit(scores, ["a", "b", "c"] * 4)
+    with pytest.raises(InputError, match="apart from the added ones.* got 'P_B'"):
+        to_sql(model, score=["x", "P_B", "z"])
+    with pytest.raises(InputError, match="score must name different columns, got 'x' twice"):
+        to_sql(model, score=["x", "x", "z"])
+    model = VennAbers().fit(scores, ["A", "a", "c"] * 4)
+    with pytest.raises(InputError, match="labels that differ without regard to case, got 'p._A'"):
+        to_sql(model, score=["x", "y", "z"])

@@ -71,8 +71,9 @@ def to_sql(
     Raises
     ------
     ValueError
-        If the dialect is unknown, ``score`` does not name one column per class, or the calibrator
-        contains a user's function.
+        If the dialect is unknown, ``score`` does not name one column per class, a name of an added
+        column is that of a score or of another added column without regard to case, or the
+        calibrator contains a user's function.
 
     Notes
     -----
@@ -87,6 +88,11 @@ def to_sql(
             f"score must name a column of scores for each of {len(classes)} classes, got {score!r}"
         )
     formulas = output_formulas(calibrator, confidence)
+    titles = {
+        name: [name] if len(terms) == 1 else [f"{name}_{label}" for label in classes]
+        for name, terms in formulas.items()
+    }
+    _check_names(names, [title for part in titles.values() for title in part])
     query = _Query(dialect, names)
     low, high, sum_tolerance = accepted_scores(calibrator)
     ends = " AND ".join(f"CAST({sql_number(end)} AS {query.double})" for end in (low, high))
@@ -100,10 +106,9 @@ def to_sql(
     query.scores = [query.keep(f"CASE WHEN {test} THEN {column} END") for column in query.columns]
     outputs = []
     for name, codes in write_outputs(formulas, query).items():
-        titles = [name] if len(codes) == 1 else [f"{name}_{label}" for label in classes]
         outputs += [
             f"CASE WHEN {test} THEN {code} END AS {query.quoted(title)}"
-            for code, title in zip(codes, titles, strict=True)
+            for code, title in zip(codes, titles[name], strict=True)
         ]
     hints = f"/*+ {', '.join(query.hints)} */ " if query.hints else ""
     lines = [f"SELECT {hints}t.*, {', '.join(outputs)}", f"FROM {table} AS t"]
@@ -113,6 +118,25 @@ def to_sql(
         named = ", ".join(f"{value} AS x{j}" for j, value in enumerate(values))
         lines += [f"CROSS JOIN LATERAL (SELECT {named}{once}) AS v{i}", *joins]
     return "\n".join(lines)
+
+
+def _check_names(scores: Sequence[str], outputs: Sequence[str]) -> None:
+    """Raise an error if names are equal without regard to case, as databases compare them."""
+    for i, name in enumerate(scores):
+        if name in scores[:i]:
+            raise InputError(f"score must name different columns, got {name!r} twice")
+        if name.casefold() in map(str.casefold, outputs):
+            raise InputError(
+                f"score must name columns apart from the added ones, {list(outputs)}, got "
+                f"{name!r}: rename it"
+            )
+    folded = [name.casefold() for name in outputs]
+    for name in outputs:
+        if folded.count(name.casefold()) > 1:
+            raise InputError(
+                f"calibrator must have labels that differ without regard to case, got {name!r} "
+                "as a column twice: fit it to other labels"
+            )
 
 
 class _Query:
