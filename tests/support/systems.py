@@ -202,6 +202,6 @@ def postgres():
 
 
 SYSTEMS = {
-    "duckdb": in_duckdb, "postgres": in_postgres, "sqlite": in_sqlite, "spark": in_spark, "onnx": in_onnx,
-    "javascript": in_javascript,
+    "duckdb": in_duckdb, "postgres": in_postgres, "sqlite": in_sqlite, "spark": in_spark,
+    "onnx": in_onnx, "javascript": in_javascript,
 }  # fmt: skip
