@@ -195,3 +195,12 @@ def test_new_scores_that_are_no_probabilities_are_refused(estimator, message):
     new[2, 0] = -1e6
     with pytest.raises(ValueError, match=r"scores must be in \[0, 1\] for .*, got 1\.5"):
         model.predict_proba(new)
+
+
+def test_log_probabilities_are_minus_infinity_where_a_probability_is_0():
+    X, y = np.repeat(np.eye(3), 8, axis=0), np.repeat(["a", "b", "c"], 8)
+    model = CalibratedClassifier(GaussianNB(), method="isotonic", cv=2).fit(X, y)
+    p, log_p = model.predict_proba(X), model.predict_log_proba(X)
+    assert (p == 0).any()
+    assert_array_equal(log_p[p == 0], -np.inf)
+    assert_allclose(np.exp(log_p), p, rtol=1e-14)

@@ -299,6 +299,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         return predict(self._state, X, bounds=False)[1]
 
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of `predict_proba` (n, k), -inf for a probability of 0."""
+        with np.errstate(divide="ignore"):
+            log_p: FloatArray = np.log(self.predict_proba(X))
+        return log_p
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,), the first of equals."""
         best = self.predict_proba(X).argmax(axis=1)  # refuses before fit
