@@ -654,14 +654,12 @@ def _folds_of(
         return list(model.calibrate_on.folds(estimator, data, **settings))
     if name == "oob":
         return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
-    # Splits behind bounds are not stratified, which would make them inexact.
-    stratify = not method_has_bounds(model.method)
     if name == "cv":
         return cross_validation_folds(
-            estimator, data, model.cv, bool(model.ensemble), stratify, split_state, model.n_jobs
+            estimator, data, model.cv, bool(model.ensemble), split_state, model.n_jobs
         )
     if name == "holdout":
-        return held_out_fold(estimator, data, model.holdout_size, stratify, split_state)
+        return held_out_fold(estimator, data, model.holdout_size, split_state)
     if name == "training":
         # The simplified Venn-Abers predictor and the direct method (Vovk & Petej 2014, sections 3
         # and 5): scores are better than those of new rows, so no guarantee is valid.
