@@ -130,9 +130,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     cv : int, splitter or iterable, default=5
         With ``"cv"``: the number of folds, drawn at random, or as everywhere in scikit-learn.
     ensemble : bool, default=True
-        With ``"cv"``. True: one model and one calibrator per fold, whose bounds are averaged (cross
-        Venn–Abers); a prediction takes as long as that of all models, though transformers in the
-        same state run once. False: the scores of all folds calibrate one model of all the data.
+        With ``"cv"``. True: one model and one calibrator per fold, whose probabilities and bounds
+        are averaged (cross Venn–Abers); a prediction takes as long as that of all models, though
+        transformers in the same state run once. False: the scores of all folds calibrate one model
+        of all the data.
     merge : {"auto", "pooled", "log", "brier", "midpoint"}, default="auto"
         How bounds become one probability. ``"pooled"``: by a weighted pool of smooth maps of the
         score of all trees (`PooledCalibration`). The others: see `Multiprobability.merge`.
