@@ -736,9 +736,11 @@ def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
     """Return the calibrator of each fold of a classifier, and the point calibrator if any."""
     method, merge = model.method, model.merge
     calibrator: Any = METHODS[method]() if isinstance(method, str) else clone(method)
-    if not has_bounds(calibrator) or (merge == "auto" and method != "venn-abers"):
+    if merge == "auto":
+        merge = "pooled" if method == "venn-abers" else getattr(calibrator, "merge", None)
+    if not has_bounds(calibrator) or merge is None:
         return calibrator, None
-    if merge in ("auto", "pooled"):
+    if merge == "pooled":
         # The merge of the bounds is not used, and this one needs nothing fitted.
         return calibrator.set_params(merge="log"), PooledCalibration()
     return calibrator.set_params(merge=merge), None
