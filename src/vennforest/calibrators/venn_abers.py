@@ -170,7 +170,9 @@ class VennAbers(BoundedCalibrator):
         self.scores_ = [column.scores for column in columns]
         self.weights_ = [column.weights for column in columns]
         if self.merge == "pooled":
-            self.pool_ = PooledCalibration()._fit_checked(counts)
+            # Classes by number: labels are those of this calibrator.
+            numbered = ScoreCounts(np.arange(len(counts.classes)), counts.scores, counts.weights)
+            self.pool_ = PooledCalibration()._fit_checked(numbered)
 
     def _check_state(self) -> None:
         super()._check_state()
