@@ -47,7 +47,9 @@ class PooledCalibration(ProbabilityCalibrator):
     ``p_j ~ factor_j sum_m weight_m p_mj``, a linear opinion pool. The weights minimise the log loss
     of the members' predictions for each fold after a fit to the other folds: stacking (Wolpert
     1992). With the factors, the mean probability of each class over the calibration examples is the
-    share of the class; classes without examples keep theirs, and the others share the rest.
+    share of the class; classes without examples keep theirs, and the others share the rest. From 26
+    classes on the factors are 1: to match k shares of n examples costs (k - 1) / (2 n) of log loss
+    where the scores are right already.
 
     For two classes the members are `MatrixScaling`, `PlattScaling` on log-odds, and
     `SplineCalibration`; for more softmax maps as in `MatrixScaling`, with a shared slope and with
@@ -99,8 +101,14 @@ class PooledCalibration(ProbabilityCalibrator):
         weight, p = held_out(list(members.values()), counts)
         self.weights_ = dict(zip(members, pool_weights(weight, p).tolist(), strict=True))
         self.members_ = {name: member._fit_checked(counts) for name, member in members.items()}
-        p = sum(w * self.members_[m]._predict_proba(examples.scores) for m, w in self._weighted())
-        self.factors_ = matching_factors(np.asarray(p), examples.weights)
+        self.factors_ = np.ones(k)
+        if k < MANY_CLASSES:
+            self.factors_ = matching_factors(self._pooled(examples.scores), examples.weights)
+
+    def _pooled(self, p: FloatArray) -> FloatArray:
+        """Return the weighted mean of the members' probabilities."""
+        parts = [w * self.members_[m]._predict_proba(p) for m, w in self._weighted()]
+        return np.asarray(np.sum(parts, axis=0))
 
     def _weighted(self) -> list[tuple[str, float]]:
         """Return the names of the members with their weights, which sum to 1."""
@@ -108,8 +116,7 @@ class PooledCalibration(ProbabilityCalibrator):
         return [(name, weight / total) for name, weight in self.weights_.items()]
 
     def _map_probabilities(self, p: FloatArray) -> FloatArray:
-        pooled = sum(w * self.members_[name]._predict_proba(p) for name, w in self._weighted())
-        return shift_probabilities(np.asarray(pooled), self.factors_)
+        return shift_probabilities(self._pooled(p), self.factors_)
 
     def _map_formula(self, p: Terms) -> Terms:
         members = [[w * term for term in self.members_[m]._formula(p)] for m, w in self._weighted()]
@@ -270,9 +277,8 @@ def matching_factors(p: FloatArray, weights: FloatArray) -> FloatArray:
         loss, at, jac=True, hessp=curve, method="trust-ncg", options=options
     )
     gradient = loss(result.x)[1]
-    if len(target) < MANY_CLASSES:  # the loss no longer shows the last step, which is Newton's
-        identity = np.eye(len(target))
-        hessian = np.array([curve(at, direction) for direction in identity])
-        result.x = at - np.linalg.lstsq(hessian, gradient, rcond=1e-10)[0]
+    # The loss no longer shows the last step, which is Newton's.
+    hessian = np.array([curve(at, direction) for direction in np.eye(len(target))])
+    result.x = at - np.linalg.lstsq(hessian, gradient, rcond=1e-10)[0]
     intercepts = unit * result.x
     return np.asarray(np.exp(intercepts - intercepts.mean()))
