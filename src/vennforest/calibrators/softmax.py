@@ -186,6 +186,8 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
         half -= half.max(axis=1, keepdims=True)
         return half
 
+    if z.min() == -np.inf:
+        weights = np.where(z == -np.inf, 0.0, weights)
     blocks = list(blocks_of(*z.shape))
     size = 0.0
     for block in blocks:
@@ -195,14 +197,14 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
         return 1.0
     total: FloatArray = weights.sum(axis=1)
     mass, squares, of_labels = float(total.sum()), 0.0, 0.0
+    if mass == 0:
+        return 1.0
     for block in blocks:
         half = distances(block) / size
         half[half == -np.inf] = 0.0
         squares += float(np.square(half).mean(axis=1) @ total[block]) / mass
         of_labels += float((weights[block] * half).sum()) / mass
-    deviation = float(np.sqrt(squares))
-    if deviation == 0:
-        return 1.0
+    deviation = float(np.sqrt(squares)) or 1.0
     of_labels /= deviation
 
     def slope(log_beta: float) -> float:
