@@ -144,7 +144,8 @@ def test_many_classes_have_maps_of_few_parameters_and_lose_little_to_temperature
             -np.log(m.predict_proba(1.5 * logits[n:])[new - n, y[new]]).mean()
             for m in (model, TemperatureScaling().fit(1.5 * logits[:n], y[:n], classes=range(k)))
         ]
-        assert losses[0] < losses[1] + 0.01
+        # An intercept for each class may cost what its chance deviation does, and no more.
+        assert losses[0] < losses[1] + (k - 1) / (2 * n) + 0.002
 
 
 def test_one_example_and_weights_below_one_give_equal_weights():
