@@ -139,7 +139,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     merge : {"auto", "pooled", "log", "brier", "midpoint"}, default="auto"
         How bounds become one probability. ``"pooled"``: by a weighted pool of smooth maps of the
         score of all trees (`PooledCalibration`). The others: see `Multiprobability.merge`.
-        ``"auto"``: ``"pooled"`` for Venn–Abers, ``"midpoint"`` for Venn, its own for an instance.
+        ``"auto"``: that of the method, which is ``"pooled"`` for Venn–Abers and ``"midpoint"`` for
+        Venn unless an instance names another.
     by : str, int or callable, default=None
         Calibrate within groups of objects, so the bounds are valid in each: a column by name or
         position, or a function of the rows that returns a label for each. Groups with fewer than
@@ -766,7 +767,7 @@ def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
     method, merge = model.method, model.merge
     calibrator: Any = METHODS[method]() if isinstance(method, str) else clone(method)
     if merge == "auto":
-        merge = "pooled" if method == "venn-abers" else getattr(calibrator, "merge", None)
+        merge = getattr(calibrator, "merge", None)
     if not has_bounds(calibrator) or merge is None:
         return calibrator, None
     if merge == "pooled":
