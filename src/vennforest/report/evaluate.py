@@ -12,7 +12,6 @@ from sklearn.pipeline import Pipeline
 from vennforest._messages import not_one_of
 from vennforest._validation import InputError, is_frame
 from vennforest.calibrators import METHODS
-from vennforest.calibrators.bounded import has_bounds
 from vennforest.classifier import CalibratedClassifier
 from vennforest.report.estimators import make_estimator, named_estimator
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble, check_options
@@ -129,11 +128,8 @@ def evaluate(
             types=None if types is None else dict(types),
             missing=None if missing is None else list(missing),
         )
-    # A method with bounds, if there is one: others would stratify inner folds.
-    method = max(compared, key=lambda m: (m != RAW, has_bounds(METHODS[m])))
-    model = CalibratedClassifier(
-        classifier, method=method, n_jobs=n_jobs, random_state=random_state
-    )
+    # One method for the folds, whichever are compared: a method's numbers do not depend on others.
+    model = CalibratedClassifier(classifier, n_jobs=n_jobs, random_state=random_state)
     remarks = list(notes)
     predictions, fitted = cross_validate(
         model,

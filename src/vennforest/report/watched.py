@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from vennforest._files import one_line
-from vennforest._messages import listed
+from vennforest._messages import as_sentence, listed
 from vennforest._validation import FloatArray
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.columns import MIN_ROWS_A_SIDE, column_changes
@@ -71,7 +71,7 @@ def watched(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         evidence = monitor.update(X, y, time=times)
-    notes += [f"{text[:1].upper()}{text[1:]}." for text in (str(w.message) for w in caught)]
+    notes += [as_sentence(str(warning.message)) for warning in caught]
     changes, is_alarm = monitor.explain(), monitor.alarm_ is not None
     since = changes[0].since - n_before
     rows = np.flatnonzero(monitor.taken_)

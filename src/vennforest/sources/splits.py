@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from numbers import Integral
 from typing import Any
@@ -125,10 +125,23 @@ def _splitter(data: TrainingData, cv: Any, stratify: bool, random_state: RandomS
         return check_cv(cv, data.codes, classifier=True)
     if data.groups is not None:
         kind = StratifiedGroupKFold if stratify else GroupKFold
-        return kind(int(cv), shuffle=True, random_state=random_state)
+        n_folds = at_most_groups(int(cv), data.with_positive_weight().groups, warn)
+        return kind(n_folds, shuffle=True, random_state=random_state)
     if stratify or must_stratify(data.with_positive_weight(), "each fold"):
         return check_cv(cv, data.codes, classifier=True)
     return KFold(int(cv), shuffle=True, random_state=random_state)
+
+
+def at_most_groups(n_folds: int, groups: Any, tell: Callable[[str], Any]) -> int:
+    """Return the number of folds, at most that of groups (n,); ``tell`` is called if it is less."""
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        raise InputError(
+            f"groups must be at least two, got {n_groups}: no fold can be kept apart from the rest"
+        )
+    if n_groups < n_folds:
+        tell(f"there are {n_groups} groups: {n_groups} folds instead of {n_folds}")
+    return min(n_folds, n_groups)
 
 
 def _splits(data: TrainingData, splitter: Any) -> list[Split]:
