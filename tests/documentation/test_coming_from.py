@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
-from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling
+from vennforest import CalibratedClassifier, PlattScaling
 
 DATA = {
     k: make_classification(900, 8, n_informative=4, n_classes=k, flip_y=0.2, random_state=3)
@@ -22,8 +22,6 @@ SAME = [
     (GaussianNB(), "sigmoid", PlattScaling(on="score"), False),
     (LogisticRegression(), "sigmoid", "platt", True),
     (LogisticRegression(), "sigmoid", "platt", False),
-    (GaussianNB(), "isotonic", IsotonicCalibration(between="linear"), True),
-    (GaussianNB(), "isotonic", IsotonicCalibration(between="linear"), False),
     (GaussianNB(), "temperature", "temperature", False),
     (LogisticRegression(), "temperature", "temperature", False),
 ]

@@ -7,7 +7,7 @@ from sklearn.ensemble import RandomForestClassifier
 from support.systems import SYSTEMS
 from vennforest import CalibratedClassifier, PooledCalibration, Venn, VennAbers
 from vennforest._validation import InputError
-from vennforest.calibrators import METHODS, IsotonicCalibration, PlattScaling
+from vennforest.calibrators import METHODS, PlattScaling
 from vennforest.calibrators.formula import Evaluation, Score
 from vennforest.export import to_json, to_sql
 from vennforest.export.formulas import scaled_formulas
@@ -59,7 +59,7 @@ def drawn():
         for merge in ("log", "brier", "midpoint"):
             models += [VennAbers(merge), Venn("bins", merge), Venn("label", merge)]
         models += [PooledCalibration()]
-        models += [PlattScaling(on="logit"), IsotonicCalibration("linear")] if of == [2] else []
+        models += [PlattScaling(on="logit")] if of == [2] else []
         for i, model in enumerate(models):
             scores, y, new = draw(rng, int(rng.choice(of)))
             yield f"{model}, {i}, {of[0]} classes", model.fit(scores, y), new

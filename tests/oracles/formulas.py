@@ -136,22 +136,9 @@ def logistic_fit(columns, targets, weights=None, steps=100):
         raise ArithmeticError("no finite maximum was found")
 
 
-def isotonic_read(fitted, s, between):
-    """Read a fit {score: Fraction} at s by the three rules, in exact arithmetic."""
-    points = sorted(fitted)
-    s = float(s)
-    if s <= points[0]:
-        return fitted[points[0]]
-    if s >= points[-1]:
-        return fitted[points[-1]]
-    high = min(x for x in points if x >= s)
-    low = max(x for x in points if x <= s)
-    if between == "step" or low == high:
-        return fitted[high]
-    to_low, to_high = Fraction(s) - Fraction(low), Fraction(high) - Fraction(s)
-    if between == "nearest":
-        return fitted[low] if to_low <= to_high else fitted[high]
-    return fitted[low] + (fitted[high] - fitted[low]) * to_low / (to_low + to_high)
+def isotonic_read(fitted, s):
+    """Read a fit {score: Fraction} at s: the value of the next score above, or the last."""
+    return fitted[min((x for x in fitted if x >= float(s)), default=max(fitted))]
 
 
 def bostrom_correct(p, A, B):

@@ -20,7 +20,7 @@ from sklearn.svm import LinearSVC
 
 from oracles import formulas as oracle
 from support.cases import COMMON_METHODS, draw_rows, score
-from vennforest import CalibratedClassifier, IsotonicCalibration, VennAbers
+from vennforest import CalibratedClassifier, VennAbers
 from vennforest.classifier.prediction import calibration_probabilities
 from vennforest.sources import model_scores
 
@@ -88,10 +88,10 @@ def test_training_calibrates_on_what_it_was_trained_on():
         p0, p1 = oracle.venn_abers(score(base, X), y, score(base, new)[i])
         m = model.predict_multiprobability(new[i : i + 1])
         assert_allclose([m.p0[0], m.p1[0]], [float(p0), float(p1)], atol=1e-12)
-    method = IsotonicCalibration(between="nearest")
-    direct = CalibratedClassifier(GaussianNB(), method=method, calibrate_on="training").fit(X, y)
+    stepped = CalibratedClassifier(GaussianNB(), method="isotonic", calibrate_on="training")
+    direct = stepped.fit(X, y)
     fitted = oracle.isotonic_max_min(score(base, X), y)
-    expected = [float(oracle.isotonic_read(fitted, s, "nearest")) for s in score(base, new)]
+    expected = [float(oracle.isotonic_read(fitted, s)) for s in score(base, new)]
     assert_allclose(direct.predict_proba(new)[:, 1], expected, atol=1e-12)
 
 

@@ -16,7 +16,6 @@ from vennforest.calibrators import (
 
 MAPS = [
     PlattScaling(), PlattScaling(targets="hard", on="score"), IsotonicCalibration(),
-    IsotonicCalibration(between="nearest"), IsotonicCalibration(between="linear"),
     BostromScaling(), BetaCalibration(), BetaCalibration(targets="hard"), TemperatureScaling(),
     MatrixScaling(), SplineCalibration(), PooledCalibration(),
 ]  # fmt: skip

@@ -104,7 +104,7 @@ def test_the_enumeration_sees_the_wrong_label_and_a_count_too_few():
         for calibration, (s, y) in with_one_new(bag):
             other.add(y, of_two(*predict_two(calibration, s), 1 - y, 4))
             fitted = oracle.isotonic_max_min(*zip(*calibration, strict=True))
-            p = oracle.isotonic_read(fitted, s, "step")
+            p = oracle.isotonic_read(fitted, s)
             plain.add(y, (1 - p, p))
         wrong += other.deviation() > 0
         naive += plain.deviation() > 0

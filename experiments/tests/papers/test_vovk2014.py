@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.tree import DecisionTreeClassifier
 
 from printed import printed_columns
-from vennforest.calibrators import IsotonicCalibration, PlattScaling, VennAbers
+from vennforest.calibrators import PlattScaling, VennAbers
 from vennforest_experiments.papers import published, reproduce
 from vennforest_experiments.papers.protocol.learners import MixedNaiveBayes
 from vennforest_experiments.papers.protocol.store import Task
@@ -17,6 +17,7 @@ from vennforest_experiments.papers.vovk2014.classifiers import CLASSIFIERS, clas
 from vennforest_experiments.papers.vovk2014.experiment import (
     COLUMNS,
     METHODS,
+    DirectIsotonic,
     Vovk2014,
     losses,
     mixed_table,
@@ -189,7 +190,7 @@ def test_methods_are_what_they_are_called(data_dir):
     platt = PlattScaling(targets="hard", on="score").fit(svm.decision_function(X[train]), y[train])
     p = platt.predict_proba(svm.decision_function(X[test]))[:, 1]
     assert record["W (SVM)"] == pytest.approx(losses(y[test], p, p), rel=1e-6)
-    direct = IsotonicCalibration(between="nearest").fit(s, y[train]).predict_proba(new)[:, 1]
+    direct = DirectIsotonic().fit(s, y[train]).predict_proba(new)[:, 1]
     assert record["DIR (NB)"] == pytest.approx(losses(y[test], direct, direct))
     task = Task("Labor", 0, 1 + CLASSIFIERS.index("NB"))
     train, test = this.split(task)

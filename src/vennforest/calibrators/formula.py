@@ -8,11 +8,11 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeVar
 
-import attrs
 import numpy as np
 
 from vennforest._validation import FloatArray
@@ -107,14 +107,14 @@ class Term:
         return {name: Column(table, name, self) for name in columns}
 
 
-@attrs.frozen(eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Score(Term):
     """A column of scores."""
 
     column: int = 0
 
 
-@attrs.frozen(eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Computed(Term):
     """The result of an operation on terms and numbers."""
 
@@ -122,7 +122,7 @@ class Computed(Term):
     terms: tuple[Term | float, ...]
 
 
-@attrs.frozen(eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Steps:
     """A table of intervals: row i applies from ``start[i]`` on and below ``start[i + 1]``."""
 
@@ -130,7 +130,7 @@ class Steps:
     columns: dict[str, FloatArray]
 
 
-@attrs.frozen(eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Column(Term):
     """The entry of a table's column for the interval that contains a number."""
 

@@ -43,8 +43,6 @@ SENTINELS = [-1, *(sign * (10**digits - 1) for digits in range(1, 7) for sign in
 MIN_SENTINELS = 3
 """Minimum number of cells with such a number: fewer may be outliers."""
 
-MAX_CATEGORIES, MIN_LETTERS, MIN_RATIO_OF_MISSPELT = 200, 6, 20
-"""Most categories to compare, letters of one to suspect, and how much more frequent another is."""
 
 ID = re.compile(
     r"(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(id|uuid|guid|index|key|nr|no|number)[_\W]*$|^unnamed:",
@@ -102,7 +100,7 @@ def screen(
     suspects = dict.fromkeys(leaking, "leak") | dict.fromkeys(repeated, "id")
     for column in (str(name) for name in X if name not in declared):
         cells = X[column].dropna()
-        remarks = [_misread(cells, column), _sentinel(cells, column), _misspelt(cells, column)]
+        remarks = [_misread(cells, column), _sentinel(cells, column)]
         notes += filter(None, remarks)
     return [*row_names, *repeated], notes, suspects
 
@@ -214,39 +212,6 @@ def _sentinel(cells: pd.Series[Any], name: str) -> str:
                 f"--missing={values[end]:g}."
             )
     return ""
-
-
-def _misspelt(cells: pd.Series[Any], name: str) -> str:
-    """Return a sentence on categories that differ by case, spaces or a letter, "" without any."""
-    if not _sample(cells) or cells.nunique() > MAX_CATEGORIES:
-        return ""
-    counts = cells.value_counts()
-    spelling: dict[str, str] = {}
-    pairs = [(spelling.setdefault(" ".join(c.casefold().split()), c), c) for c in counts.index]
-    pairs += [
-        (usual, rare)
-        for rare in counts.index
-        for usual in counts.index[counts >= MIN_RATIO_OF_MISSPELT * counts[rare]]
-        if _differ_by_a_letter(rare, usual)
-    ]
-    for usual, rare in pairs:
-        if usual != rare:
-            return (
-                f"{name!r} contains {usual!r} and {rare!r}, in {counts[rare]:,} rows: if these are "
-                "one category, write them alike."
-            )
-    return ""
-
-
-def _differ_by_a_letter(first: str, second: str) -> bool:
-    """Return whether long words differ by one letter that is wrong, missing or added."""
-    if min(len(first), len(second)) < MIN_LETTERS:
-        return False
-    pairs = enumerate(zip(first, second, strict=False))
-    n_equal = next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
-    first, second = first[n_equal:], second[n_equal:]
-    is_one_edit = second[1:] in (first, first[1:]) or second == first[1:]
-    return is_one_edit and (first[:1] + second[:1]).isalpha()
 
 
 def _dates_sentence(cells: pd.Series[Any], name: str, date_format: str) -> str:

@@ -216,7 +216,7 @@ def calibrations(
     """
     low, width = scale
     platt = PlattScaling(on="score").fit(scores, y, classes=[0, 1])
-    isotonic = IsotonicCalibration(between="step").fit(scores, y, classes=[0, 1])
+    isotonic = IsotonicCalibration().fit(scores, y, classes=[0, 1])
     venn_abers = VennAbers(merge="log").fit(scores, y, classes=[0, 1])
     found: tuple[Estimate, ...] = (
         lambda s: np.clip((s - low) / width, 0, 1),

@@ -19,6 +19,7 @@ from vennforest import CalibratedClassifier
 from vennforest._validation import FloatArray, IntArray, check_count, check_option
 from vennforest.calibrators import IsotonicCalibration, PlattScaling
 from vennforest.calibrators.newton import Targets
+from vennforest.counts import ScoreCounts
 from vennforest_experiments.datasets import load
 from vennforest_experiments.papers.protocol.experiment import Experiment, PreparedData, two_classes
 from vennforest_experiments.papers.protocol.learners import Density, one_thread
@@ -33,6 +34,18 @@ COLUMNS = tuple(f"{method} ({kind})" for kind in CLASSIFIERS for method in METHO
 
 PLAIN = 0
 """The fold of a task for W, SVA and DIR of all classifiers; fold 1 + i is VA of classifier i."""
+
+
+class DirectIsotonic(IsotonicCalibration):
+    """Isotonic calibration read at the nearest calibration score, of two the smaller (DIR)."""
+
+    def _fit_columns(self, columns: list[ScoreCounts]) -> None:
+        super()._fit_columns(columns)
+        for j, counts in enumerate(columns):
+            knots, scores = self.knots_[j], counts.scores
+            following = scores[np.searchsorted(scores, knots, side="right")]
+            middle = knots / 2 + following / 2  # halves, since the sum of two may overflow
+            self.knots_[j] = np.clip(middle, knots, np.nextafter(following, -np.inf))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +154,7 @@ class Vovk2014(Experiment):
             rest = mirrored.predict_proba(fitted.estimator_.decision_function(X_new))[:, 1]
         else:
             rest, raw = fitted.estimator_.predict_proba(X_new).T
-        direct = fitted.recalibrate(IsotonicCalibration(between="nearest")).predict_proba(X_new)
+        direct = fitted.recalibrate(DirectIsotonic()).predict_proba(X_new)
         simplified = fitted.recalibrate("venn-abers", merge="log").predict_multiprobability(X_new)
         return {
             "W": (raw, raw, rest),
