@@ -370,6 +370,7 @@ class Watch(Options):
         Input("table of reference"),
     ] = None
     alpha: Annotated[float, option("Probability of ever raising a false alarm.")] = 0.05
+    fail_on: Annotated[Text, option("alarm: exit with code 1.", default=False)] = None
     trusted: Trusted = None
     decimal: Decimal = None
 
