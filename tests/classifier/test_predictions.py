@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -35,8 +35,7 @@ def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
     model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=4).fit(X, y)
     singles, lower, upper = [], [], []
     bounded = method in ("venn-abers", "venn")
-    folds = KFold(4, shuffle=True, random_state=0) if bounded else StratifiedKFold(4)
-    for train, test in folds.split(X, y):
+    for train, test in KFold(4, shuffle=True, random_state=0).split(X, y):
         base = GaussianNB().fit(X[train], y[train])
         if method == "none":
             singles.append(base.predict_proba(new))

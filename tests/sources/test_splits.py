@@ -2,7 +2,6 @@
 
 import pickle
 from dataclasses import replace
-from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,6 +20,7 @@ from sklearn.svm import LinearSVC
 from oracles import formulas as oracle
 from support.cases import COMMON_METHODS, draw_rows, score
 from vennforest import CalibratedClassifier, VennAbers
+from vennforest.calibrators import METHODS
 from vennforest.classifier.prediction import calibration_probabilities
 from vennforest.sources import model_scores
 
@@ -182,18 +182,44 @@ def test_a_class_missing_from_a_fold_and_a_fold_of_one_class(method, ensemble):
             assert ((m.lower <= p + 1e-12) & (p <= m.upper + 1e-12)).all()
 
 
-def test_splits_behind_bounds_are_random_and_others_are_stratified():
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"calibrate_on": "holdout"},
+        {"calibrate_on": "cv"},
+        {"calibrate_on": "cv", "ensemble": False},
+    ],
+    ids=str,
+)
+def test_every_method_is_calibrated_on_the_same_random_rows(source, grouped):
+    """Not stratified, drawn by ``random_state``, so that any of them can take another's place."""
     X, y = np.random.default_rng(0).normal(size=(90, 2)), np.arange(90) % 3 == 0
-    counts = {"venn": set(), "platt": set()}
-    for method, seed in product(counts, range(12)):
-        settings = {"method": method, "calibrate_on": "holdout", "random_state": seed}
-        model = CalibratedClassifier(GaussianNB(), **settings).fit(X, y)
-        counts[method].add(int(model.calibration_y_.sum()))
-    assert counts["platt"] == {10}
-    assert len(counts["venn"]) > 4
-    model = CalibratedClassifier(GaussianNB(), merge="log", random_state=0).fit(X, y)
-    shares = {int(part.codes.sum()) for part in model._state.folds}
-    assert len(shares) > 1
+    groups = np.arange(90) // 2 if grouped else None
+    shares = set()
+    for seed in range(12):
+        folds = []
+        for method in METHODS:
+            model = CalibratedClassifier(GaussianNB(), method=method, random_state=seed, **source)
+            folds.append([f.rows for f in model.fit(X, y, groups=groups)._fitted.folds])
+        for other in folds[1:]:
+            for rows, expected in zip(other, folds[0], strict=True):
+                assert_array_equal(rows, expected)
+        shares.add(tuple(int(y[rows].sum()) for rows in folds[0]))
+    assert len(shares) > 2 or source.get("ensemble") is False
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_stratified_folds_are_drawn_at_random_too(grouped):
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) < 5
+    drawn = set()
+    for seed in range(4):
+        model = CalibratedClassifier(GaussianNB(), method="platt", random_state=seed)
+        with pytest.warns(UserWarning, match=r"5 (examples|groups with examples) beside"):
+            model.fit(X, y, groups=np.arange(60) if grouped else None)
+        assert all(y[fold.rows].sum() == 1 for fold in model._fitted.folds)
+        drawn.add(tuple(model._fitted.folds[0].rows))
+    assert len(drawn) == 4
 
 
 def test_a_rare_class_makes_folds_stratified_and_says_so():

@@ -375,6 +375,26 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         shifted._fitted = replace(fitted, shift=shift)
         return shifted
 
+    def with_mean(self, means: Mapping[Any, float], X: Any) -> Self:
+        """Return this classifier after the shift of the log-odds that gives rows a mean.
+
+        For a portfolio whose mean probability is given: ``model.with_mean({"default": 0.04}, X)``.
+        The mean probabilities of the rows of X are then exactly the given ones.
+
+        Parameters
+        ----------
+        means : mapping of label to float
+            Mean probability of each class, in (0, 1); classes that are not named share the rest in
+            proportion to their mean probabilities.
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            Rows of the portfolio.
+        """
+        fitted, p = self._state, self.predict_proba(X)
+        shift = ShiftedPrior.of_means(means, p, fitted.shift, fitted.classes)
+        shifted = copy.copy(self)
+        shifted._fitted = replace(fitted, shift=shift)
+        return shifted
+
     def estimate_prior(self, X: Any) -> PriorEstimate:
         """Estimate the shares of the classes in another population, for ``with_prior``.
 
@@ -648,14 +668,12 @@ def _folds_of(
         return list(model.calibrate_on.folds(estimator, data, **settings))
     if name == "oob":
         return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
-    # Splits behind bounds are not stratified, which would make them inexact.
-    stratify = not method_has_bounds(model.method)
     if name == "cv":
         return cross_validation_folds(
-            estimator, data, model.cv, bool(model.ensemble), stratify, split_state, model.n_jobs
+            estimator, data, model.cv, bool(model.ensemble), split_state, model.n_jobs
         )
     if name == "holdout":
-        return held_out_fold(estimator, data, model.holdout_size, stratify, split_state)
+        return held_out_fold(estimator, data, model.holdout_size, split_state)
     if name == "training":
         # The simplified Venn-Abers predictor and the direct method (Vovk & Petej 2014, sections 3
         # and 5): scores are better than those of new rows, so no guarantee is valid.

@@ -81,6 +81,7 @@ def _fit(options: Fit, table: LabelledTable, groups: NDArray[Any] | None) -> Cal
         ),
         method=options.method,
         calibrate_on=options.calibrate_on,
+        ensemble=not options.one_model,
         by=options.by,
         n_jobs=None if options.calibrate_on == "cv" else options.jobs,
         random_state=options.seed,

@@ -125,6 +125,10 @@ Prior = Annotated[
     Names,
     option(f"Share of a class in DATA {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
 ]
+Mean = Annotated[
+    Names,
+    option(f"Mean probability of a class in DATA {SEVERAL}.", metavar="LABEL=MEAN", default=False),
+]
 Share = Annotated[float | None, option("Find a threshold with at least this value.", default=False)]
 Jobs = Annotated[int, option("Processors to use; -1: all.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
@@ -184,6 +188,9 @@ class Fit(Options):
     method: Method = "venn-abers"
     trees: Trees = 300
     calibrate_on: Annotated[str, option(f"Calibration scores: {', '.join(SOURCES)}.")] = "auto"
+    one_model: Annotated[
+        bool, option("Folds calibrate, and one model of all rows predicts.", "--one-model")
+    ] = False
     by: Annotated[Text, column("Calibrate within the groups of this column.")] = None
     groups: Groups = None
     decimal: Decimal = None
@@ -210,6 +217,7 @@ class Predict(Options):
     columns: Kinds = None
     level: Level = 0.95
     prior: Prior = None
+    mean: Mean = None
     keep: Annotated[bool, option("Copy all columns of DATA.", "--keep")] = False
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id")] = None
     decimal: Decimal = None
@@ -328,6 +336,7 @@ class Apply(Options):
     scores: ScoreColumns = None
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id", default="all")] = None
     prior: Prior = None
+    mean: Mean = None
     columns: Kinds = None
     level: Level = 0.95
     missing_scores: Annotated[str, option("Rows without a score: refuse, keep.")] = "refuse"

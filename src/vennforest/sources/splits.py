@@ -14,6 +14,7 @@ from sklearn.model_selection import (
     GroupKFold,
     KFold,
     StratifiedGroupKFold,
+    StratifiedKFold,
     check_cv,
     train_test_split,
 )
@@ -36,12 +37,12 @@ Split = tuple[IntArray, IntArray]
 
 
 def held_out_fold(
-    estimator: Any, data: TrainingData, size: float | int, stratify: bool, random_state: RandomState
+    estimator: Any, data: TrainingData, size: float | int, random_state: RandomState
 ) -> list[Fold]:
     """Train on one part of the data and calibrate on the rest.
 
     The part is drawn at random, so held-out examples and new ones are exchangeable (Johansson et
-    al. 2018; Niculescu-Mizil & Caruana 2005); with ``stratify`` that holds only approximately.
+    al. 2018; Niculescu-Mizil & Caruana 2005); where it is stratified, only approximately.
     ``size`` is its share, below 1, or its number of examples, or of groups where there are any.
     """
     data = data.with_positive_weight()
@@ -51,7 +52,7 @@ def held_out_fold(
         unit = "examples" if groups is None else "groups"
         raise ValueError(f"holdout_size must leave {unit} on both sides of {n}, got {size!r}")
     index, held_index = np.arange(n), None
-    if (stratify or must_stratify(data, "the part held out")) and groups is None:
+    if groups is None and must_stratify(data, "the part held out"):
         with suppress(ValueError):  # a class of one example, or more classes than rows in a part
             held_index = train_test_split(
                 index, test_size=size, random_state=random_state, stratify=data.codes
@@ -65,13 +66,14 @@ def held_out_fold(
 
 def must_stratify(data: TrainingData, part: str) -> bool:
     """Tell whether a random split risks a training part of one class, and warn where it does."""
-    counts = np.bincount(data.codes, minlength=len(data.classes))
-    n_others = int(counts.sum() - counts.max())
-    if n_others >= MIN_EXAMPLES_OF_OTHER_CLASSES or data.groups is not None:
+    is_other = data.codes != np.bincount(data.codes, minlength=len(data.classes)).argmax()
+    unit = "examples" if data.groups is None else "groups with examples"
+    n_others = int(is_other.sum()) if data.groups is None else len(set(data.groups[is_other]))
+    if n_others >= MIN_EXAMPLES_OF_OTHER_CLASSES:
         return False
     warn(
-        f"y contains {n_others} examples beside the largest class: {part} is stratified so no "
-        "model is trained on one class alone, and the bounds are not exactly valid"
+        f"y contains {n_others} {unit} beside the largest class: {part} is stratified so no "
+        "model is trained on one class alone, and bounds are not exactly valid"
     )
     return True
 
@@ -81,7 +83,6 @@ def cross_validation_folds(
     data: TrainingData,
     cv: Any,
     ensemble: bool,
-    stratify: bool,
     random_state: RandomState,
     n_jobs: int | None,
 ) -> list[Fold]:
@@ -90,7 +91,7 @@ def cross_validation_folds(
     Without ``ensemble`` the scores of all folds make one calibration set, and one model is trained
     on all the data.
     """
-    splits = _splits(data, _splitter(data, cv, stratify, random_state))
+    splits = _splits(data, _splitter(data, cv, random_state))
     all_rows = np.arange(len(data)) if data.weight is None else np.flatnonzero(data.weight > 0)
     _check_splits(splits, len(all_rows), ensemble)
     training_sets = [train for train, _ in splits]
@@ -118,18 +119,21 @@ def _fit_rows(estimator: Any, data: TrainingData, rows: IntArray) -> Any:
     return data.rows(rows).fit(estimator)
 
 
-def _splitter(data: TrainingData, cv: Any, stratify: bool, random_state: RandomState) -> Any:
-    """Return the splitter that ``cv`` stands for."""
-    cv = 5 if cv is None else cv
-    if not isinstance(cv, Integral):
+def _splitter(data: TrainingData, cv: Any, random_state: RandomState) -> Any:
+    """Return the splitter that ``cv`` stands for; a number of folds are drawn at random.
+
+    The folds are the same for all methods: stratified ones would make bounds inexact, and a method
+    judged or replaced on other folds would be another model.
+    """
+    if not (cv is None or isinstance(cv, Integral)):
         return check_cv(cv, data.codes, classifier=True)
+    kind: Any = KFold if data.groups is None else GroupKFold
+    if must_stratify(data.with_positive_weight(), "each fold"):
+        kind = StratifiedKFold if data.groups is None else StratifiedGroupKFold
+    n_folds = 5 if cv is None else int(cv)
     if data.groups is not None:
-        kind = StratifiedGroupKFold if stratify else GroupKFold
-        n_folds = at_most_groups(int(cv), data.with_positive_weight().groups, warn)
-        return kind(n_folds, shuffle=True, random_state=random_state)
-    if stratify or must_stratify(data.with_positive_weight(), "each fold"):
-        return check_cv(cv, data.codes, classifier=True)
-    return KFold(int(cv), shuffle=True, random_state=random_state)
+        n_folds = at_most_groups(n_folds, data.with_positive_weight().groups, warn)
+    return kind(n_folds, shuffle=True, random_state=random_state)
 
 
 def at_most_groups(n_folds: int, groups: Any, tell: Callable[[str], Any]) -> int:
