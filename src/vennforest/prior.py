@@ -207,7 +207,8 @@ class ShiftedPrior:
         return cls(target, factors / factors.max())
 
 
-MAX_MEAN_STEPS = 200
+MAX_MEAN_STEPS, MAX_LOG_FACTOR = 200, 300.0
+"""Steps of Newton's method, and the shift of the log-odds beyond which no mean is sought."""
 
 
 def factors_for_means(p: FloatArray, means: FloatArray) -> FloatArray:
@@ -224,6 +225,8 @@ def factors_for_means(p: FloatArray, means: FloatArray) -> FloatArray:
         raise InputError("mean must be of classes with a probability above 0 in some row")
     logs = np.zeros(len(means))
     for _ in range(MAX_MEAN_STEPS):
+        if np.abs(logs).max() > MAX_LOG_FACTOR:
+            break
         shifted = shift_probabilities(p, np.exp(logs - logs.max()))
         gradient = shifted.mean(axis=0) - means
         if np.abs(gradient).max() < 1e-15:

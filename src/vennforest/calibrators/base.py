@@ -265,8 +265,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             raise InputError(f"probability must lie between 0 and 1, both excluded, got {p}")
         is_bounded = self._takes_probabilities or self.score_range_ is None
         ends = (0.0, 1.0) if is_bounded else self.score_range_.tolist()  # type: ignore[union-attr]
-        if self.reversed_at_ is not None and not self._takes_probabilities:
-            ends = tuple(self.reversed_at_ - end for end in ends)
         low, high = np.full(p.shape, ends[0]), np.full(p.shape, ends[1])
 
         def of_scores(scores: FloatArray) -> FloatArray:

@@ -59,7 +59,8 @@ def auc_difference(
     first, n = both[0], len(both[0].codes)
     counts = np.bincount(first.codes, minlength=first.p.shape[1])
     if (counts > 0).sum() < 2:
-        return AucDifference(*[float("nan")] * 4, level)
+        nan = float("nan")
+        return AucDifference(nan, nan, nan, nan, level)
     (area, influence), (area_versus, influence_versus) = (_influence(e, counts) for e in both)
     gap = influence - influence_versus
     numbers = group_numbers(groups, n)

@@ -152,7 +152,8 @@ def calibration_distances(
         rng = np.random.default_rng(random_state)
         for draw in draws:
             drawn = weight * rng.multinomial(len(units), np.full(len(units), 1 / len(units)))[unit]
-            sums = np.bincount(2 * cell + (outcome > 0), weights=drawn, minlength=2 * cells)
+            corner = 2 * cell + (outcome > 0)
+            sums = np.bincount(corner, weights=drawn, minlength=2 * cells).astype(np.float64)
             both, outcomes = np.repeat(of_cell, 2), np.tile([0.0, 1.0], cells)
             draw[:] = _distances(both[sums > 0], outcomes[sums > 0], sums[sums > 0])
     else:
