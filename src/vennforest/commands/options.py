@@ -3,14 +3,14 @@
 import inspect
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import typer
 
-from vennforest._files import Input, Output, check_files, local_copy, marked
+from vennforest._files import Input, Output, check_files, local_copy, marked, url_of
 from vennforest._program import __version__
 
 # Names for the help, which does not import what they name: that takes seconds.
@@ -135,6 +135,14 @@ Seed = Annotated[int, option("Random seed.", lowest=0)]
 OutOfFold = Annotated[
     Path | None, option("Write out-of-fold predictions.", metavar="FILE"), Output("predictions")
 ]
+FailOn = Annotated[
+    Text,
+    option(
+        "Exit with code 1 by any of: miscalibrated, oe; with check: grades, segments.",
+        metavar="A,B,…",
+        default=False,
+    ),
+]
 Json = Annotated[bool, option("Print a summary as JSON.", "--json")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug")]
 
@@ -145,6 +153,11 @@ class Options:
 
     as_json: Json = False
     debug: Debug = False
+    addresses: dict[Path, str] = field(init=False, default_factory=dict)
+
+    def shown(self, path: Path | None) -> str:
+        """Return an input as it was given: the address of a local copy."""
+        return self.addresses.get(path, str(path)) if path is not None else ""
 
 
 OptionsType = TypeVar("OptionsType", bound=Options)
@@ -166,10 +179,14 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
         work: Callable[[Options], None] = import_module(f"vennforest.commands.{name}").run
         with ExitStack() as stack:
             paths = {}
-            for field, _ in marked(parsed, Input):
-                if isinstance(path := getattr(parsed, field), Path):
-                    paths[field] = stack.enter_context(local_copy(path))
-            work(replace(parsed, **paths))  # type: ignore[arg-type]
+            addresses = {}
+            for name_of_input, _ in marked(parsed, Input):
+                if isinstance(path := getattr(parsed, name_of_input), Path):
+                    paths[name_of_input] = local = stack.enter_context(local_copy(path))
+                    addresses[local] = url_of(path) or str(path)
+            local_options = replace(parsed, **paths)  # type: ignore[arg-type]
+            local_options.addresses.update(addresses)
+            work(local_options)
 
     run.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
     run.__doc__ = cls.__doc__
@@ -253,6 +270,7 @@ class Report(Options):
     seed: Seed = 0
     jobs: Jobs = -1
     write_predictions: OutOfFold = None
+    fail_on: FailOn = None
 
 
 @command
@@ -290,7 +308,7 @@ class Check(Options):
     segments: Annotated[
         Names, option(f"Search these for faults, or auto {SEVERAL}.", metavar="COLUMN")
     ] = None
-    fail_on: Annotated[Text, option("miscalibrated: exit with code 1.", default=False)] = None
+    fail_on: FailOn = None
 
 
 @command
