@@ -202,11 +202,11 @@ def test_the_figures_are_the_measures(cancer):
     )
 
 
-def check_slope(slope, shift=0.0, groups=None, seed=6, **options):
+def check_slope(slope, shift=0.0, seed=6, **options):
     rng = np.random.default_rng(seed)
     z = rng.normal(size=6000) * 1.2 - 2.5
     y = rng.random(6000) < 1 / (1 + np.exp(-(shift + slope * (z + 2.5) - 2.5)))
-    return check(y, 1 / (1 + np.exp(-z)), groups=groups, **options)
+    return check(y, 1 / (1 + np.exp(-z)), **options)
 
 
 def test_the_headline_takes_the_slope_and_observed_over_expected():
@@ -217,11 +217,10 @@ def test_the_headline_takes_the_slope_and_observed_over_expected():
     assert flat.verdict.action == "recalibrate"
     assert f"the slope is {line.value:.2f} (95% interval {line.low:.2f}" in flat.verdict.sentence
     low = check_slope(1.0, 0.25).verdict
-    assert low.action == "recalibrate" and "observed over expected is 1.2" in low.sentence
+    assert low.action == "recalibrate" and "observed over expected is 1.1" in low.sentence
     assert "Tests choose: move the intercept." in low.sentence
-    # A tolerance that the user gives decides alone, and few groups show nothing.
+    # A tolerance that the user gives decides alone.
     assert check_slope(1.0, 0.25, tolerance=0.2).verdict.action == "use"
-    assert "slope" not in check_slope(0.75, groups=np.arange(6000) % 3).verdict.sentence
 
 
 def test_findings_of_sections_are_in_the_headline():
