@@ -143,6 +143,9 @@ FailOn = Annotated[
         default=False,
     ),
 ]
+EscapeFormulas = Annotated[
+    bool, option("In CSV, put ' before text like a formula.", "--escape-formulas")
+]
 Json = Annotated[bool, option("Print a summary as JSON.", "--json")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug")]
 
@@ -239,6 +242,7 @@ class Predict(Options):
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id")] = None
     decimal: Decimal = None
     trusted: Trusted = None
+    escape_formulas: EscapeFormulas = False
 
 
 @command
@@ -271,6 +275,7 @@ class Report(Options):
     jobs: Jobs = -1
     write_predictions: OutOfFold = None
     fail_on: FailOn = None
+    escape_formulas: EscapeFormulas = False
 
 
 @command
@@ -359,6 +364,7 @@ class Apply(Options):
     level: Level = 0.95
     missing_scores: Annotated[str, option("Rows without a score: refuse, keep.")] = "refuse"
     decimal: Decimal = None
+    escape_formulas: EscapeFormulas = False
 
 
 @command
