@@ -132,9 +132,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     cv : int, splitter or iterable, default=5
         With ``"cv"``: the number of folds, drawn at random, or as everywhere in scikit-learn.
     ensemble : bool, default=True
-        With ``"cv"``. True: one model and one calibrator per fold, whose bounds are averaged (cross
-        Venn–Abers); a prediction takes as long as that of all models, though transformers in the
-        same state run once. False: the scores of all folds calibrate one model of all the data.
+        With ``"cv"``. True: one model and one calibrator per fold, whose probabilities and bounds
+        are averaged (cross Venn–Abers); a prediction takes as long as that of all models, though
+        transformers in the same state run once. False: the scores of all folds calibrate one model
+        of all the data.
     merge : {"auto", "pooled", "log", "brier", "midpoint"}, default="auto"
         How bounds become one probability. ``"pooled"``: by a weighted pool of smooth maps of the
         score of all trees (`PooledCalibration`). The others: see `Multiprobability.merge`.
@@ -300,6 +301,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Rows as the estimator takes them.
         """
         return predict(self._state, X, bounds=False)[1]
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of `predict_proba` (n, k), -inf for a probability of 0."""
+        with np.errstate(divide="ignore"):
+            log_p: FloatArray = np.log(self.predict_proba(X))
+        return log_p
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,), the first of equals."""
@@ -778,9 +785,11 @@ def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
     """Return the calibrator of each fold of a classifier, and the point calibrator if any."""
     method, merge = model.method, model.merge
     calibrator: Any = METHODS[method]() if isinstance(method, str) else clone(method)
-    if not has_bounds(calibrator) or (merge == "auto" and method != "venn-abers"):
+    if merge == "auto":
+        merge = "pooled" if method == "venn-abers" else getattr(calibrator, "merge", None)
+    if not has_bounds(calibrator) or merge is None:
         return calibrator, None
-    if merge in ("auto", "pooled"):
+    if merge == "pooled":
         # The merge of the bounds is not used, and this one needs nothing fitted.
         return calibrator.set_params(merge="log"), PooledCalibration()
     return calibrator.set_params(merge=merge), None
