@@ -385,6 +385,26 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         shifted._fitted = replace(fitted, shift=shift)
         return shifted
 
+    def with_mean(self, means: Mapping[Any, float], X: Any) -> Self:
+        """Return this classifier after the shift of the log-odds that gives rows a mean.
+
+        For a portfolio whose mean probability is given: ``model.with_mean({"default": 0.04}, X)``.
+        The mean probabilities of the rows of X are then exactly the given ones.
+
+        Parameters
+        ----------
+        means : mapping of label to float
+            Mean probability of each class, in (0, 1); classes that are not named share the rest in
+            proportion to their mean probabilities.
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            Rows of the portfolio.
+        """
+        fitted, p = self._state, self.predict_proba(X)
+        shift = ShiftedPrior.of_means(means, p, fitted.shift, fitted.classes)
+        shifted = copy.copy(self)
+        shifted._fitted = replace(fitted, shift=shift)
+        return shifted
+
     def estimate_prior(self, X: Any) -> PriorEstimate:
         """Estimate the shares of the classes in another population, for ``with_prior``.
 
