@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import typer
 from numpy.typing import NDArray
 
@@ -16,9 +17,11 @@ from vennforest._validation import FloatArray, InputError, check_inside
 from vennforest.commands.models import (
     check_probabilities_in,
     is_calibrator_file,
+    labels_of_model,
     numbers_in,
     read_calibrator,
     read_model,
+    read_rows,
     rows_for,
     with_shares,
 )
@@ -34,9 +37,6 @@ from vennforest.report.validated import grades_section, segments_section
 from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import LabelledTable, split_target
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 Outcome = tuple[Evaluation, "pd.DataFrame", list[list[str]]]
 """An evaluation, the rows that it is of, and the commands that follow it."""
 
@@ -51,7 +51,8 @@ def run(options: Check) -> None:
     if options.fail_on not in (None, "miscalibrated"):
         raise InputError(f"--fail-on must be miscalibrated, got {options.fail_on!r}")
     path = options.data or options.predictions
-    frame = read_table(path, decimal=options.decimal)
+    model = _model_of(options)
+    frame = read_rows(path, model, options.decimal, options.target)
     table = split_target(frame, options.target, name=path.name, screened=False)
     values = values_of_columns(frame, table, [options.groups, *(options.by or [])])
     promises = {
@@ -60,10 +61,12 @@ def run(options: Check) -> None:
     targets = {
         n: check_inside(share, f"--{n}") for n, share in promises.items() if share is not None
     }
-    judge = _check_columns if options.data is None else _check_model
     if options.reference is not None and options.grades is None:
         raise InputError("--reference must be given with --grades, got no --grades")
-    evaluation, rows, commands = judge(options, table, values)
+    if options.data is None:
+        evaluation, rows, commands = _check_columns(options, table, values)
+    else:
+        evaluation, rows, commands = _check_model(options, model, table, values)
     comparison = evaluation.comparison
     sections = [promised_thresholds(comparison, targets)] if targets else []
     validation = _validation_sections(options, evaluation, rows)
@@ -162,17 +165,25 @@ def _score_options(names: Sequence[str]) -> list[str]:
     return [word for name in names for word in ("-s", name)]
 
 
-def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -> Outcome:
+def _model_of(options: Check) -> Any:
+    """Return the model in a file; None for columns of probabilities and for a calibrator."""
+    if options.data is None or is_calibrator_file(options.predictions):
+        return None
+    if options.scores:
+        raise InputError("--score is for a calibrator: a model reads its own columns")
+    return with_shares(read_model(options.predictions, options.trusted), options.prior)
+
+
+def _check_model(
+    options: Check, model: Any, table: LabelledTable, values: dict[str, Any]
+) -> Outcome:
     """Evaluate a model or a calibrator in a file."""
     path, data, target = options.predictions, str(options.data), ["-t", table.target]
-    if is_calibrator_file(path):
+    if model is None:
         file = read_calibrator(path, options.scores)
         model, X = with_shares(file.calibrator, options.prior), file.scores_in(table.X)
         commands = [["calibrate", data, *target, *_score_options(file.scores)]]
     else:
-        if options.scores:
-            raise InputError("--score is for a calibrator: a model reads its own columns")
-        model = with_shares(read_model(path, options.trusted), options.prior)
         X = rows_for(model, table.X)
         labels = model.classes_[0 if len(model.classes_) > 2 else 1 :]
         scores = _score_options([f"p({label})" for label in labels])
@@ -180,7 +191,9 @@ def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -
             ["predict", str(path), data, "--keep", "-o", "scored.csv"],
             ["calibrate", "scored.csv", *target, *scores],
         ]
+    y = labels_of_model(pd.Series(table.y), table.target, model.classes_)
+    y = y.astype(model.classes_.dtype)
     with refused_as("the table does not fit the model"):
-        evaluation = check(table.y, model, X=X, **common_arguments(options, table, values))
+        evaluation = check(y, model, X=X, **common_arguments(options, table, values))
     is_off = evaluation.verdict.action == "recalibrate"
     return evaluation, table.X, commands if is_off else []
