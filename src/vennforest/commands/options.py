@@ -347,7 +347,7 @@ class Sql(Options):
     """Print a query that adds a calibrator's probabilities to a table of scores."""
 
     calibrator: Annotated[Path, argument("CALIBRATOR", "A calibrator."), Input("calibrator")]
-    dialect: Annotated[str, option("duckdb, spark, postgres.")] = "duckdb"
+    dialect: Annotated[str, option("duckdb, postgres, sqlite, snowflake, ….")] = "duckdb"
     table: Annotated[str, option("The text after FROM.", metavar="TEXT")] = "scores"
     scores: ScoreColumns = None
     confidence: Annotated[bool, option("Add confidence intervals.", "--confidence")] = False
