@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import typer
 from numpy.typing import NDArray
 
@@ -36,6 +35,9 @@ from vennforest.report.section import Section
 from vennforest.report.validated import grades_section, segments_section
 from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import LabelledTable, split_target
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Outcome = tuple[Evaluation, "pd.DataFrame", list[list[str]]]
 """An evaluation, the rows that it is of, and the commands that follow it."""
@@ -66,7 +68,8 @@ def run(options: Check) -> None:
     if options.data is None:
         evaluation, rows, commands = _check_columns(options, table, values)
     else:
-        evaluation, rows, commands = _check_model(options, model, table, values)
+        cells = frame.loc[table.X.index, options.target]  # as they are written: 01 stays 01
+        evaluation, rows, commands = _check_model(options, model, cells, table, values)
     comparison = evaluation.comparison
     sections = [promised_thresholds(comparison, targets)] if targets else []
     validation = _validation_sections(options, evaluation, rows)
@@ -175,7 +178,7 @@ def _model_of(options: Check) -> Any:
 
 
 def _check_model(
-    options: Check, model: Any, table: LabelledTable, values: dict[str, Any]
+    options: Check, model: Any, labels: Any, table: LabelledTable, values: dict[str, Any]
 ) -> Outcome:
     """Evaluate a model or a calibrator in a file."""
     path, data, target = options.predictions, str(options.data), ["-t", table.target]
@@ -185,13 +188,13 @@ def _check_model(
         commands = [["calibrate", data, *target, *_score_options(file.scores)]]
     else:
         X = rows_for(model, table.X)
-        labels = model.classes_[0 if len(model.classes_) > 2 else 1 :]
-        scores = _score_options([f"p({label})" for label in labels])
+        classes = model.classes_[0 if len(model.classes_) > 2 else 1 :]
+        scores = _score_options([f"p({label})" for label in classes])
         commands = [
             ["predict", str(path), data, "--keep", "-o", "scored.csv"],
             ["calibrate", "scored.csv", *target, *scores],
         ]
-    y = labels_of_model(pd.Series(table.y), table.target, model.classes_)
+    y = labels_of_model(labels, table.target, model.classes_)
     y = y.astype(model.classes_.dtype)
     with refused_as("the table does not fit the model"):
         evaluation = check(y, model, X=X, **common_arguments(options, table, values))

@@ -19,9 +19,10 @@ from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
-from vennforest.tables.cells import Column, as_floats, number
+from vennforest.tables.cells import Column, as_floats
 from vennforest.tables.columns import unknown_names
 from vennforest.tables.files import find_name, read_table
+from vennforest.tables.target import typed_labels
 
 MAX_EXAMPLES = 4_096
 """Scores that a file keeps of a calibrator that keeps none itself."""
@@ -94,12 +95,12 @@ def labels_of_model(cells: Any, target: str, classes: NDArray[Any]) -> NDArray[A
     """
     column = Column(cells, target)
     label_of = label_of_text(classes)
-    texts = [text_of_label(cell) for cell in column.array.drop_null().to_pylist()]
-    if not texts:
+    labels = column.array.drop_null().to_pylist()
+    if not labels:
         raise InputError(f"the target {target!r} is missing in every row")
     if classes.dtype.kind in "iu":  # 01 and 1.0 are 1, as at fit
-        values = {text: number(text) for text in set(texts)}
-        texts = [text if values[text] is None else text_of_label(values[text]) for text in texts]
+        labels = typed_labels(column, target).tolist()
+    texts = list(map(text_of_label, labels))
     unknown = [text for text in texts if text not in label_of]
     if unknown:
         raise InputError(
@@ -107,9 +108,9 @@ def labels_of_model(cells: Any, target: str, classes: NDArray[Any]) -> NDArray[A
             f"seen (it was fitted to {', '.join(map(repr, list(label_of)[:8]))}): that alone is a "
             "change; leave out such rows, or fit the model again"
         )
-    labels: NDArray[Any] = np.full(len(column.is_present), None, dtype=object)
-    labels[column.is_present] = [label_of[text] for text in texts]
-    return labels
+    y: NDArray[Any] = np.full(len(column.is_present), None, dtype=object)
+    y[column.is_present] = [label_of[text] for text in texts]
+    return y
 
 
 def with_shares(model: Any, prior: Sequence[str] | None) -> Any:

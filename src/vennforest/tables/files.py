@@ -97,10 +97,8 @@ class TableFile:
         for name in self.names:
             cells = arrays.pop()  # so that its memory is free once it is converted
             if is_text(cells.type):
-                cells = pc.utf8_ltrim_whitespace(cells)
-                if name in as_text:
-                    columns[name] = cells.to_pandas()
-                    continue
+                cells = pc.utf8_ltrim_whitespace(cells.cast(plain_type(cells.type)))
+            if is_text(cells.type) and name not in as_text:
                 points = with_decimal_point(cells) if self.decimal == "," else cells
                 cells = typed_text(Column(points, name, missing), cells)
             columns[name] = _to_pandas(cells, name, missing)
@@ -210,8 +208,6 @@ def _to_pandas(cells: pa.ChunkedArray, name: str, missing: Sequence[str]) -> pd.
 
     Integers in columns with empty cells become floats, or text if floats are not exact.
     """
-    if pa.types.is_string_view(cells.type):
-        cells = cells.cast(pa.string())
     if pa.types.is_integer(cells.type) and cells.null_count:
         ends = [end or 0 for end in pc.min_max(cells).as_py().values()]
         if max(map(abs, ends)) >= MAX_EXACT_FLOAT:

@@ -21,7 +21,7 @@ class LabelledScores:
     """The columns of a table that contain scores, labels, and perhaps weights.
 
     The constructor reads the labels once: ``classes`` are sorted, and ``n_rows`` rows have a label,
-    ``n_missing`` do not. Text is converted if all rows are whole numbers, or true and false.
+    ``n_missing`` do not. Text is converted if all rows are numbers.
     ``scores`` names one column, for the second of two classes, or one per class. ``progress`` is
     called with the number of rows read and the total number, None if unknown.
     """
