@@ -89,7 +89,7 @@ def test_a_part_of_a_table_and_one_address_are_refused(command, output, other, t
     ]
     for path, table in cases:
         with pytest.raises(InputError, match="must not be written to"):
-            check_files(options_of(command, **{output: path, other: table}))
+            check_files(command(**arguments_of(command, **{output: path, other: table})))
 
 
 def test_other_files_of_a_folder_may_be_written(tmp_path):
