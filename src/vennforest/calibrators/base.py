@@ -21,6 +21,7 @@ from vennforest._validation import (
     check_array,
     check_labels,
     check_number,
+    check_order,
     check_scores,
     columns,
     require,
@@ -113,6 +114,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             If scores are NaN or infinite, or no probabilities where a map needs them; there are
             fewer than two classes; or the examples leave the direction in doubt.
         """
+        check_order(scores, y=y, sample_weight=sample_weight)
         checked = check_scores(scores)
         if not len(checked):
             raise ValueError("scores must contain at least one example, got 0 sample(s)")
