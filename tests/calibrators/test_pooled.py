@@ -1,5 +1,6 @@
 """The pool: its folds, its weights, and that it is the weighted mean of what its members say."""
 
+import secrets
 from collections import Counter
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from vennforest.calibrators import PlattScaling, PooledCalibration, pool
+from vennforest.calibrators import PlattScaling, PooledCalibration, TemperatureScaling, pool
 from vennforest.calibrators.pool import (
     PRIOR_EXAMPLES,
     SHRINKAGES,
@@ -59,6 +60,26 @@ def test_folds_depend_on_the_multiset_of_the_examples(k, n_folds, monkeypatch):
             assert dealt == counter
 
 
+def test_folds_of_many_classes_are_drawn_whatever_the_class():
+    rng = np.random.default_rng(secrets.randbelow(2**32))
+    k, n = 26, 2_000
+    scores = rng.multinomial(4, np.full(k, 1 / k), n) / 4
+    codes = rng.integers(0, k, n)
+    counts = ScoreCounts.from_scores(scores, codes, classes=range(k))
+    folds = np.array(list(split(counts)))
+    assert_allclose(folds.sum(axis=0), counts.weights)
+    assert_allclose(folds.sum(axis=(1, 2)), n / 4)
+    # The shares of a class vary as those of examples drawn at random: chi-square, 3 (k - 1) df.
+    by_class, expected = folds.sum(axis=1), counts.class_totals / 4
+    df = 3 * (k - 1)
+    chi_square = ((by_class - expected) ** 2 / expected).sum()
+    assert abs(chi_square - df) < 6 * np.sqrt(2 * df)
+    order = rng.permutation(len(counts))
+    scores = np.asfortranarray(counts.scores[order])
+    shuffled = ScoreCounts(counts.classes, scores, counts.weights[order])
+    assert_allclose(np.array(list(split(shuffled))), folds[:, order])
+
+
 def test_weights_are_the_maximum_of_the_formula():
     rng = np.random.default_rng(2)
     for _ in range(6):
@@ -92,6 +113,8 @@ def test_the_pool_is_the_weighted_mean_of_its_members(k):
     assert_allclose(sum(model.weights_.values()), 1)
     again = pool.make_members(ScoreCounts.from_scores(s, y))
     expected = sum(w * again[n].fit(s, y).predict_proba(new) for n, w in model.weights_.items())
+    expected = expected * model.factors_
+    expected /= expected.sum(axis=1, keepdims=True)
     assert_allclose(model.predict_proba(new), expected, rtol=1e-8)
     # The weights come from estimates of examples that were held out.
     estimates = {name: [] for name in again}
@@ -106,6 +129,50 @@ def test_the_pool_is_the_weighted_mean_of_its_members(k):
             estimates[name].extend(p[range(len(test)), [int(label) for _, label in test]])
     expected = pool_weights(np.ones(300), np.array(list(estimates.values())))
     assert_allclose(list(model.weights_.values()), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_the_mean_probability_of_a_class_is_its_share(k):
+    rng = np.random.default_rng(secrets.randbelow(2**32))
+    for kind in ("probability", "votes", "logit"):
+        n = 150
+        truth = rng.dirichlet(np.full(k, 0.5) * rng.choice([1, 0.05], k, p=[0.7, 0.3]), n)
+        y = np.array([rng.choice(k, p=row) for row in 0.7 * truth + 0.3 * np.eye(k)[0]])
+        s = truth if kind == "probability" else rng.multinomial(15, truth) / 15
+        s = np.log(truth + 1e-4) * 3 if kind == "logit" else s
+        s = s[:, 1] if k == 2 else s
+        weight = rng.choice([0.5, 1.0, 3.0], n)
+        model = PooledCalibration().fit(s, y, sample_weight=weight, classes=range(k))
+        p = model.predict_proba(s)
+        assert_allclose(p.sum(axis=1), 1)
+        shares = np.bincount(y, weight, k) / weight.sum()
+        mean = np.average(p, axis=0, weights=weight)
+        absent = mean[shares == 0]
+        assert (absent > 0).all()
+        assert_allclose(mean[shares > 0], (shares * (1 - absent.sum()))[shares > 0], rtol=1e-7)
+
+
+def loss_beside_temperature(rng, k, n, bias):
+    """Mean log loss of the pool minus that of temperature, for logits that are right but for both.
+
+    Measured without the labels' chance: the true probabilities weigh the logarithms.
+    """
+    logits = rng.normal(size=(n + 2_000, k)) * 2
+    truth = softmax(logits + bias, axis=1)
+    y = (logits + bias + rng.gumbel(size=logits.shape)).argmax(axis=1)[:n]
+    pool_, temperature = (
+        m.fit(1.5 * logits[:n], y, classes=range(k)).predict_proba(1.5 * logits[n:])
+        for m in (PooledCalibration(), TemperatureScaling())
+    )
+    return float((truth[n:] * np.log(temperature / pool_)).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize(("k", "n"), [(30, 1_500), (60, 3_000)])
+def test_many_classes_lose_nothing_to_temperature_where_it_is_right(k, n):
+    rng = np.random.default_rng(10)
+    assert loss_beside_temperature(rng, k, n, 0.0) < 0.001
+    # An intercept for each class is taken where there is one.
+    assert loss_beside_temperature(rng, k, n, rng.normal(size=k) / 2) < -0.03
 
 
 def test_one_example_and_weights_below_one_give_equal_weights():

@@ -36,7 +36,10 @@ def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
         if method == "none":
             singles.append(base.predict_proba(new))
             continue
-        calibrator = make_calibrator(method).fit(score(base, X[test]), y[test], classes=range(k))
+        calibrator = make_calibrator(method)
+        if bounded:
+            calibrator.set_params(merge=merge)
+        calibrator.fit(score(base, X[test]), y[test], classes=range(k))
         if bounded:
             m = calibrator.predict_multiprobability(score(base, new))
             singles.append(m.merge(merge))
@@ -117,8 +120,7 @@ def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
     scores = [one.predict_proba(new) for one in model.estimators_]
     each = [pool.predict_proba(s[:, 1] if k == 2 else s) for s in scores]
     p = model.predict_proba(new)
-    means = np.prod(each, axis=0) ** (1 / 3)
-    assert_allclose(p, means / means.sum(axis=1, keepdims=True), rtol=0, atol=1e-12)
+    assert_allclose(p, np.mean(each, axis=0), rtol=0, atol=1e-12)
     m = model.predict_multiprobability(new)
     assert ((m.lower <= p) & (p <= m.upper)).all()
 
@@ -148,3 +150,12 @@ def test_new_scores_that_are_no_probabilities_are_refused(estimator, message):
     new[2, 0] = -1e6
     with pytest.raises(ValueError, match=r"scores must be in \[0, 1\] for .*, got 1\.5"):
         model.predict_proba(new)
+
+
+def test_log_probabilities_are_minus_infinity_where_a_probability_is_0():
+    X, y = np.repeat(np.eye(3), 8, axis=0), np.repeat(["a", "b", "c"], 8)
+    model = CalibratedClassifier(GaussianNB(), method="isotonic", cv=2).fit(X, y)
+    p, log_p = model.predict_proba(X), model.predict_log_proba(X)
+    assert (p == 0).any()
+    assert_array_equal(log_p[p == 0], -np.inf)
+    assert_allclose(np.exp(log_p), p, rtol=1e-14)

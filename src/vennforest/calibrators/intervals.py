@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,9 +34,6 @@ from vennforest._shown import bounds_frame
 from vennforest._validation import FloatArray, InputError, IntArray, check_inside, check_option
 from vennforest.calibrators import interval_kernels as kernels
 from vennforest.counts import binomial_bound, count_examples
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Method = Literal["likelihood-ratio", "exact"]
 """How an interval is computed."""
@@ -98,7 +95,7 @@ class ConfidenceIntervals:
         widened = None if self.widened is None else self.widened[rows]
         return replace(self, lower=self.lower[rows], upper=self.upper[rows], widened=widened)
 
-    def to_frame(self, p: ArrayLike | None = None, index: Any = None) -> pd.DataFrame:
+    def to_frame(self, p: ArrayLike | None = None, index: Any = None) -> Any:
         """Return the intervals as a pandas data frame, with the columns of ``vennforest predict``.
 
         The columns are such as ``low95(c)`` and ``high95(c)`` for each class c, after ``p(c)`` if

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,12 +26,15 @@ from vennforest.calibrators.intervals import (
     interval_curve,
     read_intervals,
 )
+from vennforest.calibrators.pool import PooledCalibration
 from vennforest.counts import ScoreCounts
-from vennforest.multiprobability import Merge, Multiprobability
+from vennforest.multiprobability import Multiprobability
 from vennforest.prior import shift_intervals, shift_probabilities
 
 MAX_WEIGHT = 1e15  # sum of weights up to which the new object's weight of 1 is not lost beside it
 Int32Array = NDArray[np.int32]
+
+VennAbersMerge = Literal["pooled", "log", "brier", "midpoint"]
 
 
 class StepFunction(NamedTuple):
@@ -112,8 +115,12 @@ class VennAbers(BoundedCalibrator):
 
     Parameters
     ----------
-    merge : {"log", "brier", "midpoint"}, default="log"
-        How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
+    merge : {"pooled", "log", "brier", "midpoint"}, default="pooled"
+        How ``predict_proba`` makes one probability. ``"pooled"``: that of a `PooledCalibration` of
+        the same examples; bounds are widened where needed to contain it. The others use the bounds
+        alone: see `Multiprobability.merge`. ``"log"``, that of the theory, lies near the upper
+        bound of a rare class: its mean is 1.37 times the rate with 30 events, 1.18 times with 90
+        and 1.07 times with 360.
 
     Attributes
     ----------
@@ -122,6 +129,8 @@ class VennAbers(BoundedCalibrator):
         array per class.
     weights_ : list of ndarray of shape (m, 2)
         The weight of the other classes, and of the class, at each of these scores.
+    pool_ : PooledCalibration
+        With ``merge="pooled"``, the map from scores to probabilities.
 
     Notes
     -----
@@ -137,20 +146,22 @@ class VennAbers(BoundedCalibrator):
     --------
     >>> import numpy as np
     >>> scores, y = np.array([0.1, 0.3, 0.4, 0.8, 0.9]), np.array([0, 0, 1, 0, 1])
-    >>> m = VennAbers().fit(scores, y).predict_multiprobability([0.2, 0.85])
+    >>> m = VennAbers("log").fit(scores, y).predict_multiprobability([0.2, 0.85])
     >>> m.p0.round(3), m.p1.round(3)
     (array([0.   , 0.333]), array([0.5, 1. ]))
     """
 
     title = "Venn–Abers"
+    _merges: ClassVar[Any] = VennAbersMerge
+    pool_: PooledCalibration
     scores_: list[FloatArray]
     weights_: list[FloatArray]
 
-    def __init__(self, merge: Merge = "log") -> None:
+    def __init__(self, merge: VennAbersMerge = "pooled") -> None:
         self.merge = merge
 
     def _fit(self, counts: ScoreCounts) -> None:
-        check_option(self.merge, Merge, "merge")
+        check_option(self.merge, VennAbersMerge, "merge")
         if counts.total > MAX_WEIGHT:
             raise ValueError(
                 f"sample_weight must sum to at most {MAX_WEIGHT:g}, got {counts.total:g}: divide "
@@ -159,6 +170,10 @@ class VennAbers(BoundedCalibrator):
         columns = counts.columns()
         self.scores_ = [column.scores for column in columns]
         self.weights_ = [column.weights for column in columns]
+        if self.merge == "pooled":
+            # Classes by number: labels are those of this calibrator.
+            numbered = ScoreCounts(np.arange(len(counts.classes)), counts.scores, counts.weights)
+            self.pool_ = PooledCalibration()._fit_checked(numbered)
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -169,6 +184,18 @@ class VennAbers(BoundedCalibrator):
             check_increasing(x, "scores_")
             check_array(weights, "weights_", (len(x), 2), low=0, high=MAX_WEIGHT)
             require(len(x) and weights.any(axis=1).all(), "weights_ must be positive at each score")
+        if self.merge == "pooled":
+            is_pool = isinstance(self.pool_, PooledCalibration)
+            require(is_pool and len(self.pool_.classes_) == len(self.classes_), "pool_ must be one")
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        return self.merge == "pooled" and self.pool_._takes_probabilities
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        if self.merge == "pooled":
+            return self.pool_._predict_proba(scores)
+        return super()._predict_proba(scores)
 
     @cached_property
     def _tables(self) -> list[StepTable]:
@@ -189,6 +216,13 @@ class VennAbers(BoundedCalibrator):
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None
     ) -> Multiprobability:
+        bounds = self._isotonic_bounds(scores, left_out)
+        return bounds.widen(self._predict_proba(scores)) if self.merge == "pooled" else bounds
+
+    def _isotonic_bounds(
+        self, scores: FloatArray, left_out: IntArray | None = None
+    ) -> Multiprobability:
+        """Return the bounds of the isotonic fits, not widened to contain a pooled probability."""
         sides = np.empty((2, len(self.classes_), len(scores)))
         if scores.ndim == 1:
             self._fits(0, scores, left_out, sides[:, 1])

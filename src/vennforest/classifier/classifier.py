@@ -28,6 +28,7 @@ from vennforest._validation import (
     IntArray,
     check_count,
     check_option,
+    check_order,
     check_weights,
     encode_labels,
     refuse_text,
@@ -56,7 +57,7 @@ from vennforest.groups import Groups, PerGroup, check_by, codes_of
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData, with_seed
-from vennforest.sources.checks import check_order, check_training_data, steps_obstacle
+from vennforest.sources.checks import check_training_data, steps_obstacle
 from vennforest.sources.data import own_model, split_pipeline
 from vennforest.sources.out_of_bag import out_of_bag_fold
 from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows, sketch_rows
@@ -134,13 +135,15 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
     cv : int, splitter or iterable, default=5
         With ``"cv"``: the number of folds, drawn at random, or as everywhere in scikit-learn.
     ensemble : bool, default=True
-        With ``"cv"``. True: one model and one calibrator per fold, whose bounds are averaged (cross
-        Venn–Abers); a prediction takes as long as that of all models, though transformers in the
-        same state run once. False: the scores of all folds calibrate one model of all the data.
+        With ``"cv"``. True: one model and one calibrator per fold, whose probabilities and bounds
+        are averaged (cross Venn–Abers); a prediction takes as long as that of all models, though
+        transformers in the same state run once. False: the scores of all folds calibrate one model
+        of all the data.
     merge : {"auto", "pooled", "log", "brier", "midpoint"}, default="auto"
         How bounds become one probability. ``"pooled"``: by a weighted pool of smooth maps of the
         score of all trees (`PooledCalibration`). The others: see `Multiprobability.merge`.
-        ``"auto"``: ``"pooled"`` for Venn–Abers, ``"midpoint"`` for Venn, its own for an instance.
+        ``"auto"``: that of the method, which is ``"pooled"`` for Venn–Abers and ``"midpoint"`` for
+        Venn unless an instance names another.
     by : str, int or callable, default=None
         Calibrate within groups of objects, so the bounds are valid in each: a column by name or
         position, or a function of the rows that returns a label for each. Groups with fewer than
@@ -306,6 +309,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         """
         return predict(self._state, X, bounds=False)[1]
 
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of `predict_proba` (n, k), -inf for a probability of 0."""
+        with np.errstate(divide="ignore"):
+            log_p: FloatArray = np.log(self.predict_proba(X))
+        return log_p
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,), the first of equals."""
         best = self.predict_proba(X).argmax(axis=1)  # refuses before fit
@@ -378,6 +387,26 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         """
         fitted = self._state
         shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
+        shifted = copy.copy(self)
+        shifted._fitted = replace(fitted, shift=shift)
+        return shifted
+
+    def with_mean(self, means: Mapping[Any, float], X: Any) -> Self:
+        """Return this classifier after the shift of the log-odds that gives rows a mean.
+
+        For a portfolio whose mean probability is given: ``model.with_mean({"default": 0.04}, X)``.
+        The mean probabilities of the rows of X are then exactly the given ones.
+
+        Parameters
+        ----------
+        means : mapping of label to float
+            Mean probability of each class, in (0, 1); classes that are not named share the rest in
+            proportion to their mean probabilities.
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            Rows of the portfolio.
+        """
+        fitted, p = self._state, self.predict_proba(X)
+        shift = ShiftedPrior.of_means(means, p, fitted.shift, fitted.classes)
         shifted = copy.copy(self)
         shifted._fitted = replace(fitted, shift=shift)
         return shifted
@@ -885,9 +914,11 @@ def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
     """Return the calibrator of each fold of a classifier, and the point calibrator if any."""
     method, merge = model.method, model.merge
     calibrator: Any = METHODS[method]() if isinstance(method, str) else clone(method)
-    if not has_bounds(calibrator) or (merge == "auto" and method != "venn-abers"):
+    if merge == "auto":
+        merge = getattr(calibrator, "merge", None)
+    if not has_bounds(calibrator) or merge is None:
         return calibrator, None
-    if merge in ("auto", "pooled"):
+    if merge == "pooled":
         # The merge of the bounds is not used, and this one needs nothing fitted.
         return calibrator.set_params(merge="log"), PooledCalibration()
     return calibrator.set_params(merge=merge), None

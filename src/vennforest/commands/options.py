@@ -3,14 +3,14 @@
 import inspect
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import typer
 
-from vennforest._files import Input, Output, check_files, local_copy, marked
+from vennforest._files import Input, Output, check_files, local_copy, marked, url_of
 from vennforest._program import __version__
 
 # Names for the help, which does not import what they name: that takes seconds.
@@ -112,7 +112,9 @@ Keep = Annotated[Names, column(f"Keep this column although it looks like an iden
 Types = Annotated[
     Text, option('As {"ward": "category"}, or a file.', metavar="JSON"), Input("file of types")
 ]
-Missing = Annotated[Text, option('Missing cells: "n.d.,-999".', metavar="A,B,…", default=False)]
+Missing = Annotated[
+    Names, option(f'Missing cells: "n.d.,-999" {SEVERAL}.', metavar="A,B,…", default=False)
+]
 By = Annotated[Names, column(f"Report on each value separately {SEVERAL}.")]
 Positive = Annotated[Text, option("The positive class.", metavar="LABEL", default="the rarer")]
 Costs = Annotated[
@@ -125,11 +127,26 @@ Prior = Annotated[
     Names,
     option(f"Share of a class in DATA {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
 ]
+Mean = Annotated[
+    Names,
+    option(f"Mean probability of a class in DATA {SEVERAL}.", metavar="LABEL=MEAN", default=False),
+]
 Share = Annotated[float | None, option("Find a threshold with at least this value.", default=False)]
 Jobs = Annotated[int, option("Processors to use; -1: all.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
 OutOfFold = Annotated[
     Path | None, option("Write out-of-fold predictions.", metavar="FILE"), Output("predictions")
+]
+FailOn = Annotated[
+    Text,
+    option(
+        "Exit with code 1 by any of: miscalibrated, oe; with check: grades, segments.",
+        metavar="A,B,…",
+        default=False,
+    ),
+]
+EscapeFormulas = Annotated[
+    bool, option("In CSV, put ' before text like a formula.", "--escape-formulas")
 ]
 Json = Annotated[bool, option("Print a summary as JSON.", "--json")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug")]
@@ -141,6 +158,11 @@ class Options:
 
     as_json: Json = False
     debug: Debug = False
+    addresses: dict[Path, str] = field(init=False, default_factory=dict)
+
+    def shown(self, path: Path | None) -> str:
+        """Return an input as it was given: the address of a local copy."""
+        return self.addresses.get(path, str(path)) if path is not None else ""
 
 
 OptionsType = TypeVar("OptionsType", bound=Options)
@@ -162,10 +184,14 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
         work: Callable[[Options], None] = import_module(f"vennforest.commands.{name}").run
         with ExitStack() as stack:
             paths = {}
-            for field, _ in marked(parsed, Input):
-                if isinstance(path := getattr(parsed, field), Path):
-                    paths[field] = stack.enter_context(local_copy(path))
-            work(replace(parsed, **paths))  # type: ignore[arg-type]
+            addresses = {}
+            for name_of_input, _ in marked(parsed, Input):
+                if isinstance(path := getattr(parsed, name_of_input), Path):
+                    paths[name_of_input] = local = stack.enter_context(local_copy(path))
+                    addresses[local] = url_of(path) or str(path)
+            local_options = replace(parsed, **paths)  # type: ignore[arg-type]
+            local_options.addresses.update(addresses)
+            work(local_options)
 
     run.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
     run.__doc__ = cls.__doc__
@@ -184,6 +210,9 @@ class Fit(Options):
     method: Method = "venn-abers"
     trees: Trees = 300
     calibrate_on: Annotated[str, option(f"Calibration scores: {', '.join(SOURCES)}.")] = "auto"
+    one_model: Annotated[
+        bool, option("Folds calibrate, and one model of all rows predicts.", "--one-model")
+    ] = False
     by: Annotated[Text, column("Calibrate within the groups of this column.")] = None
     groups: Groups = None
     decimal: Decimal = None
@@ -210,10 +239,12 @@ class Predict(Options):
     columns: Kinds = None
     level: Level = 0.95
     prior: Prior = None
+    mean: Mean = None
     keep: Annotated[bool, option("Copy all columns of DATA.", "--keep")] = False
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id")] = None
     decimal: Decimal = None
     trusted: Trusted = None
+    escape_formulas: EscapeFormulas = False
 
 
 @command
@@ -245,6 +276,8 @@ class Report(Options):
     seed: Seed = 0
     jobs: Jobs = -1
     write_predictions: OutOfFold = None
+    fail_on: FailOn = None
+    escape_formulas: EscapeFormulas = False
 
 
 @command
@@ -282,7 +315,7 @@ class Check(Options):
     segments: Annotated[
         Names, option(f"Search these for faults, or auto {SEVERAL}.", metavar="COLUMN")
     ] = None
-    fail_on: Annotated[Text, option("miscalibrated: exit with code 1.", default=False)] = None
+    fail_on: FailOn = None
 
 
 @command
@@ -328,10 +361,12 @@ class Apply(Options):
     scores: ScoreColumns = None
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id", default="all")] = None
     prior: Prior = None
+    mean: Mean = None
     columns: Kinds = None
     level: Level = 0.95
     missing_scores: Annotated[str, option("Rows without a score: refuse, keep.")] = "refuse"
     decimal: Decimal = None
+    escape_formulas: EscapeFormulas = False
 
 
 @command
@@ -339,7 +374,7 @@ class Sql(Options):
     """Print a query that adds a calibrator's probabilities to a table of scores."""
 
     calibrator: Annotated[Path, argument("CALIBRATOR", "A calibrator."), Input("calibrator")]
-    dialect: Annotated[str, option("duckdb, spark, postgres.")] = "duckdb"
+    dialect: Annotated[str, option("duckdb, postgres, sqlite, snowflake, ….")] = "duckdb"
     table: Annotated[str, option("The text after FROM.", metavar="TEXT")] = "scores"
     scores: ScoreColumns = None
     confidence: Annotated[bool, option("Add confidence intervals.", "--confidence")] = False
@@ -370,6 +405,7 @@ class Watch(Options):
         Input("table of reference"),
     ] = None
     alpha: Annotated[float, option("Probability of ever raising a false alarm.")] = 0.05
+    fail_on: Annotated[Text, option("alarm: exit with code 1.", default=False)] = None
     trusted: Trusted = None
     decimal: Decimal = None
 
