@@ -146,7 +146,7 @@ ERRORS = [
     (
         "s,y\n0.1,a\n0.2,b\n0.3,c\n",
         [],
-        "--score must name the scores, a column for each of 3 classes, got s",
+        "must name the scores, a column for each of 3 classes, got s",
     ),
 ]
 

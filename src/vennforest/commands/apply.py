@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from vennforest._class_columns import refuse_own_output
 from vennforest._messages import listed
 from vennforest._validation import check_option
 from vennforest.calibrators import Calibrator
@@ -21,6 +22,7 @@ def run(options: Apply) -> None:
     table = TableFile(options.data, options.decimal)
     file = read_calibrator(options.calibrator, options.scores, table=table.names)
     calibrator = with_shares(file.calibrator, options.prior)
+    refuse_own_output(file.columns.names, table.names, file.columns.classes)
     carried = options.carried or _without_predictions(table.names, calibrator)
     columns, keep = file.columns.by_label, options.missing_scores == "keep"
     write_predictions(
