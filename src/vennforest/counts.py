@@ -19,6 +19,7 @@ from vennforest._validation import (
     InputError,
     IntArray,
     check_count,
+    check_order,
     check_scores,
     check_weights,
     columns,
@@ -97,6 +98,7 @@ class ScoreCounts:
             If scores are NaN or infinite, shapes do not fit, a weight is refused, or there are
             fewer than two classes.
         """
+        check_order(scores, y=y, sample_weight=sample_weight)
         x = check_scores(scores)
         codes, labels, weight = read_examples(x, y, sample_weight, classes)
         return count_examples(labels, columns(x, len(labels)), codes, weight)

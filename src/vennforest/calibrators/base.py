@@ -21,6 +21,7 @@ from vennforest._validation import (
     check_array,
     check_labels,
     check_number,
+    check_order,
     check_scores,
     columns,
     require,
@@ -113,6 +114,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             If scores are NaN or infinite, or no probabilities where a map needs them; there are
             fewer than two classes; or the examples leave the direction in doubt.
         """
+        check_order(scores, y=y, sample_weight=sample_weight)
         checked = check_scores(scores)
         if not len(checked):
             raise ValueError("scores must contain at least one example, got 0 sample(s)")
@@ -351,7 +353,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         part, k = np.linspace(0, 1, N_TRIED_SCORES), len(self.classes_)
         x = (1 - part) * low + part * high  # the difference may overflow
         scores = x if k == 2 else np.column_stack([x, *[(1 - x) / (k - 1)] * (k - 1)])
-        p = self._predict_proba(scores)
+        p = self._predict_proba(self._reversed(scores))
         require(((p >= 0) & (p <= 1)).all(), f"{type(self).__name__} must give probabilities")
 
     def _n_columns(self) -> int:

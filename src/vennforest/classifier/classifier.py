@@ -28,6 +28,7 @@ from vennforest._validation import (
     IntArray,
     check_count,
     check_option,
+    check_order,
     check_weights,
     encode_labels,
     refuse_text,
@@ -55,7 +56,7 @@ from vennforest.groups import Groups, PerGroup, check_by, codes_of
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData, with_seed
-from vennforest.sources.checks import check_order, check_training_data, steps_obstacle
+from vennforest.sources.checks import check_training_data, steps_obstacle
 from vennforest.sources.data import own_model, split_pipeline
 from vennforest.sources.out_of_bag import out_of_bag_fold
 from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows, sketch_rows

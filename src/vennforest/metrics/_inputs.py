@@ -15,6 +15,7 @@ from vennforest._validation import (
     IntArray,
     check_count,
     check_option,
+    check_order,
     check_scores,
     check_weights,
     class_index,
@@ -87,6 +88,7 @@ def check_estimates(
     pos_label: Any = None,
 ) -> ClassEstimates:
     """Return validated estimates; `brier_decomposition` describes the parameters."""
+    check_order(p, y=y, sample_weight=sample_weight)
     estimates = check_probabilities(p)
     check_consistent_length(estimates, y)
     if not len(estimates):

@@ -14,7 +14,14 @@ from scipy.stats import chi2
 from scipy.stats import f as fisher
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from vennforest._validation import FloatArray, InputError, IntArray, check_option, encode_labels
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_option,
+    check_order,
+    encode_labels,
+)
 from vennforest.calibrators import Calibrator, PlattScaling, Uncalibrated, make_calibrator
 from vennforest.calibrators.newton import MARGINS
 from vennforest.calibrators.softmax import smoothed_shares
@@ -169,6 +176,7 @@ def update(
         if X is None:
             raise InputError("X must be given for a fitted classifier, got None")
         prior, labels, p = shares_of(p), p.classes_, p.predict_proba(X)
+    check_order(p if X is None else X, y=y, groups=groups)
     codes, labels = encode_labels(y, labels)
     rows = UpdateRows(labels, check_probabilities(p), codes, groups, prior, new_map)
     if (k := len(labels)) > 2:
