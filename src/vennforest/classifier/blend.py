@@ -31,9 +31,6 @@ N_PARTS = 4
 MAX_CONSTANT_SCORES = 20
 """Distinct calibration scores up to which a model may turn out to be a constant."""
 
-SMALLEST_PROBABILITY = float(np.finfo(np.float64).tiny)
-"""Smallest probability of which a logarithm is taken."""
-
 
 @dataclass(frozen=True, eq=False)
 class BlendMember:
@@ -44,8 +41,9 @@ class BlendMember:
     calibrator: Calibrator
 
     def log_probabilities(self, scores: Sequence[FloatArray]) -> FloatArray:
-        """Return the mean logarithm (m, k) of the probabilities at the scores by each fold."""
-        return np.asarray(np.mean([log_of(self.calibrator.predict_proba(s)) for s in scores], 0))
+        """Return the logarithms (m, k) of the mean probabilities at the scores by each fold."""
+        p = self.calibrator.predict_proba(np.concatenate(scores))
+        return log_of(p.reshape(len(scores), -1, p.shape[1]).mean(axis=0))
 
     def _check_state(self) -> None:
         require(isinstance(self.name, str) and len(self.folds) > 0, "members must have folds")
@@ -56,8 +54,8 @@ class BlendMember:
 class BlendedModel:
     """A fitted blend ``softmax(sum_m w_m log p_m + b)`` of several models.
 
-    ``p_m`` are a model's scores, mapped to probabilities by a `PooledCalibration`: a forest's by
-    all trees; of a model with several folds the geometric mean over these.
+    ``p_m`` are a model's scores, mapped to probabilities by a `PooledCalibration`; of a model with
+    several folds the mean over these.
 
     Attributes
     ----------
@@ -85,11 +83,6 @@ class BlendedModel:
     def first_model(self) -> Any:
         """The first of the fitted models, which has the names of the features."""
         return self.members[0].folds[0].model
-
-    @property
-    def named_estimators_(self) -> dict[str, list[Any]]:
-        """The fitted models by name, one per fold."""
-        return {member.name: [fold.model for fold in member.folds] for member in self.members}
 
     @property
     def n_features_in_(self) -> int:
@@ -130,7 +123,7 @@ class BlendedModel:
 
 def log_of(p: FloatArray) -> FloatArray:
     """Return logarithms of probabilities, finite for those that are 0."""
-    return np.asarray(np.log(np.maximum(p, SMALLEST_PROBABILITY)))
+    return np.asarray(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
 
 
 def draw_parts(units: IntArray, n_parts: int) -> IntArray:

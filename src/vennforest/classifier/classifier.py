@@ -37,6 +37,7 @@ from vennforest._validation import (
 from vennforest.calibrators import METHODS, Calibrator, PooledCalibration
 from vennforest.calibrators.bounded import has_bounds, no_bounds
 from vennforest.calibrators.intervals import ConfidenceIntervals, Method
+from vennforest.calibrators.softmax import SoftmaxMap
 from vennforest.classifier.blend import BlendedModel, blend_models, draw_parts
 from vennforest.classifier.prediction import (
     FittedClassifier,
@@ -78,6 +79,10 @@ SOURCE_PARAMETERS = {
 
 N_REFITS = 5
 """Parts of the training rows, each of which calibrators are fitted again without."""
+
+BLEND_POINT_RIDGE, BLEND_POINT_SHRINKAGE = 100.0, 0.001
+"""Of the map from a blend to the probability: it is calibrated already, so that the map stays near
+the identity. A pool takes nearly separable scores of few rows to zeros and ones."""
 
 MODEL_IS_FROZEN = "the model is frozen: the data given to fit calibrates it"
 
@@ -241,19 +246,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         weight = check_weights(sample_weight, len(codes))
         _check_classes(codes, classes, weight, frozen_classes is not None)
         codes = codes.astype(np.min_scalar_type(len(classes) - 1))
-        members = {
-            name: (
-                estimator,
-                TrainingData(
-                    X,
-                    codes,
-                    classes,
-                    weight,
-                    *route(self, name, estimator, weight, groups, fit_params),
-                ),
-            )
-            for name, estimator in estimators.items()
-        }
+        members = {}
+        for name, estimator in estimators.items():
+            routed = route(self, name, estimator, weight, groups, fit_params)
+            members[name] = estimator, TrainingData(X, codes, classes, weight, *routed)
         data = next(iter(members.values()))[1]
         groups_by = group_codes = None
         if self.by is not None:
@@ -296,7 +292,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
                 "calibrate_on must be a source that says which rows calibrate (Fold.rows) for by, "
                 "got another"
             )
-        self._fitted = fit_calibrators(fitted, fitted.folds, *unfitted_calibrators(self))
+        calibrator, point = unfitted_calibrators(self)
+        if point is not None and isinstance(fitted.folds[0].model, BlendedModel):
+            point = SoftmaxMap(ridge=BLEND_POINT_RIDGE, shrinkage=BLEND_POINT_SHRINKAGE)
+        self._fitted = fit_calibrators(fitted, fitted.folds, calibrator, point)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -447,10 +446,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; of a list of estimators also these, by name, and theirs."""
-        if isinstance(self.estimator, list | tuple):
-            params: dict[str, Any] = self._get_params("estimator", deep=deep)
-            return params
-        return super().get_params(deep=deep)
+        is_list = isinstance(self.estimator, list | tuple)
+        return dict(self._get_params("estimator", deep) if is_list else super().get_params(deep))
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of an estimator in a list by its name, as in a pipeline."""
@@ -460,12 +457,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the metadata routing of the estimators' fit and the splitter's split."""
         router = MetadataRouter(owner=self).add_self_request(self)
-        for name, estimator in named_estimators(
-            resolve_estimator(self.estimator, self.n_jobs)
-        ).items():
-            router.add(
-                **{name: estimator}, method_mapping=MethodMapping().add(caller="fit", callee="fit")
-            )
+        fits = MethodMapping().add(caller="fit", callee="fit")
+        estimators = named_estimators(resolve_estimator(self.estimator, self.n_jobs))
+        router.add(method_mapping=fits, **estimators)
         return router.add(
             splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split")
         )
@@ -613,35 +607,21 @@ def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
     """Return the estimator or estimators to be trained, the default forest for None."""
     if estimator is None:
         return MixedForestClassifier(n_estimators=300, n_jobs=n_jobs)
-    if isinstance(estimator, list | tuple):
-        _check_names(estimator)
-        for _, member in estimator:
-            resolve_estimator("" if member is None else member, n_jobs)
-        return estimator
-    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-        raise TypeError(
-            "estimator must be a classifier (an instance, not fitted) or a list of (name, "
-            f"classifier), got {estimator!r}"
+    is_list = isinstance(estimator, list | tuple)
+    pairs = estimator if is_list else [("estimator", estimator)]
+    for pair in pairs:
+        is_named = isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str)
+        if not is_named or isinstance(pair[1], type) or not hasattr(pair[1], "fit"):
+            raise TypeError(
+                "estimator must be a classifier (an instance, not fitted) or a list of (name, "
+                f"classifier), got {estimator!r}"
+            )
+    if is_list and len(pairs) < 2:
+        raise InputError(
+            f"estimator must be a classifier or a list of two or more, got {len(pairs)}: give one "
+            "classifier by itself"
         )
     return estimator
-
-
-def _check_names(estimators: Sequence[Any]) -> None:
-    """Refuse a list that is not of two or more different names, each with a classifier."""
-    rule = "estimator must be a classifier or a list of two or more (name, classifier)"
-    is_pair = [isinstance(e, list | tuple) and len(e) == 2 for e in estimators]
-    if not all(is_pair) or not all(isinstance(name, str) for name, _ in estimators):
-        raise TypeError(f"{rule}, got {list(estimators)!r}")
-    if len(estimators) < 2:
-        raise InputError(f"{rule}, got {len(estimators)}: give one classifier by itself")
-    names = [name for name, _ in estimators]
-    reserved = {*CalibratedClassifier._get_param_names(), "splitter"}
-    for name in names:
-        if names.count(name) > 1 or name in reserved or "__" in name or not name:
-            raise InputError(
-                "names of estimators must differ from each other and from the parameters, without "
-                f'"__", got {name!r}'
-            )
 
 
 def named_estimators(estimator: Any) -> dict[str, Any]:
@@ -689,10 +669,14 @@ def check_parameters(model: Any) -> None:
         warn(f"merge={model.merge!r} has no effect with {name}, which gives no bounds")
     if model.by is not None:
         check_by(model.by)
-    if isinstance(model.estimator, list | tuple) and model.subforest == "exchangeable":
-        raise InputError(
-            'subforest must be "all" with several estimators, got "exchangeable": give one forest'
-        )
+    if isinstance(model.estimator, list | tuple):
+        resolve_estimator(model.estimator, model.n_jobs)
+        model._validate_names([*(name for name, _ in model.estimator), "splitter"])
+        if model.subforest == "exchangeable":
+            raise InputError(
+                'subforest must be "all" with several estimators, got "exchangeable": give one '
+                "forest"
+            )
 
 
 def check_numbers(model: Any) -> None:
@@ -938,7 +922,7 @@ def fit_calibrators(
             some = examples if index is None else examples.select(index)
             y = fitted.classes[some.codes]
             new: Calibrator = clone(unfitted)
-            if isinstance(new, PooledCalibration):
+            if isinstance(new, PooledCalibration | SoftmaxMap):
                 new.on = "probabilities" if has_proba else "logits"
             new.fit(some.scores, y, sample_weight=some.weight, classes=fitted.classes)
             new.score_range_ = None  # new scores are by the same model

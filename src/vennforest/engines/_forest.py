@@ -50,12 +50,13 @@ def fit_partitions(
     _check_model(model)
     fitted: CalibratedClassifier = clone(model)
     random_state = check_random_state(model.random_state)
-    estimator = with_seed(resolve_estimator(model.estimator, model.n_jobs), random_state)
+    estimator = resolve_estimator(model.estimator, model.n_jobs)
     if type(estimator) not in (*FORESTS, MixedForestClassifier):
         raise InputError(
             "estimator must be a RandomForestClassifier or an ExtraTreesClassifier to be grown on "
             f"partitions, got {type(estimator).__name__}: transform the features beforehand"
         )
+    estimator = with_seed(estimator, random_state)
     columns = [*features, target]
     contents: dict[int, Content] = run(columns, partial(_look, columns))
     numbers = sorted(number for number, (labels, _) in contents.items() if len(labels))
