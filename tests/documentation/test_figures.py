@@ -262,8 +262,8 @@ def trees(n):
 TABLES = {
     "docs/measured.md": [
         map_table("first"), map_table("keel"), package_table(), forest_table(), bounds_table(),
-        interval_table(), design_table(), performance_table(), band_table(), net_benefit_table(), speed_table(),
-        dependence_table(), means_table(),
+        interval_table(), design_table(), performance_table(), band_table(), net_benefit_table(),
+        speed_table(), dependence_table(), means_table(),
     ],
     "README.md": [
         package_table(
