@@ -18,11 +18,11 @@ from vennforest._validation import (
     InputError,
     IntArray,
     check_count,
-    check_scores,
+    check_order,
     check_weights,
-    columns,
     encode_labels,
 )
+from vennforest.scores import as_numbers, read_scores
 
 __all__ = ["ScoreCounts"]
 
@@ -96,9 +96,10 @@ class ScoreCounts:
             If scores are NaN or infinite, shapes do not fit, a weight is refused, or there are
             fewer than two classes.
         """
-        x = check_scores(scores)
+        check_order(scores, y=y, sample_weight=sample_weight)
+        x = as_numbers(scores)
         codes, labels, weight = read_examples(x, y, sample_weight, classes)
-        return count_examples(labels, columns(x, len(labels)), codes, weight)
+        return count_examples(labels, read_scores(x, len(labels)).values, codes, weight)
 
     @classmethod
     def from_batches(
@@ -253,8 +254,13 @@ class ScoreCounts:
 
     def reversed_at(self, center: float) -> ScoreCounts:
         """Return counts of two classes with ``center - s`` in the place of each score s."""
-        scores, weights = center - self.scores[::-1] + 0.0, self.weights[::-1].copy()
-        return ScoreCounts(self.classes, scores, weights, self.error)
+        return self.moved_to(center - self.scores)
+
+    def moved_to(self, scores: FloatArray) -> ScoreCounts:
+        """Return counts with other scores (m,) or (m, k), of which equal ones are merged."""
+        if scores is self.scores:
+            return self
+        return ScoreCounts(self.classes, *_add_up(scores + 0.0, self.weights), self.error)
 
 
 def read_examples(

@@ -11,7 +11,7 @@ from vennforest.calibrators import TemperatureScaling
 
 def of_logits():
     model = TemperatureScaling()
-    model.on = "logits"
+    model.on = "logit"
     return model
 
 
@@ -50,7 +50,7 @@ def test_probabilities_are_the_softmax_of_their_logarithms():
         p = softmax(logits, axis=1)
         expected = of_logits().fit(logits, codes, sample_weight=weight)
         model = TemperatureScaling().fit(p, codes, sample_weight=weight)
-        assert model.on_ == "probabilities"
+        assert model.on_ == "probability"
         assert_allclose(model.temperature_, expected.temperature_, rtol=1e-9)
         assert_allclose(model.predict_proba(p), expected.predict_proba(logits), rtol=1e-7)
 
@@ -59,13 +59,13 @@ def test_scores_are_taken_for_what_the_calibration_scores_were():
     p = np.array([0.1, 0.4, 0.6, 0.9, 0.3])
     y = [0, 1, 0, 1, 0]
     on_probabilities = TemperatureScaling().fit(p, y)
-    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\] for Temperature.*, got 2"):
+    with pytest.raises(ValueError, match=r"scores must lie in \[0, 1\], got 2 in row 0"):
         on_probabilities.predict_proba([2.0])
     three = TemperatureScaling().fit(np.eye(3), [0, 1, 2])
-    with pytest.raises(ValueError, match=r"scores must sum to 1 in every row"):
+    with pytest.raises(ValueError, match="rows that sum to 1"):
         three.predict_proba(np.eye(3) / 2)
     on_logits = TemperatureScaling().fit(logit(p), y)
-    assert on_logits.on_ == "logits"
+    assert on_logits.on_ == "score"
     # A logit that could be a probability is a logit still, whatever the other rows.
     columns = TemperatureScaling().fit(np.column_stack([-logit(p), logit(p)]), y)
     together = columns.predict_proba([[0.3, 0.7], [0.9, 0.1], [-2.0, 1.0]])

@@ -181,8 +181,8 @@ class FailingFarAway(GaussianNB):
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (FailingFarAway(), "what predict_proba returns must be finite, got NaN at position 2"),
-        (BaggingClassifier(FailingFarAway(), 9), "scores must be finite, got NaN at position 2"),
+        (FailingFarAway(), "what predict_proba returns must be finite, got NaN in row 2"),
+        (BaggingClassifier(FailingFarAway(), 9), "scores must be finite, got NaN in row 2"),
     ],
 )
 def test_new_scores_that_are_no_probabilities_are_refused(estimator, message):

@@ -116,7 +116,7 @@ def test_class_missing_from_y_keeps_its_column():
 
 
 @pytest.mark.parametrize(("y", "p", "options", "message"), [
-    ([0, 1], [0.1, np.nan], {}, "p must be finite, got NaN at position 1"),
+    ([0, 1], [0.1, np.nan], {}, "p must be finite, got NaN in row 1"),
     ([0, 1], [0.1, 1.1], {}, r"p must lie in \[0, 1\], got 1.1"),
     (
         [0, 1],

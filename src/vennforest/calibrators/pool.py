@@ -16,6 +16,7 @@ from vennforest.calibrators.sigmoid import PlattScaling
 from vennforest.calibrators.softmax import ProbabilityCalibrator, SoftmaxMap
 from vennforest.calibrators.spline import SplineCalibration
 from vennforest.counts import ScoreCounts
+from vennforest.scores import On
 
 # Examples of which each member counts as the one that predicted them, before any is seen.
 PRIOR_EXAMPLES = 0.5
@@ -71,6 +72,9 @@ class PooledCalibration(ProbabilityCalibrator):
     members_: dict[str, Calibrator]
     weights_: dict[str, float]
 
+    def __init__(self, on: On = "auto") -> None:
+        self.on = on
+
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
         # Members know classes by number.
         k = len(counts.classes)
@@ -95,10 +99,9 @@ def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:
     """Return the unfitted members by name: see `PooledCalibration`."""
     k, c = len(counts.classes), best_shrinkage(counts)
     if k == 2:
-        spline = SplineCalibration()
-        spline.shrinkage = c
+        spline = SplineCalibration(shrinkage=c)
         matrix = SoftmaxMap("diagonal", shrinkage=c)
-        return {"matrix": matrix, "platt": PlattScaling(on="logit"), "spline": spline}
+        return {"matrix": matrix, "platt": PlattScaling(on="probability"), "spline": spline}
     members: dict[str, Calibrator] = {
         "shared": SoftmaxMap("shared", shrinkage=c),
         "full": SoftmaxMap("full", shrinkage=c),

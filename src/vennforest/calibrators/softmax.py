@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import brentq, minimize
 
-from vennforest._validation import FloatArray, columns
-from vennforest.calibrators.base import SUM_TOLERANCE, Calibrator
+from vennforest._validation import FloatArray
+from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Evaluation, Term, Terms, divided_by_sum, softmax, summed
 from vennforest.calibrators.newton import (
     clip_limits,
@@ -19,49 +19,13 @@ from vennforest.calibrators.newton import (
     log_odds_of,
 )
 from vennforest.counts import ScoreCounts
+from vennforest.scores import On
 
 # The logarithm of the temperature stays this close to that of the logits' deviation.
 MAX_LOG_RATIO = 10.0
-ScoreKind = Literal["probabilities", "logits"]
 
 
-class LogitCalibrator(Calibrator):
-    """Base of calibrators that take probabilities, or logits where scores lie outside [0, 1].
-
-    Of two columns of logits the difference is taken, of two columns of probabilities the second.
-    """
-
-    on: ScoreKind | None = None
-    """What the scores are, where the caller knows it; None: as the calibration scores show."""
-    on_: ScoreKind
-    """What the calibration scores were: new scores are taken for the same."""
-
-    def _columns(self, scores: FloatArray, k: int, is_fitted: bool) -> FloatArray:
-        kind = self.on_ if is_fitted else self._kind(scores)
-        if k == 2 and scores.ndim == 2 and scores.shape[1] == 2 and kind == "logits":
-            return np.asarray(scores[:, 1] - scores[:, 0])
-        return columns(scores, k)
-
-    def _kind(self, scores: FloatArray) -> ScoreKind:
-        """Return what calibration scores (n,) or (n, k) are."""
-        if self.on is not None:
-            return self.on
-        are_logits = ((scores < 0) | (scores > 1)).any()
-        if scores.ndim == 2:
-            are_logits |= (np.abs(scores.sum(axis=1) - 1) > SUM_TOLERANCE).any()
-        return "logits" if are_logits else "probabilities"
-
-    def _fit(self, counts: ScoreCounts) -> None:
-        self.on_ = self._kind(counts.scores)
-        if self.on_ == "probabilities":
-            self._check_probabilities(counts.scores)
-
-    @property
-    def _takes_probabilities(self) -> bool:
-        return self.on_ == "probabilities"
-
-
-class TemperatureScaling(LogitCalibrator):
+class TemperatureScaling(Calibrator):
     """Temperature scaling: divide logits by one temperature T, then softmax.
 
     ``p = softmax(z / T)`` with the T that minimises the log loss of the calibration set (Guo,
@@ -73,7 +37,7 @@ class TemperatureScaling(LogitCalibrator):
     ----------
     temperature_ : float
         T; above 1 it makes estimates less extreme.
-    on_ : {"probabilities", "logits"}
+    on_ : {"probability", "logit", "score"}
         What the calibration scores were.
 
     Notes
@@ -90,16 +54,19 @@ class TemperatureScaling(LogitCalibrator):
     """
 
     title = "Temperature"
+    _reads = "logits"
     temperature_: float
     low_: float
     high_: float
     """Where probabilities are clipped before logarithms are taken."""
 
+    def __init__(self, on: On = "auto") -> None:
+        self.on = on
+
     def _fit(self, counts: ScoreCounts) -> None:
-        super()._fit(counts)
         z = counts.scores
         self.low_, self.high_ = 0.0, 1.0
-        if self.on_ == "probabilities":
+        if self.on_ == "probability":
             p = z if z.ndim == 1 else z / z.sum(axis=1, keepdims=True)
             self.low_, self.high_ = clip_limits(p.ravel())
             if p.ndim == 1:
@@ -114,10 +81,10 @@ class TemperatureScaling(LogitCalibrator):
     def _formula(self, scores: Terms) -> Terms:
         if len(scores) == 1:
             z = scores[0]
-            if self.on_ == "probabilities":
+            if self.on_ == "probability":
                 z = log_odds(z, self.low_, self.high_)
             return ((z / self.temperature_).logistic(),)
-        if self.on_ == "probabilities":
+        if self.on_ == "probability":
             scores = tuple(p.max(self.low_).log() for p in divided_by_sum(scores))
         return softmax([score / self.temperature_ for score in scores])
 
@@ -147,17 +114,17 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     return float(size * deviation * np.exp(-log_beta))
 
 
-class ProbabilityCalibrator(LogitCalibrator):
+class ProbabilityCalibrator(Calibrator):
     """Base of calibrators of probabilities; temperature scaling turns logits into these first."""
 
+    _reads = "logits"
     temperature_: float
     """By which logits are divided before their softmax; 1 for probabilities."""
 
     def _fit(self, counts: ScoreCounts) -> None:
-        super()._fit(counts)
         self.temperature_, p = 1.0, counts.scores
-        if self.on_ == "logits":
-            scaling = TemperatureScaling()._fit_checked(counts)
+        if self.on_ != "probability":
+            scaling = TemperatureScaling()._fit_checked(counts, kind="logit")
             self.temperature_, p = scaling.temperature_, scaling._predict_proba(p)
             p = p[:, 1] if counts.scores.ndim == 1 else p
         elif p.ndim == 2:
@@ -169,7 +136,7 @@ class ProbabilityCalibrator(LogitCalibrator):
         """Set the attributes of the map of probabilities (m,), which do not decrease, or (m, k)."""
 
     def _formula(self, scores: Terms) -> Terms:
-        if self.on_ == "logits":
+        if self.on_ != "probability":
             scaled = [score / self.temperature_ for score in scores]
             scores = (scaled[0].logistic(),) if len(scaled) == 1 else softmax(scaled)
         elif len(scores) > 1:
@@ -287,8 +254,8 @@ class MatrixScaling(SoftmaxMap):
     ridge = 1.0
     shrinkage = 0.01
 
-    def __init__(self) -> None:
-        """Take no parameters."""
+    def __init__(self, on: On = "auto") -> None:
+        self.on = on
 
 
 def diagonal_penalty(k: int, ridge: float) -> FloatArray:

@@ -29,6 +29,7 @@ from vennforest.calibrators.intervals import (
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.prior import shift_intervals, shift_probabilities
+from vennforest.scores import On
 
 MAX_WEIGHT = 1e15  # sum of weights up to which the new object's weight of 1 is not lost beside it
 Int32Array = NDArray[np.int32]
@@ -143,11 +144,13 @@ class VennAbers(BoundedCalibrator):
     """
 
     title = "Venn–Abers"
+    _reads = "order"
     scores_: list[FloatArray]
     weights_: list[FloatArray]
 
-    def __init__(self, merge: Merge = "log") -> None:
+    def __init__(self, merge: Merge = "log", on: On = "auto") -> None:
         self.merge = merge
+        self.on = on
 
     def _fit(self, counts: ScoreCounts) -> None:
         check_option(self.merge, Merge, "merge")

@@ -27,6 +27,7 @@ from vennforest._validation import (
     InputError,
     IntArray,
     check_option,
+    check_order,
     check_weights,
     encode_labels,
     refuse_text,
@@ -54,7 +55,7 @@ from vennforest.groups import Groups, PerGroup, check_by, codes_of
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData, with_seed
-from vennforest.sources.checks import check_order, check_training_data, steps_obstacle
+from vennforest.sources.checks import check_training_data, steps_obstacle
 from vennforest.sources.data import split_pipeline
 from vennforest.sources.out_of_bag import out_of_bag_fold
 from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows, sketch_rows
@@ -757,8 +758,8 @@ def fit_calibrators(
             some = examples if index is None else examples.select(index)
             y = fitted.classes[some.codes]
             new: Calibrator = clone(unfitted)
-            if isinstance(new, PooledCalibration):
-                new.on = "probabilities" if has_proba else "logits"
+            if new.on == "auto":
+                new.on = "probability" if has_proba else "score"
             new.fit(some.scores, y, sample_weight=some.weight, classes=fitted.classes)
             new.score_range_ = None  # new scores are by the same model
             return new

@@ -49,22 +49,6 @@ def check_training_data(estimator: Any, data: TrainingData, hashes: HashArray, s
             warn(copies_message(share))
 
 
-def check_order(X: Any, **aligned: Any) -> None:
-    """Warn where the labels, weights or groups have the index of X in another order."""
-    index: Any = getattr(X, "index", None)
-    if not hasattr(index, "equals"):
-        return
-    for name, values in aligned.items():
-        labels: Any = getattr(values, "index", None)
-        if not hasattr(labels, "equals") or index.equals(labels) or len(index) != len(labels):
-            continue
-        if index.is_unique and index.isin(labels).all():
-            warn(
-                f"{name} has the index of X in another order, and rows are matched by their place: "
-                f"use {name}.loc[X.index] if the index names the rows"
-            )
-
-
 # --- copies --------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,14 @@ from scipy.stats import chi2
 from scipy.stats import f as fisher
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from vennforest._validation import FloatArray, InputError, IntArray, check_option, encode_labels
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_option,
+    check_order,
+    encode_labels,
+)
 from vennforest.calibrators import Calibrator, PlattScaling, Uncalibrated, make_calibrator
 from vennforest.calibrators.newton import MARGINS
 from vennforest.calibrators.softmax import smoothed_shares
@@ -167,6 +174,7 @@ def update(
         if X is None:
             raise InputError("X must be given for a fitted classifier, got None")
         prior, labels, p = shares_of(p), p.classes_, p.predict_proba(X)
+    check_order(p if X is None else X, y=y, groups=groups)
     codes, labels = encode_labels(y, labels)
     rows = UpdateRows(labels, check_probabilities(p), codes, groups, prior, new_map)
     if (k := len(labels)) > 2:
@@ -266,7 +274,7 @@ class UpdateRows:
             return make_calibrator(new_map).fit(scores, labels, classes=self.classes)
         counts = ScoreCounts.from_scores(scores, labels, classes=self.classes)
         if choice == "slope":
-            slope = PlattScaling(on="logit")._fit_checked(counts)
+            slope = PlattScaling(on="probability")._fit_checked(counts)
             theta = self._regress(np.column_stack([np.ones(len(scores)), self.z]), PRECISION).theta
             slope.clip_ = np.array([[MARGINS[0], 1 - MARGINS[0]]])
             slope.center_, slope.scale_ = np.zeros(1), np.ones(1)
