@@ -124,7 +124,8 @@ def test_auto_takes_log_odds_where_every_score_is_a_probability(seed):
     if decides := rng.random() < 0.5:
         scores[rng.integers(n), rng.integers(1, k)] = rng.choice([-0.1, 1.5])
     scores = scores[:, 1] if k == 2 else scores
-    expected = PlattScaling(on=("score" if k == 2 else "logit") if decides else "probability").fit(
+    kind = ("score" if k == 2 else "logit") if decides else "probability"
+    expected = PlattScaling(on=kind).fit(scores, y)
         scores, y
     )
     for calibrator in (PlattScaling(on="auto"), make_calibrator("platt")):
