@@ -126,8 +126,6 @@ def test_auto_takes_log_odds_where_every_score_is_a_probability(seed):
     scores = scores[:, 1] if k == 2 else scores
     kind = ("score" if k == 2 else "logit") if decides else "probability"
     expected = PlattScaling(on=kind).fit(scores, y)
-        scores, y
-    )
     for calibrator in (PlattScaling(on="auto"), make_calibrator("platt")):
         found = calibrator.fit(scores, y)
         assert_array_equal(found.predict_proba(scores), expected.predict_proba(scores))
