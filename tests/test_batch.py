@@ -187,7 +187,7 @@ def test_a_text_file_is_read_with_the_models_markers_and_decimal_sign(tmp_path):
     predictor = BatchPredictor(model, file.schema, carried=["id", "x0"])
     rows = pa.Table.from_batches(list(predictor.over(file)))
     assert rows["p(yes)"].to_pylist() == model.predict_proba(X)[:, 1].tolist()
-    assert rows["id"][3].as_py() == "03,5" and rows["x0"][0].as_py() == "n.d."
+    assert rows["id"][3].as_py() == "03,5" and rows["x0"][0].as_py() == " n.d."
     cells.loc[100, "x1"] = "1,5 mm"
     cells.to_csv(path, sep=";", index=False)
     with pytest.raises(InputError, match=r"'x1' must contain numbers, got '1,5 mm' in row 101 of"):

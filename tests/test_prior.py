@@ -400,3 +400,14 @@ def test_a_calibrator_with_prior_answers_as_its_classifier(method, k):
         return
     read = from_json(written)
     assert np.array_equal(read.predict_proba(scores), moved.predict_proba(scores))
+
+
+def test_shares_that_leave_out_a_class_without_examples_are_refused():
+    scores = np.random.default_rng(0).dirichlet(np.ones(3), 30)
+    model = VennAbers().fit(scores, np.arange(30) % 2, classes=[0, 1, 2])
+    for instead_of in ({0: 0.5}, {0: 0.5, 1: 0.2}):
+        if len(instead_of) == 2:
+            assert model.with_prior({2: 0.1}, instead_of=instead_of).shift_ is not None
+            continue
+        with pytest.raises(ValueError, match=r"shares must name \[2\], .* no calibration examples"):
+            model.with_prior({2: 0.1}, instead_of=instead_of)

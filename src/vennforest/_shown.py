@@ -38,15 +38,24 @@ def bounds_frame(
     classes: NDArray[Any],
     p: ArrayLike | None = None,
     index: Any = None,
+    level: float | None = None,
 ) -> pd.DataFrame:
-    """Return a data frame of probabilities (n, k), if given, and bounds (n, k)."""
+    """Return a data frame of probabilities (n, k), if given, and bounds (n, k).
+
+    With a ``level`` the bounds are the ends of confidence intervals.
+    """
     pandas = needed("pandas", "data frames")
     values = [lower, upper]
     if p is not None:
         values.insert(0, np.asarray(p))
         if values[0].shape != lower.shape:
             raise ValueError(f"p must have shape {lower.shape}, got {values[0].shape}")
-    names = [name for label in classes.tolist() for name in columns_of(label)[-len(values) :]]
+    kinds = ["p", "bounds"] if level is None else ["p", "confidence"]
+    names = [
+        name
+        for label in classes.tolist()
+        for name in columns_of(label, kinds, level or 0.95)[-len(values) :]
+    ]
     table = np.stack(values, axis=2).reshape(len(lower), len(names))
     frame: pd.DataFrame = pandas.DataFrame(table, index=index, columns=names)
     return frame

@@ -20,7 +20,7 @@ from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.classifier.prediction import Prediction, predict, predict_confidence
 from vennforest.forest import is_ensemble
 from vennforest.multiprobability import Multiprobability
-from vennforest.tables.cells import as_floats, plain_type, row_name, shown_cell
+from vennforest.tables.cells import as_floats, row_name, shown_cell
 from vennforest.tables.columns import TableColumns, unknown_names
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.text import with_decimal_point
@@ -123,7 +123,7 @@ class BatchPredictor:
         self.kinds, self._of_label = kinds_of(model, answers), of_label
         for name in [*self.columns, *self.carried]:
             find_name(schema.names, name, where=" in the table")
-        carried_types = [(name, plain_type(schema.field(name).type)) for name in self.carried]
+        carried_types = [(name, schema.field(name).type) for name in self.carried]
         self.schema = output_schema(carried_types, model.classes_, self.kinds, level, of_label)
 
     def over(self, table: TableFile) -> Iterator[pa.RecordBatch]:
@@ -164,7 +164,7 @@ class BatchPredictor:
                 if decimal is not None:
                     features |= self._numbers(features, where, n_rows + start, decimal)
                 types = zip(self.carried, self.schema.types, strict=False)
-                carried = [part.column(name).cast(kind) for name, kind in types]
+                carried = [_carried(part.column(name), name, kind) for name, kind in types]
                 arrays = [*carried, *self._output(features, where, n_rows + start)]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
             n_rows += batch.num_rows
@@ -233,6 +233,17 @@ class BatchPredictor:
                 f"{shown_cell(float(table[row, column]))} in {row_name(first_row + row, where)}"
             )
         return table[:, 0] if len(arrays) == 1 else table
+
+
+def _carried(cells: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
+    """Return the cells of a carried column, which are not read, in the type of the schema."""
+    try:
+        return cells if cells.type == kind else cells.cast(kind)
+    except pa.ArrowException as error:
+        raise InputError(
+            f"column {name!r} must be of the type {kind} in every batch, got {cells.type}: "
+            f"{one_line(error)}"
+        ) from error
 
 
 def output_schema(

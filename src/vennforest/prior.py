@@ -56,6 +56,14 @@ def read_shares(
             raise InputError(
                 f"shares must leave something to {classes[missing].tolist()}, got {1 - remainder:g}"
             )
+        unseen = missing & (present == 0)
+        if missing.sum() == 1:  # all the rest, whether or not it has examples
+            present = missing.astype(np.float64)
+        elif unseen.any():
+            raise InputError(
+                f"shares must name {classes[unseen].tolist()}, of which there are no calibration "
+                "examples, got none for them"
+            )
         shares[missing] = remainder * present[missing] / present[missing].sum()
     elif abs(remainder) > SUM_SLACK:
         raise InputError(f"shares must sum to 1, got {1 - remainder:g}")

@@ -167,14 +167,14 @@ def read_scores(
             _warn_of_percentages(array)
     array = check_finite(array, name, lowest=kind == "logit")
     if kind == "probability":
-        array = check_probabilities(array, name)
+        array = read_probabilities(array, name)
     if is_table and kind == "logit" and k == 2:
         with np.errstate(over="ignore"):
             array = np.nan_to_num(array[:, 1] - array[:, 0])
     return Scores(columns(array, k), kind)
 
 
-def check_probabilities(array: FloatArray, name: str = "scores") -> FloatArray:
+def read_probabilities(array: FloatArray, name: str = "scores") -> FloatArray:
     """Return probabilities (n,) or (n, k) in [0, 1], each row of several divided by its sum."""
     outside = is_outside(array)
     if outside.any():

@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 from oracles import confidence as oracle
 from support.cases import draw_scores
+from vennforest.calibrators import VennAbers
 from vennforest.calibrators import interval_kernels as kernels
 from vennforest.calibrators.intervals import (
     LIMIT_QUANTILES,
@@ -302,3 +303,17 @@ def test_exact_intervals_are_wider_and_few_examples_bound_nothing():
     none = (interval_curve(*np.empty((3, 0)), method=m) for m in ("likelihood-ratio", "exact"))
     for curve in (few, *none):
         assert_array_equal(curve.at(np.array([0.5])), [[0], [1]])
+
+
+def test_intervals_are_sliced_and_shown_as_a_frame():
+    rng = np.random.default_rng(0)
+    s = rng.random(50)
+    intervals = VennAbers().fit(s, rng.random(50) < s).predict_confidence(s, level=0.9)
+    assert len(intervals[3]) == 1 and intervals[3].lower[0, 1] == intervals.lower[3, 1]
+    assert_array_equal(
+        intervals[intervals.lower[:, 1] > 0.2].upper, intervals.upper[intervals.lower[:, 1] > 0.2]
+    )
+    frame = intervals.to_frame()
+    assert list(frame) == ["low90(False)", "high90(False)", "low90(True)", "high90(True)"]
+    assert_array_equal(frame["high90(True)"], intervals.upper[:, 1])
+    assert intervals.to_frame(p=intervals.upper).columns[0] == "p(False)"

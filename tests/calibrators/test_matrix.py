@@ -6,6 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.special import softmax
 
 from oracles import maps
+from vennforest.calibrators import MatrixScaling, PooledCalibration, TemperatureScaling
+from vennforest.calibrators.formula import Evaluation
 from vennforest.calibrators.softmax import SoftmaxMap
 
 STRUCTURES = ["shared", "diagonal", "full"]
@@ -51,3 +53,33 @@ def test_the_derivative_of_the_formula_is_zero(structure, k, ridge):
         assert_allclose(gradient, 0, atol=2e-8 * (sum(w) + ridge))
         expected = [softmax([np.dot(W[j], row) + b[j] for j in range(k)]) for row in logs]
         assert_allclose(model.predict_proba(given), expected, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_with_many_classes_the_loss_is_the_least_to_six_digits(structure):
+    k, n = 26, 40
+    rng = np.random.default_rng(30)
+    scores = rng.dirichlet(np.full(k, 0.3), n)
+    codes = np.array([rng.choice(k, p=row) for row in scores])
+    model = SoftmaxMap(structure).fit(scores, codes, classes=range(k))
+    logs, codes_, w, W, b = parts_of(model, scores, codes, None)
+    gradient = np.array(maps.matrix_gradient(logs, codes_, w, W, b, 1.0, structure))
+    # The penalty alone gives the loss a curvature of a tenth or more (of a shared slope of 1 / 10),
+    # so that the gradient bounds what is left to gain.
+    assert np.square(gradient).sum() / 0.2 < 1e-3 * n
+
+
+@pytest.mark.parametrize("k", [3, 26, 40])
+@pytest.mark.parametrize("kind", ["probability", "logit"])
+def test_rows_together_are_what_the_formula_says_of_each(k, kind):
+    rng = np.random.default_rng(k)
+    scores = rng.dirichlet(np.full(k, 0.3), 120)
+    codes = np.array([rng.choice(k, p=row) for row in scores])
+    given = scores if kind == "probability" else np.log(scores + 1e-9) * 2 + 1
+    for model in (TemperatureScaling(), MatrixScaling(), SoftmaxMap("full"), PooledCalibration()):
+        model.fit(given, codes, classes=range(k))
+        p = model.predict_proba(given)
+        expected = Evaluation(model._formula(model._score_terms()))(given)
+        assert_allclose(p, expected, rtol=1e-10, atol=1e-14)
+        one_by_one = np.concatenate([model.predict_proba(row[None]) for row in given])
+        np.testing.assert_array_equal(p, one_by_one)

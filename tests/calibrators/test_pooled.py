@@ -1,5 +1,6 @@
 """The pool: its folds, its weights, and that it is the weighted mean of what its members say."""
 
+import secrets
 from collections import Counter
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from vennforest.calibrators import PlattScaling, PooledCalibration, pool
+from vennforest.calibrators import PlattScaling, PooledCalibration, TemperatureScaling, pool
 from vennforest.calibrators.pool import (
     PRIOR_EXAMPLES,
     SHRINKAGES,
@@ -92,6 +93,8 @@ def test_the_pool_is_the_weighted_mean_of_its_members(k):
     assert_allclose(sum(model.weights_.values()), 1)
     again = pool.make_members(ScoreCounts.from_scores(s, y))
     expected = sum(w * again[n].fit(s, y).predict_proba(new) for n, w in model.weights_.items())
+    expected = expected * model.factors_
+    expected /= expected.sum(axis=1, keepdims=True)
     assert_allclose(model.predict_proba(new), expected, rtol=1e-8)
     # The weights come from estimates of examples that were held out.
     estimates = {name: [] for name in again}
@@ -106,6 +109,43 @@ def test_the_pool_is_the_weighted_mean_of_its_members(k):
             estimates[name].extend(p[range(len(test)), [int(label) for _, label in test]])
     expected = pool_weights(np.ones(300), np.array(list(estimates.values())))
     assert_allclose(list(model.weights_.values()), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_the_mean_probability_of_a_class_is_its_share(k):
+    rng = np.random.default_rng(secrets.randbelow(2**32))
+    for kind in ("probability", "votes", "logit"):
+        n = 150
+        truth = rng.dirichlet(np.full(k, 0.5) * rng.choice([1, 0.05], k, p=[0.7, 0.3]), n)
+        y = np.array([rng.choice(k, p=row) for row in 0.7 * truth + 0.3 * np.eye(k)[0]])
+        s = truth if kind == "probability" else rng.multinomial(15, truth) / 15
+        s = np.log(truth + 1e-4) * 3 if kind == "logit" else s
+        s = s[:, 1] if k == 2 else s
+        weight = rng.choice([0.5, 1.0, 3.0], n)
+        model = PooledCalibration().fit(s, y, sample_weight=weight, classes=range(k))
+        p = model.predict_proba(s)
+        assert_allclose(p.sum(axis=1), 1)
+        shares = np.bincount(y, weight, k) / weight.sum()
+        mean = np.average(p, axis=0, weights=weight)
+        absent = mean[shares == 0]
+        assert (absent > 0).all()
+        assert_allclose(mean[shares > 0], (shares * (1 - absent.sum()))[shares > 0], rtol=1e-7)
+
+
+def test_many_classes_have_maps_of_few_parameters_and_lose_little_to_temperature():
+    rng = np.random.default_rng(10)
+    for k, n in ((30, 1_500), (60, 3_000)):
+        logits = rng.normal(size=(2 * n, k)) * 2
+        y = np.array([rng.choice(k, p=row) for row in softmax(logits, axis=1)])
+        model = PooledCalibration().fit(1.5 * logits[:n], y[:n], classes=range(k))
+        assert "full" not in model.members_
+        new = np.arange(n, 2 * n)
+        losses = [
+            -np.log(m.predict_proba(1.5 * logits[n:])[new - n, y[new]]).mean()
+            for m in (model, TemperatureScaling().fit(1.5 * logits[:n], y[:n], classes=range(k)))
+        ]
+        # An intercept for each class may cost what its chance deviation does, and no more.
+        assert losses[0] < losses[1] + (k - 1) / (2 * n) + 0.002
 
 
 def test_one_example_and_weights_below_one_give_equal_weights():

@@ -7,6 +7,8 @@ from scipy.special import expit, logit, softmax
 
 from oracles import formulas as oracle
 from vennforest.calibrators import TemperatureScaling
+from vennforest.calibrators import softmax as maps_of_softmax
+from vennforest.calibrators.softmax import fit_temperature
 
 
 def of_logits():
@@ -98,3 +100,27 @@ def test_it_stops_at_values_that_work_without_warnings(scores, y):
     assert_allclose(p.sum(axis=1), 1, atol=1e-12)
     assert ((p >= 0) & (p <= 1)).all()
     assert model.temperature_ > 0
+
+
+def test_a_logit_of_minus_infinity_is_a_probability_of_zero():
+    rng = np.random.default_rng(4)
+    logits, codes, _ = drawn(rng, 80, 5)
+    is_masked = rng.random(logits.shape) < 0.3
+    is_masked[np.arange(80), codes] = False
+    masked = np.where(is_masked, -np.inf, logits)
+    T = fit_temperature(masked, np.eye(5)[codes])
+    assert_allclose(T, fit_temperature(np.where(is_masked, -1e3, logits), np.eye(5)[codes]), 1e-6)
+    # An example that cannot have its label says nothing of T.
+    more = np.vstack([masked, [-np.inf, 0, 0, 0, 1]])
+    assert_allclose(T, fit_temperature(more, np.eye(5)[[*codes, 0]]), rtol=1e-9)
+
+
+def test_the_temperature_of_many_rows_does_not_depend_on_how_they_are_cut(monkeypatch):
+    rng = np.random.default_rng(5)
+    logits, codes, _ = drawn(rng, 3_000, 7)
+    expected = fit_temperature(logits, np.eye(7)[codes])
+    monkeypatch.setattr(maps_of_softmax, "NUMBERS_IN_BLOCK", 50)
+    monkeypatch.setattr(maps_of_softmax, "MANY_NUMBERS", 5_000)
+    assert_allclose(fit_temperature(logits, np.eye(7)[codes]), expected, rtol=1e-12)
+    single = fit_temperature(logits.astype(np.float32), np.eye(7)[codes])
+    assert_allclose(single, expected, rtol=1e-5)

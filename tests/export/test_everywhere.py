@@ -14,7 +14,7 @@ from vennforest.export.formulas import scaled_formulas
 from vennforest.multiprobability import scale_into_bounds
 
 SEED = 20261123
-SLOW = ("duckdb", "postgres", "spark")
+SLOW = ("duckdb", "postgres", "sqlite", "spark")
 """Systems in which a query takes a second to plan."""
 
 

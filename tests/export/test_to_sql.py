@@ -1,13 +1,20 @@
 """A calibrator as SQL: equal to what it predicts itself."""
 
+import re
+import sqlite3
+from contextlib import closing
+from typing import get_args
+
 import numpy as np
 import pytest
 
 from support.exported import draw, of_logits
+from support.systems import SYSTEMS
 from vennforest import VennAbers
 from vennforest._validation import InputError
-from vennforest.calibrators import Venn
+from vennforest.calibrators import PooledCalibration, Venn
 from vennforest.export import to_sql
+from vennforest.export.sql import Dialect
 
 REFUSED = [np.nan, np.inf, -np.inf, None]
 
@@ -32,13 +39,48 @@ def test_sql_of_decision_values(calibrator):
     assert found[len(new) :].to_pylist() == [None] * len(REFUSED)
 
 
+DIALECTS = [name for name in get_args(Dialect) if name != "duckdb"]
+
+
+def parts_of(query, dialect):
+    """Return the numbers, names of columns and kinds of joins of a query, in a fixed order."""
+    sqlglot = pytest.importorskip("sqlglot")
+    exp = sqlglot.exp
+    if dialect == "oracle":  # sqlglot does not read its suffix of doubles
+        query = re.sub(r"(e[+-]?\d+)d", r"\1", query)
+    tree = sqlglot.parse_one(query, read=dialect)
+    literals = [node.this for node in tree.find_all(exp.Literal)]
+    numbers = sorted(float(text) for text in literals if "e" in text)
+    names = {node.name for node in tree.find_all(exp.Column)} - {"*"}
+    sides = sorted(node.side or node.kind for node in tree.find_all(exp.Join))
+    return numbers, {name for name in names if not name.startswith("column")}, sides
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_has_the_numbers_names_and_joins_of_one(dialect):
+    scores, y = draw()
+    three = np.random.default_rng(20261127).dirichlet(np.ones(3), 60)
+    for model, names in (
+        (VennAbers().fit(scores, y), "my score"),
+        (PooledCalibration().fit(scores, y), "my score"),
+        (VennAbers().fit(three, three.argmax(axis=1)), ["a", "b", "c"]),
+    ):
+        ours = parts_of(to_sql(model, score=names), "duckdb")
+        query = to_sql(model, dialect, score=names)
+        assert parts_of(query, dialect) == ours
+        # A decimal type would hold fewer digits than a double.
+        plain = re.search(r"[^'\d.]\d[\d.]*e[+-]?\d+(?![d\d'])", query)
+        assert (plain is None) == (dialect in ("oracle", "postgres", "snowflake", "redshift"))
+        assert not re.search(r"\d\.\d+(?![\de])", query)
+
+
 def test_dialects():
     scores, y = draw()
     model = VennAbers().fit(scores, y)
-    assert "ASOF LEFT JOIN" in to_sql(model, "duckdb")
+    pytest.importorskip("sqlglot")
     assert "t.`my ``score`" in to_sql(model, "spark", score="my `score")
-    assert "width_bucket" in to_sql(model, "postgres")
-    for wrong in ("mysql", "", None):
+    assert "FROM a.b:c@{x} AS t" in to_sql(model, "snowflake", table="a.b:c@{x}")
+    for wrong in ("access", "", None):
         with pytest.raises(InputError, match="dialect must be one of"):
             to_sql(model, wrong)
     three = VennAbers().fit(np.eye(3), [0, 1, 2])
@@ -46,3 +88,52 @@ def test_dialects():
         to_sql(three)
     with pytest.raises(ValueError, match="the taxonomy must have a formula, got"):
         to_sql(Venn(np.rint).fit(scores, y))
+
+
+@pytest.mark.parametrize("name", ["p", "P", "p0", "Low95"])
+def test_a_score_is_not_named_like_an_added_column(name):
+    model = VennAbers().fit(*draw())
+    with pytest.raises(InputError, match="score must name columns apart from the added ones"):
+        to_sql(model, score=name, confidence=True)
+
+
+def test_added_columns_of_classes_differ_without_regard_to_case():
+    scores = np.eye(3)[[0, 1, 2] * 4]
+    model = VennAbers().fit(scores, ["a", "b", "c"] * 4)
+    with pytest.raises(InputError, match=r"apart from the added ones.* got 'P_B'"):
+        to_sql(model, score=["x", "P_B", "z"])
+    with pytest.raises(InputError, match="score must name different columns, got 'x' twice"):
+        to_sql(model, score=["x", "x", "z"])
+    model = VennAbers().fit(scores, ["A", "a", "c"] * 4)
+    with pytest.raises(InputError, match=r"differ without regard to case, got 'p\d?_A'"):
+        to_sql(model, score=["x", "y", "z"])
+
+
+def test_scores_at_each_step_and_beside_it_in_every_database_run():
+    """The step tables are read at each boundary and one unit in the last place either side."""
+    rng = np.random.default_rng(20261127)
+    scores = np.round(rng.random(600), 3)
+    model = VennAbers("log").fit(scores, rng.random(600) < scores)
+    at = model._tables[0].starts()
+    new = np.concatenate([at, *(np.nextafter(at, end) for end in (-9, 9)), [np.nan] * 3])
+    expected = model.predict_proba(new[:-3])[:, 1]
+    for name in ("duckdb", "postgres", "sqlite"):
+        try:
+            (answers,) = SYSTEMS[name]([(model, new)], False)
+        except pytest.skip.Exception as reason:
+            print(f"{name}: not run, {reason}")
+            continue
+        np.testing.assert_allclose(answers["p"][:-3], expected, rtol=0, atol=1e-15, err_msg=name)
+        print(f"{name}: {len(new) - 3} scores, {np.sum(answers['p'][:-3] != expected)} differ")
+
+
+def test_sqlite_refuses_text_that_is_no_number():
+    pytest.importorskip("sqlglot")
+    model = VennAbers("log").fit(*draw())
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE scores (id INTEGER, score TEXT)")
+        connection.execute("INSERT INTO scores VALUES (1, 'high'), (2, '0.25'), (3, NULL)")
+        rows = connection.execute(f"{to_sql(model, 'sqlite')} ORDER BY id").fetchall()
+    p = [row[-1] for row in rows]
+    assert p[0] is p[2] is None
+    assert p[1] == pytest.approx(model.predict_proba([0.25])[0, 1])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, logit
+from scipy.stats import t as student
 
 from oracles import ranking as slow
 from vennforest import Multiprobability
@@ -29,8 +30,8 @@ def problems(n_cases, seed, n=24):
         yield outcome, p, rng
 
 
-def logit_ends(auc, variance):
-    half = 1.959963984540054 * np.sqrt(variance) / (auc * (1 - auc))
+def logit_ends(auc, variance, quantile):
+    half = quantile * np.sqrt(variance) / (auc * (1 - auc))
     return expit(logit(auc) - half), expit(logit(auc) + half)
 
 
@@ -44,7 +45,9 @@ def test_area_and_its_variance_are_delongs():
         variance = slow.delong_variance(outcome, p)
         if variance < 1e-15:
             continue
-        assert (found.low, found.high) == pytest.approx(logit_ends(found.auc, variance), abs=1e-9)
+        n = min(outcome.sum(), (1 - outcome).sum())
+        ends = logit_ends(found.auc, variance, student.ppf(0.975, n - 1))
+        assert (found.low, found.high) == pytest.approx(ends, abs=1e-9)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -65,7 +68,10 @@ def test_the_interval_of_many_classes_is_that_of_the_infinitesimal_jackknife(gro
         moves = slow.jackknife_moves(codes, p)
         sums = [moves[groups == g].sum() for g in np.unique(groups)]
         variance = np.square(sums).sum() / 18**2 * len(sums) / (len(sums) - 1)
-        assert found.low == pytest.approx(logit_ends(found.auc, variance)[0], abs=1e-6)
+        in_class = codes == (1 if k == 2 else np.bincount(codes).argmax())
+        n = min(len(set(groups[in_class])), len(set(groups[~in_class])))
+        ends = logit_ends(found.auc, variance, student.ppf(0.975, n - 1))
+        assert found.low == pytest.approx(ends[0], abs=1e-6)
 
 
 def test_perfect_ranking_still_has_an_interval():
@@ -181,7 +187,11 @@ def test_intervals_of_groups_have_the_variance_between_the_groups():
         half = line.intercept.high - line.intercept.value
         assert half == pytest.approx(error(y - mean) / (mean * (1 - mean)).sum(), rel=1e-6)
         spread = line.observed_expected.high / line.observed_expected.value
-        assert np.log(spread) == pytest.approx(error(y - y.mean()) / y.sum(), rel=1e-9)
+        independent = 1.959963984540054**2 * 60 * y.mean() * (1 - y.mean())
+        largest = independent * np.square(np.bincount(groups)).sum() / 60
+        share = (n_groups - 1) / n_groups
+        square = np.clip(error(y - y.mean()) ** 2 * share, independent, largest)
+        assert np.log(spread) == pytest.approx(np.sqrt(square) / y.sum(), rel=1e-9)
 
 
 def test_rows_of_probability_0_and_1_are_not_in_the_line():

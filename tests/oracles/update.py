@@ -5,6 +5,8 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
 from scipy.stats import chi2, f
 
+from oracles.validation import pair_correlation
+
 
 def curve(z, knots):
     """Return functions of z that are natural cubic splines: one for each knot."""
@@ -55,9 +57,12 @@ def closed_testing(p, y, groups=None):
             X, smaller = np.array(largest).T, np.array(columns).T.reshape(len(z), -1)
             q = 1 / (1 + np.exp(-z - X @ theta))
             inverse = np.linalg.pinv((X * (q * (1 - q))[:, None]).T @ X)
-            sums = np.array([((y - q)[groups == g] @ X[groups == g]) for g in np.unique(groups)])
-            m = len(sums)
-            robust = inverse @ (sums.T @ sums) @ inverse * m / (m - 1)
+            m = len(np.unique(groups))
+            covariance = np.minimum.outer(q, q) * (1 - np.maximum.outer(q, q))
+            same = (groups[:, None] == groups) & ~np.eye(len(q), dtype=bool)
+            covariance *= pair_correlation(y, q, groups) * same
+            covariance += np.diag(q * (1 - q))
+            robust = inverse @ (X.T @ covariance @ X) @ inverse
             inside = np.linalg.lstsq(X, smaller, rcond=None)[0]
             contrast = np.linalg.svd(inside.T)[2][len(columns) :] if len(columns) else np.eye(df)
             ratio = np.linalg.pinv(contrast @ inverse @ contrast.T) @ contrast @ robust @ contrast.T

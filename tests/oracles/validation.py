@@ -57,3 +57,14 @@ def step_down(statistics, drawn):
         largest = max(largest, (reached + 1) / (len(drawn) + 1))
         p_values[i] = largest
     return p_values
+
+
+def pair_correlation(y, p, codes):
+    """Return the correlation in groups: over pairs, products of residuals over covariances."""
+    products = largest = 0.0
+    for i in range(len(y)):
+        for j in range(len(y)):
+            if i != j and codes[i] == codes[j]:
+                products += (y[i] - p[i]) * (y[j] - p[j])
+                largest += min(p[i], p[j]) * (1 - max(p[i], p[j]))
+    return min(1.0, max(0.0, products / largest)) if largest else 0.0

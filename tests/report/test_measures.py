@@ -94,14 +94,13 @@ def test_the_mean_error_is_the_bias_beyond_its_spread(grouped, k):
     groups = rng.integers(0, 150, n) if grouped else None
     m = measure(predictions_of(codes, groups, k), MethodEstimates(p))
     column = np.ones(n, int) if k == 2 else p.argmax(axis=1)
-    sums, spread = {}, 0.0
-    for i in range(n):
-        q, group = p[i, column[i]], groups[i] if grouped else i
-        sums[group] = sums.get(group, 0.0) + (codes[i] == column[i]) - q
-        spread += q * (1 - q)
+    q = p[np.arange(n), column]
+    residual, spread = (codes == column) - q, (q * (1 - q)).sum()
     if grouped:
-        spread = sum(total**2 for total in sums.values())
-    expected = max(0.0, sum(sums.values()) ** 2 - spread) ** 0.5 / n
+        pairs = (groups[:, None] == groups) & ~np.eye(n, dtype=bool)
+        largest = (pairs * np.minimum.outer(q, q) * (1 - np.maximum.outer(q, q))).sum()
+        spread += np.clip((pairs * np.outer(residual, residual)).sum(), 0, largest)
+    expected = max(0.0, residual.sum() ** 2 - spread) ** 0.5 / n
     assert m.mean_error == pytest.approx(expected, abs=1e-12)
     assert m.miscalibration >= m.mean_error
 

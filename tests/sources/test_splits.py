@@ -270,3 +270,18 @@ def test_scores_of_a_source_in_one_column_or_two_are_the_same(method):
     assert_array_equal(one.predict_proba(new), two.predict_proba(new))
     expected, found = (calibration_probabilities(model._fitted) for model in (one, two))
     assert_array_equal(expected, found)
+
+
+def test_a_class_that_a_fold_never_trains_on_is_named():
+    X, y, _ = draw_rows(k=3, n=60)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    site = np.where(y == 2, 99, np.arange(60) % 8)
+    with pytest.warns(UserWarning, match=r"without a training row of class \[2\]"):
+        CalibratedClassifier(GaussianNB(), calibrate_on="cv", cv=3).fit(X, y, groups=site)
+    with pytest.warns(UserWarning, match=r"3 of 3 folds .* class \[0, 2\]"):
+        splits = [(np.flatnonzero(y != c), np.flatnonzero(y == c)[:5]) for c in (0, 2, 2)]
+        CalibratedClassifier(GaussianNB(), calibrate_on="cv", cv=splits).fit(X, y)
+    with pytest.raises(ValueError, match=r"two classes or more to train on .* got .* \[1\] alone"):
+        splits = [(np.flatnonzero(y == 1), np.flatnonzero(y != 1))]
+        CalibratedClassifier(GaussianNB(), calibrate_on="cv", cv=splits).fit(X, y)

@@ -7,10 +7,11 @@ columns that it answers, (n,) or (n, k); NaN where a row is refused.
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,22 @@ def in_postgres(cases, confidence):
                 f"COPY (SELECT * FROM ({sql}) AS a ORDER BY row) TO STDOUT CSV HEADER;\n"
             )
             yield columns_of(model, pd.read_csv(io.StringIO(text), float_precision="round_trip"))
+
+
+def in_sqlite(cases, confidence):
+    import pandas as pd
+
+    pytest.importorskip("sqlglot")
+    for model, new in cases:
+        with closing(sqlite3.connect(":memory:")) as connection:
+            try:
+                connection.execute("SELECT LN(EXP(FLOOR(1)))")
+            except sqlite3.OperationalError:
+                pytest.skip("needs an SQLite with mathematical functions")
+            frame_of(model, new).to_sql("scores", connection, index=False)
+            sql = statement(model, "sqlite", "scores", confidence)
+            table = pd.read_sql(f"SELECT * FROM ({sql}) ORDER BY row", connection)
+            yield columns_of(model, table)
 
 
 def in_onnx(cases, confidence):
@@ -185,6 +202,6 @@ def postgres():
 
 
 SYSTEMS = {
-    "duckdb": in_duckdb, "postgres": in_postgres, "spark": in_spark, "onnx": in_onnx,
-    "javascript": in_javascript,
+    "duckdb": in_duckdb, "postgres": in_postgres, "sqlite": in_sqlite, "spark": in_spark,
+    "onnx": in_onnx, "javascript": in_javascript,
 }  # fmt: skip

@@ -56,20 +56,21 @@ def test_statistics_and_p_values_are_those_of_the_definition(by_group):
         draws = np.random.default_rng([number, n])
         codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
 
-        def statistic(members, outcome, residual, codes=codes, p=p, observed=y - p):
-            if codes is None:
-                return oracle.scaled_deviance(members, outcome, p)
-            sums = np.bincount(codes[members], observed[members])
-            scale = max((p * (1 - p))[members].sum(), (sums**2).sum())
-            return residual[members].sum() ** 2 / scale if scale else 0.0
-
         if codes is None:
-            drawn = [(labels, None) for labels in (draws.random((19, n)) < p).astype(int)]
+            labels = (draws.random((19, n)) < p).astype(int)
         else:
-            signs = draws.choice([-1.0, 1.0], (19, codes.max() + 1))
-            drawn = [(None, sign[codes] * (y - p)) for sign in signs]
-        statistics = np.array([statistic(rows[name], y, y - p) for name in frame.index])
-        simulated = np.array([[statistic(rows[name], *d) for name in frame.index] for d in drawn])
+            # Rows take the number of their group with the square root of the correlation.
+            share = np.sqrt(oracle.pair_correlation(y, p, codes))
+            own = draws.random((19, n))
+            if share > 0:
+                common = draws.random((19, codes.max() + 1))[:, codes]
+                own = np.where(draws.random((19, n)) < share, common, own)
+            labels = (own < p).astype(int)
+        tables = [y, *labels]
+        statistics, *simulated = np.array(
+            [[oracle.scaled_deviance(rows[name], t, p) for name in frame.index] for t in tables]
+        )
+        simulated = np.array(simulated)
         assert frame["statistic"].tolist() == pytest.approx(statistics.tolist(), abs=1e-8), seed
         statistics, simulated = np.round(statistics, 8), np.round(simulated, 8)
         assert frame["pvalue"].tolist() == oracle.step_down(statistics.tolist(), simulated.tolist())

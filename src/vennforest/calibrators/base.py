@@ -86,8 +86,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     title: ClassVar[str] = ""
     """The name that readers of reports and plots see."""
-    _reads: ClassVar[Reads] = "probability"
-    """What the map is of, as `Reads` lists."""
     _is_one_vs_rest: ClassVar[bool] = False
     _is_monotone: ClassVar[bool] = True
     """Whether the probability of the second of two classes rises with its score."""
@@ -98,6 +96,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     score_range_: FloatArray | None
     reversed_at_: float | None
     shift_: ShiftedPrior | None
+
+    @property
+    def _reads(self) -> Reads:
+        """What the map is of, as `Reads` lists."""
+        return "probability"
 
     def fit(
         self,

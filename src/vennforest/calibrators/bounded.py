@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,9 @@ class BoundedCalibrator(Calibrator):
         where every weight is 1.
     """
 
-    merge: Merge
+    merge: Any
+    _merges: ClassVar[Any] = Merge
+    """The options of ``merge``."""
     example_scores_: FloatArray | None = None
     example_codes_: IntArray | None = None
     example_weights_: FloatArray | None = None
@@ -85,7 +87,7 @@ class BoundedCalibrator(Calibrator):
 
     def _check_state(self) -> None:
         super()._check_state()
-        check_option(self.merge, Merge, "merge")
+        check_option(self.merge, self._merges, "merge")
         if self.example_scores_ is not None:
             n, k = len(self.example_scores_), len(self.classes_)
             check_array(self.example_scores_, "example_scores_", (n,) if k == 2 else (n, k))
@@ -131,4 +133,6 @@ def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> Flo
     if not isinstance(calibrator, BoundedCalibrator):
         p = np.clip(calibrator.predict_proba(scores), bounds.lower, bounds.upper)
         return scale_into_bounds(p, bounds.lower, bounds.upper)
-    return calibrator.predict_proba(scores) if calibrator.shift_ else bounds.merge(calibrator.merge)
+    if calibrator.shift_ or calibrator.merge == "pooled":
+        return calibrator.predict_proba(scores)
+    return bounds.merge(calibrator.merge)

@@ -171,6 +171,13 @@ def softmax(logits: Sequence[Term]) -> Terms:
     return tuple(power / total for power in powers)
 
 
+def log_logistic(z: Term) -> Term:
+    """Return ``log(1 / (1 + exp(-z)))``, exact for large numbers too."""
+    low = z.min(0.0)
+    size = (low - z.max(0.0)).max(-MAX_LOG_ODDS)
+    return low - (1.0 + size.exp()).log()
+
+
 def log_odds_of_classes(logits: Sequence[Term]) -> Terms:
     """Return the log-odds of each class against the rest, from logits up to a shift."""
     k = len(logits)

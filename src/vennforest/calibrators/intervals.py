@@ -27,9 +27,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
+from vennforest._shown import bounds_frame
 from vennforest._validation import FloatArray, InputError, IntArray, check_inside, check_option
 from vennforest.calibrators import interval_kernels as kernels
 from vennforest.counts import binomial_bound, count_examples
@@ -86,6 +87,21 @@ class ConfidenceIntervals:
 
     def __len__(self) -> int:
         return len(self.lower)
+
+    def __getitem__(self, rows: Any) -> ConfidenceIntervals:
+        """Return the intervals of the selected rows; an integer selects a single one."""
+        if isinstance(rows, int | np.integer):
+            rows = [rows]
+        widened = None if self.widened is None else self.widened[rows]
+        return replace(self, lower=self.lower[rows], upper=self.upper[rows], widened=widened)
+
+    def to_frame(self, p: ArrayLike | None = None, index: Any = None) -> Any:
+        """Return the intervals as a pandas data frame, with the columns of ``vennforest predict``.
+
+        The columns are such as ``low95(c)`` and ``high95(c)`` for each class c, after ``p(c)`` if
+        the probabilities ``p`` (n, k) are given. ``index`` (n,) labels the rows.
+        """
+        return bounds_frame(self.lower, self.upper, self.classes, p, index, self.level)
 
     @property
     def width(self) -> FloatArray:

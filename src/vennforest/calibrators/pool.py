@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from vennforest._validation import FloatArray
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Terms, summed
 from vennforest.calibrators.newton import group_scores
 from vennforest.calibrators.sigmoid import PlattScaling
-from vennforest.calibrators.softmax import ProbabilityCalibrator, SoftmaxMap
+from vennforest.calibrators.softmax import (
+    MANY_CLASSES,
+    MAX_TRUST_RADIUS,
+    ProbabilityCalibrator,
+    SoftmaxMap,
+    TemperatureScaling,
+)
 from vennforest.calibrators.spline import SplineCalibration
 from vennforest.counts import ScoreCounts
+from vennforest.prior import shift_probabilities
 from vennforest.scores import On
 
 # Examples of which each member counts as the one that predicted them, before any is seen.
@@ -27,20 +36,28 @@ SHRINKAGES = (0.001, 0.003, 0.01, 0.03, 0.1)  # shrinkages to choose among
 N_FOLDS, MIN_EXAMPLES_FOR_ONE_FOLD = 4, 10_000
 # Examples for each slope of a full matrix from which on one ridge is as good as another.
 EXAMPLES_PER_SLOPE = 4
+MAX_CLASSES_OF_FULL = 50  # classes up to which full matrices are fitted
+MATCHED_RATES = 1e-11  # gradient of the mean log loss at which mean probabilities equal the rates
 MAX_POOLED_SCORES = 4_096  # scores of two classes from which on near-equal ones are put together
 MAX_SHUFFLED_UNITS = 1 << 20  # units of a line that are shuffled; a longer line repeats them
 
 
 class PooledCalibration(ProbabilityCalibrator):
-    """Weighted mean of the probabilities of several calibrators.
+    """Weighted mean of the probabilities of several calibrators, right on average.
 
-    ``p = sum_m weight_m p_m``, a linear opinion pool. The weights minimise the log loss of the
-    members' predictions for each fold after a fit to the other folds: stacking (Wolpert 1992).
+    ``p_j ~ factor_j sum_m weight_m p_mj``, a linear opinion pool. The weights minimise the log loss
+    of the members' predictions for each fold after a fit to the other folds: stacking (Wolpert
+    1992). With the factors, the mean probability of each class over the calibration examples is the
+    share of the class; classes without examples keep theirs, and the others share the rest. From 26
+    classes on the factors are 1: to match k shares of n examples costs (k - 1) / (2 n) of log loss
+    where the scores are right already.
 
     For two classes the members are `MatrixScaling`, `PlattScaling` on log-odds, and
     `SplineCalibration`; for more softmax maps as in `MatrixScaling`, with a shared slope and with
-    full ones under one to three ridges. All but Platt's have the shrinkage, of 0.001 to 0.1, under
-    which the map with a shared slope fits best.
+    full ones under one to three ridges; from 26 classes on `TemperatureScaling` and softmax maps
+    with a shared slope and with a slope per class, and up to 50 classes a full one where there are
+    four examples or more for each of its slopes. Softmax maps and splines have the shrinkage, of
+    0.001 to 0.1, under which the map with a shared slope fits best.
 
     Attributes
     ----------
@@ -48,6 +65,8 @@ class PooledCalibration(ProbabilityCalibrator):
         The fitted members.
     weights_ : dict of str to float
         The weight of each member, not below 0, with sum 1.
+    factors_ : ndarray of shape (k,)
+        The factor of each class.
 
     Notes
     -----
@@ -71,6 +90,7 @@ class PooledCalibration(ProbabilityCalibrator):
     title = "Pooled"
     members_: dict[str, Calibrator]
     weights_: dict[str, float]
+    factors_: FloatArray
 
     def __init__(self, on: On = "auto") -> None:
         self.on = on
@@ -78,21 +98,38 @@ class PooledCalibration(ProbabilityCalibrator):
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
         # Members know classes by number.
         k = len(counts.classes)
-        counts = ScoreCounts(np.arange(k), counts.scores, counts.weights)
+        counts = examples = ScoreCounts(np.arange(k), counts.scores, counts.weights)
         if counts.scores.ndim == 1:
             counts = group_scores(counts, MAX_POOLED_SCORES)
         members = make_members(counts)
         weight, p = held_out(list(members.values()), counts)
         self.weights_ = dict(zip(members, pool_weights(weight, p).tolist(), strict=True))
         self.members_ = {name: member._fit_checked(counts) for name, member in members.items()}
+        self.factors_ = np.ones(k)
+        if k < MANY_CLASSES:
+            self.factors_ = matching_factors(self._pooled(examples.scores), examples.weights)
+
+    def _pooled(self, p: FloatArray) -> FloatArray:
+        """Return the weighted mean of the members' probabilities."""
+        parts = [w * self.members_[m]._predict_proba(p) for m, w in self._weighted()]
+        return np.asarray(np.sum(parts, axis=0))
+
+    def _weighted(self) -> list[tuple[str, float]]:
+        """Return the names of the members with their weights, which sum to 1."""
+        total = sum(self.weights_.values())
+        return [(name, weight / total) for name, weight in self.weights_.items()]
+
+    def _map_probabilities(self, p: FloatArray) -> FloatArray:
+        return shift_probabilities(self._pooled(p), self.factors_)
 
     def _map_formula(self, p: Terms) -> Terms:
-        weights = list(self.weights_.values())
-        members = [self.members_[name]._formula(p) for name in self.weights_]
-        return tuple(
-            summed(w * term for w, term in zip(weights, column, strict=True)) / sum(weights)
-            for column in zip(*members, strict=True)
-        )
+        members = [[w * term for term in self.members_[m]._formula(p)] for m, w in self._weighted()]
+        pooled = tuple(map(summed, zip(*members, strict=True)))
+        if len(pooled) == 1:
+            pooled = (1.0 - pooled[0], pooled[0])
+        raised = [f * term for f, term in zip(self.factors_.tolist(), pooled, strict=True)]
+        total = summed(raised)
+        return tuple(term / total for term in raised[-len(p) :])
 
 
 def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:
@@ -106,16 +143,25 @@ def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:
         "shared": SoftmaxMap("shared", shrinkage=c),
         "full": SoftmaxMap("full", shrinkage=c),
     }
-    if counts.total < EXAMPLES_PER_SLOPE * k**2:
+    if k >= MANY_CLASSES:
+        members |= {"diagonal": SoftmaxMap(shrinkage=c), "temperature": TemperatureScaling()}
+        if k > MAX_CLASSES_OF_FULL or counts.total < EXAMPLES_PER_SLOPE * k**2:
+            del members["full"]
+    elif counts.total < EXAMPLES_PER_SLOPE * k**2:
         members["full, heavy ridge"] = SoftmaxMap("full", ridge=5.0, shrinkage=c)
         members["full, light ridge"] = SoftmaxMap("full", ridge=0.3, shrinkage=c)
     return members
 
 
 def best_shrinkage(counts: ScoreCounts) -> float:
-    """Return the shrinkage under which the first member has the least log loss."""
-    losses = []
+    """Return the shrinkage under which the first member has the least log loss.
+
+    With many classes the search ends at the first one that is worse than the one before.
+    """
+    losses: list[float] = []
     for c in SHRINKAGES:
+        if len(counts.classes) >= MANY_CLASSES and losses[-2:] != sorted(losses[-2:])[::-1]:
+            break
         member = SoftmaxMap("shared", shrinkage=c)._fit_checked(counts)
         p = np.maximum(member._predict_proba(counts.scores), np.finfo(float).tiny)
         losses.append(-float((counts.weights * np.log(p)).sum()))
@@ -192,3 +238,50 @@ def pool_weights(weight: FloatArray, p: FloatArray) -> FloatArray:
         if np.abs(weights - before).max() < EM_TOLERANCE:
             break
     return weights
+
+
+@np.errstate(under="ignore")
+def matching_factors(p: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the factors (k,) by which mean probabilities become the shares of the classes.
+
+    ``p_ij factor_j / sum_l p_il factor_l``, of probabilities and weights (n, k), has the weighted
+    mean ``sum_i weight_ij / sum weights``. Classes without examples keep their mean probability,
+    and the others share the rest.
+    """
+    mass = float(weights.sum())
+    total, shares = weights.sum(axis=1) / mass, weights.sum(axis=0) / mass
+    is_present = shares > 0
+    p = np.maximum(p, np.finfo(float).tiny)
+    p = p / p.sum(axis=1, keepdims=True)
+    absent = np.where(is_present, 0.0, total @ p)
+    target = shares * (1 - absent.sum()) + absent
+    # An intercept for each class, by maximum likelihood: its gradient is the difference of means.
+    unit = 1 / np.sqrt(np.maximum(total @ (p * (1 - p)), np.finfo(float).eps))
+    q, at = p, np.zeros(len(target))
+
+    def loss(t: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal q, at
+        intercepts, at = unit * t, t.copy()
+        raised = p * np.exp(intercepts - intercepts.max())
+        sums = raised.sum(axis=1, keepdims=True)
+        q = raised / sums
+        value = float(total @ np.log(sums[:, 0])) + intercepts.max() - target @ intercepts
+        return value, unit * (total @ q - target)
+
+    def curve(t: FloatArray, v: FloatArray) -> FloatArray:
+        if not np.array_equal(t, at):
+            loss(t)
+        weighted = total[:, None] * q
+        v = unit * v
+        return np.asarray(unit * (v * weighted.sum(axis=0) - (q @ v) @ weighted))
+
+    options = {"gtol": MATCHED_RATES, "max_trust_radius": MAX_TRUST_RADIUS}
+    result: Any = minimize(  # type: ignore[call-overload]
+        loss, at, jac=True, hessp=curve, method="trust-ncg", options=options
+    )
+    gradient = loss(result.x)[1]
+    # The loss no longer shows the last step, which is Newton's.
+    hessian = np.array([curve(at, direction) for direction in np.eye(len(target))])
+    result.x = at - np.linalg.lstsq(hessian, gradient, rcond=1e-10)[0]
+    intercepts = unit * result.x
+    return np.asarray(np.exp(intercepts - intercepts.mean()))

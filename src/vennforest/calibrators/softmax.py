@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import brentq, minimize
+from scipy.special import softmax as softmax_of_rows
 
 from vennforest._validation import FloatArray
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Evaluation, Term, Terms, divided_by_sum, softmax, summed
+from vennforest.calibrators.formula import (
+    ROUNDING_OF_SUM,
+    Evaluation,
+    Term,
+    Terms,
+    divided_by_sum,
+    softmax,
+    summed,
+)
 from vennforest.calibrators.newton import (
     clip_limits,
     fit_logistic,
@@ -23,9 +33,51 @@ from vennforest.scores import On
 
 # The logarithm of the temperature stays this close to that of the logits' deviation.
 MAX_LOG_RATIO = 10.0
+NUMBERS_IN_BLOCK = 1 << 18  # numbers of the rows that are computed together
+# Numbers from which on the temperature of some rows tells nearly where that of all is: it is sought
+# within this factor first.
+MANY_NUMBERS, NEAR_TEMPERATURE = 1 << 23, 0.02
+SMALLEST_LOGIT = -1e30  # stands for -inf, which times a probability of 0 is no number
 
 
-class TemperatureScaling(Calibrator):
+class LogitCalibrator(Calibrator):
+    """Base of calibrators that take probabilities, or logits where scores lie outside [0, 1]."""
+
+    _reads = "logits"
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        # Formulas of many classes have too many terms to be computed one by one.
+        if scores.ndim == 1:
+            return super()._predict_proba(scores)
+        return in_blocks(self._map_rows, scores)
+
+    def _map_rows(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities (n, k) of scores of more than two classes, as `_formula`."""
+        return self._evaluation(scores)
+
+
+def blocks_of(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Yield slices of the rows that are computed together."""
+    size = max(1, NUMBERS_IN_BLOCK // n_columns)
+    for start in range(0, n_rows, size):
+        yield slice(start, start + size)
+
+
+def in_blocks(function: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
+    """Return ``function(rows)``, both (n, k), computed for some rows at a time."""
+    out = np.empty(rows.shape)
+    for block in blocks_of(*rows.shape):
+        out[block] = function(np.ascontiguousarray(rows[block], np.float64))
+    return out
+
+
+def with_sum_one(p: FloatArray) -> FloatArray:
+    """Return `divided_by_sum` of probabilities (n, k)."""
+    total = p.sum(axis=1, keepdims=True)
+    return np.asarray(p / np.where(np.abs(total - 1) <= ROUNDING_OF_SUM, 1.0, total))
+
+
+class TemperatureScaling(LogitCalibrator):
     """Temperature scaling: divide logits by one temperature T, then softmax.
 
     ``p = softmax(z / T)`` with the T that minimises the log loss of the calibration set (Guo,
@@ -54,7 +106,6 @@ class TemperatureScaling(Calibrator):
     """
 
     title = "Temperature"
-    _reads = "logits"
     temperature_: float
     low_: float
     high_: float
@@ -73,10 +124,15 @@ class TemperatureScaling(Calibrator):
                 z = log_odds_of(p, self.low_, self.high_)
             else:
                 z = np.log(np.maximum(p, self.low_))
-        # Distances from the largest of the row may overflow, their halves not.
-        half = np.stack([np.zeros(len(z)), z / 2]) if z.ndim == 1 else z.T / 2
-        half -= half.max(axis=0)
-        self.temperature_ = 2 * fit_temperature(half, counts.weights.T)
+        if z.ndim == 1:
+            z = np.column_stack([np.zeros(len(z)), z])
+        self.temperature_ = fit_temperature(z, counts.weights)
+
+    @np.errstate(under="ignore")
+    def _map_rows(self, scores: FloatArray) -> FloatArray:
+        if self.on_ == "probability":
+            scores = np.log(np.maximum(with_sum_one(scores), self.low_))
+        return np.asarray(softmax_of_rows(scores / self.temperature_, axis=1))
 
     def _formula(self, scores: Terms) -> Terms:
         if len(scores) == 1:
@@ -89,35 +145,69 @@ class TemperatureScaling(Calibrator):
         return softmax([score / self.temperature_ for score in scores])
 
 
+@np.errstate(under="ignore")
 def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
-    """Return the T of the least log loss of ``softmax(z / T)``; columns of z have maximum 0."""
-    size = float(-z.min())
+    """Return the T of the least log loss of ``softmax(z / T)``, for logits (n, k).
+
+    Examples whose own logit is -inf have no likelihood at any T, and do not count.
+    """
+
+    def distances(block: slice) -> FloatArray:
+        # Distances from the largest of the row may overflow, their halves not.
+        half = np.asarray(z[block], np.float64) / 2
+        half -= half.max(axis=1, keepdims=True)
+        return half
+
+    if z.min() == -np.inf:
+        weights = np.where(z == -np.inf, 0.0, weights)
+    blocks = list(blocks_of(*z.shape))
+    size = 0.0
+    for block in blocks:
+        half = distances(block)
+        size = max(size, -float(half.min(where=half > -np.inf, initial=0.0)))
     if size == 0:
         return 1.0
-    weights = weights / weights.sum()
-    total = weights.sum(axis=0)
-    z = z / size
-    deviation = float(np.sqrt(np.square(z).mean(axis=0) @ total))
-    z = z / deviation
-    of_labels = float((weights * z).sum())
+    total: FloatArray = weights.sum(axis=1)
+    mass, squares, of_labels = float(total.sum()), 0.0, 0.0
+    if mass == 0:
+        return 1.0
+    for block in blocks:
+        half = distances(block) / size
+        half[half == -np.inf] = 0.0
+        squares += float(np.square(half).mean(axis=1) @ total[block]) / mass
+        of_labels += float((weights[block] * half).sum()) / mass
+    deviation = float(np.sqrt(squares)) or 1.0
+    of_labels /= deviation
 
     def slope(log_beta: float) -> float:
-        e = np.exp(np.exp(log_beta) * z)
-        return float(total @ ((e * z).sum(axis=0) / e.sum(axis=0))) - of_labels
+        beta, mean = np.exp(log_beta), 0.0
+        for block in blocks:
+            scaled = np.maximum(distances(block) / size / deviation, SMALLEST_LOGIT)
+            e = np.exp(beta * scaled)
+            means = np.einsum("ij,ij->i", e, scaled) / e.sum(axis=1)
+            mean += float(means @ total[block]) / mass
+        return mean - of_labels
 
-    if slope(-MAX_LOG_RATIO) >= 0:
-        log_beta = -MAX_LOG_RATIO
-    elif slope(MAX_LOG_RATIO) <= 0:
-        log_beta = MAX_LOG_RATIO
+    low, high = -MAX_LOG_RATIO, MAX_LOG_RATIO
+    if z.size > MANY_NUMBERS:
+        some = slice(None, None, -(-8 * z.size // MANY_NUMBERS))
+        near = np.log(2 * size * deviation / fit_temperature(z[some], weights[some]))
+        near = float(np.clip(near, low + NEAR_TEMPERATURE, high - NEAR_TEMPERATURE))
+        ends = near - NEAR_TEMPERATURE, near + NEAR_TEMPERATURE
+        if slope(ends[0]) < 0 < slope(ends[1]):
+            low, high = ends
+    if slope(low) >= 0:
+        log_beta = low
+    elif slope(high) <= 0:
+        log_beta = high
     else:
-        log_beta = brentq(slope, -MAX_LOG_RATIO, MAX_LOG_RATIO, xtol=1e-15, rtol=1e-15)
-    return float(size * deviation * np.exp(-log_beta))
+        log_beta = brentq(slope, low, high, xtol=1e-15, rtol=1e-15)
+    return float(2 * size * deviation * np.exp(-log_beta))
 
 
-class ProbabilityCalibrator(Calibrator):
+class ProbabilityCalibrator(LogitCalibrator):
     """Base of calibrators of probabilities; temperature scaling turns logits into these first."""
 
-    _reads = "logits"
     temperature_: float
     """By which logits are divided before their softmax; 1 for probabilities."""
 
@@ -143,6 +233,16 @@ class ProbabilityCalibrator(Calibrator):
             scores = divided_by_sum(scores)
         return self._map_formula(scores)
 
+    @np.errstate(under="ignore")
+    def _map_rows(self, scores: FloatArray) -> FloatArray:
+        if self.on_ != "probability":
+            return self._map_probabilities(softmax_of_rows(scores / self.temperature_, axis=1))
+        return self._map_probabilities(with_sum_one(scores))
+
+    @abstractmethod
+    def _map_probabilities(self, p: FloatArray) -> FloatArray:
+        """Return the map of probabilities (n, k) of more than two classes, as `_map_formula`."""
+
     @abstractmethod
     def _map_formula(self, p: Terms) -> Terms:
         """Return the formulas of the map of probabilities."""
@@ -156,6 +256,10 @@ SHARED = 0.1
 # Length of the mean loss's gradient, in units of the curvature, at which the search ends, and its
 # largest step: the sum is convex, so long ones are safe.
 GRADIENT_TOLERANCE, MAX_TRUST_RADIUS = 1e-9, 1e6
+# Classes from which on the time of a fit counts more than its last digits, and where it ends: at a
+# gain of the mean loss, relative to it, or at a gradient, which leaves a loss of 1e-7 or so.
+MANY_CLASSES = 26
+OPTIONS_OF_MANY = {"ftol": 1e-8, "gtol": 1e-6, "maxiter": 500, "maxcor": 10}
 
 
 def smoothed_shares(counts: ScoreCounts) -> FloatArray:
@@ -196,14 +300,30 @@ class SoftmaxMap(ProbabilityCalibrator):
 
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
         self.shrinkage_, self.shares_ = self.shrinkage, smoothed_shares(counts)
-        logs_of = Evaluation(shrunk_logs(self._score_terms(), self.shrinkage_, self.shares_))
         if counts.scores.ndim == 1:
+            logs_of = Evaluation(shrunk_logs(self._score_terms(), self.shrinkage_, self.shares_))
             counts = group_scores(counts)
             fit = fit_two_classes(logs_of(counts.scores), counts.weights, self.ridge)
         else:
-            logs = logs_of(counts.scores)
+            logs = self._shrunk_logs(counts.scores)
             fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge)
         self.coef_, self.intercept_ = fit
+
+    def _shrunk_logs(self, p: FloatArray) -> FloatArray:
+        """Return `shrunk_logs` of probabilities (n, k)."""
+        c, k = self.shrinkage_, len(self.shares_)
+        logs = p + c * self.shares_
+        logs *= k / (1 + c)
+        return np.asarray(np.log(logs, out=logs))
+
+    def _map_probabilities(self, p: FloatArray) -> FloatArray:
+        logs = self._shrunk_logs(p)
+        if self.structure == "full":
+            # A product for each row: that of all rows rounds a row as their number has it.
+            z = (logs[:, None] @ self.coef_.T)[:, 0]
+        else:
+            z = logs * np.diag(self.coef_)
+        return np.asarray(softmax_of_rows(z + self.intercept_, axis=1))
 
     def _map_formula(self, p: Terms) -> Terms:
         k, W, b = len(self.classes_), self.coef_, self.intercept_.tolist()
@@ -350,12 +470,17 @@ def fit_multinomial(
             loss(t)
         return np.ravel(scale * problem.curve(p, scale * v.reshape(scale.shape)))
 
-    options = {"gtol": GRADIENT_TOLERANCE, "max_trust_radius": MAX_TRUST_RADIUS}
+    options: dict[str, Any] = {"gtol": GRADIENT_TOLERANCE, "max_trust_radius": MAX_TRUST_RADIUS}
+    method, search = "trust-ncg", {"hessp": curve}
+    if logs.shape[1] >= MANY_CLASSES:
+        method, search, options = "L-BFGS-B", {}, OPTIONS_OF_MANY
     result: Any = minimize(  # type: ignore[call-overload]
-        loss, np.zeros(scale.size), jac=True, hessp=curve, method="trust-ncg", options=options
+        loss, np.zeros(scale.size), jac=True, method=method, options=options, **search
     )
     theta = parameters(result.x)
-    return (theta[:-1].T if problem.is_full else np.diag(theta[0])), theta[-1]
+    # In the order in memory that a matrix read from a file has: products round by it.
+    W = np.ascontiguousarray(theta[:-1].T) if problem.is_full else np.diag(theta[0])
+    return W, theta[-1]
 
 
 @np.errstate(under="ignore")

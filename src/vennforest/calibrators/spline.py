@@ -90,6 +90,9 @@ class SplineCalibration(ProbabilityCalibrator):
         columns = tuple(self._column_formula(score, j) for j, score in enumerate(p))
         return normalised_formula(columns, p)
 
+    def _map_probabilities(self, p: FloatArray) -> FloatArray:
+        return Evaluation(self._map_formula(self._score_terms()))(p)
+
     def _column_formula(self, score: Term, j: int) -> Term:
         z = shrunk_log_odds(score, self.shrinkage_, self.shares_[j])
         knots, slopes = self.knots_[j].tolist(), self.slopes_[j].tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,9 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators import venn_abers_kernels as kernels
+from vennforest.calibrators.base import Reads
 from vennforest.calibrators.bounded import BoundedCalibrator, normalised_bounds
+from vennforest.calibrators.formula import Evaluation, Terms, log_logistic
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
     IntervalCurve,
@@ -26,13 +28,16 @@ from vennforest.calibrators.intervals import (
     interval_curve,
     read_intervals,
 )
+from vennforest.calibrators.pool import PooledCalibration
 from vennforest.counts import ScoreCounts
-from vennforest.multiprobability import Merge, Multiprobability
+from vennforest.multiprobability import Multiprobability
 from vennforest.prior import shift_intervals, shift_probabilities
 from vennforest.scores import On
 
 MAX_WEIGHT = 1e15  # sum of weights up to which the new object's weight of 1 is not lost beside it
 Int32Array = NDArray[np.int32]
+
+VennAbersMerge = Literal["log", "brier", "midpoint", "pooled"]
 
 
 class StepFunction(NamedTuple):
@@ -113,8 +118,11 @@ class VennAbers(BoundedCalibrator):
 
     Parameters
     ----------
-    merge : {"log", "brier", "midpoint"}, default="log"
+    merge : {"log", "brier", "midpoint", "pooled"}, default="log"
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
+        ``"log"`` lies near the upper bound of a rare class, so its mean is above the rate where
+        events are few. ``"pooled"`` is the probability of a `PooledCalibration` of the same
+        examples, and bounds are widened where needed to contain it.
 
     Attributes
     ----------
@@ -123,6 +131,8 @@ class VennAbers(BoundedCalibrator):
         array per class.
     weights_ : list of ndarray of shape (m, 2)
         The weight of the other classes, and of the class, at each of these scores.
+    pool_ : PooledCalibration
+        With ``merge="pooled"``, the map from scores to probabilities.
 
     Notes
     -----
@@ -144,16 +154,17 @@ class VennAbers(BoundedCalibrator):
     """
 
     title = "Venn–Abers"
-    _reads = "order"
+    _merges: ClassVar[Any] = VennAbersMerge
+    pool_: PooledCalibration
     scores_: list[FloatArray]
     weights_: list[FloatArray]
 
-    def __init__(self, merge: Merge = "log", on: On = "auto") -> None:
+    def __init__(self, merge: VennAbersMerge = "log", on: On = "auto") -> None:
         self.merge = merge
         self.on = on
 
     def _fit(self, counts: ScoreCounts) -> None:
-        check_option(self.merge, Merge, "merge")
+        check_option(self.merge, VennAbersMerge, "merge")
         if counts.total > MAX_WEIGHT:
             raise ValueError(
                 f"sample_weight must sum to at most {MAX_WEIGHT:g}, got {counts.total:g}: divide "
@@ -162,6 +173,11 @@ class VennAbers(BoundedCalibrator):
         columns = counts.columns()
         self.scores_ = [column.scores for column in columns]
         self.weights_ = [column.weights for column in columns]
+        if self.merge == "pooled":
+            # Classes by number: labels are those of this calibrator.
+            x = self._scores_of_pool(counts.scores)
+            numbered = ScoreCounts(np.arange(len(counts.classes)), x, counts.weights)
+            self.pool_ = PooledCalibration()._fit_checked(numbered, kind=self.on_)
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -172,6 +188,33 @@ class VennAbers(BoundedCalibrator):
             check_increasing(x, "scores_")
             check_array(weights, "weights_", (len(x), 2), low=0, high=MAX_WEIGHT)
             require(len(x) and weights.any(axis=1).all(), "weights_ must be positive at each score")
+        if self.merge == "pooled":
+            is_pool = isinstance(self.pool_, PooledCalibration)
+            require(is_pool and len(self.pool_.classes_) == len(self.classes_), "pool_ must be one")
+
+    @property
+    def _reads(self) -> Reads:
+        """The pool is of probabilities or logits, the bounds of the order alone."""
+        return "log-odds" if self.merge == "pooled" else "order"
+
+    def _pool_terms(self, scores: Terms) -> Terms:
+        """Return what the pool takes, from terms that this map takes."""
+        # Logits of many classes were read as the log-odds of each.
+        are_log_odds = self.on_ == "logit" and len(scores) > 1
+        return tuple(map(log_logistic, scores)) if are_log_odds else scores
+
+    @cached_property
+    def _pool_scores(self) -> Evaluation:
+        return Evaluation(self._pool_terms(self._score_terms()))
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        if self.merge == "pooled":
+            return self.pool_._predict_proba(self._scores_of_pool(scores))
+        return super()._predict_proba(scores)
+
+    def _scores_of_pool(self, scores: FloatArray) -> FloatArray:
+        """Return `_pool_terms` of scores (n,) or (n, k)."""
+        return scores if scores.ndim == 1 else self._pool_scores(scores)
 
     @cached_property
     def _tables(self) -> list[StepTable]:
@@ -192,6 +235,13 @@ class VennAbers(BoundedCalibrator):
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None
     ) -> Multiprobability:
+        bounds = self._isotonic_bounds(scores, left_out)
+        return bounds.widen(self._predict_proba(scores)) if self.merge == "pooled" else bounds
+
+    def _isotonic_bounds(
+        self, scores: FloatArray, left_out: IntArray | None = None
+    ) -> Multiprobability:
+        """Return the bounds of the isotonic fits, not widened to contain a pooled probability."""
         sides = np.empty((2, len(self.classes_), len(scores)))
         if scores.ndim == 1:
             self._fits(0, scores, left_out, sides[:, 1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
+    check_count,
     check_option,
     check_order,
     check_weights,
@@ -56,7 +57,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData, with_seed
 from vennforest.sources.checks import check_training_data, steps_obstacle
-from vennforest.sources.data import split_pipeline
+from vennforest.sources.data import own_model, split_pipeline
 from vennforest.sources.out_of_bag import out_of_bag_fold
 from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows, sketch_rows
 from vennforest.sources.splits import cross_validation_folds, held_out_fold
@@ -100,7 +101,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     estimator : classifier, default=None
         Any scikit-learn classifier with ``predict_proba`` or ``decision_function``; None:
         ``MixedForestClassifier(n_estimators=300)``. The data given to ``fit`` only calibrates a
-        ``FrozenEstimator``. A ``Pipeline`` that ends in a forest counts as that forest.
+        ``FrozenEstimator``, of which a copy is kept. A ``Pipeline`` that ends in a forest counts as
+        that forest.
     method : str or calibrator, default="venn-abers"
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
         ``"temperature"``, ``"matrix"``, ``"spline"``, ``"pooled"``, ``"none"``, or an instance from
@@ -131,9 +133,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     cv : int, splitter or iterable, default=5
         With ``"cv"``: the number of folds, drawn at random, or as everywhere in scikit-learn.
     ensemble : bool, default=True
-        With ``"cv"``. True: one model and one calibrator per fold, whose bounds are averaged (cross
-        Venn–Abers); a prediction takes as long as that of all models, though transformers in the
-        same state run once. False: the scores of all folds calibrate one model of all the data.
+        With ``"cv"``. True: one model and one calibrator per fold, whose probabilities and bounds
+        are averaged (cross Venn–Abers); a prediction takes as long as that of all models, though
+        transformers in the same state run once. False: the scores of all folds calibrate one model
+        of all the data.
     merge : {"auto", "pooled", "log", "brier", "midpoint"}, default="auto"
         How bounds become one probability. ``"pooled"``: by a weighted pool of smooth maps of the
         score of all trees (`PooledCalibration`). The others: see `Multiprobability.merge`.
@@ -299,6 +302,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Rows as the estimator takes them.
         """
         return predict(self._state, X, bounds=False)[1]
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of `predict_proba` (n, k), -inf for a probability of 0."""
+        with np.errstate(divide="ignore"):
+            log_p: FloatArray = np.log(self.predict_proba(X))
+        return log_p
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,), the first of equals."""
@@ -580,11 +589,32 @@ def check_parameters(model: Any) -> None:
     check_option(model.subforest, Subforest, "subforest")
     check_option(model.votes, Votes, "votes")
     check_option(model.merge, ClassifierMerge, "merge")
+    check_numbers(model)
     if model.merge != "auto" and not method_has_bounds(model.method):
         name = model.method if isinstance(model.method, str) else type(model.method).__name__
         warn(f"merge={model.merge!r} has no effect with {name}, which gives no bounds")
     if model.by is not None:
         check_by(model.by)
+
+
+def check_numbers(model: Any) -> None:
+    """Refuse values of ``holdout_size``, ``cv``, ``ensemble`` and ``n_jobs`` that mean nothing."""
+    size, cv = model.holdout_size, model.cv
+    is_number = isinstance(size, Real) and not isinstance(size, bool | np.bool_)
+    if not is_number or not (
+        0 < float(size) < 1 or (isinstance(size, Integral) and int(size) >= 1)
+    ):
+        raise InputError(
+            f"holdout_size must be a share in (0, 1) or a number of examples, got {size!r}"
+        )
+    if isinstance(cv, Integral):
+        check_count(cv, "cv", 2)
+    if not isinstance(model.ensemble, bool | np.bool_):
+        raise InputError(f"ensemble must be True or False, got {model.ensemble!r}")
+    if model.n_jobs is not None and (
+        isinstance(model.n_jobs, bool) or not isinstance(model.n_jobs, Integral) or not model.n_jobs
+    ):
+        raise InputError(f"n_jobs must be None or an integer other than 0, got {model.n_jobs!r}")
 
 
 def route(
@@ -623,7 +653,7 @@ def fit_folds(
     split_state: RandomState,
 ) -> tuple[list[Fold], str, str]:
     """Return the folds of fitted models, the name of their source, and why it was chosen."""
-    estimator = with_seed(estimator, random_state)
+    estimator = own_model(with_seed(estimator, random_state))
     seed = int(random_state.randint(2**31 - 1))
     name, reason = choose_source(model, estimator, data)
     check_training_data(estimator, data, hashes, name)
@@ -736,9 +766,11 @@ def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
     """Return the calibrator of each fold of a classifier, and the point calibrator if any."""
     method, merge = model.method, model.merge
     calibrator: Any = METHODS[method]() if isinstance(method, str) else clone(method)
-    if not has_bounds(calibrator) or (merge == "auto" and method != "venn-abers"):
+    if merge == "auto":
+        merge = "pooled" if method == "venn-abers" else getattr(calibrator, "merge", None)
+    if not has_bounds(calibrator) or merge is None:
         return calibrator, None
-    if merge in ("auto", "pooled"):
+    if merge == "pooled":
         # The merge of the bounds is not used, and this one needs nothing fitted.
         return calibrator.set_params(merge="log"), PooledCalibration()
     return calibrator.set_params(merge=merge), None

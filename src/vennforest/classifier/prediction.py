@@ -47,9 +47,6 @@ from vennforest.sources import CalibrationExamples, Fold
 from vennforest.sources.data import skip_shared_steps
 from vennforest.sources.row_hashes import HashArray
 
-SMALLEST_FACTOR = float(np.finfo(np.float64).tiny)
-"""Smallest probability in a geometric mean."""
-
 Prediction = tuple[Multiprobability | None, FloatArray]
 """Bounds, where the method has them, and probabilities (n, k)."""
 
@@ -213,7 +210,7 @@ def calibrate_fold(
     elif scores.for_bounds is not None:
         p = _probabilities(calibrators, scores.for_bounds, codes)
     if point is not None:
-        p = log_mean([_probabilities(point, part, codes) for part in scores.for_point])
+        p = np.mean([_probabilities(point, part, codes) for part in scores.for_point], axis=0)
     return bounds, p
 
 
@@ -257,12 +254,14 @@ def _bounds(
 def combine_probabilities(
     fitted: FittedClassifier, bounds: list[Multiprobability], probabilities: list[FloatArray]
 ) -> FloatArray:
-    """Return one probability per class, (m, k), from those of every fold."""
+    """Return one probability per class, (m, k), from those of every fold.
+
+    It is their mean, whose mean over rows is that of the folds: a normalised geometric mean has a
+    log loss that is .0005 lower, but is too low for rare classes. Only ``merge="log"`` takes that.
+    """
     if len(probabilities) == 1:
         return probabilities[0]
-    if fitted.point_calibrators is not None:
-        return log_mean(probabilities)
-    if bounds:
+    if bounds and fitted.point_calibrators is None:
         return merge_folds(bounds, fitted.calibrators[0].merge, probabilities)
     mean: FloatArray = np.mean(probabilities, axis=0)
     return mean
@@ -289,16 +288,6 @@ def combine_bounds(bounds: list[Multiprobability], p: FloatArray) -> Multiprobab
         upper = np.mean([part.upper for part in bounds], axis=0)
         mean = Multiprobability(lower, upper, bounds[0].classes)
     return mean.widen(p)
-
-
-def log_mean(probabilities: Sequence[FloatArray]) -> FloatArray:
-    """Return the normalised geometric mean of several models' probabilities (n, k)."""
-    if len(probabilities) == 1:
-        return probabilities[0]
-    logs = [np.log(np.maximum(p, SMALLEST_FACTOR)) for p in probabilities]
-    means = np.exp(np.mean(logs, axis=0))
-    normalised: FloatArray = means / means.sum(axis=1, keepdims=True)
-    return normalised
 
 
 # --- confidence intervals ------------------------------------------------------------------------

@@ -131,6 +131,9 @@ Seed = Annotated[int, option("Random seed.", lowest=0)]
 OutOfFold = Annotated[
     Path | None, option("Write out-of-fold predictions.", metavar="FILE"), Output("predictions")
 ]
+EscapeFormulas = Annotated[
+    bool, option("In CSV, put ' before text like a formula.", "--escape-formulas")
+]
 Json = Annotated[bool, option("Print a summary as JSON.", "--json")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug")]
 
@@ -214,6 +217,7 @@ class Predict(Options):
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id")] = None
     decimal: Decimal = None
     trusted: Trusted = None
+    escape_formulas: EscapeFormulas = False
 
 
 @command
@@ -245,6 +249,7 @@ class Report(Options):
     seed: Seed = 0
     jobs: Jobs = -1
     write_predictions: OutOfFold = None
+    escape_formulas: EscapeFormulas = False
 
 
 @command
@@ -332,6 +337,7 @@ class Apply(Options):
     level: Level = 0.95
     missing_scores: Annotated[str, option("Rows without a score: refuse, keep.")] = "refuse"
     decimal: Decimal = None
+    escape_formulas: EscapeFormulas = False
 
 
 @command
@@ -339,7 +345,7 @@ class Sql(Options):
     """Print a query that adds a calibrator's probabilities to a table of scores."""
 
     calibrator: Annotated[Path, argument("CALIBRATOR", "A calibrator."), Input("calibrator")]
-    dialect: Annotated[str, option("duckdb, spark, postgres.")] = "duckdb"
+    dialect: Annotated[str, option("duckdb, postgres, sqlite, snowflake, ….")] = "duckdb"
     table: Annotated[str, option("The text after FROM.", metavar="TEXT")] = "scores"
     scores: ScoreColumns = None
     confidence: Annotated[bool, option("Add confidence intervals.", "--confidence")] = False

@@ -15,7 +15,7 @@ from vennforest.batch import BatchPredictor, kinds_of, table_columns
 from vennforest.commands.models import read_model, with_shares
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say
-from vennforest.tables.files import TableFile, all_as_text, output_format, table_writer
+from vennforest.tables.files import TableFile, output_format, table_as_text, table_writer
 
 ROWS_AT_ONCE = 20_000
 
@@ -40,7 +40,8 @@ def write_predictions(
     start, n_rows, n_empty = time.perf_counter(), 0, 0
     kinds = kinds_of(model, options.columns, "--columns")
     predictor = BatchPredictor(model, table.schema, answers=kinds, level=options.level, **arguments)
-    with progress_bar("Rows") as progress, output_table(options.output, predictor.schema) as write:
+    output_file = output_table(options.output, predictor.schema, options.escape_formulas)
+    with progress_bar("Rows") as progress, output_file as write:
         for batch in predictor.over(table):
             write(pa.Table.from_batches([batch]))
             n_rows += batch.num_rows
@@ -57,10 +58,15 @@ def write_predictions(
 
 
 @contextmanager
-def output_table(output: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+def output_table(
+    output: Path, schema: pa.Schema, escape_formulas: bool = False
+) -> Iterator[Callable[[pa.Table], None]]:
     """Open a new file, and yield a function that appends tables of the schema to it."""
     file_format = output_format(output)
-    safe = all_as_text if file_format == "csv" else (lambda table: table)
-    schema = safe(schema.empty_table()).schema
+
+    def convert(table: pa.Table) -> pa.Table:
+        return table_as_text(table, escape_formulas) if file_format == "csv" else table
+
+    schema = convert(schema.empty_table()).schema
     with written_whole(output) as part, table_writer(part, file_format, schema) as writer:
-        yield lambda table: writer.write_table(safe(table))
+        yield lambda table: writer.write_table(convert(table))

@@ -18,7 +18,6 @@ from vennforest.commands.predict import output_table
 from vennforest.commands.terminal import names_in, progress_bar, say
 from vennforest.report import Evaluation, evaluate
 from vennforest.report.splits import times
-from vennforest.tables.cells import plain_type
 from vennforest.tables.files import TableFile, output_format, read_table
 from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types
@@ -82,12 +81,12 @@ def _write_predictions(
     estimates, classes = predictions.estimates[evaluation.verdict.method], predictions.classes
     parts = zip(KINDS, (estimates.p, estimates.bounds, estimates.confidence), strict=True)
     kinds = [kind for kind, part in parts if part is not None]
-    carried = [(field.name, plain_type(field.type)) for field in table.schema]
-    columns = [table[name].take(rows).cast(kind) for name, kind in carried]
+    carried = [(field.name, field.type) for field in table.schema]
+    columns = [table[name].take(rows) for name, _ in carried]
     prediction = (estimates.bounds, estimates.p), estimates.confidence
     columns += output_columns(classes, kinds, prediction, of_label=True)
     schema = output_schema(carried, classes, kinds, of_label=True)
-    with output_table(path, schema) as write:
+    with output_table(path, schema, options.escape_formulas) as write:
         write(pa.Table.from_arrays(columns, schema=schema))
     say(f"Wrote {shown_path(path)}: {len(rows):,} rows")
 

@@ -112,6 +112,10 @@ def bound_formulas(calibrator: BoundedCalibrator, scores: Terms) -> dict[str, Te
         return _venn_abers_formulas(calibrator, scores)
     else:
         start = calibrator._tables[0].starts()
+    if isinstance(calibrator, VennAbers) and calibrator.merge == "pooled":
+        bounds = calibrator._isotonic_bounds(np.append(LOWEST, start))
+        columns = scores[0].look_up(start, {"p0": bounds.p0, "p1": bounds.p1})
+        return _pooled_formulas(calibrator, scores, (columns["p0"],), (columns["p1"],))
     bounds = calibrator._multiprobability(np.append(LOWEST, start))
     p = bounds.merge(calibrator.merge)[:, 1]
     columns = scores[0].look_up(start, {"p0": bounds.p0, "p1": bounds.p1, "p": p})
@@ -166,8 +170,19 @@ def _venn_abers_formulas(calibrator: VennAbers, scores: Terms) -> dict[str, Term
         columns = score.look_up(start, {"p0": values[0], "p1": values[1]})
         bounds.append((columns["p0"], columns["p1"]))
     lower, upper = normalised_formulas(*zip(*bounds, strict=True))
+    if calibrator.merge == "pooled":
+        return _pooled_formulas(calibrator, scores, lower, upper)
     p = tuple(map(partial(merge_formula, calibrator.merge), lower, upper))
     return {"p0": lower, "p1": upper, "p": scaled_formulas(p, lower, upper)}
+
+
+def _pooled_formulas(
+    calibrator: VennAbers, scores: Terms, lower: Terms, upper: Terms
+) -> dict[str, Terms]:
+    """Return the formulas of the pool, and of bounds widened to contain it."""
+    p = calibrator.pool_._formula(calibrator._pool_terms(scores))
+    low, high = tuple(map(Term.min, lower, p)), tuple(map(Term.max, upper, p))
+    return {"p0": low, "p1": high, "p": p}
 
 
 def normalised_formulas(p0: Terms, p1: Terms) -> tuple[Terms, Terms]:

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Operation, Steps
+from vennforest.calibrators.formula import LOWEST, Operation, Steps
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
 
-Dialect = Literal["duckdb", "spark", "postgres"]
-"""Database systems for which SQL is written."""
+Dialect = Literal[
+    "duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks", "spark", "redshift",
+    "tsql", "oracle", "mysql", "clickhouse", "trino",
+]  # fmt: skip
+"""Database systems for which SQL is written, by their names in sqlglot."""
+
+DECIMAL_LITERALS = ("postgres", "snowflake", "redshift")
+"""Systems that read a number with an exponent as a decimal, which may have fewer digits."""
+
+ONCE: dict[str, Callable[[Any], Any]] = {
+    "postgres": lambda select: select.offset(0, copy=False),
+    "redshift": lambda select: select.offset(0, copy=False),
+    "sqlite": lambda select: select.limit(-1, copy=False),
+    "mysql": lambda select: select.distinct(copy=False),
+}
+"""What keeps a system from replacing names by what they stand for, again and again."""
+
+LARGEST = float(np.nextafter(-LOWEST, 0))
+"""The largest accepted score, below the end of the last interval of steps."""
+
+MAX_DEPTH = 12
+"""Number of nested operations after which a value is computed in a level of its own."""
 
 OPERATIONS: dict[Operation, str] = {
     "add": "({} + {})",
@@ -49,14 +71,17 @@ def to_sql(
     ----------
     calibrator : Calibrator
         A fitted calibrator.
-    dialect : {"duckdb", "spark", "postgres"}, default="duckdb"
-        The database system; Spark from version 3.4, PostgreSQL from version 9.5.
+    dialect : str, default="duckdb"
+        The database system: ``"duckdb"``, ``"postgres"``, ``"sqlite"``, ``"snowflake"``,
+        ``"bigquery"``, ``"databricks"``, ``"spark"``, ``"redshift"``, ``"tsql"`` (SQL Server from
+        2022), ``"oracle"`` (from 23), ``"mysql"`` (from 8), ``"clickhouse"`` or ``"trino"``. All
+        but DuckDB require sqlglot: ``pip install 'vennforest[sql]'``.
     table : str, default="scores"
         The text after FROM: the name of a table, or an expression of the system such as
-        ``read_parquet('scores.parquet')``.
+        ``read_parquet('scores.parquet')``. It stands twice in the query.
     score : str or sequence of str, default="score"
         The column of scores of the second of two classes, or one column per class in sorted order
-        of the labels.
+        of the labels, with upper and lower case as the system stores it.
     confidence : bool, default=False
         Whether to add the ends of the 95% confidence intervals.
 
@@ -71,12 +96,19 @@ def to_sql(
     Raises
     ------
     ValueError
-        If the dialect is unknown, ``score`` does not name one column per class, or the calibrator
-        contains a user's function.
+        If the dialect is unknown, ``score`` does not name one column per class, a name of an added
+        column is that of a score or of another added column without regard to case, or the
+        calibrator contains a user's function.
 
     Notes
     -----
-    Databases' LN and EXP differ from Python's in the last digits: by up to 1e-13 in ``p``.
+    The outputs are computed once for each distinct score and joined to the rows of the table.
+    A table of steps is joined by the number of a block of steps, an equality that every system
+    joins by hashing, and by the step's interval within the block.
+
+    The queries for DuckDB, PostgreSQL and SQLite are run in tests; those for other systems are
+    parsed by sqlglot. Databases' LN and EXP differ from Python's in the last digits: by up to
+    1e-13 in ``p``.
     """
     check_is_fitted(calibrator, "classes_")
     check_option(dialect, Dialect, "dialect")
@@ -87,55 +119,120 @@ def to_sql(
             f"score must name a column of scores for each of {len(classes)} classes, got {score!r}"
         )
     formulas = output_formulas(calibrator, confidence)
-    query = _Query(dialect, names)
+    titles = {
+        name: [name] if len(terms) == 1 else [f"{name}_{label}" for label in classes]
+        for name, terms in formulas.items()
+    }
+    added = [title for part in titles.values() for title in part]
+    _check_names(names, added)
+    columns = [f"t.{quoted(name)}" for name in names]
+    # The addition makes one zero of two. SQLite casts text that is no number to 0.
+    doubles = [f"(CAST({column} AS DOUBLE) + 0e0)" for column in columns]
     low, high, sum_tolerance = accepted_scores(calibrator)
-    ends = " AND ".join(f"CAST({sql_number(end)} AS {query.double})" for end in (low, high))
-    # NaN is above every number in these systems, so it is never between two.
-    tests = [f"{column} BETWEEN {ends}" for column in query.columns]
+    ends = f"{sql_number(low)} AND {sql_number(min(high, LARGEST))}"
+    tests = [f"{column} BETWEEN {ends}" for column in columns]  # NaN is between no numbers
     if sum_tolerance is not None:
-        total = " + ".join(query.columns)
-        tests.append(f"ABS({total} - 1e0) <= {sql_number(sum_tolerance)}")
+        tests.append(f"ABS({' + '.join(doubles)} - 1e0) <= {sql_number(sum_tolerance)}")
     test = " AND ".join(tests)
-    # Nothing is computed from a refused score.
-    query.scores = [query.keep(f"CASE WHEN {test} THEN {column} END") for column in query.columns]
-    outputs = []
-    for name, codes in write_outputs(formulas, query).items():
-        titles = [name] if len(codes) == 1 else [f"{name}_{label}" for label in classes]
-        outputs += [
-            f"CASE WHEN {test} THEN {code} END AS {query.quoted(title)}"
-            for code, title in zip(codes, titles, strict=True)
-        ]
-    hints = f"/*+ {', '.join(query.hints)} */ " if query.hints else ""
-    lines = [f"SELECT {hints}t.*, {', '.join(outputs)}", f"FROM {table} AS t"]
-    # Without OFFSET PostgreSQL inlines values: their number doubles with each level.
-    once = " OFFSET 0" if dialect == "postgres" else ""
+    query = _Query(len(names))
+    outputs = [code for codes in write_outputs(formulas, query).values() for code in codes]
+    scores = ", ".join(f"{x} AS {name}" for x, name in zip(doubles, query.scores, strict=True))
+    table_name = "vennforest_table"
+    while any(table_name in name for name in (*names, *added)):
+        table_name += "_"
+    # Named levels, since SQLite's parser has a limit of nested queries.
+    levels = [f"SELECT DISTINCT {scores} FROM {table_name} AS t WHERE {test}"]
     for i, (values, joins) in enumerate(zip(query.values, query.joins, strict=True)):
-        named = ", ".join(f"{value} AS x{j}" for j, value in enumerate(values))
-        lines += [f"CROSS JOIN LATERAL (SELECT {named}{once}) AS v{i}", *joins]
-    return "\n".join(lines)
+        levels.append(f"SELECT v.*, {', '.join(values)} FROM vennforest_{i} AS v {' '.join(joins)}")
+    with_levels = ",\n".join(f"vennforest_{i} AS ({level})" for i, level in enumerate(levels))
+    results = ", ".join([*query.scores, *(f"{code} AS o{i}" for i, code in enumerate(outputs))])
+    equal = [f"{x} = w.{name}" for x, name in zip(doubles, query.scores, strict=True)]
+    # The test is repeated, since ClickHouse fills rows without a match with zeros.
+    shown = [
+        f"CASE WHEN {test} THEN w.o{i} END AS {quoted(title)}" for i, title in enumerate(added)
+    ]
+    code = (
+        f"SELECT t.*, {', '.join(shown)}\nFROM {table_name} AS t\n"
+        f"LEFT JOIN (WITH {with_levels}\nSELECT {results} FROM vennforest_{len(query.values)} AS v"
+        f") AS w ON {' AND '.join(equal)}"
+    )
+    return (code if dialect == "duckdb" else _translated(code, dialect)).replace(table_name, table)
+
+
+def _check_names(scores: Sequence[str], outputs: Sequence[str]) -> None:
+    """Raise an error if names are equal without regard to case, as databases compare them."""
+    for i, name in enumerate(scores):
+        if name in scores[:i]:
+            raise InputError(f"score must name different columns, got {name!r} twice")
+        if name.casefold() in map(str.casefold, outputs):
+            raise InputError(
+                f"score must name columns apart from the added ones, {list(outputs)}, got "
+                f"{name!r}: rename it"
+            )
+    folded = [name.casefold() for name in outputs]
+    for name in outputs:
+        if folded.count(name.casefold()) > 1:
+            raise InputError(
+                f"calibrator must have labels that differ without regard to case, got {name!r} "
+                "as a column twice: fit it to other labels"
+            )
+
+
+def quoted(name: str) -> str:
+    """Return a name as an SQL identifier."""
+    if name in ("p", "p0", "p1", "low95", "high95"):
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _translated(code: str, dialect: Dialect) -> str:
+    """Translate a query for DuckDB; every number stays a double with all its digits."""
+    sqlglot = needed("sqlglot", "SQL for other systems than DuckDB", "sql")
+    from sqlglot import exp
+
+    def changed(node: Any) -> Any:
+        if isinstance(node, exp.Greatest | exp.Least):
+            node.set("ignore_nulls", False)  # no term is NULL
+        elif isinstance(node, exp.Div):
+            node.set("typed", True)
+            node.set("safe", False)
+        elif isinstance(node, exp.Between) and dialect == "sqlite":
+            for name in ("low", "high"):  # compared with text, a plain number is text as well
+                node.set(name, exp.cast(node.args[name], "DOUBLE"))
+        elif isinstance(node, exp.DataType) and dialect == "oracle":
+            return exp.DataType.build("BINARY_DOUBLE", udt=True)
+        elif isinstance(node, exp.Literal) and "e" in node.this and not node.is_string:
+            if dialect in DECIMAL_LITERALS:
+                return exp.cast(exp.Literal.string(node.this), "DOUBLE")
+            if dialect == "oracle":
+                return exp.Literal.number(f"{node.this}d")
+        elif isinstance(node, exp.Select):
+            source = node.args["from_"].this
+            if source.alias == "v" and dialect in ONCE:
+                # A named value is computed once, instead of in each place that names it.
+                ONCE[dialect](node)
+            if isinstance(source, exp.Values) and dialect == "sqlite":  # its names of columns
+                names = source.args["alias"].columns
+                columns = [exp.column(f"column{i}").as_(n) for i, n in enumerate(names, 1)]
+                source.set("alias", None)
+                return exp.select(*columns).from_(source)
+        return node
+
+    tree = sqlglot.parse_one(code, read="duckdb").transform(changed, copy=False)
+    text: str = tree.sql(dialect, unsupported_level=sqlglot.ErrorLevel.RAISE)
+    return text
 
 
 class _Query:
-    """Parts of a query, whose named values are computed in levels, each from earlier levels.
+    """Parts of a query, whose named values are computed in levels, each from earlier levels."""
 
-    There are as few levels as possible, since planning time grows with their number.
-    """
-
-    def __init__(self, dialect: Dialect, scores: Sequence[str]) -> None:
-        self.dialect = dialect
-        self.double = "DOUBLE PRECISION" if dialect == "postgres" else "DOUBLE"
-        self.columns = [f"CAST(t.{self.quoted(name)} AS {self.double})" for name in scores]
+    def __init__(self, n_scores: int) -> None:
+        self.scores = [f"s{j}" for j in range(n_scores)]
         self.values: list[list[str]] = []
         self.joins: list[list[str]] = []
-        self.hints: list[str] = []
-        self.scores: list[str] = []
-        self.level_of: dict[str, int] = {}  # -1: before the first
-
-    def quoted(self, name: str) -> str:
-        if name in ("p", "p0", "p1"):
-            return name
-        quote = "`" if self.dialect == "spark" else '"'
-        return f"{quote}{name.replace(quote, 2 * quote)}{quote}"
+        self.level_of: dict[str, int] = {}  # 0: the scores
+        self.depth_of: dict[str, int] = {}
+        self.n_names = 0
 
     def score(self, column: int) -> str:
         return self.scores[column]
@@ -145,54 +242,56 @@ class _Query:
 
     def apply(self, operation: Operation, *terms: str) -> str:
         code = OPERATIONS[operation].format(*terms)
-        self.level_of[code] = max(self.level_of.get(term, -1) for term in terms)
-        return code
+        self.level_of[code] = max(self.level_of.get(term, 0) for term in terms)
+        self.depth_of[code] = 1 + max(self.depth_of.get(term, 0) for term in terms)
+        return self.keep(code) if self.depth_of[code] > MAX_DEPTH else code
 
     def keep(self, term: str) -> str:
-        level = self.level_of.get(term, -1) + 1
+        return self._add(term, self.level_of.get(term, 0))
+
+    def _add(self, term: str, level: int) -> str:
+        """Add a named value, computed from earlier ones up to a level; return its name."""
         if level == len(self.values):
             self.values.append([])
             self.joins.append([])
-        self.values[level].append(term)
-        name = f"v{level}.x{len(self.values[level]) - 1}"
-        self.level_of[name] = level
+        name = f"x{self.n_names}"
+        self.n_names += 1
+        self.values[level].append(f"{term} AS {name}")
+        self.level_of[name] = level + 1
         return name
 
     def look_up(self, table: Steps, x: str) -> dict[str, str]:
-        x = self.keep(x)
-        if self.dialect == "postgres":
-
-            def computed_from(name: str, code: str) -> str:
-                self.level_of[code] = self.level_of[name]
-                return self.keep(code)
-
-            row = computed_from(x, f"width_bucket({x}, {self._array(table.start)})")
-            return {
-                name: computed_from(row, f"({self._array(column)})[{row}]")
-                for name, column in table.columns.items()
-            }
-        names = ", ".join(table.columns)
-        suffix = "D" if self.dialect == "spark" else ""  # a number with an exponent as a double
+        if not x.isalnum():
+            x = self.keep(x)
+        n_rows = len(table.start)
+        rows_of_block = int(np.ceil(np.sqrt(n_rows)))
+        first = table.start[::rows_of_block]
+        block = self._add(_block_of(first, x), self.level_of.get(x, 0))
+        level = self.level_of[block]
+        columns = [np.arange(n_rows) // rows_of_block, table.start]
+        columns += [np.append(table.start[1:], -LOWEST), *table.columns.values()]
         rows = ", ".join(
-            f"({', '.join(sql_number(value) + suffix for value in row)})"
-            for row in zip(table.start, *table.columns.values(), strict=True)
+            f"({number}, {', '.join(map(sql_number, row))})"
+            for number, *row in zip(*(column.tolist() for column in columns), strict=True)
         )
-        source = f"(SELECT * FROM (VALUES {rows}) AS s(start, {names}))"
-        alias = f"c{sum(map(len, self.joins))}"
-        if self.dialect == "duckdb":
-            join = f"ASOF LEFT JOIN {source} AS {alias} ON {x} >= {alias}.start"
-        else:
-            infinity = "CAST('Infinity' AS DOUBLE)"
-            stop = f"LEAD(start, 1, {infinity}) OVER (ORDER BY start) AS stop"
-            join = (
-                f"LEFT JOIN (SELECT *, {stop} FROM {source}) AS {alias} "
-                f"ON {x} >= {alias}.start AND {x} < {alias}.stop"
-            )
-            self.hints.append(f"BROADCAST({alias})")
-        level = self.level_of[x]
-        self.joins[level].append(join)
-        self.level_of |= {f"{alias}.{name}": level for name in table.columns}
-        return {name: f"{alias}.{name}" for name in table.columns}
+        names = [f"y{j}" for j in range(len(table.columns))]
+        listed = ", ".join(["block", "low", "high", *names])
+        alias = f"c{self.n_names}"
+        results = {
+            column: self._add(f"{alias}.{name}", level)
+            for column, name in zip(table.columns, names, strict=True)
+        }
+        self.joins[level].append(
+            f"LEFT JOIN (SELECT * FROM (VALUES {rows}) AS s({listed})) AS {alias} "
+            f"ON {alias}.block = {block} AND {x} >= {alias}.low AND {x} < {alias}.high"
+        )
+        return results
 
-    def _array(self, values: FloatArray) -> str:
-        return f"ARRAY[{', '.join(map(sql_number, values.tolist()))}]::{self.double}[]"
+
+def _block_of(first: FloatArray, x: str, begin: int = 0) -> str:
+    """Return the number of the block that contains x, by binary search among first starts."""
+    if len(first) == 1:
+        return str(begin)
+    middle = len(first) // 2
+    below, above = _block_of(first[:middle], x, begin), _block_of(first[middle:], x, begin + middle)
+    return f"CASE WHEN {x} < {sql_number(first[middle])} THEN {below} ELSE {above} END"

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest import scores
 from vennforest._validation import (
     FloatArray,
     IntArray,
@@ -20,6 +19,7 @@ from vennforest._validation import (
     class_index,
     encode_labels,
 )
+from vennforest.scores import check_scores, read_probabilities
 
 
 class EventEstimates(NamedTuple):
@@ -140,10 +140,10 @@ def group_numbers(
 
 def check_probabilities(p: ArrayLike) -> FloatArray:
     """Return probabilities (n,) or (n, k), in [0, 1], each row divided by its sum."""
-    array = scores.check_scores(p, "p")
+    array = check_scores(p, "p")
     if array.ndim == 2 and array.shape[1] < 2:
         raise ValueError(f"p must have shape (n,) or a column for each class, got {array.shape}")
-    return scores.check_probabilities(array, "p")
+    return read_probabilities(array, "p")
 
 
 Strategy = Literal["uniform", "quantile"]

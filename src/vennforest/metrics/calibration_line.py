@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from vennforest._validation import FloatArray, IntArray, check_inside
 from vennforest.metrics._inputs import EventEstimates, group_numbers, positive_problem
+from vennforest.metrics.intervals import share_interval
 from vennforest.metrics.logistic import covariance, fit_logistic, is_separated
 
 
@@ -79,7 +80,9 @@ def calibration_line(
     of the same model with b = 1 (Van Calster et al. 2019). Their intervals are Wald's, with the
     sandwich variance if groups are given. They are NaN if the likelihood has no maximum (labels
     separated by p, or of one class). The interval of O/E is symmetric in its logarithm. It uses the
-    variance n q (1 - q) of the observed number, q its share, or with groups that between groups.
+    variance n q (1 - q) of the observed number, q its share, or with
+    groups that of labels with their intra-group correlation; where all rows have the event it is
+    Wilson's.
     """
     check_inside(level, "level")
     problem = positive_problem(y, p, sample_weight, classes, pos_label)
@@ -113,10 +116,15 @@ def _observed_expected(
     if not observed or not expected:
         return UNDEFINED if not expected else IntervalEstimate(0.0, float("nan"), float("nan"))
     ratio = observed / expected
+    if observed == n:
+        low, high = share_interval(outcome, groups, weight, 1 - 2 * float(ndtr(-z)))
+        return IntervalEstimate(float(ratio), low * n / expected, high * n / expected)
     variance = observed * (1 - observed / n)
     if groups is not None:
+        # At one rate for all rows, the variance with the intra-group correlation in [0, 1].
         sums = np.bincount(groups, weights=weight * (outcome - observed / n))
-        variance = sums @ sums * len(sums) / max(1, len(sums) - 1)
+        sizes = np.bincount(groups, weights=weight)
+        variance = np.clip(sums @ sums, variance, variance * (sizes @ sizes) / n)
     spread = float(np.exp(z * np.sqrt(variance) / observed))
     return IntervalEstimate(float(ratio), float(ratio / spread), float(ratio * spread))
 

@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import erfc
+from scipy.special import chdtrc, erfc, logit
 
+from vennforest._validation import FloatArray, IntArray
 from vennforest.metrics._inputs import check_estimates
+from vennforest.metrics.dependence import variance_of_sums
 
 
 class CalibrationTest(NamedTuple):
@@ -100,6 +102,28 @@ def kuiper_test(
     walk = np.concatenate([[0.0], np.cumsum(happened - total * q)])
     statistic = _standardised(float(np.ptp(walk)), float(total @ (q * (1 - q))))
     return CalibrationTest(statistic, range_sf(statistic))
+
+
+def grouped_pvalues(
+    outcome: FloatArray, p: FloatArray, groups: IntArray | None, correlation: float
+) -> tuple[float, float, float]:
+    """Return the p-values of three tests of calibration of rows (n,) that depend within groups.
+
+    Spiegelhalter's and Kuiper's statistics with the variances of `variance_of_sums`, and the score
+    test of intercept 0 and slope 1 of the log-odds, χ² with two degrees of freedom.
+    """
+    residual, features = outcome - p, np.ones((len(p), 3))
+    features[:, 1] = 1 - 2 * p
+    features[:, 2] = np.where((p > 0) & (p < 1), logit(np.clip(p, 1e-300, 1 - 1e-16)), 0)
+    sums, covariance = residual @ features, variance_of_sums(features, p, groups, correlation)
+    z = _standardised(float(sums[1]), float(covariance[1, 1]))
+    line = np.ix_([0, 2], [0, 2])
+    inverse = np.linalg.pinv(covariance[line], hermitian=True)
+    of_line = chdtrc(np.linalg.matrix_rank(covariance[line]), sums[[0, 2]] @ inverse @ sums[[0, 2]])
+    level = np.unique(p, return_inverse=True)[1]
+    walk = np.append(0.0, np.cumsum(np.bincount(level, residual)))
+    reach = _standardised(float(np.ptp(walk)), float(covariance[0, 0]))
+    return float(erfc(abs(z) / np.sqrt(2))), range_sf(reach), float(of_line)
 
 
 def _standardised(excess: float, variance: float) -> float:

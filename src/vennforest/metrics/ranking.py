@@ -74,7 +74,8 @@ def auc_interval(
     -----
     The variance is that of DeLong, DeLong & Clarke-Pearson (1988), from the influence of each
     observation on the area; influences are summed over each group (Obuchowski 1997), and for
-    more than two classes over the classes. The interval is symmetric in the log-odds of the area.
+    more than two classes over the classes. The interval is symmetric in the log-odds of the area,
+    with Student's quantile of the observations, or groups, of the rarer class.
     If ranking is perfect, or a class has a single observation, it is the score interval with the
     variance of Hanley & McNeil (1982), as proposed by Newcombe (2006, method 5).
     """
@@ -100,7 +101,9 @@ def auc_interval(
         variance = float(sums @ sums) / n**2 * len(sums) / max(1, len(sums) - 1)
     if min(n_class, n_rest) < 2 or variance <= 1e-18 or not 0 < area < 1:
         return AucInterval(area, *_score_interval(area, n_class, n_rest, z), level)
-    margin = z * np.sqrt(variance) / (area * (1 - area))
+    # Of few observations of the rarer class, the variance itself is uncertain.
+    quantile = float(stdtrit(min(n_class, n_rest) - 1, (1 + level) / 2))
+    margin = quantile * np.sqrt(variance) / (area * (1 - area))
     low, high = expit(logit(area) - margin), expit(logit(area) + margin)
     return AucInterval(area, float(low), float(high), level)
 

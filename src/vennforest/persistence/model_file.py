@@ -20,7 +20,7 @@ from vennforest._messages import InputError, listed, needed, warn
 from vennforest._program import __version__
 from vennforest._state import is_own_type
 from vennforest.persistence.archive import FORMAT, HEADER, SCHEMA, open_archive
-from vennforest.persistence.parts import from_stored, is_trusted, to_stored
+from vennforest.persistence.parts import from_stored, is_trusted, names_of_types, to_stored
 
 LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")
 """Libraries whose versions are in every header, besides those of a model's types."""
@@ -115,7 +115,8 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     path : path-like
         A file that ``save`` wrote.
     trusted : sequence of str or type
-        More types that the file may contain, such as ``"xgboost.sklearn.XGBClassifier"``.
+        More types that the file may contain, such as ``"xgboost.sklearn.XGBClassifier"``. The names
+        ``"lightgbm"``, ``"xgboost"`` and ``"catboost"`` stand for the types of their classifiers.
 
     Returns
     -------
@@ -139,10 +140,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     with open_archive(path) as (archive, header):
         types = set(_types_in(json.loads(archive.read(SCHEMA))))
         _check_versions(header, name)
-        trusted_types = [*filter(is_trusted, types)]
-        trusted_types += [
-            t if isinstance(t, str) else f"{t.__module__}.{t.__qualname__}" for t in trusted
-        ]
+        trusted_types = [*filter(is_trusted, types), *names_of_types(trusted)]
         try:
             model = from_stored(skops.load(archive.fp, trusted=trusted_types))
         except (MemoryError, ImportError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -103,6 +103,22 @@ TRUSTED_SKRUB = frozenset({
     "is_categorical", "is_numeric",
 })  # fmt: skip
 """Types in a fitted TableVectorizer of skrub; their modules differ between versions."""
+
+
+BOOSTERS = {
+    "lightgbm": ("lightgbm.basic.Booster", "lightgbm.sklearn.LGBMClassifier"),
+    "xgboost": (
+        "xgboost.core.Booster", "xgboost.sklearn.XGBClassifier", "xgboost.sklearn.XGBRFClassifier",
+    ),
+    "catboost": ("catboost.core.CatBoostClassifier",),
+}  # fmt: skip
+"""Types in the files of models of other packages, which are trusted where a user names these."""
+
+
+def names_of_types(trusted: Sequence[str | type]) -> list[str]:
+    """Return the full names of types that a user trusts: types, names, or a package's name."""
+    names = [t if isinstance(t, str) else f"{t.__module__}.{t.__qualname__}" for t in trusted]
+    return [name for entry in names for name in BOOSTERS.get(entry, (entry,))]
 
 
 def is_trusted(name: str) -> bool:

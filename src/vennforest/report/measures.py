@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfc, logit
+from scipy.special import logit
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.metrics import (
@@ -18,6 +18,14 @@ from vennforest.metrics import (
     spiegelhalter_test,
 )
 from vennforest.metrics._inputs import bin_codes
+from vennforest.metrics.calibration_tests import grouped_pvalues
+from vennforest.metrics.dependence import (
+    MIN_EVENT_GROUPS,
+    draw_labels,
+    event_groups,
+    intragroup_correlation,
+    variance_of_sums,
+)
 from vennforest.multiprobability import Multiprobability
 
 RAW = "none"
@@ -33,9 +41,6 @@ N_BINS = 15
 
 N_LABEL_DRAWS = 200
 """Draws of labels from the estimates, for the calibration error by chance."""
-
-N_SIGN_DRAWS = 499
-"""The same with groups: draws of the signs of whole groups."""
 
 RARE_SHARE = 0.1
 """Share of the positive class below which levels and thresholds are powers of ten."""
@@ -148,7 +153,8 @@ class Measures:
         √(distance² − variance) of the mean probability from the observed frequency.
     pvalue : float
         p-value of the hypothesis that the estimates are calibrated: twice the smaller one of
-        Spiegelhalter's and Kuiper's tests, or with groups of two tests by random signs of groups.
+        Spiegelhalter's and Kuiper's tests, or with groups three times the smallest one of these and
+        a test of intercept and slope. NaN with fewer than ten groups that have the rarer outcome.
     overconfidence : float
         Mean confidence in the predicted label minus accuracy.
     width : float or None
@@ -213,11 +219,16 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
     q = event.p.clip(0, 1)
     residual = event.outcome - q
     error = calibration_error(bins=N_BINS, **options)
-    if predictions.groups is None:
-        chance, spread = chance_errors(q, seed), float((q * (1 - q)).sum()) ** 0.5
-        pvalue = min(test(y, p, classes=classes).pvalue for test in CALIBRATION_TESTS)
+    groups, correlation = predictions.groups, 0.0
+    if groups is None:
+        pvalue = 2 * min(test(y, p, classes=classes).pvalue for test in CALIBRATION_TESTS)
     else:
-        chance, spread, pvalue = _grouped_errors(q, residual, predictions.groups, error, seed)
+        correlation = intragroup_correlation(event.outcome, q, groups)
+        pvalue = 3 * min(grouped_pvalues(event.outcome, q, groups, correlation))
+        if correlation > 0 and event_groups(event.outcome, groups) < MIN_EVENT_GROUPS:
+            pvalue = float("nan")
+    chance = chance_errors(q, seed, groups, correlation)
+    spread = float(variance_of_sums(np.ones((len(q), 1)), q, groups, correlation)[0, 0]) ** 0.5
     losses = log_losses(p, codes)
     return Measures(
         log_loss=float(losses.mean()),
@@ -229,7 +240,7 @@ def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0)
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
         mean_error=max(0.0, float(residual.sum()) ** 2 - spread**2) ** 0.5 / len(codes),
-        pvalue=min(1.0, 2 * pvalue),
+        pvalue=float(np.minimum(1.0, pvalue)),
         overconfidence=confidence_minus_accuracy(y, p, classes=classes),
         width=None if bounds is None else float(np.subtract(*bounds.of_label()[::-1]).mean()),
     )
@@ -255,7 +266,9 @@ def rows_for_precision(p: FloatArray, auc: float) -> dict[str, float]:
         }
 
 
-def chance_errors(q: FloatArray, seed: int) -> FloatArray:
+def chance_errors(
+    q: FloatArray, seed: int, groups: IntArray | None = None, correlation: float = 0.0
+) -> FloatArray:
     """Return calibration errors of labels drawn with the estimates (n,) as probabilities."""
     n_draws = N_LABEL_DRAWS if len(q) <= 100_000 else N_LABEL_DRAWS // 4
     random = np.random.default_rng((seed, 1))
@@ -263,31 +276,6 @@ def chance_errors(q: FloatArray, seed: int) -> FloatArray:
     expected = np.bincount(bins, weights=q, minlength=N_BINS)
     errors = np.empty(n_draws)
     for i in range(n_draws):
-        outcome = random.random(len(q)) < q
+        outcome = draw_labels(random, q, groups, correlation, 1)[0]
         errors[i] = np.abs(np.bincount(bins, weights=outcome, minlength=N_BINS) - expected).sum()
     return errors / len(q)
-
-
-def _grouped_errors(
-    q: FloatArray, residual: FloatArray, groups: IntArray, error: float, seed: int
-) -> tuple[FloatArray, float, float]:
-    """Return calibration errors by chance, the residuals' spread, and the smaller of two p-values.
-
-    If the estimates are calibrated, a group's sum of residuals has mean 0, however its rows depend
-    on each other, so the signs of whole groups are turned at random. One test is of the calibration
-    error, the other of the mean residual, whose variance is the sum of the groups' squares.
-    """
-    member = np.unique(groups, return_inverse=True)[1]
-    cell = member * N_BINS + bin_codes(q, N_BINS)
-    n_groups = int(member.max()) + 1
-    sums = np.bincount(cell, weights=residual, minlength=n_groups * N_BINS).reshape(-1, N_BINS)
-    random = np.random.default_rng((seed, 2))
-    errors = np.empty(N_SIGN_DRAWS)
-    for i in range(N_SIGN_DRAWS):
-        errors[i] = np.abs(random.choice([-1.0, 1.0], n_groups) @ sums).sum()
-    errors /= len(q)
-    of_error = (1 + np.count_nonzero(errors >= error - 1e-12)) / (1 + N_SIGN_DRAWS)
-    of_groups = sums.sum(axis=1)
-    spread = float(np.sqrt(of_groups @ of_groups))
-    of_mean = float(erfc(abs(of_groups.sum()) / spread / np.sqrt(2))) if spread > 0 else 1.0
-    return errors, spread, min(of_error, of_mean)

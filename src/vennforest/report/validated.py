@@ -103,8 +103,8 @@ def segments_section(comparison: Comparison, X: pd.DataFrame, seed: int) -> Sect
         "Labels were drawn anew from the probabilities: with right probabilities of independent "
         "rows, at most 5% of tables have any p below 5%."
         if groups is None
-        else "Signs of the residuals of whole groups were drawn: with right probabilities and many "
-        "groups, about 5% of tables have any p below 5%."
+        else "Labels were drawn anew, with the dependence observed within groups: with right "
+        "probabilities and many groups, about 5% of tables have any p below 5%."
     )
     sentences = [
         f"Probabilities of {label} are {result}. The worst is “{frame.index[0]}”: "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from vennforest.metrics.dependence import MIN_EVENT_GROUPS
 from vennforest.metrics.differences import Difference
 from vennforest.report.comparison import Comparison, skill
 from vennforest.report.measures import RAW, rows_for_precision
@@ -310,11 +312,17 @@ def calibration(c: Comparison, method: str) -> str:
     if m.impossible:
         size = f"Probability 0 was given to what happened in {rows(m.impossible)}. {size}"
     p = "< 0.001" if m.pvalue < 0.001 else f"= {m.pvalue:.2g}"
+    tests = f"Tests of calibration {'reject' if m.is_rejected else 'do not reject'} it (p {p})."
+    if math.isnan(m.pvalue):
+        tests = (
+            f"Calibration is not tested: fewer than {MIN_EVENT_GROUPS} groups have the event, too "
+            "few to say how far the rows of a group depend on each other."
+        )
     return (
         f"{size} They are {points(m.calibration_error)} percentage points from the observed "
         f"frequencies on average; perfectly calibrated ones would be {points(m.chance_error)} by "
         f"chance, and more than {points(m.chance_limit)} in 5% of cases. "
-        f"Tests of calibration {'reject' if m.is_rejected else 'do not reject'} it (p {p}). "
+        f"{tests} "
         f"Their mean is {percent(event.p.mean())}, the observed frequency "
         f"{percent(event.outcome.mean())}."
     )

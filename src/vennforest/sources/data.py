@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -362,6 +364,14 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
             [scores[:, column[c]] if c in column else missing for c in classes.tolist()]
         )
     return round_scores(np.ascontiguousarray(scores[:, 1] if len(classes) == 2 else scores))
+
+
+def own_model(estimator: Any) -> Any:
+    """Return a frozen model as a copy, so that fitting the original again changes no answer."""
+    if isinstance(estimator, FrozenEstimator):
+        with suppress(Exception):  # a model that cannot be copied is used as it is
+            return copy.deepcopy(estimator)
+    return estimator
 
 
 def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import joblib
 import numpy as np
 from numpy.random import RandomState
+from numpy.typing import NDArray
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -20,7 +21,7 @@ from sklearn.model_selection import (
 )
 
 from vennforest._messages import warn
-from vennforest._validation import InputError, IntArray
+from vennforest._validation import CodeArray, InputError, IntArray
 from vennforest.sources.data import Fold, TrainingData, share_steps
 
 MIN_EXAMPLES_OF_OTHER_CLASSES = 8
@@ -94,6 +95,7 @@ def cross_validation_folds(
     splits = _splits(data, _splitter(data, cv, random_state))
     all_rows = np.arange(len(data)) if data.weight is None else np.flatnonzero(data.weight > 0)
     _check_splits(splits, len(all_rows), ensemble)
+    _check_fold_classes([train for train, _ in splits], data.codes, data.classes)
     training_sets = [train for train, _ in splits]
     if not ensemble:
         training_sets.append(all_rows)
@@ -159,6 +161,30 @@ def _row_numbers(part: Any, n: int) -> IntArray:
     if len(wrong):
         raise InputError(f"cv must give row numbers from 0 to {n - 1}, got {wrong[0]}")
     return rows
+
+
+def _check_fold_classes(
+    training_sets: Sequence[IntArray], codes: CodeArray, classes: NDArray[Any]
+) -> None:
+    """Refuse a fold that trains on one class; warn of the classes that a fold's model never sees.
+
+    Classes without any row in the training sets together are not missed.
+    """
+    seen = [np.bincount(codes[rows], minlength=len(classes)) > 0 for rows in training_sets]
+    for occurs in seen:
+        if occurs.sum() < 2:
+            raise InputError(
+                "cv must leave two classes or more to train on in every fold, got a fold with "
+                f"{classes[occurs].tolist()} alone: use StratifiedKFold, or fewer folds"
+            )
+    is_missed = np.any(seen, axis=0) & ~np.all(seen, axis=0)
+    if is_missed.any():
+        n_folds = sum(bool((is_missed & ~occurs).any()) for occurs in seen)
+        warn(
+            f"cv leaves {n_folds} of {len(seen)} folds without a training row of class "
+            f"{classes[is_missed].tolist()}: their models give it no probability. Use "
+            "StratifiedKFold, fewer folds or other groups"
+        )
 
 
 def _check_splits(splits: Sequence[Split], n_rows: int, ensemble: bool) -> None:

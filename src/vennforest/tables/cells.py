@@ -248,6 +248,8 @@ class Column:
             str(getattr(cells, "dtype", "")) == "category"
         )
         array = plain_array(cells, name)
+        if is_text(array.type):  # as in CSV, white space before a cell is no part of it
+            array = pc.utf8_ltrim_whitespace(array)
         missing = _is_missing(array, markers)
         self.array = pc.if_else(missing, pa.scalar(None, array.type), array)
         self.is_present: NDArray[np.bool_] = ~missing.to_numpy(zero_copy_only=False)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import date, time
+from decimal import Decimal
+from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
@@ -92,6 +96,8 @@ class TableFile:
         columns: dict[str, Any] = {}
         for name in self.names:
             cells = arrays.pop()  # so that its memory is free once it is converted
+            if self.is_text:
+                cells = pc.utf8_ltrim_whitespace(cells)
             if self.is_text and name not in as_text:
                 points = with_decimal_point(cells) if self.decimal == "," else cells
                 cells = typed_text(Column(points, name, missing), cells)
@@ -254,19 +260,67 @@ def table_writer(path: Path | IO[bytes], file_format: str, schema: pa.Schema) ->
     return (parquet.ParquetWriter if file_format == "parquet" else csv.CSVWriter)(path, schema)
 
 
-def as_text(value: str) -> str:
+def without_formula(value: str) -> str:
     """Put an apostrophe before text that a spreadsheet may take for a formula."""
     return f"'{value}" if FORMULA.match(value) and number(value) is None else value
 
 
-def all_as_text(table: pa.Table) -> pa.Table:
-    """Escape the names and texts of a table that look like formulas: see `as_text`."""
-    arrays = []
-    for column in table.columns:
-        kind = plain_type(column.type)
-        if is_text(kind):
-            cells = [None if cell is None else as_text(cell) for cell in column.to_pylist()]
-            arrays.append(pa.array(cells, kind))
+def table_as_text(table: pa.Table, escape_formulas: bool = False) -> pa.Table:
+    """Return a table as CSV contains it: every digit, dates in ISO 8601, nested cells as JSON.
+
+    With ``escape_formulas``, `without_formula` is applied to names and text.
+    """
+    escape = without_formula if escape_formulas else str
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = column.type
+        cells = pa.chunked_array([_chunk_as_text(part) for part in column.chunks], pa.string())
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            columns[name] = column if pa.types.is_primitive(kind) else cells
+        elif escape_formulas:
+            texts = [None if cell is None else escape(cell) for cell in cells.to_pylist()]
+            columns[name] = pa.chunked_array([pa.array(texts, pa.string())])
         else:
-            arrays.append(column)
-    return pa.Table.from_arrays(arrays, names=[as_text(name) for name in table.column_names])
+            columns[name] = cells
+    return pa.Table.from_arrays(list(columns.values()), names=[*map(escape, columns)])
+
+
+def _chunk_as_text(cells: pa.Array) -> pa.Array:
+    """Return carried cells as text; booleans as True and False, as class labels are named."""
+    kind, types = cells.type, pa.types
+    if types.is_dictionary(kind):
+        return _chunk_as_text(cells.dictionary_decode())
+    if types.is_boolean(kind):
+        return pc.if_else(cells, "True", "False")
+    if types.is_nested(kind):
+        texts = [None if c is None else json.dumps(_as_json(c)) for c in cells.to_pylist()]
+        return pa.array(texts, pa.string())
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        texts = [
+            None if c is None else c.decode(errors="backslashreplace") for c in cells.to_pylist()
+        ]
+        return pa.array(texts, pa.string())
+    if types.is_duration(kind):
+        units = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+        numbers = [
+            None if c is None else Decimal(c).scaleb(-units[kind.unit])
+            for c in cells.cast(pa.int64()).to_pylist()
+        ]
+        return pa.array([None if n is None else f"{n:f}" for n in numbers], pa.string())
+    cells = cells.cast(pa.string())
+    if types.is_timestamp(kind):
+        cells = pc.replace_substring(cells, " ", "T")
+        cells = pc.replace_substring_regex(cells, r"([+-]\d\d)(\d\d)$", r"\1:\2")
+    return cells
+
+
+def _as_json(value: Any) -> Any:
+    """Return a nested cell as what JSON has; numbers that it lacks, and dates, become text."""
+    if isinstance(value, Mapping):
+        return {str(key): _as_json(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(part) for part in value]
+    if isinstance(value, date | time):  # a datetime is a date
+        return value.isoformat()
+    is_plain = value is None or isinstance(value, bool | int | str)
+    return value if is_plain or (isinstance(value, float) and isfinite(value)) else str(value)

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from vennforest._validation import InputError
-from vennforest.tables.cells import MISSING
 
 DELIMITERS = ",;\t|"
 
@@ -37,7 +36,7 @@ class TextTable:
 
     The delimiter is the comma, semicolon, tab or bar that is most frequent in the first line.
     ``decimal`` is the decimal sign, by default a comma if the delimiter is a semicolon.
-    White space before a cell is left out.
+    Cells are the text of the file, unchanged.
     """
 
     n_rows = None
@@ -57,7 +56,7 @@ class TextTable:
         """Yield the rows of some columns; batches are of about `BLOCK_BYTES`."""
         indices = [self.schema.get_field_index(name) for name in columns]
         for batch in self._reader(dict.fromkeys(self._header, pa.string())):
-            arrays = [pc.utf8_ltrim_whitespace(batch.column(i)) for i in indices]
+            arrays = [batch.column(i) for i in indices]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def _reader(self, types: dict[str, pa.DataType]) -> Any:
@@ -66,7 +65,10 @@ class TextTable:
             arrow_csv.ReadOptions(encoding=self._encoding, block_size=BLOCK_BYTES),
             arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             arrow_csv.ConvertOptions(
-                column_types=types, null_values=MISSING, strings_can_be_null=True
+                column_types=types,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
             ),
         )
 

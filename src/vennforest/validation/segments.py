@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
 from scipy.special import xlogy
 
 from vennforest._messages import needed
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray, check_count
 from vennforest.metrics._inputs import bin_codes, group_numbers
+from vennforest.metrics.dependence import draw_labels, intragroup_correlation
 from vennforest.validation._rows import MIN_ROWS, outcomes_and_probabilities
 from vennforest.validation.segment_kernels import segment_sums
 
@@ -70,9 +70,8 @@ def segments(
     Young 1993, step-down maxT): with right probabilities of independent rows, any of them is 0.05
     or less with a probability of 5% at most.
 
-    With groups the statistic is (Σ r)² / max(Σ p (1 - p), Σ s²), r the residuals of rows and s
-    their sums over groups, and the signs of whole groups are drawn. That is exact if the residuals
-    of a group are as likely as their opposites, and approximate for many groups.
+    With groups, labels are drawn with the correlation that all pairs of rows of a group have:
+    approximate, since it is estimated and taken to be the same everywhere.
 
     Examples
     --------
@@ -97,27 +96,13 @@ def segments(
 
     n, expected, variance, observed = sums_of(np.stack([p * 0 + 1, p, p * (1 - p), outcome]))
     group = group_numbers(groups, len(p))
-    residual = outcome - p
-    if group is None:
-        statistic = _deviance(observed, n, expected, variance)
-    else:
-        starts = np.arange(len(p) + 1) * segment.shape[1]
-        shape = (len(p), len(names) + 1)
-        membership = csr_array((np.ones(segment.size), segment.ravel(), starts), shape=shape)
-        group_sums = csr_array((residual, (group, np.arange(len(p))))) @ membership
-        squares: FloatArray = np.ravel(group_sums.multiply(group_sums).sum(axis=0))[:-1]
-        scale: FloatArray = np.maximum(variance, squares)
-        scale[scale == 0] = 1
-        statistic = (observed - expected) ** 2 / scale
+    correlation = 0.0 if group is None else intragroup_correlation(outcome, p, group)
+    statistic = _deviance(observed, n, expected, variance)
     statistics_of_draws = np.empty((n_draws, len(names)))
     for start in range(0, n_draws, DRAWS_AT_ONCE):
         size = min(DRAWS_AT_ONCE, n_draws - start)
-        if group is None:
-            labels = (rng.random((size, len(p))) < p).astype(np.float64)
-            statistics = _deviance(sums_of(labels), n, expected, variance)
-        else:
-            signs = rng.choice([-1.0, 1.0], (size, group.max() + 1))
-            statistics = sums_of(signs[:, group] * residual) ** 2 / scale
+        labels = draw_labels(rng, p, group, correlation, size)
+        statistics = _deviance(sums_of(labels), n, expected, variance)
         statistics_of_draws[start : start + size] = statistics
     order = np.argsort(-statistic, kind="stable")
     # Step-down: a segment is compared with the largest of those that are no worse than it.

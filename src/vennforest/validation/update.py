@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 from scipy.stats import chi2
 from scipy.stats import f as fisher
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
@@ -26,8 +27,9 @@ from vennforest.calibrators.newton import MARGINS
 from vennforest.calibrators.softmax import smoothed_shares
 from vennforest.counts import ScoreCounts
 from vennforest.metrics._inputs import check_probabilities, group_numbers
+from vennforest.metrics.dependence import intragroup_correlation, variance_of_sums
 from vennforest.metrics.differences import difference_over_rows
-from vennforest.metrics.logistic import LogisticFit, fit_logistic, sum_by_group
+from vennforest.metrics.logistic import LogisticFit, fit_logistic
 from vennforest.metrics.smooth import spline_features
 from vennforest.prior import ShiftedPrior, shift_probabilities
 
@@ -254,7 +256,7 @@ class UpdateRows:
             if self.groups is None:
                 pvalue = chi2.sf(statistic, df)
             else:
-                statistic /= design_effect(largest, self.groups, smaller)
+                statistic /= design_effect(largest, X, z, self.codes, self.groups, smaller)
                 pvalue = fisher.sf(statistic / df, df, max(1, self.groups.max()))
             rows.append((statistic, df, float(pvalue)))
         return pd.DataFrame(rows, index=hypotheses, columns=["statistic", "df", "pvalue"])
@@ -329,17 +331,23 @@ class UpdateRows:
             return list(folds.split(self.p, self.codes, self.groups))
 
 
-def design_effect(largest: LogisticFit, groups: IntArray, n_smaller: int) -> float:
+def design_effect(
+    largest: LogisticFit,
+    X: FloatArray,
+    z: FloatArray,
+    codes: IntArray,
+    groups: IntArray,
+    n_smaller: int,
+) -> float:
     """Return the mean factor by which groups inflate the variance of the last coefficients.
 
-    It is that of all but the first ``n_smaller`` ones, and at least 1.
+    It is that of all but the first ``n_smaller`` ones of a regression on X (n, d) with the offset
+    z (n,), and at least 1.
     """
-    sums = sum_by_group(largest.scores, groups)
-    if len(sums) < 2:
-        return np.inf
+    p = expit(z + X @ largest.theta)
+    correlation = intragroup_correlation(codes.astype(np.float64), p, groups)
     inverse = np.linalg.pinv(largest.hessian, hermitian=True)
-    m = len(sums)
-    robust = inverse @ (sums.T @ sums) @ inverse * m / (m - 1)
+    robust = inverse @ variance_of_sums(X, p, groups, correlation) @ inverse
     part = np.s_[n_smaller:, n_smaller:]
     ratio = np.linalg.pinv(inverse[part], hermitian=True) @ robust[part]
     return max(1.0, float(np.trace(ratio)) / len(ratio))
