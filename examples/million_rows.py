@@ -39,7 +39,7 @@ def main(n=20_000, trees=50):
     # Scores that are there already (from a database, from another system) need no model here.
     scores = forest.predict_proba(X)[:, 1]
     start = time.perf_counter()
-    calibrator = VennAbers().fit(scores, y)
+    calibrator = VennAbers("log").fit(scores, y)
     m = calibrator.predict_multiprobability(scores)
     print(f"Venn–Abers of {n:,} scores: {time.perf_counter() - start:.2f} s")
     assert np.all(m.lower <= m.upper)

@@ -38,14 +38,14 @@ def version():
 def sdist_problems(sdist, expected, given):
     """Yield a sentence for every file that a source distribution lacks or has too many.
 
-    ``expected`` must be in it; of what else is in it, everything must be in ``given``.
+    ``expected`` must be in it, and nothing that is not in ``given``, but for what hatchling adds.
     """
     with tarfile.open(sdist) as archive:
         inside = {m.name.partition("/")[2] for m in archive.getmembers() if m.isfile()}
     for name in sorted(expected - inside):
         yield f"{sdist.name} must hold {name}"
     for name in sorted(inside - given - {"PKG-INFO", ".gitignore"}):
-        yield f"{sdist.name} must not hold {name}: it is not under version control"
+        yield f"{sdist.name} must not hold {name}"
 
 
 def wheel_problems(wheel, info, source, project):
@@ -85,7 +85,7 @@ def problems(dist):
 
     files = tracked()
     library = {name for name in files if not name.startswith(LEFT_OUT)}
-    yield from sdist_problems(dist / f"vennforest-{v}.tar.gz", library, files)
+    yield from sdist_problems(dist / f"vennforest-{v}.tar.gz", library, library)
     own = {n.removeprefix("experiments/") for n in files if n.startswith("experiments/")}
     source = {name for name in own if name.startswith("src/")}
     archive = dist / f"vennforest_experiments-{v}.tar.gz"

@@ -49,9 +49,9 @@ def library():
     check(bool(((m.lower <= p) & (p <= m.upper)).all()), "bounds hold them")
     loss = -np.log(p[np.arange(len(p)), y[1::2]]).mean()
     check(loss < 0.2, f"log loss {loss:.3f}")
-    bounds = VennAbers().fit([0.1, 0.4, 0.5, 0.9], [0, 1, 0, 1]).predict_multiprobability([0.45])
+    m = VennAbers("log").fit([0.1, 0.4, 0.5, 0.9], [0, 1, 0, 1]).predict_multiprobability([0.45])
     # Four scores and 0.45 labelled 0 or 1: the isotonic fit at 0.45 is 1/3 and 2/3.
-    check(np.allclose([bounds.p0[0], bounds.p1[0]], [1 / 3, 2 / 3]), "Venn–Abers as by hand")
+    check(np.allclose([m.p0[0], m.p1[0]], [1 / 3, 2 / 3]), "Venn–Abers as by hand")
 
 
 def commands(extras):

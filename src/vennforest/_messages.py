@@ -35,6 +35,11 @@ def listed(names: Iterable[object], n: int, to_text: Callable[[Any], str] = repr
     return ", ".join(texts[:n]) + remainder
 
 
+def as_sentence(text: str) -> str:
+    """Return text with a capital letter at its beginning and one full stop at its end."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
 def nearest(value: object, names: Iterable[object]) -> str:
     """Return ``": did you mean 'platt'?"`` with the most similar name, "" if none is similar."""
     by_lower_case = {str(name).strip().lower(): str(name) for name in names}

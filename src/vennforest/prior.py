@@ -199,6 +199,66 @@ class ShiftedPrior:
             factors = before.factors * factors
         return cls(new_shares, factors / factors.max())
 
+    @classmethod
+    def of_means(
+        cls,
+        means: Mapping[Any, float],
+        p: FloatArray,
+        before: ShiftedPrior | None,
+        classes: NDArray[Any],
+    ) -> Self:
+        """Return the shift after which probabilities (n, k) have given means, see `read_shares`.
+
+        The probabilities result from the earlier shift ``before``, if any. Classes that are not
+        named share the rest in proportion to their mean probabilities.
+        """
+        if not len(p):
+            raise InputError("mean must be of at least one row, got none")
+        target = read_shares(means, classes, p.mean(axis=0))
+        factors = factors_for_means(p, target)
+        if before is not None:
+            factors = before.factors * factors
+        return cls(target, factors / factors.max())
+
+
+MAX_MEAN_STEPS, MAX_LOG_FACTOR = 200, 300.0
+"""Steps of Newton's method, and the shift of the log-odds beyond which no mean is sought."""
+
+
+def factors_for_means(p: FloatArray, means: FloatArray) -> FloatArray:
+    """Return the factors (k,) by which shifted probabilities (n, k) have given means (k,).
+
+    Their logarithms a minimise the convex function mean log sum_j p_ij exp(a_j) - means @ a, whose
+    gradient is the mean of the shifted probabilities minus the target. See `shift_probabilities`.
+    """
+
+    def value(a: FloatArray) -> float:
+        return float(np.log(p @ np.exp(a - a.max())).mean() + a.max() - means @ a)
+
+    if not (p > 0).any(axis=0).all():
+        raise InputError("mean must be of classes with a probability above 0 in some row")
+    logs = np.zeros(len(means))
+    for _ in range(MAX_MEAN_STEPS):
+        if np.abs(logs).max() > MAX_LOG_FACTOR:
+            break
+        shifted = shift_probabilities(p, np.exp(logs - logs.max()))
+        gradient = shifted.mean(axis=0) - means
+        if np.abs(gradient).max() < 1e-15:
+            break
+        hessian = np.diag(shifted.mean(axis=0)) - shifted.T @ shifted / len(p)
+        step = -np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0]
+        step *= min(1.0, 5 / max(np.abs(step).max(), 1e-300))
+        length, slack = 1.0, 1e-14 * max(1.0, abs(value(logs)))
+        while value(logs + length * step) > value(logs) + slack and length > 1e-8:
+            length /= 2
+        logs = logs + length * step
+    if not np.abs(gradient).max() < 1e-9:
+        raise InputError(
+            f"mean must be one that a shift of the log-odds can give these rows, got {means}: "
+            "probabilities of exactly 0 and 1 do not move"
+        )
+    return np.asarray(np.exp(logs - logs.max()))
+
 
 @dataclass(frozen=True, eq=False)
 class PriorEstimate:

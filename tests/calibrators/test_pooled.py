@@ -60,6 +60,26 @@ def test_folds_depend_on_the_multiset_of_the_examples(k, n_folds, monkeypatch):
             assert dealt == counter
 
 
+def test_folds_of_many_classes_are_drawn_whatever_the_class():
+    rng = np.random.default_rng(secrets.randbelow(2**32))
+    k, n = 26, 2_000
+    scores = rng.multinomial(4, np.full(k, 1 / k), n) / 4
+    codes = rng.integers(0, k, n)
+    counts = ScoreCounts.from_scores(scores, codes, classes=range(k))
+    folds = np.array(list(split(counts)))
+    assert_allclose(folds.sum(axis=0), counts.weights)
+    assert_allclose(folds.sum(axis=(1, 2)), n / 4)
+    # The shares of a class vary as those of examples drawn at random: chi-square, 3 (k - 1) df.
+    by_class, expected = folds.sum(axis=1), counts.class_totals / 4
+    df = 3 * (k - 1)
+    chi_square = ((by_class - expected) ** 2 / expected).sum()
+    assert abs(chi_square - df) < 6 * np.sqrt(2 * df)
+    order = rng.permutation(len(counts))
+    scores = np.asfortranarray(counts.scores[order])
+    shuffled = ScoreCounts(counts.classes, scores, counts.weights[order])
+    assert_allclose(np.array(list(split(shuffled))), folds[:, order])
+
+
 def test_weights_are_the_maximum_of_the_formula():
     rng = np.random.default_rng(2)
     for _ in range(6):
@@ -132,20 +152,27 @@ def test_the_mean_probability_of_a_class_is_its_share(k):
         assert_allclose(mean[shares > 0], (shares * (1 - absent.sum()))[shares > 0], rtol=1e-7)
 
 
-def test_many_classes_have_maps_of_few_parameters_and_lose_little_to_temperature():
+def loss_beside_temperature(rng, k, n, bias):
+    """Mean log loss of the pool minus that of temperature, for logits that are right but for both.
+
+    Measured without the labels' chance: the true probabilities weigh the logarithms.
+    """
+    logits = rng.normal(size=(n + 2_000, k)) * 2
+    truth = softmax(logits + bias, axis=1)
+    y = (logits + bias + rng.gumbel(size=logits.shape)).argmax(axis=1)[:n]
+    pool_, temperature = (
+        m.fit(1.5 * logits[:n], y, classes=range(k)).predict_proba(1.5 * logits[n:])
+        for m in (PooledCalibration(), TemperatureScaling())
+    )
+    return float((truth[n:] * np.log(temperature / pool_)).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize(("k", "n"), [(30, 1_500), (60, 3_000)])
+def test_many_classes_lose_nothing_to_temperature_where_it_is_right(k, n):
     rng = np.random.default_rng(10)
-    for k, n in ((30, 1_500), (60, 3_000)):
-        logits = rng.normal(size=(2 * n, k)) * 2
-        y = np.array([rng.choice(k, p=row) for row in softmax(logits, axis=1)])
-        model = PooledCalibration().fit(1.5 * logits[:n], y[:n], classes=range(k))
-        assert "full" not in model.members_
-        new = np.arange(n, 2 * n)
-        losses = [
-            -np.log(m.predict_proba(1.5 * logits[n:])[new - n, y[new]]).mean()
-            for m in (model, TemperatureScaling().fit(1.5 * logits[:n], y[:n], classes=range(k)))
-        ]
-        # An intercept for each class may cost what its chance deviation does, and no more.
-        assert losses[0] < losses[1] + (k - 1) / (2 * n) + 0.002
+    assert loss_beside_temperature(rng, k, n, 0.0) < 0.001
+    # An intercept for each class is taken where there is one.
+    assert loss_beside_temperature(rng, k, n, rng.normal(size=k) / 2) < -0.03
 
 
 def test_one_example_and_weights_below_one_give_equal_weights():

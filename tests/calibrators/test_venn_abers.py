@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:the scores of")  # of drawn labe
 
 def fitted(scores, y, weight=None, k=2):
     """A predictor of classes 0 ... k - 1 for scores of any range."""
-    model = VennAbers(on="score").fit(scores, y, sample_weight=weight, classes=range(k))
+    model = VennAbers("log", on="score").fit(scores, y, sample_weight=weight, classes=range(k))
     model.score_range_ = None
     return model
 
@@ -232,12 +232,12 @@ def test_confidence_intervals_are_those_of_the_examples_or_counts(method):
         scores = np.round(rng.dirichlet(np.ones(k), 200), 1)
         scores = scores[:, 1] if k == 2 else scores
         y = rng.integers(0, k, 200)
-        model = VennAbers(on="score").fit(scores, y)
+        model = VennAbers("log", on="score").fit(scores, y)
         curves = interval_curves(scores, y, k, 0.9, method)
         expected = read_intervals(curves, scores[:20], np.arange(k), 0.9)
         expected = expected.widen(model.predict_proba(scores[:20]))
         counts = count_examples(np.arange(k), scores, y, None)
-        counted = VennAbers(on="score").fit_counts(counts)
+        counted = VennAbers("log", on="score").fit_counts(counts)
         for calibrator in (model, counted, model):
             intervals = calibrator.predict_confidence(scores[:20], 0.9, method)
             assert_array_equal(intervals.lower, expected.lower)
@@ -257,7 +257,7 @@ def test_a_fit_does_not_change_with_the_arrays_it_was_given():
 
 
 def test_wrong_input_is_named_with_the_rule_and_the_value():
-    model = VennAbers()
+    model = VennAbers("log")
     for method in (model.predict_multiprobability, model.predict_confidence):
         with pytest.raises(NotFittedError):
             method([0.5])
@@ -277,4 +277,4 @@ def test_wrong_input_is_named_with_the_rule_and_the_value():
         with pytest.raises(ValueError, match=message):
             model.predict_confidence([0.5], **options)
     with pytest.raises(ValueError, match=r"sample_weight must sum to at most 1e\+15"):
-        VennAbers().fit([0.1, 0.9], [0, 1], sample_weight=[1e15, 1e15])
+        VennAbers("log").fit([0.1, 0.9], [0, 1], sample_weight=[1e15, 1e15])

@@ -53,8 +53,8 @@ def test_the_merge_of_an_instance_holds_unless_another_is_asked_for():
         model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=2).fit(X, y)
         assert [one.merge for one in model.calibrators_] == [expected] * 2
         assert not hasattr(model, "point_calibrator_")
-    for method in ("venn-abers", "venn", Venn()):
-        merge = "auto" if method == "venn-abers" else "pooled"
+    for method in ("venn-abers", VennAbers(), "venn", Venn()):
+        merge = "pooled" if method == "venn" or isinstance(method, Venn) else "auto"
         model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=2).fit(X, y)
         assert type(model.point_calibrator_) is PooledCalibration
     model = CalibratedClassifier(GaussianNB(), method="platt", merge="log").fit(X, y)

@@ -70,7 +70,7 @@ def test_rows_are_calibrated_without_the_part_they_are_in(merge):
     part = np.random.RandomState(0).permutation(90) % 2
     for held in range(2):
         rows, rest = part == held, part != held
-        slow = VennAbers().fit(scores[rest], y[rest]).predict_multiprobability(scores[rows])
+        slow = VennAbers("log").fit(scores[rest], y[rest]).predict_multiprobability(scores[rows])
         expected = slow.merge("log")
         if merge == "auto":
             expected = PooledCalibration().fit(scores[rest], y[rest]).predict_proba(scores[rows])

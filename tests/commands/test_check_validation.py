@@ -64,7 +64,11 @@ def test_segments_are_searched(command, table, capsys):
         table[["country", "grade", "kind"]], table["default"], table["pd"], groups=table["customer"]
     )
     assert rows[0]["Segment"] == frame.index[0] and rows[0]["pvalue"] == frame["pvalue"].iloc[0]
-    assert "The worst is “" in err and "country = Peru" in err and "Signs of the residuals" in out
+    assert (
+        "The worst is “" in err
+        and "country = Peru" in err
+        and "dependence observed within groups" in out
+    )
     assert run(*command, "--segments", "kind", "--segments", "country") == 0
     out, err = capsys.readouterr()
     assert "grade" not in str(json.loads(out)["sections"]) and "Labels were drawn" in out

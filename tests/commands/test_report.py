@@ -1,5 +1,6 @@
 """The commands ``report`` and ``check``."""
 
+import hashlib
 import json
 
 import numpy as np
@@ -119,6 +120,26 @@ def test_a_check_that_fails_a_build(tmp_path, capsys):
     assert run(*command, "off", *on) == 1
     assert capsys.readouterr().err.endswith("beyond the tolerance and chance.\n")
     assert "--fail-on must be misc" in refused(capsys, *command, "off", "--fail-on", "drift")
+    assert "give --grades too" in refused(capsys, *command, "off", "--fail-on", "grades")
+    assert run(*command, "off", "--fail-on", "oe,miscalibrated") == 1
+    assert run(*command, "right", "--fail-on", "oe,miscalibrated") == 0
+
+
+def test_the_advised_update_is_that_of_the_page_with_the_groups(tmp_path, capsys):
+    rng = np.random.default_rng(4)
+    z = rng.normal(size=4000) - 2
+    frame = pd.DataFrame({"p": 1 / (1 + np.exp(-z)), "who": rng.integers(0, 2000, 4000)})
+    frame["y"] = (rng.random(4000) < 1 / (1 + np.exp(-z - 0.5))).astype(int)
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    command = ("check", tmp_path / "p.csv", "-t", "y", "--probability", "p", "--json")
+    assert run(*command, "--groups", "who", "-o", tmp_path / "c.html") == 0
+    summary = json.loads(capsys.readouterr().out)
+    advised = f"vennforest calibrate {tmp_path / 'p.csv'} -t y -s p --update intercept --groups who"
+    assert summary["advised"] == advised
+    assert "Tests choose: move the intercept." in summary["verdict"]["sentence"]
+    digest = hashlib.sha256((tmp_path / "p.csv").read_bytes()).hexdigest()
+    assert summary["inputs"][0]["sha256"] == digest and summary["rows"] == 4000
+    assert run(*advised.split()[1:], "-o", tmp_path / "c.json") == 0
 
 
 def test_predictions_of_the_folds_are_written(tmp_path, capsys):

@@ -204,7 +204,7 @@ def test_scores_of_another_system_are_watched(watch, tmp_path, form, method):
     found = json.loads(out)
     assert code == 0 and found["alarm"] and 500 <= found["alarm_row"] < 800
     assert "scores" in found["kinds"] and found["chance"] < 0.05
-    assert any("Observed: accuracy" in one and "before;" in one for one in found["verdict"])
+    assert any("Observed: accuracy" in one and "rows); accuracy" in one for one in found["verdict"])
     # the same scores under the same name in the command, and without labels
     code, out, _ = watch(calibrator, later, "--score", form, "--time", "day", "--json")
     found = json.loads(out)
@@ -260,3 +260,49 @@ def test_chances_are_rounded_to_the_cautious_side(value, words):
     from vennforest.report.watched import rounded_down
 
     assert rounded_down(value) == words
+
+
+def test_rows_that_wait_are_in_no_statistic_and_the_sums_add_up(folder, watch, tmp_path):
+    rows = pd.read_csv(folder / "later.csv")
+    late = rows["day"] >= "2025-06-01"
+    rows.loc[late & (rows["sold"] == "yes"), "sold"] = None
+    rows = pd.concat([rows, rows[:30]]).assign(day=None)
+    rows.drop(columns="day").to_csv(tmp_path / "late.csv", index=False)
+    _, out, _ = watch(folder / "model.skops", tmp_path / "late.csv", "-t", "sold", "--json")
+    found = json.loads(out)
+    counts = found["counts"]
+    n_read, *parts = counts.values()
+    assert n_read == len(rows) == sum(parts) and counts["waiting for labels"] > 100
+    assert counts["counted"] == found["rows"]
+    n_before, n_since = (int(n) for n in re.findall(r"\((\d+) rows\)", found["observed"]))
+    assert n_before + n_since == counts["counted"]
+    assert any("waiting for labels" in sentence for sentence in found["verdict"])
+
+
+def test_equal_scores_are_not_repeated_rows(watch, tmp_path):
+    rng = np.random.default_rng(13)
+    frame = pd.DataFrame({"s": rng.random(3000).round(2)})
+    frame["y"] = np.where(rng.random(3000) < frame["s"], "yes", "no")
+    frame[:1000].to_csv(tmp_path / "old.csv", index=False)
+    frame[1000:].to_csv(tmp_path / "new.csv", index=False)
+    options = ("-s", "s", "-t", "y", "-o", tmp_path / "c.json")
+    assert run("calibrate", tmp_path / "old.csv", *options) == 0
+    _, out, err = watch(tmp_path / "c.json", tmp_path / "new.csv", "-t", "y", "--json")
+    assert json.loads(out)["counts"]["counted"] == 2000 and "came before" not in err
+
+
+def test_an_alarm_fails_where_it_is_asked_for(folder, watch, tmp_path):
+    model, kept = folder / "model.skops", tmp_path / "kept.skops"
+    later, fail = folder / "later.csv", ("--fail-on", "alarm")
+    assert watch(model, later, *ARGUMENTS, *fail, "--keep", kept)[0] == 1
+    assert watch(model, folder / "first.csv", *ARGUMENTS, *fail)[0] == 0
+    assert watch(model, later, *ARGUMENTS, "--fail-on", "change")[0] == 2
+    # A change that began in an earlier table is not said to begin with this one.
+    more = pd.read_csv(later)[400:].assign(day="2027-01-01", size=lambda d: d["size"] + 1e-4)
+    more.to_csv(tmp_path / "more.csv", index=False)
+    found = json.loads(watch(kept, tmp_path / "more.csv", *ARGUMENTS, "--json")[1])
+    assert found["began_earlier"] and "before this table" in found["verdict"][1]
+    shares = [part["share_before"] for part in found["classes"]]
+    assert sum(shares) == pytest.approx(1) and "before this table" in (
+        tmp_path / "w.html"
+    ).read_text("utf-8")

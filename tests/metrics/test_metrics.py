@@ -142,6 +142,6 @@ def test_rounded_probabilities_are_taken(decimals):
     assert np.abs(got - p).max() < 3 * 10.0**-decimals
     wrong = p.round(decimals)
     wrong[17, 0] += 0.1
-    with pytest.raises(ValueError, match="sum to 1 within what .*, got a sum of .* in row 17"):
+    with pytest.raises(ValueError, match=r"sum to 1 within what .*, got a sum of .* in row 17"):
         check_probabilities(wrong)
     assert metrics.brier_decomposition([1, 0], [1 + 1e-12, -1e-12]).brier == 0  # is let pass

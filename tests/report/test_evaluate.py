@@ -73,22 +73,55 @@ def test_the_report_judges_what_the_recommended_model_is(grouped):
     groups = np.array([f"{i // 2:03}" for i in range(160)]) if grouped else None
     options = {"methods": ["venn-abers"], "groups": groups, "random_state": 4}
     evaluation = evaluate(X, y, n_folds=2, n_trees=8, **options)
-    predictions, method = evaluation.comparison.predictions, evaluation.verdict.method
-    assert evaluation.model.method == method
+    predictions, method = evaluation.comparison.predictions, "venn-abers"
+    assert evaluation.model.method == evaluation.verdict.method
     assert evaluation.settings["calibrate_on"] == ("cv" if grouped else "oob")
     pipeline = evaluation.model.estimator
     columns = clone(pipeline[0]).fit(X)  # what columns contain is learnt from the whole table
     typed = columns.transform(X)
-    model = clone(evaluation.model).set_params(estimator=pipeline[1:])
+    model = clone(evaluation.model).set_params(estimator=pipeline[1:], method=method)
     for fold in range(2):
         train, test = predictions.fold != fold, predictions.fold == fold
         groups_of_fold = {"groups": groups[train]} if grouped else {}
         model.fit(typed[train], y[train], **groups_of_fold)
         p, estimates = model.predict_proba(typed[test]), predictions.estimates[method]
         np.testing.assert_allclose(p, estimates.p[test], atol=1e-12)
-        if estimates.bounds is not None:
-            bounds = model.predict_multiprobability(typed[test])
-            np.testing.assert_allclose(bounds.lower, estimates.bounds.lower[test], atol=1e-12)
+        bounds = model.predict_multiprobability(typed[test])
+        np.testing.assert_allclose(bounds.lower, estimates.bounds.lower[test], atol=1e-12)
+        intervals = model.predict_confidence(typed[test])
+        np.testing.assert_allclose(intervals.upper, estimates.confidence.upper[test], atol=1e-12)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_numbers_of_a_method_do_not_depend_on_the_methods_compared(grouped):
+    """Widened to contain the point of another method, intervals were too wide for this one."""
+    X, y = table_of(300, 21)
+    groups = np.arange(300) // 2 if grouped else None
+    options = {"groups": groups, "n_folds": 2, "n_trees": 20}
+    together = evaluate(X, y, **options).comparison.predictions.estimates
+    for method in ("venn-abers", "venn", "platt"):
+        alone = evaluate(X, y, methods=[method], **options).comparison.predictions.estimates
+        for kind in ("bounds", "confidence"):
+            first, second = getattr(together[method], kind), getattr(alone[method], kind)
+            if first is not None:
+                np.testing.assert_array_equal(first.lower, second.lower)
+                np.testing.assert_array_equal(first.upper, second.upper)
+        np.testing.assert_array_equal(together[method].p, alone[method].p)
+
+
+@pytest.mark.parametrize("estimator", [None, "logistic"])
+def test_folds_are_at_most_the_groups(estimator):
+    X, y = table_of(240, 22)
+    hospital = np.array(["north", "south", "west"])[np.arange(240) % 3]
+    options = {"estimator": estimator, "n_trees": 10, "methods": ["venn-abers"]}
+    evaluation = evaluate(X, y, groups=hospital, **options)
+    assert evaluation.comparison.predictions.n_folds == 3
+    assert "There are 3 groups: 3 folds instead of 5." in evaluation.notes
+    assert "In folds: there are 2 groups: 2 folds instead of 5." in evaluation.notes
+    two = evaluate(X, y, groups=hospital == "west", **options)
+    assert any("rows to train on are of one group" in note for note in two.notes)
+    with pytest.raises(ValueError, match="groups must be at least two, got 1"):
+        evaluate(X, y, groups=["all"] * 240, **options)
 
 
 @pytest.mark.parametrize("name", list(ESTIMATORS))

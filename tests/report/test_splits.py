@@ -30,7 +30,7 @@ def test_the_past_predicts_the_future():
 
 def test_folds_need_groups_and_times_that_differ():
     with pytest.raises(ValueError, match="at least two"):
-        shuffled(np.array([0, 1, 0, 1]), np.zeros(4, np.intp), 2, 0)
+        shuffled(np.array([0, 1, 0, 1]), np.zeros(4, np.intp), 2, 0, [])
     with pytest.raises(ValueError, match="two different times"):
         forward(np.array([0, 1, 0, 1]), np.ones(4), None, 2)
     with pytest.raises(ValueError, match="numbers or dates"):

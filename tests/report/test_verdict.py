@@ -11,6 +11,7 @@ from support.report_data import COSTS, calibrated, with_bounds
 from vennforest.report import check
 from vennforest.report.comparison import Difference
 from vennforest.report.measures import Measures
+from vennforest.report.section import Section
 from vennforest.report.words import advice, judge, reasons, recommendation, shown_methods
 
 BASE = Measures(
@@ -199,3 +200,35 @@ def test_the_figures_are_the_measures(cancer):
     assert (
         f"“operate”: {cancer.comparison.costs.of_constants[1]:.4f}" in cancer.verdict.figures[3][1]
     )
+
+
+def check_slope(slope, shift=0.0, seed=6, **options):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=6000) * 1.2 - 2.5
+    y = rng.random(6000) < 1 / (1 + np.exp(-(shift + slope * (z + 2.5) - 2.5)))
+    return check(y, 1 / (1 + np.exp(-z)), **options)
+
+
+def test_the_headline_takes_the_slope_and_observed_over_expected():
+    right = check_slope(1.0).verdict
+    assert right.action == "use" and "slope" not in right.sentence
+    flat = check_slope(0.75)
+    line = flat.comparison.line.slope
+    assert flat.verdict.action == "recalibrate"
+    assert f"the slope is {line.value:.2f} (95% interval {line.low:.2f}" in flat.verdict.sentence
+    low = check_slope(1.0, 0.25).verdict
+    assert low.action == "recalibrate" and "observed over expected is 1.1" in low.sentence
+    assert "Tests choose: move the intercept." in low.sentence
+    # A tolerance that the user gives decides alone.
+    assert check_slope(1.0, 0.25, tolerance=0.2).verdict.action == "use"
+
+
+def test_findings_of_sections_are_in_the_headline():
+    evaluation = check_slope(1.0)
+    off = Section("Grades", "grades", [], finding="grades: too low in B")
+    assert evaluation.with_sections([Section("Grades", "grades", [])]).verdict.action == "use"
+    kept = evaluation.with_sections([off]).verdict
+    assert kept.action == "check" and "grades: too low in B" in kept.sentence
+    assert "Tests choose: keep the probabilities." in kept.sentence
+    moved = check_slope(1.0, 0.25).with_sections([off]).verdict
+    assert moved.action == "recalibrate" and "grades: too low in B" in moved.sentence

@@ -136,3 +136,15 @@ def test_a_holdout_is_counted_in_groups_and_keeps_them_together():
     for size in (10, 0.05):
         with pytest.raises(ValueError, match="groups on both sides of 10"):
             hold_out(size)
+
+
+@pytest.mark.parametrize("estimator", [None, GaussianNB()])
+def test_folds_are_at_most_the_groups(estimator):
+    X, y, _ = copies()
+    hospital = np.array(["north", "south", "west"])[np.arange(len(y)) % 3]
+    model = CalibratedClassifier(estimator, random_state=0)
+    with pytest.warns(UserWarning, match="there are 3 groups: 3 folds instead of 5"):
+        model.fit(X, y, groups=hospital)
+    assert len(model.estimators_) == 3
+    with pytest.raises(ValueError, match="groups must be at least two, got 1"):
+        model.fit(X, y, groups=["all"] * len(y))

@@ -71,7 +71,7 @@ def with_one_new(bag):
 
 def predict_two(calibration, new):
     s, y = zip(*calibration, strict=True)
-    m = VennAbers().fit(s, y, classes=[0, 1]).predict_multiprobability([new])
+    m = VennAbers("log").fit(s, y, classes=[0, 1]).predict_multiprobability([new])
     return m.p0[0], m.p1[0]
 
 

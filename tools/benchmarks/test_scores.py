@@ -59,7 +59,7 @@ def test_bounds_of_a_million(shape, versus):
     versus(
         f"Venn–Abers, 10⁶ calibration and 10⁶ new scores, bounds: {shape}",
         "IsotonicRegression fit + predict",
-        lambda: VennAbers().fit(u, y).predict_multiprobability(new),
+        lambda: VennAbers("log").fit(u, y).predict_multiprobability(new),
         lambda: isotonic(u, y, new),
         0.6 if shape == "separable" else 0.4,  # a step at each score
     )
@@ -71,7 +71,7 @@ def test_probabilities_of_a_million(shape, versus):
     versus(
         f"the same, probabilities: {shape}",
         "IsotonicRegression fit + predict",
-        lambda: VennAbers().fit(u, y).predict_proba(new),
+        lambda: VennAbers("log").fit(u, y).predict_proba(new),
         lambda: isotonic(u, y, new),
         0.7 if shape == "separable" else 0.5,
         rounds=3,
@@ -86,7 +86,7 @@ def test_ten_classes(what, versus):
     versus(
         f"Venn–Abers of ten classes, 10⁵ and 10⁵ scores, {what}",
         "ten times IsotonicRegression fit + predict",
-        lambda: getattr(VennAbers().fit(scores, y), what)(new),
+        lambda: getattr(VennAbers("log").fit(scores, y), what)(new),
         lambda: [isotonic(scores[:, j], y == j, new[:, j]) for j in range(10)],
         0.6,
         rounds=3,

@@ -128,7 +128,7 @@ def test_calibrations_are_the_librarys_and_stand_one_class():
     for method, model in (("Platt", PlattScaling(on="score")), ("isotonic", IsotonicCalibration())):
         expected = model.fit(s, y).predict_proba(new)[:, 1]
         np.testing.assert_allclose(found[method](new), expected)
-    m = VennAbers().fit(s, y).predict_multiprobability(new)
+    m = VennAbers("log").fit(s, y).predict_multiprobability(new)
     np.testing.assert_allclose(found["Venn–Abers"](new), m.p1 / (1 - m.p0 + m.p1))
     for estimate in calibrations(s, np.zeros(30, int), (-1.0, 4.0)).values():
         p = estimate(new)

@@ -181,7 +181,7 @@ def test_methods_are_what_they_are_called(data_dir):
     X, n_values = mixed_table(this, "Labor")
     model = MixedNaiveBayes(n_values, density="kernel").fit(X[train], y[train])
     s, new = model.predict_proba(X[train])[:, 1], model.predict_proba(X[test])[:, 1]
-    m = VennAbers().fit(s, y[train]).predict_multiprobability(new)
+    m = VennAbers("log").fit(s, y[train]).predict_multiprobability(new)
     expected = losses(y[test], m.p1 / (1 - m.p0 + m.p1), m.p1 + m.p0**2 / 2 - m.p1**2 / 2)
     assert record["SVA (NB)"] == pytest.approx(expected)
     raw = model.predict_proba(X[test])[:, 0]

@@ -32,6 +32,7 @@ from vennforest.calibrators.direction import (
     reversal_center,
 )
 from vennforest.calibrators.formula import (
+    MAX_LOG_ODDS,
     Evaluation,
     Score,
     Term,
@@ -252,6 +253,73 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         shifted = copy.copy(self)
         shifted.shift_ = ShiftedPrior.of(shares, instead_of, present, self.shift_, self.classes_)
         return shifted
+
+    def with_mean(self, means: Mapping[Any, float], scores: ArrayLike) -> Self:
+        """Return this calibrator after the shift of the log-odds that gives scores a mean.
+
+        For a portfolio whose mean probability is given, as a central tendency:
+        ``calibrator.with_mean({"default": 0.04}, scores)``. One number is added to the log-odds of
+        each class, so that the mean probabilities of these scores are exactly the given ones. In
+        contrast to ``with_prior``, the shift depends on the scores.
+
+        Parameters
+        ----------
+        means : mapping of label to float
+            Mean probability of each class, in (0, 1); classes that are not named share the rest in
+            proportion to their mean probabilities.
+        scores : array-like of shape (n,) or (n, k)
+            Scores of the portfolio.
+        """
+        p = self.predict_proba(scores)
+        shifted = copy.copy(self)
+        shifted.shift_ = ShiftedPrior.of_means(means, p, self.shift_, self.classes_)
+        return shifted
+
+    def score_for(self, probability: ArrayLike) -> FloatArray:
+        """Return the scores at which the second of two classes reaches given probabilities.
+
+        It is the smallest score with at least this probability, or the largest if the probability
+        falls with the score, found by bisection between the ends of the calibration scores.
+
+        Parameters
+        ----------
+        probability : float or array-like of shape (m,)
+            Probabilities in (0, 1), such as the limits of grades.
+
+        Returns
+        -------
+        ndarray of the shape of ``probability``
+            Scores; NaN where no score of the range has the probability.
+        """
+        check_is_fitted(self, "classes_")
+        p = np.asarray(probability, np.float64)
+        if len(self.classes_) != 2 or not self._is_monotone:
+            raise InputError("score_for must be used with two classes and a map that is monotone")
+        if not ((p > 0) & (p < 1)).all():
+            raise InputError(f"probability must lie between 0 and 1, both excluded, got {p}")
+        ends = 0.0, 1.0
+        if self.on_ == "logit" and self._reads == "probability":
+            ends = -MAX_LOG_ODDS, MAX_LOG_ODDS
+        elif self.on_ != "probability" and self.score_range_ is not None:
+            ends = tuple(self.score_range_.tolist())
+        low, high = np.full(p.shape, ends[0]), np.full(p.shape, ends[1])
+
+        def of_scores(scores: FloatArray) -> FloatArray:
+            return np.asarray(self.predict_proba(scores.ravel())[:, 1].reshape(p.shape))
+
+        at_low, at_high = of_scores(low), of_scores(high)
+        if at_low.size and (at_low > at_high).all():
+            low, high, at_low, at_high = high, low, at_high, at_low
+        result = np.where(at_low >= p, low, np.nan)
+        is_inside = (at_low < p) & (at_high >= p)
+        while True:
+            middle = low + (high - low) / 2
+            moves = is_inside & (middle != low) & (middle != high)
+            if not moves.any():
+                return np.asarray(np.where(is_inside, high, result))
+            reaches = of_scores(middle) >= p
+            high = np.where(moves & reaches, middle, high)
+            low = np.where(moves & ~reaches, middle, low)
 
     def _read(self, scores: ArrayLike, k: int, on: On) -> Scores:
         """Return checked scores and their kind; refuse those that this map is not of."""

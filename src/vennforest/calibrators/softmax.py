@@ -307,7 +307,8 @@ class SoftmaxMap(ProbabilityCalibrator):
         else:
             logs = self._shrunk_logs(counts.scores)
             fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge)
-        self.coef_, self.intercept_ = fit
+        # In rows, as files have it: products of other layouts differ in the last place.
+        self.coef_, self.intercept_ = np.ascontiguousarray(fit[0]), fit[1]
 
     def _shrunk_logs(self, p: FloatArray) -> FloatArray:
         """Return `shrunk_logs` of probabilities (n, k)."""

@@ -37,7 +37,7 @@ from vennforest.scores import On
 MAX_WEIGHT = 1e15  # sum of weights up to which the new object's weight of 1 is not lost beside it
 Int32Array = NDArray[np.int32]
 
-VennAbersMerge = Literal["log", "brier", "midpoint", "pooled"]
+VennAbersMerge = Literal["pooled", "log", "brier", "midpoint"]
 
 
 class StepFunction(NamedTuple):
@@ -118,11 +118,12 @@ class VennAbers(BoundedCalibrator):
 
     Parameters
     ----------
-    merge : {"log", "brier", "midpoint", "pooled"}, default="log"
-        How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
-        ``"log"`` lies near the upper bound of a rare class, so its mean is above the rate where
-        events are few. ``"pooled"`` is the probability of a `PooledCalibration` of the same
-        examples, and bounds are widened where needed to contain it.
+    merge : {"pooled", "log", "brier", "midpoint"}, default="pooled"
+        How ``predict_proba`` makes one probability. ``"pooled"``: that of a `PooledCalibration` of
+        the same examples; bounds are widened where needed to contain it. The others use the bounds
+        alone: see `Multiprobability.merge`. ``"log"``, that of the theory, lies near the upper
+        bound of a rare class: its mean is 1.37 times the rate with 30 events, 1.18 times with 90
+        and 1.07 times with 360.
 
     Attributes
     ----------
@@ -148,7 +149,7 @@ class VennAbers(BoundedCalibrator):
     --------
     >>> import numpy as np
     >>> scores, y = np.array([0.1, 0.3, 0.4, 0.8, 0.9]), np.array([0, 0, 1, 0, 1])
-    >>> m = VennAbers().fit(scores, y).predict_multiprobability([0.2, 0.85])
+    >>> m = VennAbers("log").fit(scores, y).predict_multiprobability([0.2, 0.85])
     >>> m.p0.round(3), m.p1.round(3)
     (array([0.   , 0.333]), array([0.5, 1. ]))
     """
@@ -159,7 +160,7 @@ class VennAbers(BoundedCalibrator):
     scores_: list[FloatArray]
     weights_: list[FloatArray]
 
-    def __init__(self, merge: VennAbersMerge = "log", on: On = "auto") -> None:
+    def __init__(self, merge: VennAbersMerge = "pooled", on: On = "auto") -> None:
         self.merge = merge
         self.on = on
 

@@ -140,7 +140,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     merge : {"auto", "pooled", "log", "brier", "midpoint"}, default="auto"
         How bounds become one probability. ``"pooled"``: by a weighted pool of smooth maps of the
         score of all trees (`PooledCalibration`). The others: see `Multiprobability.merge`.
-        ``"auto"``: ``"pooled"`` for Venn–Abers, ``"midpoint"`` for Venn, its own for an instance.
+        ``"auto"``: that of the method, which is ``"pooled"`` for Venn–Abers and ``"midpoint"`` for
+        Venn unless an instance names another.
     by : str, int or callable, default=None
         Calibrate within groups of objects, so the bounds are valid in each: a column by name or
         position, or a function of the rows that returns a label for each. Groups with fewer than
@@ -381,6 +382,26 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         fitted = self._state
         shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
+        shifted = copy.copy(self)
+        shifted._fitted = replace(fitted, shift=shift)
+        return shifted
+
+    def with_mean(self, means: Mapping[Any, float], X: Any) -> Self:
+        """Return this classifier after the shift of the log-odds that gives rows a mean.
+
+        For a portfolio whose mean probability is given: ``model.with_mean({"default": 0.04}, X)``.
+        The mean probabilities of the rows of X are then exactly the given ones.
+
+        Parameters
+        ----------
+        means : mapping of label to float
+            Mean probability of each class, in (0, 1); classes that are not named share the rest in
+            proportion to their mean probabilities.
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            Rows of the portfolio.
+        """
+        fitted, p = self._state, self.predict_proba(X)
+        shift = ShiftedPrior.of_means(means, p, fitted.shift, fitted.classes)
         shifted = copy.copy(self)
         shifted._fitted = replace(fitted, shift=shift)
         return shifted
@@ -767,7 +788,7 @@ def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
     method, merge = model.method, model.merge
     calibrator: Any = METHODS[method]() if isinstance(method, str) else clone(method)
     if merge == "auto":
-        merge = "pooled" if method == "venn-abers" else getattr(calibrator, "merge", None)
+        merge = getattr(calibrator, "merge", None)
     if not has_bounds(calibrator) or merge is None:
         return calibrator, None
     if merge == "pooled":

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option, warn_of_small_weights
-from vennforest.calibrators import METHODS, Calibrator, VennAbers
+from vennforest.calibrators import METHODS, Calibrator
 from vennforest.calibrators.direction import ranking
 from vennforest.commands.models import check_probabilities_in, examples_to_keep, numbers_in
 from vennforest.commands.options import Calibrate
@@ -32,9 +32,7 @@ def run(options: Calibrate) -> None:
         check_option(options.increasing, Literal["yes", "no", "auto"], "--increasing")
     method = options.method or "venn-abers"
     check_option(method, METHODS, "--method")
-    # The pool has the right mean where events are few; the log merge is near the upper bound.
-    is_pooled = method == "venn-abers"
-    calibrator: Calibrator = VennAbers(merge="pooled") if is_pooled else METHODS[method]()
+    calibrator: Calibrator = METHODS[method]()
     if options.update is None and options.groups is not None:
         raise InputError("--groups is for --update: a calibrator is fitted to single rows")
     result = None

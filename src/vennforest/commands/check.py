@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from vennforest._files import refused_as
@@ -23,7 +21,13 @@ from vennforest.commands.models import (
     with_shares,
 )
 from vennforest.commands.options import Check
-from vennforest.commands.pages import common_arguments, values_of_columns, write_page
+from vennforest.commands.pages import (
+    check_fail_on,
+    common_arguments,
+    fail,
+    values_of_columns,
+    write_page,
+)
 from vennforest.commands.terminal import say
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import Evaluation, check
@@ -48,8 +52,7 @@ def run(options: Check) -> None:
             "give a table with --probability COLUMN, or a model and a table (check MODEL DATA), "
             "not both"
         )
-    if options.fail_on not in (None, "miscalibrated"):
-        raise InputError(f"--fail-on must be miscalibrated, got {options.fail_on!r}")
+    failures = check_fail_on(options)
     path = options.data or options.predictions
     frame = read_table(path, decimal=options.decimal)
     table = split_target(frame, options.target, name=path.name, screened=False)
@@ -67,14 +70,12 @@ def run(options: Check) -> None:
     comparison = evaluation.comparison
     sections = [promised_thresholds(comparison, targets)] if targets else []
     validation = _validation_sections(options, evaluation, rows)
-    evaluation = replace(evaluation, sections=(*evaluation.sections, *sections, *validation))
-    write_page(evaluation, options, commands)
+    evaluation = evaluation.with_sections([*sections, *validation])
+    is_off = evaluation.verdict.action == "recalibrate"
+    write_page(evaluation, options, commands if is_off else [])
     for section in validation:
         say(section.sentences[0])
-    best = comparison.best
-    if options.fail_on and (best.impossible or best.exceeds(comparison.tolerance)):
-        say("Failed: the probabilities are miscalibrated beyond the tolerance and chance.")
-        raise typer.Exit(1)
+    fail(evaluation, failures)
 
 
 def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any]) -> Outcome:
@@ -118,11 +119,19 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
             f"'p({labels[0]})', got {', '.join(names)}"
         )
     evaluation = check(y, predictions, **common_arguments(options, table, values))
-    words = ["calibrate", str(options.predictions), "-t", table.target]
+    words = ["calibrate", options.shown(options.predictions), "-t", table.target]
     words += score_options[evaluation.verdict.method]
     words += ["--decimal", options.decimal] if options.decimal else []
-    is_off = evaluation.verdict.action == "recalibrate"
-    return evaluation, X, [words] if is_off else []
+    return evaluation, X, [_with_update(words, options, evaluation)]
+
+
+def _with_update(words: list[str], options: Check, evaluation: Evaluation) -> list[str]:
+    """Return the words of ``calibrate`` with the update that the page's tests choose, if any."""
+    choice = next((section.choice for section in evaluation.sections if section.choice), "keep")
+    if choice == "keep" or "--increasing" in words:
+        return words
+    groups = ["--groups", options.groups] if options.groups else []
+    return [*words, "--update", choice, *groups]
 
 
 def _validation_sections(
@@ -164,7 +173,7 @@ def _score_options(names: Sequence[str]) -> list[str]:
 
 def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -> Outcome:
     """Evaluate a model or a calibrator in a file."""
-    path, data, target = options.predictions, str(options.data), ["-t", table.target]
+    path, data, target = options.predictions, options.shown(options.data), ["-t", table.target]
     if is_calibrator_file(path):
         file = read_calibrator(path, options.scores)
         model, X = with_shares(file.calibrator, options.prior), file.scores_in(table.X)
@@ -176,11 +185,16 @@ def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -
         X = rows_for(model, table.X)
         labels = model.classes_[0 if len(model.classes_) > 2 else 1 :]
         scores = _score_options([f"p({label})" for label in labels])
+        options_of_predict = [w for entry in options.prior or () for w in ("--prior", entry)]
+        options_of_predict += [w for name in options.trusted or () for w in ("--trust", name)]
+        options_of_predict += ["--decimal", options.decimal] if options.decimal else []
+        words = ["predict", options.shown(path), data, "--keep", "-o", "scored.csv"]
         commands = [
-            ["predict", str(path), data, "--keep", "-o", "scored.csv"],
+            [*words, *options_of_predict],
             ["calibrate", "scored.csv", *target, *scores],
         ]
     with refused_as("the table does not fit the model"):
         evaluation = check(table.y, model, X=X, **common_arguments(options, table, values))
-    is_off = evaluation.verdict.action == "recalibrate"
-    return evaluation, table.X, commands if is_off else []
+    if not is_calibrator_file(path):
+        commands[-1] = _with_update(commands[-1], options, evaluation)
+    return evaluation, table.X, commands

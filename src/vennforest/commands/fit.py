@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import one_line, refused_as, shown_path
-from vennforest._messages import CalibrationWarning
+from vennforest._messages import CalibrationWarning, as_sentence
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import predict_training_rows
 from vennforest.commands.options import Fit
@@ -81,6 +81,7 @@ def _fit(options: Fit, table: LabelledTable, groups: NDArray[Any] | None) -> Cal
         ),
         method=options.method,
         calibrate_on=options.calibrate_on,
+        ensemble=not options.one_model,
         by=options.by,
         n_jobs=None if options.calibrate_on == "cv" else options.jobs,
         random_state=options.seed,
@@ -91,8 +92,7 @@ def _fit(options: Fit, table: LabelledTable, groups: NDArray[Any] | None) -> Cal
         warnings.filterwarnings("always", message=".*least populated class.*")
         with refused_as():
             model.fit(table.X, table.y, **({} if groups is None else {"groups": groups}))
-    messages = dict.fromkeys(str(warning.message) for warning in caught)
-    table.notes.extend(f"{message[:1].upper()}{message[1:]}." for message in messages)
+    table.notes.extend(dict.fromkeys(as_sentence(str(warning.message)) for warning in caught))
     return model
 
 

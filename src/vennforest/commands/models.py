@@ -66,16 +66,24 @@ def label_of_text(classes: NDArray[Any]) -> dict[str, Any]:
 
 def with_shares(model: Any, prior: Sequence[str] | None) -> Any:
     """Return a model or calibrator adjusted to class shares given as ``LABEL=SHARE``."""
-    labels, shares = label_of_text(model.classes_), {}
-    for entry in prior or ():
-        text, _, share = entry.rpartition("=")
+    shares = numbers_of_labels(model, prior, "--prior", "SHARE")
+    return model.with_prior(shares) if shares else model
+
+
+def numbers_of_labels(
+    model: Any, entries: Sequence[str] | None, name: str, unit: str
+) -> dict[Any, float]:
+    """Return the numbers of labels that an option gives as ``LABEL=NUMBER``."""
+    labels, numbers = label_of_text(model.classes_), {}
+    for entry in entries or ():
+        text, _, number = entry.rpartition("=")
         try:
-            shares[labels[text]] = float(share)
+            numbers[labels[text]] = float(number)
         except (KeyError, ValueError):
             raise InputError(
-                f"--prior must be LABEL=SHARE with a label of {', '.join(labels)}, got {entry!r}"
+                f"{name} must be LABEL={unit} with a label of {', '.join(labels)}, got {entry!r}"
             ) from None
-    return model.with_prior(shares) if shares else model
+    return numbers
 
 
 def text_of_label(label: Any) -> str:

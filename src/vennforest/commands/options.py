@@ -3,14 +3,14 @@
 import inspect
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import typer
 
-from vennforest._files import Input, Output, check_files, local_copy, marked
+from vennforest._files import Input, Output, check_files, local_copy, marked, url_of
 from vennforest._program import __version__
 
 # Names for the help, which does not import what they name: that takes seconds.
@@ -125,11 +125,23 @@ Prior = Annotated[
     Names,
     option(f"Share of a class in DATA {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
 ]
+Mean = Annotated[
+    Names,
+    option(f"Mean probability of a class in DATA {SEVERAL}.", metavar="LABEL=MEAN", default=False),
+]
 Share = Annotated[float | None, option("Find a threshold with at least this value.", default=False)]
 Jobs = Annotated[int, option("Processors to use; -1: all.")]
 Seed = Annotated[int, option("Random seed.", lowest=0)]
 OutOfFold = Annotated[
     Path | None, option("Write out-of-fold predictions.", metavar="FILE"), Output("predictions")
+]
+FailOn = Annotated[
+    Text,
+    option(
+        "Exit with code 1 by any of: miscalibrated, oe; with check: grades, segments.",
+        metavar="A,B,…",
+        default=False,
+    ),
 ]
 EscapeFormulas = Annotated[
     bool, option("In CSV, put ' before text like a formula.", "--escape-formulas")
@@ -144,6 +156,11 @@ class Options:
 
     as_json: Json = False
     debug: Debug = False
+    addresses: dict[Path, str] = field(init=False, default_factory=dict)
+
+    def shown(self, path: Path | None) -> str:
+        """Return an input as it was given: the address of a local copy."""
+        return self.addresses.get(path, str(path)) if path is not None else ""
 
 
 OptionsType = TypeVar("OptionsType", bound=Options)
@@ -165,10 +182,14 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
         work: Callable[[Options], None] = import_module(f"vennforest.commands.{name}").run
         with ExitStack() as stack:
             paths = {}
-            for field, _ in marked(parsed, Input):
-                if isinstance(path := getattr(parsed, field), Path):
-                    paths[field] = stack.enter_context(local_copy(path))
-            work(replace(parsed, **paths))  # type: ignore[arg-type]
+            addresses = {}
+            for name_of_input, _ in marked(parsed, Input):
+                if isinstance(path := getattr(parsed, name_of_input), Path):
+                    paths[name_of_input] = local = stack.enter_context(local_copy(path))
+                    addresses[local] = url_of(path) or str(path)
+            local_options = replace(parsed, **paths)  # type: ignore[arg-type]
+            local_options.addresses.update(addresses)
+            work(local_options)
 
     run.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
     run.__doc__ = cls.__doc__
@@ -187,6 +208,9 @@ class Fit(Options):
     method: Method = "venn-abers"
     trees: Trees = 300
     calibrate_on: Annotated[str, option(f"Calibration scores: {', '.join(SOURCES)}.")] = "auto"
+    one_model: Annotated[
+        bool, option("Folds calibrate, and one model of all rows predicts.", "--one-model")
+    ] = False
     by: Annotated[Text, column("Calibrate within the groups of this column.")] = None
     groups: Groups = None
     decimal: Decimal = None
@@ -213,6 +237,7 @@ class Predict(Options):
     columns: Kinds = None
     level: Level = 0.95
     prior: Prior = None
+    mean: Mean = None
     keep: Annotated[bool, option("Copy all columns of DATA.", "--keep")] = False
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id")] = None
     decimal: Decimal = None
@@ -249,6 +274,7 @@ class Report(Options):
     seed: Seed = 0
     jobs: Jobs = -1
     write_predictions: OutOfFold = None
+    fail_on: FailOn = None
     escape_formulas: EscapeFormulas = False
 
 
@@ -287,7 +313,7 @@ class Check(Options):
     segments: Annotated[
         Names, option(f"Search these for faults, or auto {SEVERAL}.", metavar="COLUMN")
     ] = None
-    fail_on: Annotated[Text, option("miscalibrated: exit with code 1.", default=False)] = None
+    fail_on: FailOn = None
 
 
 @command
@@ -333,6 +359,7 @@ class Apply(Options):
     scores: ScoreColumns = None
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id", default="all")] = None
     prior: Prior = None
+    mean: Mean = None
     columns: Kinds = None
     level: Level = 0.95
     missing_scores: Annotated[str, option("Rows without a score: refuse, keep.")] = "refuse"
@@ -376,6 +403,7 @@ class Watch(Options):
         Input("table of reference"),
     ] = None
     alpha: Annotated[float, option("Probability of ever raising a false alarm.")] = 0.05
+    fail_on: Annotated[Text, option("alarm: exit with code 1.", default=False)] = None
     trusted: Trusted = None
     decimal: Decimal = None
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vennforest._files import shown_path
+import typer
+
+from vennforest._files import Input, marked, shown_path
+from vennforest._program import __version__
+from vennforest._validation import InputError
 from vennforest.commands.options import Check, Fit, Report
-from vennforest.commands.terminal import print_json, say
+from vennforest.commands.terminal import names_in, print_json, say
 from vennforest.report import Evaluation
+from vennforest.report.words import line_findings
 from vennforest.tables.files import find_name
 from vennforest.tables.target import LabelledTable, split_target
 from vennforest.tables.types import DROP, read_declared
@@ -66,6 +73,52 @@ def common_arguments(
     }
 
 
+def check_fail_on(options: Report | Check) -> list[str]:
+    """Return the names in ``--fail-on``; raise an error for others and for parts not asked for."""
+    names = names_in(options.fail_on)
+    allowed = ["miscalibrated", "oe"]
+    allowed += [n for n in ("grades", "segments") if getattr(options, n, None) is not None]
+    for name in names:
+        if name not in allowed:
+            hint = f" (give --{name} too)" if name in ("grades", "segments") else ""
+            raise InputError(f"--fail-on must be miscalibrated or oe, got {name!r}{hint}")
+    return names
+
+
+def fail(evaluation: Evaluation, names: Sequence[str]) -> None:
+    """Exit with code 1 if one of the reasons of `check_fail_on` applies."""
+    comparison, best = evaluation.comparison, evaluation.comparison.best
+    row = evaluation.methods.loc[comparison.method]
+    is_off = best.impossible or best.exceeds(comparison.tolerance) or line_findings(comparison)
+    failures = {
+        "miscalibrated": "the probabilities are miscalibrated beyond the tolerance and chance"
+        if is_off
+        else "",
+        "oe": "the interval of observed over expected excludes 1"
+        if row.get("observed_expected_low", 0) > 1 or row.get("observed_expected_high", 2) < 1
+        else "",
+        **{section.anchor: section.finding for section in evaluation.sections},
+    }
+    reasons = [failures[name] for name in names if failures[name]]
+    for reason in reasons:
+        say(f"Failed: {reason}.")
+    if reasons:
+        raise typer.Exit(1)
+
+
+def inputs_of(options: Report | Check) -> list[dict[str, Any]]:
+    """Return address, size in bytes and SHA-256 of every input file, None for folders."""
+    files = []
+    for name, _ in marked(options, Input):
+        path = getattr(options, name)
+        if isinstance(path, Path) and path.is_file():
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            size = path.stat().st_size
+            files.append({"path": options.shown(path), "bytes": size, "sha256": digest})
+    return files
+
+
 def write_page(
     evaluation: Evaluation, options: Report | Check, commands: Sequence[Sequence[str]]
 ) -> None:
@@ -79,7 +132,8 @@ def write_page(
         evaluation.to_figures(options.figures)
     output = shown_path(options.output)
     if options.as_json:
-        print_json({**evaluation.summary(), "advised": advised, "report": output})
+        summary = {"version": __version__, "command": command, "inputs": inputs_of(options)}
+        print_json({**summary, **evaluation.summary(), "advised": advised, "report": output})
     say(evaluation.verdict.sentence)
     for line in lines:
         say(f"  {line}")

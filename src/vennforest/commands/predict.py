@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from vennforest._files import shown_path, written_whole
 from vennforest.batch import BatchPredictor, kinds_of, table_columns
-from vennforest.commands.models import read_model, with_shares
+from vennforest.calibrators import Calibrator
+from vennforest.commands.models import numbers_of_labels, read_model, with_shares
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say
+from vennforest.prior import ShiftedPrior
 from vennforest.tables.files import TableFile, output_format, table_as_text, table_writer
 
 ROWS_AT_ONCE = 20_000
@@ -38,6 +43,8 @@ def write_predictions(
 ) -> None:
     """Write a table's predictions; ``arguments`` are passed to `BatchPredictor`."""
     start, n_rows, n_empty = time.perf_counter(), 0, 0
+    if means := numbers_of_labels(model, options.mean, "--mean", "MEAN"):
+        model = _with_means(model, means, table, arguments)
     kinds = kinds_of(model, options.columns, "--columns")
     predictor = BatchPredictor(model, table.schema, answers=kinds, level=options.level, **arguments)
     output_file = output_table(options.output, predictor.schema, options.escape_formulas)
@@ -55,6 +62,31 @@ def write_predictions(
         print_json({"n_rows": n_rows, "columns": columns, "seconds": seconds, "output": output})
     else:
         say(f"Wrote {output}: {n_rows:,} rows ({seconds:.0f} s)")
+
+
+def _with_means(
+    model: Any, means: dict[Any, float], table: TableFile, arguments: dict[str, Any]
+) -> Any:
+    """Return the model after the shift that gives the rows of the table these mean probabilities.
+
+    The table is read once more before its rows are predicted.
+    """
+    options = {**arguments, "carried": [], "of_label": False}
+    predictor = BatchPredictor(model, table.schema, answers=["p"], **options)
+    names = [f"p({label})" for label in model.classes_]
+    parts = [
+        np.column_stack([batch[name].to_numpy(zero_copy_only=False) for name in names])
+        for batch in predictor.over(table)
+    ]
+    p = np.concatenate(parts) if parts else np.empty((0, len(names)))
+    shifted = copy.copy(model)
+    p = p[np.isfinite(p).all(axis=1)]
+    if isinstance(model, Calibrator):
+        shifted.shift_ = ShiftedPrior.of_means(means, p, model.shift_, model.classes_)
+    else:
+        shift = ShiftedPrior.of_means(means, p, model._state.shift, model.classes_)
+        shifted._fitted = replace(model._state, shift=shift)
+    return shifted
 
 
 @contextmanager

@@ -13,7 +13,13 @@ from vennforest._shown import KINDS
 from vennforest._validation import InputError
 from vennforest.batch import output_columns, output_schema
 from vennforest.commands.options import Report
-from vennforest.commands.pages import common_arguments, split_table, write_page
+from vennforest.commands.pages import (
+    check_fail_on,
+    common_arguments,
+    fail,
+    split_table,
+    write_page,
+)
 from vennforest.commands.predict import output_table
 from vennforest.commands.terminal import names_in, progress_bar, say
 from vennforest.report import Evaluation, evaluate
@@ -27,6 +33,7 @@ def run(options: Report) -> None:
     """Compare calibration methods, write the page, and print its verdict."""
     if (options.data is None) == (options.example is None):
         raise InputError("name a file or an example with --example, and not both")
+    failures = check_fail_on(options)
     types = {} if options.types is None else read_types(options.types)
     missing = names_in(options.missing)
     if options.data is not None:
@@ -67,6 +74,7 @@ def run(options: Report) -> None:
     if options.write_predictions is not None:
         rows = pa.array(table.X.index[evaluation.rows].to_numpy())
         _write_predictions(options.write_predictions, evaluation, options, frame, rows)
+    fail(evaluation, failures)
 
 
 def _write_predictions(
@@ -102,13 +110,18 @@ def next_command(evaluation: Evaluation, options: Report) -> list[str]:
         or (not verdict.column if is_check else verdict.method == "none")
     ):
         return []
-    words = ["report" if is_check else "fit", str(options.data), "-t", evaluation.source.target]
+    words = [
+        "report" if is_check else "fit",
+        options.shown(options.data),
+        "-t",
+        evaluation.source.target,
+    ]
     names = ["estimator", "groups", "decimal", "missing", "types", "drop", "keep", "trees"]
     for name in [*names, "time"] if is_check else names:
         value = getattr(options, name)
         if value != getattr(Report, name):
             for text in value if isinstance(value, list) else [value]:
-                words += [f"--{name}", str(text)]
+                words += [f"--{name}", options.addresses.get(text, str(text))]
     if is_check:
         is_leak = evaluation.source.suspects[verdict.column] == "leak"
         return [*words, "--drop" if is_leak else "--groups", verdict.column]

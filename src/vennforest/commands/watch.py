@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import typer
 from numpy.typing import NDArray
 
 from vennforest import persistence
@@ -39,6 +40,8 @@ from vennforest.tables.files import find_name, read_table
 
 def run(options: Watch) -> None:
     """Monitor new rows, print the verdict, and write the page and the monitor."""
+    if options.fail_on not in (None, "alarm"):
+        raise InputError(f"--fail-on must be alarm, got {options.fail_on!r}")
     path = options.model
     model: Any = None
     header: dict[str, str] = {}
@@ -80,9 +83,11 @@ def run(options: Watch) -> None:
         say(f"Note: {note}")
     if options.as_json:
         print_json({**summary, "report": shown_path(options.output)})
-        return
-    for sentence in summary["verdict"]:
-        show(sentence)
+    else:
+        for sentence in summary["verdict"]:
+            show(sentence)
+    if options.fail_on and summary["alarm"]:
+        raise typer.Exit(1)
 
 
 def _ordered_rows(options: Watch, notes: list[str]) -> tuple[pd.DataFrame, NDArray[Any] | None]:

@@ -6,6 +6,7 @@ Log loss, the two-class Brier score and the area under the ROC curve are scikit-
 ValueError for invalid options, and for labels, estimates and weights of different lengths.
 """
 
+from vennforest.metrics.auc_difference import AucDifference, auc_difference
 from vennforest.metrics.calibration_error import (
     BrierDecomposition,
     brier_decomposition,
@@ -29,11 +30,14 @@ from vennforest.metrics.ranking import (
     decision_curve,
     threshold_table,
 )
+from vennforest.metrics.smooth import CalibrationDistances, calibration_distances
 
 __all__ = [
+    "AucDifference",
     "AucInterval",
     "BrierDecomposition",
     "CalibrationBand",
+    "CalibrationDistances",
     "CalibrationLine",
     "CalibrationTest",
     "DecisionCurve",
@@ -41,9 +45,11 @@ __all__ = [
     "IntervalEstimate",
     "ReliabilityCurve",
     "ThresholdTable",
+    "auc_difference",
     "auc_interval",
     "brier_decomposition",
     "calibration_band",
+    "calibration_distances",
     "calibration_error",
     "calibration_line",
     "confidence_minus_accuracy",

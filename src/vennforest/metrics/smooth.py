@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, logit, ndtri
 
-from vennforest._validation import FloatArray, IntArray
-from vennforest.metrics._inputs import EventEstimates
-from vennforest.metrics.logistic import covariance, fit_logistic, is_separated
+from vennforest._validation import FloatArray, IntArray, check_count, check_inside
+from vennforest.metrics._inputs import EventEstimates, group_numbers, positive_problem
+from vennforest.metrics.calibration_line import IntervalEstimate
+from vennforest.metrics.logistic import LogisticFit, covariance, fit_logistic, is_separated
 
 KNOT_QUANTILES = (
     (200, (0.05, 0.275, 0.5, 0.725, 0.95)),
@@ -24,6 +29,9 @@ N_LEFT_OUT = 9
 MIN_ROWS_TO_LEAVE_OUT = 200
 """Rows at either end where the curve is not drawn, if there are enough rows (as in R's rms)."""
 
+MAX_CELLS = 1_000
+"""Cells of neighbouring log-odds to which the rows of a bootstrap sample are summed."""
+
 Curve = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
@@ -39,15 +47,32 @@ def smooth_curve(problem: EventEstimates, groups: IntArray | None, level: float)
     is_inside = (problem.p > 0) & (problem.p < 1)
     outcome, p, weight = (values[is_inside] for values in problem)
     empty = (np.empty(0),) * 4
-    order = np.argsort(p, kind="stable")
-    if is_separated(p, outcome):
+    if (spline := _fit_spline(p, outcome, weight)) is None:
         return empty
+    fit, knots = spline
+    order = np.argsort(p, kind="stable")
     groups = None if groups is None else np.unique(groups[is_inside], return_inverse=True)[1]
-    z = logit(p)
     rank = np.cumsum(weight[order])
-    n, n_cases = rank[-1], min(weight @ outcome, weight @ (1 - outcome))
+    n = rank[-1]
     left_out = N_LEFT_OUT if n >= MIN_ROWS_TO_LEAVE_OUT else 0
     low, high = p[order[np.searchsorted(rank, [left_out, n - left_out - 0.5], "right")]]
+    points = np.linspace(low, high, N_POINTS), expit(np.linspace(logit(low), logit(high), N_POINTS))
+    estimate = np.unique(np.concatenate(points))
+    at_points = spline_features(logit(estimate), knots)
+    middle = at_points @ fit.theta
+    spread = np.einsum("ij,jk,ik->i", at_points, covariance(fit, groups, weight), at_points)
+    half = float(ndtri((1 + level) / 2)) * np.sqrt(np.maximum(spread, 0))
+    return estimate, expit(middle), expit(middle - half), expit(middle + half)
+
+
+def _fit_spline(
+    p: FloatArray, outcome: FloatArray, weight: FloatArray
+) -> tuple[LogisticFit, FloatArray] | None:
+    """Return the regression on the spline of the log-odds and its knots; None without a maximum."""
+    if is_separated(p, outcome):
+        return None
+    z, order = logit(p), np.argsort(p, kind="stable")
+    n_cases = min(weight @ outcome, weight @ (1 - outcome))
     information = np.cumsum((weight * p * (1 - p))[order])
     for min_cases, shares in (*KNOT_QUANTILES, (0, ())):
         at = np.searchsorted(information, np.array(shares) * information[-1] * (1 - 1e-12))
@@ -57,16 +82,108 @@ def smooth_curve(problem: EventEstimates, groups: IntArray | None, level: float)
         features = spline_features(z, knots)[:, None]
         fit = fit_logistic(np.zeros((len(z), 2)), features, outcome.astype(np.intp), weight)
         if fit.converged:
-            break
+            return fit, knots
+    return None
+
+
+@dataclass(frozen=True)
+class CalibrationDistances:
+    """Distances |p - c(p)| of estimates from their smooth calibration curve c, over the rows.
+
+    Attributes
+    ----------
+    ici : IntervalEstimate
+        Integrated calibration index: the mean distance.
+    e50, e90, emax : IntervalEstimate
+        Median, 90% quantile and maximum of the distance.
+    """
+
+    ici: IntervalEstimate
+    e50: IntervalEstimate
+    e90: IntervalEstimate
+    emax: IntervalEstimate
+
+
+def calibration_distances(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+    level: float = 0.95,
+    n_draws: int = 200,
+    random_state: int = 0,
+) -> CalibrationDistances:
+    """Return the integrated calibration index, E50, E90 and Emax with bootstrap intervals.
+
+    Parameters
+    ----------
+    y, p, sample_weight, classes, pos_label
+        As in ``brier_decomposition``.
+    groups : array-like of shape (n,), optional
+        Groups of dependent rows, which the bootstrap draws whole.
+    level : float
+        Confidence level of the intervals, in (0, 1).
+    n_draws, random_state : int
+        Number of bootstrap samples, and their seed.
+
+    Notes
+    -----
+    Austin & Steyerberg (2019), Statistics in Medicine 38, 4051-4065, with the curve of
+    `reliability_curve`. Intervals are of bootstrap percentiles. A distance cannot be negative, so
+    of calibrated probabilities they lie above 0 too. Rows whose p is 0 or 1 are left out, and
+    all numbers are NaN if the curve has no maximum of the likelihood.
+    """
+    check_inside(level, "level")
+    check_count(n_draws, "n_draws")
+    problem = positive_problem(y, p, sample_weight, classes, pos_label)
+    numbers = group_numbers(groups, len(np.asarray(y)), sample_weight)
+    is_inside = (problem.p > 0) & (problem.p < 1)
+    outcome, estimate, weight = (values[is_inside] for values in problem)
+    group = np.arange(len(estimate)) if numbers is None else numbers[is_inside]
+    of_rows = _distances(estimate, outcome, weight)
+    draws = np.empty((n_draws, 4))
+    if np.isfinite(of_rows).all():
+        units, unit = np.unique(group, return_inverse=True)
+        cell, cells = _cells(estimate)
+        of_cell = np.bincount(cell, weights=weight * estimate) / np.bincount(cell, weights=weight)
+        rng = np.random.default_rng(random_state)
+        for draw in draws:
+            drawn = weight * rng.multinomial(len(units), np.full(len(units), 1 / len(units)))[unit]
+            corner = 2 * cell + (outcome > 0)
+            sums = np.bincount(corner, weights=drawn, minlength=2 * cells).astype(np.float64)
+            both, outcomes = np.repeat(of_cell, 2), np.tile([0.0, 1.0], cells)
+            draw[:] = _distances(both[sums > 0], outcomes[sums > 0], sums[sums > 0])
     else:
-        return empty
-    points = np.linspace(low, high, N_POINTS), expit(np.linspace(logit(low), logit(high), N_POINTS))
-    estimate = np.unique(np.concatenate(points))
-    at_points = spline_features(logit(estimate), knots)
-    middle = at_points @ fit.theta
-    spread = np.einsum("ij,jk,ik->i", at_points, covariance(fit, groups, weight), at_points)
-    half = float(ndtri((1 + level) / 2)) * np.sqrt(np.maximum(spread, 0))
-    return estimate, expit(middle), expit(middle - half), expit(middle + half)
+        draws[:] = np.nan
+    draws = draws[np.isfinite(draws).all(axis=1)]
+    tails = (1 - level) / 2, (1 + level) / 2
+    ends = np.quantile(draws, tails, axis=0) if len(draws) else np.full((2, 4), np.nan)
+    return CalibrationDistances(
+        *(IntervalEstimate(*map(float, values)) for values in zip(of_rows, *ends, strict=True))
+    )
+
+
+def _cells(p: FloatArray) -> tuple[IntArray, int]:
+    """Return the cell (n,) of each estimate, in order, and the number of cells."""
+    distinct, cell = np.unique(p, return_inverse=True)
+    if len(distinct) > MAX_CELLS:
+        cell = cell * MAX_CELLS // len(distinct)
+    return cell.astype(np.intp), int(cell.max()) + 1
+
+
+def _distances(p: FloatArray, outcome: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return mean, median, 90% quantile and maximum of the distances from the curve, (4,)."""
+    if not len(p) or (spline := _fit_spline(p, outcome, weight)) is None:
+        return np.full(4, np.nan)
+    fit, knots = spline
+    distance = np.abs(p - expit(spline_features(logit(p), knots) @ fit.theta))
+    order = np.argsort(distance)
+    rank = np.cumsum(weight[order]) / weight.sum()
+    quantiles = distance[order[np.searchsorted(rank, np.array([0.5, 0.9]) * (1 - 1e-12))]]
+    return np.array([weight @ distance / weight.sum(), *quantiles, distance.max()])
 
 
 def spline_features(z: FloatArray, knots: FloatArray) -> FloatArray:

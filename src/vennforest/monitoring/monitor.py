@@ -81,13 +81,15 @@ class Monitor(BaseEstimator):
         Number of examples of the stream so far.
     n_unlabelled_, n_repeated_ : int
         Number of rows left out because they had no label (without those that wait), or because they
-        repeated one of up to 10,000 earlier rows.
+        repeated one of up to 10,000 earlier rows of the model (scores alone are not a row).
     evidence_, max_evidence_ : float
         The current evidence, and the largest so far.
     threshold_ : float
         The evidence that raises an alarm, ``1 / alpha``.
     alarm_, alarm_time_ : int, float or None
         Number, counted from 0, and time of the example that raised the first alarm.
+    reference_shares_ : ndarray of shape (k,)
+        Share of each class among the examples that the stream is compared with.
     taken_ : ndarray of shape (n,)
         Mask of the rows of the last update that were used.
 
@@ -175,7 +177,9 @@ class Monitor(BaseEstimator):
         if len(codes) < MIN_REFERENCE:
             raise InputError(f"X must have {MIN_REFERENCE} rows or more, got {len(codes)}")
         self.classes_, self._watch = labels, self.watch
-        self._window = window_length(n, n_equal_pairs)
+        # With scores alone equal scores are not a row that came before.
+        self._window = 0 if self.model is None else window_length(n, n_equal_pairs)
+        self.reference_shares_ = np.bincount(codes, minlength=len(labels)) / len(codes)
         self._remembered = np.empty(0, np.uint64)
         self._state = self._design(scores, codes)
         self.threshold_ = 1 / self.alpha
@@ -315,6 +319,8 @@ class Monitor(BaseEstimator):
         check_option(self._watch, Watch, "watch")
         model_classes = getattr(self.model, "classes_", self.classes_)
         require(np.array_equal(model_classes, self.classes_), "model must be of the same classes")
+        shape = (len(self.classes_),)
+        check_array(self.reference_shares_, "reference_shares_", shape, low=0, high=1)
         for name in ("n_seen_", "n_unlabelled_", "n_repeated_", "_window"):
             check_number(getattr(self, name), name, 0, 2**58, integer=True)
         for name in ("evidence_", "max_evidence_", "threshold_", "_unlabelled_excess"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -137,7 +136,7 @@ def check(
     method = [*estimates][-1] if is_model else evaluation.verdict.method
     prior = shares_of(p) if is_model else None
     sections = updates(evaluation.comparison.predictions, method, prior, random_state)
-    return replace(evaluation, sections=(*evaluation.sections, *sections))
+    return evaluation.with_sections(sections)
 
 
 def _estimates(

@@ -10,7 +10,7 @@ from scipy.stats import t as student
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.decisions import CostMatrix
-from vennforest.metrics import AucInterval, auc_interval, calibration_line
+from vennforest.metrics import AucInterval, CalibrationLine, auc_interval, calibration_line
 from vennforest.metrics.differences import Difference, difference_over_rows
 from vennforest.report.measures import (
     BASELINE,
@@ -118,7 +118,8 @@ class Comparison:
 
     ``tolerance`` is a miscalibration that does not matter. ``rule`` chose the recommended
     ``method``; ``against`` are the other methods' losses minus its loss, and ``gain`` is the
-    baseline's: log losses, or Brier scores where a log loss is infinite.
+    baseline's: log losses, or Brier scores where a log loss is infinite. ``line`` is the method's
+    calibration line with two classes, None where a user's tolerance decides alone.
     """
 
     predictions: Predictions
@@ -131,6 +132,7 @@ class Comparison:
     auc: AucInterval
     gain: Difference
     costs: Costs | None = None
+    line: CalibrationLine | None = None
 
     @property
     def n(self) -> int:
@@ -153,7 +155,11 @@ class Comparison:
 
 
 def compare(
-    predictions: Predictions, costs: CostMatrix | None, tolerance: float, seed: int
+    predictions: Predictions,
+    costs: CostMatrix | None,
+    tolerance: float,
+    seed: int,
+    with_line: bool = False,
 ) -> Comparison:
     """Measure all methods, choose one, and measure that one more closely."""
     codes, groups, shares = predictions.codes, predictions.groups, predictions.baseline()
@@ -180,7 +186,13 @@ def compare(
         auc=auc_interval(groups=groups, **predictions.for_metric(best)),
         gain=gain if is_finite else replace(gain, loss="Brier score"),
         costs=None if costs is None else _costs(costs, predictions, best),
+        line=_line(predictions, best) if with_line and predictions.positive is not None else None,
     )
+
+
+def _line(predictions: Predictions, estimates: MethodEstimates) -> CalibrationLine:
+    with np.errstate(invalid="ignore"):  # probabilities that separate the classes
+        return calibration_line(groups=predictions.groups, **predictions.for_metric(estimates))
 
 
 def _costs(matrix: CostMatrix, predictions: Predictions, best: MethodEstimates) -> Costs:
@@ -213,9 +225,7 @@ def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame
         row = {"name": names.get(method, method), **asdict(measures)}
         row["brier_skill"] = skill(measures.brier, baseline.brier)
         if predictions.positive is not None and method != BASELINE:
-            options = predictions.for_metric(predictions.estimates[method])
-            with np.errstate(invalid="ignore"):  # probabilities that separate the classes
-                line = calibration_line(groups=predictions.groups, **options)
+            line = _line(predictions, predictions.estimates[method])
             row["certain"] = line.certain
             for name in ("observed_expected", "intercept", "slope"):
                 value, low, high = vars(getattr(line, name)).values()

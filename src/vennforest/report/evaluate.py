@@ -128,10 +128,8 @@ def evaluate(
             types=None if types is None else dict(types),
             missing=None if missing is None else list(missing),
         )
-    method = max(compared, key=lambda m: m != RAW)
-    model = CalibratedClassifier(
-        classifier, method=method, n_jobs=n_jobs, random_state=random_state
-    )
+    # One method for the folds, whichever are compared: a method's numbers do not depend on others.
+    model = CalibratedClassifier(classifier, n_jobs=n_jobs, random_state=random_state)
     remarks = list(notes)
     predictions, fitted = cross_validate(
         model,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +83,12 @@ class Evaluation:
     def rows(self) -> NDArray[Any]:
         """Indices of the predicted rows in X, of shape (n,)."""
         return self.comparison.predictions.rows
+
+    def with_sections(self, sections: Iterable[Section]) -> Evaluation:
+        """Return the evaluation with more sections, whose findings the verdict takes."""
+        sections = (*self.sections, *sections)
+        verdict = judge(self.comparison, self.source, self.levels, sections)
+        return replace(self, sections=sections, verdict=verdict)
 
     def __repr__(self) -> str:
         """Return the verdict and the main measures of all methods."""
@@ -202,6 +208,7 @@ def assemble(
     """
     check_options(positive, predictions.classes, tolerance)
     predictions = replace(predictions, positive=_positive(positive, predictions))
+    is_default = tolerance is None
     if tolerance is None:
         # 2 percentage points; of a rarer class than one in ten a fifth of its share.
         share = 1.0 if predictions.share is None else predictions.share
@@ -213,7 +220,7 @@ def assemble(
             raise InputError(f"by must have shape ({n_rows},) for {column!r}, got {array.shape}")
         columns[column] = array[predictions.rows]
     matrix = None if costs is None else CostMatrix.read(costs, predictions.classes)
-    comparison = compare(predictions, matrix, tolerance, random_state)
+    comparison = compare(predictions, matrix, tolerance, random_state, with_line=is_default)
     method, groups = comparison.method, predictions.groups
     frame = levels(comparison.event(), predictions.is_rare, groups)
     verdict = judge(comparison, source, frame)

@@ -149,9 +149,9 @@ def _calibration(comparison: Comparison, methods: list[str], names: dict[str, st
     for name, c in curves.items():
         columns = {
             "dots": (c.bin_estimate, c.bin_share, c.bin_low, c.bin_high, c.bin_weight),
-            "line": (c.smooth_estimate, c.smooth_share, c.band_low, c.band_high, None),
-            "rows that happened": (c.estimate, 1.0, None, None, c.positives),
-            "rows that did not": (c.estimate, 0.0, None, None, c.negatives),
+            "line": (c.smooth_estimate, c.smooth_share, c.band_low, c.band_high, np.nan),
+            "rows that happened": (c.estimate, 1.0, np.nan, np.nan, c.positives),
+            "rows that did not": (c.estimate, 0.0, np.nan, np.nan, c.negatives),
         }
         for part, values in columns.items():
             cells = dict(zip(titles, values, strict=True))

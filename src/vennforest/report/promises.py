@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vennforest._messages import as_sentence
 from vennforest._validation import InputError
 from vennforest.decisions import threshold_for
 from vennforest.metrics.intervals import share_interval
@@ -34,7 +35,7 @@ def promised_thresholds(c: Comparison, targets: Mapping[str, float]) -> Section:
             threshold_for(p, y, **promise, delta=delta, groups=groups, pos_label=True)
             for delta in (0.05, 0.025, 0.975)
         )
-        sentences += [f"{safe.reason[:1].upper()}{safe.reason[1:]}."] if safe.reason else []
+        sentences += [as_sentence(safe.reason)] if safe.reason else []
         values = [np.nan if t.threshold is None else t.threshold for t in (safe, *ends)]
         row = rows[f"{name} of {100 * target:g}%"] = {"threshold": values[0]}
         if name != "precision":

@@ -27,6 +27,8 @@ class Section:
         ``key_low`` and ``key_high`` are the ends of the interval of ``key``.
     paint, size, caption : callable, tuple of two floats, str
         Function that draws the picture into axes of matplotlib, size in inches, and description.
+    finding, choice : str, str
+        Where calibration is rejected, as a clause; and the update that tests choose. "": nothing.
     """
 
     title: str
@@ -37,3 +39,5 @@ class Section:
     paint: Callable[[Any], Any] | None = None
     size: tuple[float, float] = (9.0, 3.4)
     caption: str = ""
+    finding: str = ""
+    choice: str = ""

@@ -10,16 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from vennforest._messages import listed
+from vennforest._messages import as_sentence, listed
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.monitoring.stream import as_numbers
+from vennforest.sources.splits import at_most_groups
 from vennforest.tables.cells import Column
 
 Split = tuple[IntArray, IntArray]
 """Rows to train on and rows to predict."""
 
 
-def shuffled(codes: IntArray, groups: IntArray | None, n_folds: int, seed: int) -> list[Split]:
+def shuffled(
+    codes: IntArray, groups: IntArray | None, n_folds: int, seed: int, notes: list[str]
+) -> list[Split]:
     """Return shuffled folds, stratified by class; groups are kept together."""
     X, random = np.empty(len(codes)), np.random.RandomState(seed)
     with warnings.catch_warnings():
@@ -27,10 +30,8 @@ def shuffled(codes: IntArray, groups: IntArray | None, n_folds: int, seed: int) 
         if groups is None:
             splitter = StratifiedKFold(n_folds, shuffle=True, random_state=random)
             return list(splitter.split(X, codes))
-        n_groups = len(np.unique(groups))
-        if n_groups < 2:
-            raise InputError(f"groups must be at least two, got {n_groups}")
-        grouped = StratifiedGroupKFold(min(n_folds, n_groups), shuffle=True, random_state=random)
+        n_folds = at_most_groups(n_folds, groups, lambda text: notes.append(as_sentence(text)))
+        grouped = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random)
         return _trainable(list(grouped.split(X, codes, groups)), codes, groups)
 
 

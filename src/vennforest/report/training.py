@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from vennforest._messages import as_sentence
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.auditing import audit
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.prediction import predict
+from vennforest.classifier.prediction import (
+    group_codes_of,
+    intervals_at,
+    predict_scores,
+    score_rows,
+)
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.measures import RAW, MethodEstimates, Predictions
 from vennforest.report.splits import forward, shuffled, without_single_rows
@@ -22,6 +28,8 @@ from vennforest.tables.columns import as_pandas
 
 Progress = Callable[[int, int], None]
 """Called after each fold with the numbers of folds done and of all."""
+
+CONFIDENCE_LEVEL = 0.95
 
 TABLE_FINDINGS = ("copies", "leaking column", "repeated ID")
 """Kinds of findings that reading a table has reported already."""
@@ -68,7 +76,7 @@ def cross_validate(
         largest = int(np.bincount(codes).max())
         if largest < n_folds:
             notes.append(f"No class has {n_folds} rows: {largest} folds instead of {n_folds}.")
-        splits = shuffled(codes, groups, min(n_folds, largest), seed)
+        splits = shuffled(codes, groups, min(n_folds, largest), seed, notes)
     notes += audit_notes(model, X, codes, groups)
     fold = np.full(len(codes), -1, dtype=np.intp)
     parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = {}
@@ -76,7 +84,8 @@ def cross_validate(
     for i, (train, test) in enumerate(splits):
         fold[test] = i
         present, labels = np.unique(codes[train]), classes[codes[train]]
-        fit_groups = {} if groups is None else {"groups": groups[train]}
+        n_groups = 0 if groups is None else len(np.unique(groups[train]))
+        fit_groups = {"groups": groups[train]} if groups is not None and n_groups > 1 else {}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             fitted = clone(model).fit(_safe_indexing(X, train), labels, **fit_groups)
@@ -85,11 +94,13 @@ def cross_validate(
             parts.setdefault(method, []).append((test, present, estimates))
         texts = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         absent = np.delete(classes, present).astype(str).tolist()
+        if n_groups == 1:
+            texts.append("the rows to train on are of one group, so calibration splits its rows")
         texts += [f"no row to train on is of class {c!r}, which gets probability 0" for c in absent]
         warned |= dict.fromkeys(texts)
         if progress is not None:
             progress(i + 1, len(splits))
-    notes += [f"In folds: {text.rstrip('.')}." for text in warned]
+    notes += [as_sentence(f"In folds: {text}") for text in warned]
     tested = np.flatnonzero(fold >= 0)
     if len(tested) < len(fold):
         notes.append(
@@ -114,26 +125,25 @@ def audit_notes(
     """Return sentences on the findings of an audit, without those made when a table is read."""
     findings = audit(clone(model), X, y, groups=groups)
     return [
-        f"{finding.message[:1].upper()}{finding.message[1:]}."
-        for finding in findings
-        if finding.kind not in TABLE_FINDINGS
+        as_sentence(finding.message) for finding in findings if finding.kind not in TABLE_FINDINGS
     ]
 
 
 def _predicted(
     model: CalibratedClassifier, methods: Sequence[str], X: Any
 ) -> dict[str, MethodEstimates]:
-    """Return the estimates of every method from one fitted model."""
+    """Return the estimates of every method from one fitted model, which scores the rows once."""
+    state = model._state
     raw: FloatArray = np.mean([e.predict_proba(X) for e in model.estimators_], axis=0)
     estimates = {RAW: MethodEstimates(raw)}
-    calibrated = [method for method in methods if method != RAW]
-    if not calibrated:
-        return estimates
-    # The interval depends on the scores, which are the same for all methods.
-    intervals = model.predict_confidence(X)
-    for method in calibrated:
+    scored, codes = score_rows(state, X, by_all=True), group_codes_of(state, X)
+    # Intervals depend on the scores alone: each method's are widened by its own probabilities.
+    intervals = intervals_at(state, scored, codes, CONFIDENCE_LEVEL)
+    for method in methods:
+        if method == RAW:
+            continue
         recalibrated = model if method == model.method else model.recalibrate(method)
-        bounds, p = predict(recalibrated._state, X)
+        bounds, p = predict_scores(recalibrated._state, scored, codes)
         wide = intervals.widen(p)
         confidence = Multiprobability(wide.lower, wide.upper, wide.classes)
         estimates[method] = MethodEstimates(p, bounds, confidence)

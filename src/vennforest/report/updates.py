@@ -38,6 +38,7 @@ def updates(
         "Then they may be kept, or updated with these rows. The table has the log loss of rows "
         f"that the update was not fitted to{together}."
     ]
+    choice = ""
     if "auto" in frame.index:
         choice, reason = by_tests(rows.test())
         sentences.append(
@@ -49,6 +50,6 @@ def updates(
         ("gain", "Gain over keeping, 95% interval", "number"),
     ]
     frame.index = [TITLES[name] for name in frame.index]
-    return [
-        Section("Another population", "updates", sentences, frame.rename_axis("Update"), columns)
-    ]
+    frame = frame.rename_axis("Update")
+    title = "Another population"
+    return [Section(title, "updates", sentences, frame, columns, choice=choice)]

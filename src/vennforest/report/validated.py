@@ -87,7 +87,10 @@ def grades_section(comparison: Comparison, grade: Any, reference: Any = None) ->
         log=0 < 20 * min(expected) < max(expected),
     )
     caption = "Observed rates with 95% intervals, and expected rates, by grade"
-    return Section("Grades", "grades", sentences, frame, GRADES, paint, caption=caption)
+    finding = f"grades: {result}" if directions else ""
+    return Section(
+        "Grades", "grades", sentences, frame, GRADES, paint, caption=caption, finding=finding
+    )
 
 
 def segments_section(comparison: Comparison, X: pd.DataFrame, seed: int) -> Section:
@@ -115,4 +118,5 @@ def segments_section(comparison: Comparison, X: pd.DataFrame, seed: int) -> Sect
         "rows one is listed.",
     ]
     frame = frame[~frame.duplicated(["n", "expected", "observed"])].head(MAX_SEGMENTS)
-    return Section("Segments", "segments", sentences, frame, SEGMENTS)
+    finding = f"segments: {result}" if n_off else ""
+    return Section("Segments", "segments", sentences, frame, SEGMENTS, finding=finding)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from vennforest._files import one_line
-from vennforest._messages import listed
+from vennforest._messages import as_sentence, listed
 from vennforest._validation import FloatArray
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.columns import MIN_ROWS_A_SIDE, column_changes
@@ -67,25 +67,29 @@ def watched(
     `estimate_performance`, used without labels. ``reference`` is the name of a table of earlier
     rows and its columns. Appends to ``notes``.
     """
-    n_before = monitor.n_seen_
+    before = monitor.n_seen_, monitor.n_unlabelled_, monitor.n_repeated_
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         evidence = monitor.update(X, y, time=times)
-    notes += [f"{text[:1].upper()}{text[1:]}." for text in (str(w.message) for w in caught)]
+    notes += [as_sentence(str(warning.message)) for warning in caught]
     changes, is_alarm = monitor.explain(), monitor.alarm_ is not None
-    since = changes[0].since - n_before
+    # All that follows is of the rows that the monitor counted, here and in the tests alike.
     rows = np.flatnonzero(monitor.taken_)
-    began = int(rows[since]) if 0 <= since < len(rows) else 0
+    counts = _row_counts(monitor, before)
+    since = changes[0].since - before[0]
+    n_until = min(max(since, 0), len(rows))
     performance: list[dict[str, Any]] = []
     classes: list[dict[str, Any]] = []
     period = observed = ""
     if y is None:
         period, performance = _performance(*judged, times=times)
     elif is_alarm:
-        classes, observed = _before_and_since(monitor.classes_, y, probabilities, began)
+        classes, observed = _before_and_since(monitor, y[rows], probabilities[rows], n_until)
     reference_name, earlier = reference or ("", {})
     all_rows = {key: np.concatenate([values, columns[key]]) for key, values in earlier.items()}
     shifted = column_changes(all_rows, len(next(iter(earlier.values()), ())))
+    counted = {name: values[rows] for name, values in columns.items()}
+    moved = column_changes(counted, n_until) if is_alarm else []
     strong = {change.kind for change in changes if change.evidence >= monitor.threshold_}
     summary: dict[str, Any] = for_json(
         {
@@ -97,6 +101,8 @@ def watched(
             "chance": 1 / monitor.max_evidence_,
             "rows": monitor.n_seen_,
             "unlabelled": monitor.n_unlabelled_,
+            "counts": counts,
+            "began_earlier": since < 0,
             "kinds": sorted(strong | {changes[0].kind}) if is_alarm else [],
             "changes": [
                 {
@@ -106,7 +112,7 @@ def watched(
                 }
                 for change in changes
             ],
-            "columns": [asdict(c) for c in column_changes(columns, began)] if is_alarm else [],
+            "columns": [asdict(change) for change in moved],
             "reference": reference_name,
             "shifted": [asdict(change) for change in shifted],
             "classes": classes,
@@ -118,7 +124,8 @@ def watched(
         }
     )
     summary["verdict"] = verdict(summary, monitor)
-    level, line = monitor.threshold_, began if is_alarm else None
+    is_here = is_alarm and 0 <= since < len(rows)
+    level, line = monitor.threshold_, int(rows[since]) if is_here else None
     picture = draw(
         "evidence",
         (9.0, 3.6),
@@ -153,6 +160,24 @@ def watched(
     return summary, page
 
 
+def _row_counts(monitor: Monitor, before: tuple[int, int, int]) -> dict[str, int]:
+    """Return the numbers of rows of the last update that were read, and what became of them.
+
+    ``before`` are the monitor's numbers of counted, unlabelled and repeated rows before it. The
+    four numbers after the first add up to it.
+    """
+    after = monitor.n_seen_, monitor.n_unlabelled_, monitor.n_repeated_
+    n, (counted, unlabelled, repeated) = len(monitor.taken_), np.subtract(after, before).tolist()
+    waiting = n - counted - unlabelled - repeated
+    return {
+        "read": n,
+        "counted": counted,
+        "waiting for labels": waiting,
+        "without a label": unlabelled,
+        "seen before": repeated,
+    }
+
+
 def _when(monitor: Monitor, row: int, time: float | None, times: NDArray[Any] | None) -> str:
     """Return text that names a row, counted from 1, and its time."""
     text = f"{'labelled ' if monitor.watch == 'labels' else ''}row {row + 1:,}"
@@ -185,23 +210,30 @@ def _performance(
 
 
 def _before_and_since(
-    classes: NDArray[Any], y: NDArray[Any], p: FloatArray, began: int
+    monitor: Monitor, y: NDArray[Any], p: FloatArray, n_until: int
 ) -> tuple[list[dict[str, Any]], str]:
-    """Return share and mean probability of each class before and since a row, and a sentence."""
+    """Return share and mean probability of each class before and since a row, and a sentence.
+
+    Labels (n,) and probabilities (n, k) are of the counted rows, ``n_until`` of them before. Where
+    there are none, shares before are those of the examples that the stream is compared with.
+    """
+    classes = monitor.classes_
     code = {label: j for j, label in enumerate(classes.tolist())}
-    has_label = np.array([label is not None for label in y.tolist()])
-    is_after = np.arange(len(y)) >= began
+    codes = np.array([code[label] for label in y.tolist()], np.intp)
     figures: list[dict[str, Any]] = [{"label": str(label)} for label in code]
     texts = []
-    for when, side in (("before", has_label & ~is_after), ("since", has_label & is_after)):
-        codes, q = np.array([code[label] for label in y[side].tolist()], np.intp), p[side]
+    for when, side in (("before", slice(0, n_until)), ("since", slice(n_until, None))):
+        of_side, q = codes[side], p[side]
+        n = len(of_side)
         for j, of_class in enumerate(figures):
-            of_class[f"share_{when}"] = (codes == j).mean() if len(codes) else np.nan
-            of_class[f"predicted_{when}"] = q[:, j].mean() if len(codes) else np.nan
-        if len(codes) >= MIN_ROWS_A_SIDE:
-            accuracy = float((q.argmax(axis=1) == codes).mean())
-            loss = -np.log(np.maximum(q[np.arange(len(codes)), codes], EPSILON)).mean()
-            texts.append(f"accuracy {accuracy:.3f}, log loss {loss:.3f} {when}")
+            of_class[f"share_{when}"] = (of_side == j).mean() if n else np.nan
+            of_class[f"predicted_{when}"] = q[:, j].mean() if n else np.nan
+            if when == "before" and not n:
+                of_class["share_before"] = monitor.reference_shares_[j]
+        if n >= MIN_ROWS_A_SIDE:
+            accuracy = float((q.argmax(axis=1) == of_side).mean())
+            loss = -np.log(np.maximum(q[np.arange(n), of_side], EPSILON)).mean()
+            texts.append(f"accuracy {accuracy:.3f}, log loss {loss:.3f} {when} ({n:,} rows)")
     return figures, f"Observed: {'; '.join(texts)}." if texts else ""
 
 
@@ -210,8 +242,8 @@ def verdict(summary: Mapping[str, Any], monitor: Monitor) -> list[str]:
     top, first = rounded_down(summary["max_evidence"]), summary["changes"][0]
     n = f"{summary['rows']:,}{' labelled' if monitor.watch == 'labels' else ''} rows"
     if not summary["rows"]:
-        return ["Nothing was watched: no row of this table counts yet."]
-    expected = _expected(summary)
+        return ["Nothing was watched: no row of this table counts yet.", *_left_out(summary)]
+    expected = [*_left_out(summary), *_expected(summary)]
     if not summary["alarm"]:
         chance = f"up to 1 of {top} streams" if top != "1" else "any stream"
         return [
@@ -234,13 +266,23 @@ def verdict(summary: Mapping[str, Any], monitor: Monitor) -> list[str]:
     return [
         f"The data has changed: the chance of this if nothing had changed is less than 1 in {top}.",
         f"The alarm was raised at {summary['alarm_at']} of {n}; the largest change seems to have "
-        f"begun near {first['began']}.",
+        f"begun near {first['began']}{', before this table' * summary['began_earlier']}.",
         f"{meaning} Best explained by: {first['description']} (of {first['label']!r}).",
         sentence,
         *filter(None, [summary["observed"]]),
         *expected,
         f"What to do: {advice}",
     ]
+
+
+def _left_out(summary: Mapping[str, Any]) -> list[str]:
+    """Return a sentence on the rows of the table that are not counted, if there are any."""
+    n_read, *others = summary["counts"].values()
+    if others[0] == n_read:
+        return []
+    names = [name for name in summary["counts"] if name != "read"]
+    parts = [f"{n:,} {name}" for n, name in zip(others, names, strict=True) if n or not n_read]
+    return [f"Of {n_read:,} rows read: {', '.join(parts)}."]
 
 
 def _meaning(kinds: list[str], watch: str) -> tuple[str, str]:

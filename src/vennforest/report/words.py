@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy.special import ndtri
 
+from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.dependence import MIN_EVENT_GROUPS
 from vennforest.metrics.differences import Difference
 from vennforest.report.comparison import Comparison, skill
-from vennforest.report.measures import RAW, rows_for_precision
+from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW, rows_for_precision
 from vennforest.report.numbers import (
     amounts,
     area,
+    fixed,
     percent,
     points,
     rounded_up,
@@ -23,6 +26,8 @@ from vennforest.report.numbers import (
     signed,
     with_margin,
 )
+from vennforest.report.section import Section
+from vennforest.validation.update import TITLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +43,9 @@ DOUBTFUL_LEVEL = 0.1
 
 MAX_SHOWN_METHODS = 4
 """Maximum number of methods in the picture of calibration."""
+
+MAX_RATIO = 0.1
+"""Distance of slope and observed over expected from 1 that does not matter."""
 
 Action = Literal["use", "recalibrate", "collect", "stop", "check"]
 """Use as is, recalibrate, collect more rows, do not use, or check a column or the rows first."""
@@ -109,9 +117,19 @@ class Verdict:
         return "\n".join([self.sentence, *reasons])
 
 
-def judge(comparison: Comparison, source: Source, levels: pd.DataFrame) -> Verdict:
-    """Return the verdict on a comparison; ``levels`` is the table by level of probability."""
-    action, sentence, column = advice(comparison, source)
+def judge(
+    comparison: Comparison,
+    source: Source,
+    levels: pd.DataFrame,
+    sections: Iterable[Section] = (),
+) -> Verdict:
+    """Return the verdict on a comparison and on the findings of sections.
+
+    ``levels`` is the table by level of probability.
+    """
+    findings = [section.finding for section in sections if section.finding]
+    choice = next((section.choice for section in sections if section.choice), "")
+    action, sentence, column = advice(comparison, source, findings, choice)
     is_off = comparison.best.exceeds(comparison.tolerance)
     return Verdict(
         action,
@@ -132,8 +150,37 @@ def rows_needed(n: int, effect: Difference) -> str:
     return f"about {rounded_up(n * max(1.0, (POWER * effect.margin / effect.mean) ** 2))} rows"
 
 
-def advice(c: Comparison, source: Source) -> tuple[Action, str, str]:
-    """Return the action, its sentence and the column to check: the first rule that applies."""
+def line_findings(c: Comparison) -> list[str]:
+    """Return clauses on slope and observed over expected that are off by more than a tenth.
+
+    Each is tested at half the level of the tests of calibration.
+    """
+    if c.line is None:
+        return []
+    z, clauses = float(ndtri(1 - CALIBRATION_TEST_LEVEL / 4)) / float(ndtri(0.975)), []
+    slope, ratio = c.line.slope, c.line.observed_expected
+    if max(MAX_RATIO, z * (slope.high - slope.value)) < abs(slope.value - 1):
+        clauses.append(f"the slope is {_estimate(slope)}")
+    if ratio.value > 0 and abs(ratio.value - 1) > MAX_RATIO:
+        spread = np.log(ratio.high) - np.log(ratio.value)
+        if abs(np.log(ratio.value)) > z * spread:
+            clauses.append(f"observed over expected is {_estimate(ratio)}")
+    return clauses
+
+
+def _estimate(estimate: IntervalEstimate) -> str:
+    value, low, high = (fixed(number, 2) for number in vars(estimate).values())
+    return f"{value} (95% interval {low} to {high})"
+
+
+def advice(
+    c: Comparison, source: Source, findings: Sequence[str] = (), choice: str = ""
+) -> tuple[Action, str, str]:
+    """Return the action, its sentence and the column to check: the first rule that applies.
+
+    ``findings`` are clauses on parts where calibration is rejected, and ``choice`` is the update
+    of the probabilities that tests choose, "" if there was no test.
+    """
     m, name, tolerance, n = c.best, source.names[c.method], c.tolerance, rows(c.n)
     raw, raw_name, auc, gain = c.measures.get(RAW, m), source.in_sentence(RAW), c.auc, c.gain
     off, chance = points(m.calibration_error), points(m.chance_error)
@@ -166,6 +213,11 @@ def advice(c: Comparison, source: Source) -> tuple[Action, str, str]:
     subject = f"the probabilities of {name}" if len(c.measures) > 1 else "these probabilities"
     suspects = {reason: column for column, reason in reversed(list(source.suspects.items()))}
     leak, shared_id = suspects.get("leak"), suspects.get("id")
+    clauses = [*line_findings(c), *findings]
+    remedy = f" Tests choose: {TITLES[choice].lower()}." if choice else ""
+    found = "; ".join(clauses)
+    if clauses and source.is_trained_here:
+        size += f"; {found}"
     # fmt: off
     rules: list[tuple[Any, Action, str]] = [
         (source.trained_on_rows, "check",
@@ -185,7 +237,11 @@ def advice(c: Comparison, source: Source) -> tuple[Action, str, str]:
          f"Collect {more_to_rank} before you use it: on {n}, {no_ranking} better than chance "
          f"({span})."),
         ((is_off or m.impossible) and not source.is_trained_here, "recalibrate",
-         f"Recalibrate before use: {size}."),
+         f"Recalibrate before use: {'; '.join([size, *clauses])}.{remedy}"),
+        (clauses and not source.is_trained_here and choice == "keep", "check",
+         f"Look at these parts before use: {found}. {remedy.strip()}"),
+        (clauses and not source.is_trained_here, "recalibrate",
+         f"Recalibrate before use: {found}.{remedy}"),
         (is_off and is_underconfident, "recalibrate",
          f"Calibrate on folds, or train more trees: even {name}, the best method out of bag, is "
          f"underconfident, {size}."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from numbers import Integral
 from typing import Any
@@ -132,7 +132,22 @@ def _splitter(data: TrainingData, cv: Any, random_state: RandomState) -> Any:
     kind: Any = KFold if data.groups is None else GroupKFold
     if must_stratify(data.with_positive_weight(), "each fold"):
         kind = StratifiedKFold if data.groups is None else StratifiedGroupKFold
-    return kind(5 if cv is None else int(cv), shuffle=True, random_state=random_state)
+    n_folds = 5 if cv is None else int(cv)
+    if data.groups is not None:
+        n_folds = at_most_groups(n_folds, data.with_positive_weight().groups, warn)
+    return kind(n_folds, shuffle=True, random_state=random_state)
+
+
+def at_most_groups(n_folds: int, groups: Any, tell: Callable[[str], Any]) -> int:
+    """Return the number of folds, at most that of groups (n,); ``tell`` is called if it is less."""
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        raise InputError(
+            f"groups must be at least two, got {n_groups}: no fold can be kept apart from the rest"
+        )
+    if n_groups < n_folds:
+        tell(f"there are {n_groups} groups: {n_groups} folds instead of {n_folds}")
+    return min(n_folds, n_groups)
 
 
 def _splits(data: TrainingData, splitter: Any) -> list[Split]:
