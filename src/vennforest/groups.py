@@ -106,7 +106,7 @@ class Groups:
         return codes
 
     def _check_state(self) -> None:
-        require(not callable(self.by), "by must be a column")
+        require(isinstance(self.by, str | Integral), "by must be a column")
         labels = self.labels
         is_vector = type(labels) is np.ndarray and labels.ndim == 1
         require(is_vector and (labels.dtype == np.float64 or labels.dtype.kind == "U"), "labels")

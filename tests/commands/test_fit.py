@@ -172,7 +172,7 @@ def test_marks_of_missing_cells(tmp_path, capsys):
     path, model, output = tmp_path / "t.csv", tmp_path / "m.skops", tmp_path / "p.csv"
     frame.assign(y=np.where(value > 5, "u", "v")).to_csv(path, index=False)
     assert run("fit", path, "-t", "y", "-o", model, *FAST) == 0
-    advice = re.search(r"--missing (\S+)", capsys.readouterr().err.replace("'", ""))
+    advice = re.search(r"--missing=(\S+)", capsys.readouterr().err.replace("'", ""))
     assert advice is not None and advice[1].rstrip(".") in ("-,n.d.", "-,n.d")
     assert run("fit", path, "-t", "y", "-o", model, *FAST, "--missing", "n.d.,-") == 0
     columns, fitted = columns_of(model), load(model)

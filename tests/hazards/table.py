@@ -391,7 +391,7 @@ REFUSED = [
     ),
     Hazard(
         "a generator of splits that is used up, or more folds than rows",
-        "generator ended|n_splits",
+        "generator ended|n_splits|cv must be an integer >= 2",
         {"generator": splits_used_up, "one fold": with_cv(1), "many folds": with_cv(300)},
         lambda rng: CalibratedClassifier(GaussianNB(), cv=KFold(5)).fit(*coin(rng)).fit(*coin(rng)),
     ),

@@ -1,7 +1,7 @@
 """Fitted models with one learnt value replaced, saved and read again.
 
-``python forged_models.py FIRST LAST [SEED]`` tries the forgeries of these numbers, in order or
-drawn, and prints each before it is tried: a crash or a hang ends the process.
+``python -m support.forged_models each START STEP`` or ``drawn N SEED`` tries some, and prints each
+before it is tried: a crash or a hang ends the process.
 """
 
 import copy
@@ -57,7 +57,7 @@ ARRAY_FORGERIES = {
     "-1": lambda a: with_value(a, -1),
     "all -1": lambda a: np.full(a.shape, -1, a.dtype if a.dtype.kind in "if" else float),
     "million": lambda a: with_value(a, 10**6),
-    "all million": lambda a: np.full(a.shape, 10**6, a.dtype if a.dtype.kind in "iuf" else float),
+    "all million": lambda a: np.full(a.shape, 10**6).astype(a.dtype),
     "shorter": lambda a: a[:-1],
     "longer": lambda a: np.concatenate([a, a[-1:]]),
     "empty": lambda a: a[:0],
@@ -101,7 +101,8 @@ def models():
         yield f"mixed-{k}", mixed, ask(X)
         bayes = CalibratedClassifier(GaussianNB(), calibrate_on="holdout", random_state=0)
         yield f"bayes-{k}", bayes.fit(X, y), ask(X)
-        monitor = Monitor(mixed, random_state=0).fit(*rows(k, seed=1)).update(*rows(k, seed=2))
+        monitor = Monitor(mixed, random_state=0).fit(*rows(k, seed=1))
+        monitor.update(*rows(k, seed=2))
         yield f"monitor-{k}", monitor, lambda model, k=k: watched(model, *rows(k, seed=3))
 
 
@@ -206,18 +207,27 @@ def forged_json(document, path, forgery):
 
 
 def cases():
-    """Return the name, model, question, path and forgery of every forged file."""
-    everything = [
+    """Return the name, model, question, path and forgery of every forged file.
+
+    The first have each forgery of each attribute once; their number is returned too.
+    """
+    every = [
         (name, model, question, path, forgery)
         for name, model, question in models()
         for path, forgery in places(to_stored(model))
     ]
-    everything += [
+    every += [
         (name, document, question, path, forgery)
         for name, document, question in documents()
         for path, forgery in json_places(document)
     ]
-    return everything
+    first = {}
+    for case in every:
+        name, _, _, path, forgery = case
+        attribute = tuple(key for key in path if isinstance(key, str))[-2:]
+        first.setdefault((name.startswith("json"), attribute, forgery), case)
+    distinct = {id(case) for case in first.values()}
+    return [*first.values(), *(case for case in every if id(case) not in distinct)], len(distinct)
 
 
 def read_again(model, path, forgery, file):
@@ -253,17 +263,17 @@ def result(model, question, path, forgery, file):
 
 
 def main():
+    """Try cases START, START + STEP, ... of the distinct ones, or N drawn ones of all by a SEED."""
     warnings.simplefilter("ignore")
-    first, last = int(sys.argv[1]), int(sys.argv[2])
-    everything = cases()
-    numbers = range(first, min(last, len(everything)))
-    if len(sys.argv) > 3:
-        numbers = np.random.default_rng(int(sys.argv[3])).permutation(len(everything))[first:last]
-    print("cases", len(everything), flush=True)
     np.seterr(all="ignore")
+    (every, n_distinct), how = cases(), sys.argv[1]
+    first, second = map(int, sys.argv[2:4])
+    numbers = range(first, n_distinct, second)
+    if how == "drawn":
+        numbers = np.random.default_rng(second).permutation(len(every))[:first]
     with tempfile.TemporaryDirectory() as folder:
         for number in numbers:
-            name, model, question, path, forgery = everything[number]
+            name, model, question, path, forgery = every[number]
             print(number, name, path, forgery, end=" ", flush=True)
             faulthandler.dump_traceback_later(SECONDS, exit=True)
             print(

@@ -92,7 +92,7 @@ def test_a_table_is_screened_as_it_is_declared(tmp_path):
     labelled = split_target(read_table(tmp_path / "t.csv"), "y")
     notes = " ".join(labelled.notes)
     assert "write plain numbers with a decimal point" in notes
-    assert "'n.d.': if these stand for missing values, say so with --missing n.d." in notes
+    assert "'n.d.': if these stand for missing values, say so with --missing=n.d." in notes
     assert """--types '{"day": "date %d/%m/%Y"}'""" in notes
     assert list(labelled.X) == ["income", "lab", "day"]
     types = {"income": "text", "lab": "number", "day": "date %d/%m/%Y", "visit": "text"}

@@ -122,7 +122,7 @@ def test_numbers_and_dates_that_are_read_as_text_are_named():
     names = ["income", "rate", "lab", "comma", "mixed", "either"]
     assert [next(n for n in X if repr(n) in note) for note in notes] == names
     assert not suspects and not left_out
-    assert "--missing '<0.5'" in notes[2]
+    assert "--missing='<0.5'" in notes[2]
     assert "the first number is taken for the month" in notes[-1]
     assert """--types '{"either": "date %d/%m/%Y"}'""" in notes[-1]
 

@@ -13,6 +13,7 @@ it is, and refused if there is none.
 
 from collections import defaultdict
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, combinations_with_replacement, permutations, product
 
 import numpy as np
@@ -22,6 +23,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from oracles import formulas as oracle
 from vennforest import CalibratedClassifier, Venn, VennAbers
+from vennforest.sources import splits
 
 SCORES = (0.2, 0.5, 0.8)
 
@@ -187,8 +189,10 @@ FOLD_BAGS = [bag for bag in bags(POINTS, 5) if 2 <= sum(y for _, y in bag) <= 3]
 
 
 @pytest.mark.filterwarnings("ignore:The least populated class", "ignore:.*exact copies")
-def test_each_fold_is_exact_and_a_stratified_one_is_not():
+def test_each_fold_is_exact_and_a_stratified_one_is_not(monkeypatch):
     """Every order of every third bag of five with both classes whoever is new: two folds each."""
+    # The theorem needs the folds that `fit` refuses too: this model learns from one class alone.
+    monkeypatch.setattr(splits, "_check_fold_classes", lambda *arguments: None)
     assert {deviation_of_folds(bag, halves) for bag in FOLD_BAGS[::3]} == {0}
     stratified = [
         deviation_of_folds(bag, lambda labels: list(StratifiedKFold(2).split(labels, labels)))
@@ -197,7 +201,7 @@ def test_each_fold_is_exact_and_a_stratified_one_is_not():
     assert max(stratified) > 0
 
 
-@pytest.mark.parametrize("make", [VennAbers, Venn])
+@pytest.mark.parametrize("make", [partial(VennAbers, "log"), Venn])
 def test_an_example_left_out_at_random(make):
     """Every bag of four, every order, every example drawn: the others are exchangeable with it."""
     for bag in bags(list(product(SCORES[:2], (0, 1))), 4):

@@ -396,7 +396,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         part, k = np.linspace(0, 1, N_TRIED_SCORES), len(self.classes_)
         x = (1 - part) * low + part * high  # the difference may overflow
         scores = x if k == 2 else np.column_stack([x, *[(1 - x) / (k - 1)] * (k - 1)])
-        p = self._predict_proba(scores)
+        p = self._predict_proba(self._reversed(scores))
         require(((p >= 0) & (p <= 1)).all(), f"{type(self).__name__} must give probabilities")
 
     def _n_columns(self) -> int:

@@ -142,6 +142,8 @@ class Venn(BoundedCalibrator):
         require(callable(self.taxonomy) == has_values, "categories_ must be of a function")
         check_number(self.boundary_, "boundary_")
         check_array(self.counts_, "counts_", (self._n_categories(), len(self.classes_)), low=0)
+        with np.errstate(over="ignore"):
+            require(np.isfinite(self.counts_.sum()), "counts_ must have a finite sum")
 
     def _multiprobability(
         self, scores: FloatArray, left_out: IntArray | None = None

@@ -112,7 +112,7 @@ def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts)
 def _update(options: Calibrate, rows: LabelledScores) -> Update:
     """Return the update of the probabilities in the column of scores."""
     choose: Any = options.update
-    frame = read_table(options.data, decimal=options.decimal)
+    frame = read_table(options.data, [options.target], decimal=options.decimal)
     table = split_target(frame, options.target, screened=False)
     p = numbers_in(table.X, rows.scores[0])
     column = values_of_columns(frame, table, [options.groups]).get(options.groups or "")

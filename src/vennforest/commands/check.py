@@ -14,9 +14,11 @@ from vennforest._validation import FloatArray, InputError, check_inside
 from vennforest.commands.models import (
     check_probabilities_in,
     is_calibrator_file,
+    labels_of_model,
     numbers_in,
     read_calibrator,
     read_model,
+    read_rows,
     rows_for,
     with_shares,
 )
@@ -54,7 +56,8 @@ def run(options: Check) -> None:
         )
     failures = check_fail_on(options)
     path = options.data or options.predictions
-    frame = read_table(path, decimal=options.decimal)
+    model = _model_of(options)
+    frame = read_rows(path, model, options.decimal, options.target)
     table = split_target(frame, options.target, name=path.name, screened=False)
     values = values_of_columns(frame, table, [options.groups, *(options.by or [])])
     promises = {
@@ -63,10 +66,13 @@ def run(options: Check) -> None:
     targets = {
         n: check_inside(share, f"--{n}") for n, share in promises.items() if share is not None
     }
-    judge = _check_columns if options.data is None else _check_model
     if options.reference is not None and options.grades is None:
         raise InputError("--reference must be given with --grades, got no --grades")
-    evaluation, rows, commands = judge(options, table, values)
+    if options.data is None:
+        evaluation, rows, commands = _check_columns(options, table, values)
+    else:
+        cells = frame.loc[table.X.index, options.target]  # as they are written: 01 stays 01
+        evaluation, rows, commands = _check_model(options, model, cells, table, values)
     comparison = evaluation.comparison
     sections = [promised_thresholds(comparison, targets)] if targets else []
     validation = _validation_sections(options, evaluation, rows)
@@ -171,20 +177,28 @@ def _score_options(names: Sequence[str]) -> list[str]:
     return [word for name in names for word in ("-s", name)]
 
 
-def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -> Outcome:
+def _model_of(options: Check) -> Any:
+    """Return the model in a file; None for columns of probabilities and for a calibrator."""
+    if options.data is None or is_calibrator_file(options.predictions):
+        return None
+    if options.scores:
+        raise InputError("--score is for a calibrator: a model reads its own columns")
+    return with_shares(read_model(options.predictions, options.trusted), options.prior)
+
+
+def _check_model(
+    options: Check, model: Any, labels: Any, table: LabelledTable, values: dict[str, Any]
+) -> Outcome:
     """Evaluate a model or a calibrator in a file."""
     path, data, target = options.predictions, options.shown(options.data), ["-t", table.target]
-    if is_calibrator_file(path):
+    if model is None:
         file = read_calibrator(path, options.scores)
         model, X = with_shares(file.calibrator, options.prior), file.scores_in(table.X)
         commands = [["calibrate", data, *target, *_score_options(file.scores)]]
     else:
-        if options.scores:
-            raise InputError("--score is for a calibrator: a model reads its own columns")
-        model = with_shares(read_model(path, options.trusted), options.prior)
         X = rows_for(model, table.X)
-        labels = model.classes_[0 if len(model.classes_) > 2 else 1 :]
-        scores = _score_options([f"p({label})" for label in labels])
+        classes = model.classes_[0 if len(model.classes_) > 2 else 1 :]
+        scores = _score_options([f"p({label})" for label in classes])
         options_of_predict = [w for entry in options.prior or () for w in ("--prior", entry)]
         options_of_predict += [w for name in options.trusted or () for w in ("--trust", name)]
         options_of_predict += ["--decimal", options.decimal] if options.decimal else []
@@ -193,8 +207,10 @@ def _check_model(options: Check, table: LabelledTable, values: dict[str, Any]) -
             [*words, *options_of_predict],
             ["calibrate", "scored.csv", *target, *scores],
         ]
+    y = labels_of_model(labels, table.target, model.classes_)
+    y = y.astype(model.classes_.dtype)
     with refused_as("the table does not fit the model"):
-        evaluation = check(table.y, model, X=X, **common_arguments(options, table, values))
+        evaluation = check(y, model, X=X, **common_arguments(options, table, values))
     if not is_calibrator_file(path):
         commands[-1] = _with_update(commands[-1], options, evaluation)
     return evaluation, table.X, commands

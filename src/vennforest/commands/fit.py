@@ -33,7 +33,9 @@ def run(options: Fit) -> None:
     start = time.perf_counter()
     with progress_bar("Training"):
         types = {} if options.types is None else read_types(options.types)
-        frame = read_table(options.data, types, names_in(options.missing), options.decimal)
+        frame = read_table(
+            options.data, [*types, options.target], names_in(options.missing), options.decimal
+        )
         name, split_by = options.data.name, [options.groups]
         table, values = split_table(options, frame, options.target, name, types, split_by)
         notes, X, y = table.notes, table.X, table.y

@@ -21,7 +21,8 @@ from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.tables.cells import Column, as_floats
 from vennforest.tables.columns import unknown_names
-from vennforest.tables.files import find_name
+from vennforest.tables.files import find_name, read_table
+from vennforest.tables.target import typed_labels
 
 MAX_EXAMPLES = 4_096
 """Scores that a file keeps of a calibrator that keeps none itself."""
@@ -59,9 +60,57 @@ def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> An
     return features.to_numpy()
 
 
+def read_rows(
+    path: Path, model: Any, decimal: str | None = None, target: str | None = None
+) -> pd.DataFrame:
+    """Return the rows of a file with the columns of a model as its own types and markers read them.
+
+    Only columns that the model does not have are inferred from these rows. Labels stay text.
+    """
+    table = table_columns(model)
+    if table is None:
+        return read_table(path, [target or ""], decimal=decimal)
+    as_text = [name for name in table.feature_names_in_ if name not in table.numbers]
+    return read_table(path, [*as_text, target or ""], table.missing or (), decimal)
+
+
 def label_of_text(classes: NDArray[Any]) -> dict[str, Any]:
-    """Return a mapping from the text of each label, see `text_of_label`, to the label."""
-    return {text_of_label(label): label for label in classes.tolist()}
+    """Return a mapping from the text of each label, see `text_of_label`, to the label.
+
+    Labels that are booleans may be written as true and false too.
+    """
+    labels = {text_of_label(label): label for label in classes.tolist()}
+    if classes.dtype.kind == "b":
+        labels |= {text.lower(): label for text, label in labels.items()}
+    return labels
+
+
+def labels_of_model(cells: Any, target: str, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return labels (n,) of the type of a model's classes, None where missing.
+
+    Raises
+    ------
+    InputError
+        If no row has a label, or a label is none of the classes.
+    """
+    column = Column(cells, target)
+    label_of = label_of_text(classes)
+    labels = column.array.drop_null().to_pylist()
+    if not labels:
+        raise InputError(f"the target {target!r} is missing in every row")
+    if classes.dtype.kind in "iu":  # 01 and 1.0 are 1, as at fit
+        labels = typed_labels(column, target).tolist()
+    texts = list(map(text_of_label, labels))
+    unknown = [text for text in texts if text not in label_of]
+    if unknown:
+        raise InputError(
+            f"the target {target!r} contains {unknown[0]!r}, a label that the model has never "
+            f"seen (it was fitted to {', '.join(map(repr, list(label_of)[:8]))}): that alone is a "
+            "change; leave out such rows, or fit the model again"
+        )
+    y: NDArray[Any] = np.full(len(column.is_present), None, dtype=object)
+    y[column.is_present] = [label_of[text] for text in texts]
+    return y
 
 
 def with_shares(model: Any, prior: Sequence[str] | None) -> Any:

@@ -112,7 +112,9 @@ Keep = Annotated[Names, column(f"Keep this column although it looks like an iden
 Types = Annotated[
     Text, option('As {"ward": "category"}, or a file.', metavar="JSON"), Input("file of types")
 ]
-Missing = Annotated[Text, option('Missing cells: "n.d.,-999".', metavar="A,B,…", default=False)]
+Missing = Annotated[
+    Names, option(f'Missing cells: "n.d.,-999" {SEVERAL}.', metavar="A,B,…", default=False)
+]
 By = Annotated[Names, column(f"Report on each value separately {SEVERAL}.")]
 Positive = Annotated[Text, option("The positive class.", metavar="LABEL", default="the rarer")]
 Costs = Annotated[

@@ -37,7 +37,7 @@ def run(options: Report) -> None:
     types = {} if options.types is None else read_types(options.types)
     missing = names_in(options.missing)
     if options.data is not None:
-        frame = read_table(options.data, types, missing, options.decimal)
+        frame = read_table(options.data, [*types, options.target or ""], missing, options.decimal)
         name, target = options.data.name, options.target
     else:
         frame, target = load_example(str(options.example))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -38,9 +38,10 @@ def shares_of(counts: Mapping[str, float], digits: int) -> str:
     return listed(ordered, 8, lambda item: f"{item[0]!r} {item[1] / total:.{digits}%}")
 
 
-def names_in(text: str | None) -> list[str]:
-    """Return the names in a comma-separated list such as ``A,B``."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
+def names_in(texts: str | Sequence[str] | None) -> list[str]:
+    """Return the names in a comma-separated list such as ``A,B``, or in several lists."""
+    lists = [texts] if isinstance(texts, str) else texts or ()
+    return [name.strip() for text in lists for name in text.split(",") if name.strip()]
 
 
 @contextmanager

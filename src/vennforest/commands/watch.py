@@ -18,11 +18,11 @@ from vennforest._validation import InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.models import (
     is_calibrator_file,
-    label_of_text,
+    labels_of_model,
     read_calibrator,
     read_model,
+    read_rows,
     rows_for,
-    text_of_label,
 )
 from vennforest.commands.options import Watch
 from vennforest.commands.terminal import print_json, progress_bar, say, show
@@ -34,8 +34,7 @@ from vennforest.persistence.model_file import write_model
 from vennforest.report.splits import moments
 from vennforest.report.watched import watched
 from vennforest.sources.row_hashes import hash_rows
-from vennforest.tables.cells import Column
-from vennforest.tables.files import find_name, read_table
+from vennforest.tables.files import find_name
 
 
 def run(options: Watch) -> None:
@@ -65,13 +64,13 @@ def run(options: Watch) -> None:
         raise InputError(f"--target must be {verb}, since the monitor watches {model.watch}")
     notes: list[str] = []
     with progress_bar("Watching"):
-        table, times = _ordered_rows(options, notes)
+        table, times = _ordered_rows(options, getattr(model, "model", model), notes)
         with refused_as("the table cannot be watched"):
             if is_calibrator:
                 monitor, arguments = _watch_scores(options, table, model, header)
             else:
                 monitor, arguments = _watch_rows(options, table, model, header)
-            y = None if options.target is None else _labels(table, options.target, monitor)
+            y = None if options.target is None else _labels_in(table, options.target, monitor)
             arguments |= {"y": y, "times": times, "notes": notes, "name": options.data.name}
             command = shlex.join(["vennforest", *sys.argv[1:]])
             target = options.target or ""
@@ -90,9 +89,11 @@ def run(options: Watch) -> None:
         raise typer.Exit(1)
 
 
-def _ordered_rows(options: Watch, notes: list[str]) -> tuple[pd.DataFrame, NDArray[Any] | None]:
+def _ordered_rows(
+    options: Watch, model: Any, notes: list[str]
+) -> tuple[pd.DataFrame, NDArray[Any] | None]:
     """Return the rows sorted by time, and their times; None without ``--time``."""
-    table = read_table(options.data, decimal=options.decimal)
+    table = read_rows(options.data, model, options.decimal, options.target)
     if options.time is None:
         return table, None
     name = find_name(table.columns, options.time)
@@ -109,23 +110,10 @@ def _ordered_rows(options: Watch, notes: list[str]) -> tuple[pd.DataFrame, NDArr
     return table, times
 
 
-def _labels(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[Any]:
+def _labels_in(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[Any]:
     """Return labels (n,) of the type of the monitor's classes, None where missing."""
-    column = Column(table[find_name(table.columns, target)], target)
-    label_of = label_of_text(monitor.classes_)
-    texts = [text_of_label(cell) for cell in column.array.drop_null().to_pylist()]
-    if not texts:
-        raise InputError(f"the target {target!r} is missing in every row")
-    unknown = [text for text in texts if text not in label_of]
-    if unknown:
-        raise InputError(
-            f"the target {target!r} contains {unknown[0]!r}, a label that the model has never "
-            f"seen (it was fitted to {', '.join(map(repr, list(label_of)[:8]))}): that alone is a "
-            "change; leave out such rows, or fit the model again"
-        )
-    labels: NDArray[Any] = np.full(len(table), None, dtype=object)
-    labels[column.is_present] = [label_of[text] for text in texts]
-    return labels
+    cells = table[find_name(table.columns, target)]
+    return labels_of_model(cells, target, monitor.classes_)
 
 
 def _columns(options: Watch, table: pd.DataFrame) -> dict[str, NDArray[Any]]:
@@ -198,9 +186,10 @@ def _reference(
     options: Watch, path: Path, monitor: Monitor, header: dict[str, str]
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return reference rows with their labels, and the columns to compare."""
-    table, model = read_table(path), monitor.model
-    target = find_name(table.columns, header.get("target", ""), "target")
-    labels = _labels(table, target, monitor)
+    model, target = monitor.model, header.get("target", "")
+    table = read_rows(path, model, options.decimal, target)
+    find_name(table.columns, target, "target")
+    labels = _labels_in(table, target, monitor)
     has_label = np.array([label is not None for label in labels.tolist()])
     table, labels = table[has_label], labels[has_label].astype(monitor.classes_.dtype)
     X = rows_for(model, table, [target])

@@ -25,7 +25,7 @@ FIELD_TYPES = {
 """Types of the fields of nodes in a file."""
 
 MAX_NODES = 1 << 30
-NO_CHILD = -1
+NO_CHILD, NO_FEATURE = -1, -2
 CHILDREN = ("left_child", "right_child")
 
 
@@ -48,8 +48,8 @@ class PackedTrees:
         which compresses better.
     values : ndarray of shape (n_nodes, k)
         Class distributions.
-    counts, depths, seeds : ndarray of shape (n_trees,), int64
-        Number of nodes, depth and seed of each tree.
+    counts, seeds : ndarray of shape (n_trees,), int64
+        Number of nodes and seed of each tree.
     """
 
     bare_forest: Any
@@ -58,7 +58,6 @@ class PackedTrees:
     nodes: dict[str, NDArray[Any]]
     values: NDArray[np.float64]
     counts: NDArray[np.int64]
-    depths: NDArray[np.int64]
     seeds: NDArray[np.int64]
 
     def _check_state(self) -> None:
@@ -78,15 +77,16 @@ class PackedTrees:
         n_trees, n_nodes = len(self.counts), int(self.counts.sum())
         require(n_trees > 0 and n_nodes < MAX_NODES, f"nodes must be fewer than {MAX_NODES}")
         check_array(self.kinds, "kinds", (n_trees,), "i", 0, len(trees) - 1)
-        check_array(self.depths, "depths", (n_trees,), "i", 0, n_nodes)
         check_array(self.seeds, "seeds", (n_trees,), "i", 0, 2**32 - 1)
         check_array(self.values, "values", (n_nodes, k), low=0, high=1 + 1e-9)
-        # Kernels do not check the indices in nodes.
         for name, dtype in FIELD_TYPES.items():
             column = self.nodes[name]
             is_valid = type(column) is np.ndarray and column.shape == (n_nodes,)
             require(is_valid and column.dtype == dtype, f"{name} must be {n_nodes} of {dtype}")
-        require(not np.isnan(self.nodes["threshold"]).any(), "thresholds must be numbers")
+            is_free = name in ("threshold", "impurity")  # infinite where scikit-learn says so
+            require(not np.isnan(column).any(), f"{name} must be numbers")
+            require(is_free or np.isfinite(column).all(), f"{name} must be finite")
+        # Kernels follow children and features without a check.
         left, right = self.nodes["left_child"], self.nodes["right_child"]
         is_inner = left > 0
         require((is_inner == (right > 0)).all(), "nodes must have two children or none")
@@ -95,9 +95,29 @@ class PackedTrees:
         for child in (left, right):
             is_in_tree = (child >= 0) & (child < remaining)
             require(is_in_tree.all(), "children must come after their parent, in its tree")
-        feature = self.nodes["feature"]
-        has_feature = (feature >= 0) & (feature < n_features)
-        require((has_feature | ~is_inner).all(), f"features must be in [0, {n_features})")
+        inner = np.flatnonzero(is_inner)
+        n_parents = np.bincount(
+            np.append(inner + left[inner], inner + right[inner]), minlength=n_nodes
+        )
+        n_parents[np.cumsum(self.counts) - self.counts] += 1  # roots have none
+        require((n_parents == 1).all(), "nodes must have one parent each")
+        feature = self.nodes["feature"][inner]
+        is_feature = (feature >= 0) & (feature < n_features)
+        require(is_feature.all(), f"features must be in [0, {n_features})")
+        sums = self.values[~is_inner].sum(axis=1)
+        require(np.abs(sums - 1).max() < 1e-6, "values must sum to 1 in leaves")
+
+    def _depths(self) -> NDArray[np.int64]:
+        """Return the depth of each tree, shape (n_trees,)."""
+        depths = np.zeros(len(self.counts), dtype=np.int64)
+        tree = np.repeat(np.arange(len(self.counts)), self.counts)
+        left, right = self.nodes["left_child"], self.nodes["right_child"]
+        nodes, level = np.cumsum(self.counts) - self.counts, 0
+        while len(nodes):
+            depths[tree[nodes]] = level
+            nodes = nodes[left[nodes] > 0]
+            nodes, level = np.append(nodes + left[nodes], nodes + right[nodes]), level + 1
+        return depths
 
     def forest(self) -> Any:
         """Return the forest, after a check of the arrays."""
@@ -108,7 +128,7 @@ class PackedTrees:
         buffer = np.zeros(int(self.counts.max()), NODE_DTYPE)
         trees = []
         start = 0
-        of_trees = np.column_stack([self.counts, self.depths, self.seeds, self.kinds]).tolist()
+        of_trees = np.column_stack([self.counts, self._depths(), self.seeds, self.kinds]).tolist()
         for count, depth, seed, kind in of_trees:
             part = slice(start, start + count)
             start += count
@@ -118,6 +138,7 @@ class PackedTrees:
             for name in CHILDREN:
                 offset = nodes[name]
                 nodes[name] = np.where(offset > 0, np.arange(count) + offset, NO_CHILD)
+            nodes["feature"][nodes["left_child"] == NO_CHILD] = NO_FEATURE
             tree = _copy_with(self.bare_trees[kind], random_state=seed)
             tree.tree_ = Tree(n_features, n_classes, 1)
             state = {"max_depth": depth, "node_count": count, "nodes": nodes}
@@ -158,7 +179,6 @@ def pack_forest(forest: Any) -> PackedTrees | None:
         nodes,
         values,
         np.array([state["node_count"] for state in states], dtype=np.int64),
-        np.array([state["max_depth"] for state in states], dtype=np.int64),
         np.array([tree.random_state for tree in trees], dtype=np.int64),
     )
 

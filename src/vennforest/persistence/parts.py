@@ -44,7 +44,8 @@ def _stored_part(value: Any) -> Any:
 
 
 def _restored_part(value: Any) -> Any:
-    return value.forest() if type(value) is PackedTrees else value
+    packed = value if type(value) is PackedTrees else pack_forest(value)
+    return value if packed is None else packed.forest()
 
 
 def _replaced(value: Any, replace: Callable[[Any], Any], memo: Memo) -> Any:

@@ -28,6 +28,7 @@ from vennforest._validation import (
     InputError,
     IntArray,
     check_array,
+    check_labels,
     check_number,
     check_option,
     is_missing,
@@ -111,6 +112,8 @@ class Fold:
             require((self.weight > 0).all(), "weight must be above zero")
         if self.rows is not None:
             check_array(self.rows, "rows", (n,), "i", 0)
+        if self.classes is not None:
+            check_labels(self.classes, "classes")
 
     def check_classes(self, k: int) -> None:
         """Raise a ValueError unless scores and codes are of k classes and one example or more."""

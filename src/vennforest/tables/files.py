@@ -96,9 +96,9 @@ class TableFile:
         columns: dict[str, Any] = {}
         for name in self.names:
             cells = arrays.pop()  # so that its memory is free once it is converted
-            if self.is_text:
-                cells = pc.utf8_ltrim_whitespace(cells)
-            if self.is_text and name not in as_text:
+            if is_text(cells.type):
+                cells = pc.utf8_ltrim_whitespace(cells.cast(plain_type(cells.type)))
+            if is_text(cells.type) and name not in as_text:
                 points = with_decimal_point(cells) if self.decimal == "," else cells
                 cells = typed_text(Column(points, name, missing), cells)
             columns[name] = _to_pandas(cells, name, missing)
@@ -208,8 +208,6 @@ def _to_pandas(cells: pa.ChunkedArray, name: str, missing: Sequence[str]) -> pd.
 
     Integers in columns with empty cells become floats, or text if floats are not exact.
     """
-    if pa.types.is_string_view(cells.type):
-        cells = cells.cast(pa.string())
     if pa.types.is_integer(cells.type) and cells.null_count:
         ends = [end or 0 for end in pc.min_max(cells).as_py().values()]
         if max(map(abs, ends)) >= MAX_EXACT_FLOAT:
@@ -228,9 +226,10 @@ def read_table(
 ) -> pd.DataFrame:
     """Read a table with at least one row from a file (see `TableFile`), with the index 0, 1, ….
 
-    In text files, the columns ``as_text`` (those with declared types) are kept as text; others
-    become numbers or booleans if every cell is one. ``missing`` lists cells that stand for missing
-    values, besides NA, NaN, null and empty cells.
+    Columns of text become numbers or booleans if every cell is one, whatever the format of the
+    file, except those of ``as_text``: labels, and columns whose type is declared or known from a
+    model. ``missing`` lists cells that stand for missing values, besides NA, NaN, null and empty
+    cells.
     """
     table = TableFile(path, decimal).read(as_text, missing)
     if table.empty:

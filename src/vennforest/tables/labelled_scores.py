@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vennforest._validation import InputError
 from vennforest.tables.cells import Column, as_floats, is_text, row_name, shown_cell
-from vennforest.tables.files import TableFile, find_name, typed_text
+from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import MAX_CLASSES, check_classes, typed_labels
 from vennforest.tables.text import with_decimal_point
 
@@ -21,7 +21,7 @@ class LabelledScores:
     """The columns of a table that contain scores, labels, and perhaps weights.
 
     The constructor reads the labels once: ``classes`` are sorted, and ``n_rows`` rows have a label,
-    ``n_missing`` do not. Text is converted if all rows are whole numbers, or true and false.
+    ``n_missing`` do not. Text is converted if all rows are numbers.
     ``scores`` names one column, for the second of two classes, or one per class. ``progress`` is
     called with the number of rows read and the total number, None if unknown.
     """
@@ -52,10 +52,7 @@ class LabelledScores:
             if len(self._cells) > MAX_CLASSES:
                 check_classes(np.asarray(self._cells.to_pylist(), dtype=object), target)
             self._report(self.n_rows + self.n_missing)
-        column = Column(self._cells, target)
-        if is_text(self._cells.type):
-            column = Column(typed_text(column, self._cells), target)
-        labels = typed_labels(column, target)
+        labels = typed_labels(Column(self._cells, target), target)
         self.classes: list[Any] = check_classes(np.unique(labels), target).tolist()
         self._labels = pa.array(labels.tolist())
 

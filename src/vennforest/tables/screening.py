@@ -176,9 +176,14 @@ def _misread(cells: pd.Series[Any], name: str) -> str:
     if kind != "text":
         return ""
     if _share(LIKE_DATE, sample):
+        dates = [cell for cell in sample if LIKE_DATE.match(cell)]
+        others = sorted({cell.strip() for cell in cells.unique() if not LIKE_DATE.match(cell)})
+        remedy = f"declare their format, as in {_declared(name, 'date %d.%m.%y')}"
+        if 0 < len(others) <= MAX_MARKERS and not any("," in cell for cell in others):
+            remedy = f"if the others stand for missing values, say so with {_markers(others)}"
         return (
-            f"{name!r} looks like dates, such as {sample[0]!r}, but is read as text: write all as "
-            f"2021-01-25, or declare their format, as in {_declared(name, 'date %d.%m.%y')}."
+            f"{name!r} looks like dates, such as {dates[0]!r}, but is read as text: write all as "
+            f"2021-01-25, or {remedy}."
         )
     n_numbers = sum(number(cell) is not None for cell in sample)
     if n_numbers < MIN_SHARE_ALIKE * len(sample) and not _share(LIKE_NUMBER, sample):
@@ -186,12 +191,16 @@ def _misread(cells: pd.Series[Any], name: str) -> str:
     markers = sorted({cell.strip() for cell in cells.unique() if number(cell) is None})
     remedy = "write plain numbers with a decimal point, and leave other cells empty"
     if len(markers) <= MAX_MARKERS and not any("," in marker for marker in markers):
-        option = f"--missing {shlex.quote(','.join(markers))}"
-        remedy = f"if these stand for missing values, say so with {option}"
+        remedy = f"if these stand for missing values, say so with {_markers(markers)}"
     return (
         f"{name!r} looks like numbers but is read as text, because of cells such as "
         f"{markers[0][:30]!r}: {remedy}."
     )
+
+
+def _markers(cells: Sequence[str]) -> str:
+    """Return the command-line option for cells that stand for missing values."""
+    return f"--missing={shlex.quote(','.join(cells))}"
 
 
 def _sentinel(cells: pd.Series[Any], name: str) -> str:

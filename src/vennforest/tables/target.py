@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vennforest._messages import not_one_of
 from vennforest._validation import InputError
 from vennforest.tables.cells import Column, is_text
-from vennforest.tables.files import find_name
+from vennforest.tables.files import find_name, typed_text
 from vennforest.tables.screening import screen
 from vennforest.tables.types import DROP, check_types, read_declared
 
@@ -111,9 +111,13 @@ def load_example(name: str) -> tuple[pd.DataFrame, str]:
 def typed_labels(column: Column, target: str) -> NDArray[Any]:
     """Return the cells that are present as integers, booleans or text, shape (n,).
 
-    Floats become integers, or text where they have a fraction.
+    Floats become integers, or text where they have a fraction. Text that is numbers becomes
+    numbers, and other text, True and False too, stays as it is written.
     """
     cells = column.array.drop_null()
+    if is_text(cells.type) and column.infer_text() == "number":
+        column = Column(typed_text(column, cells), target)
+        cells = column.array.drop_null()
     if column.infer()[0] == "date":
         raise InputError(f"the target {target!r} contains dates, which are not classes: bin them")
     if is_text(cells.type):
