@@ -22,7 +22,7 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
-from vennforest.scores import as_numbers, read_scores
+from vennforest.scores import On, as_numbers, read_scores
 
 __all__ = ["ScoreCounts"]
 
@@ -78,6 +78,7 @@ class ScoreCounts:
         *,
         sample_weight: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        on: On = "auto",
     ) -> ScoreCounts:
         """Count examples.
 
@@ -86,6 +87,9 @@ class ScoreCounts:
         scores, y, sample_weight
             As in ``fit`` of calibrators. Of positive weights the largest is at most 1e9 times the
             smallest.
+        on : {"auto", "probability", "logit", "score"}, default="auto"
+            What two columns of two classes are, which become one. More than two stay as they are
+            until a calibrator reads them by its own ``on``.
         classes : array-like of shape (k,), optional
             Every class. All parts of one data set must name the same classes; a part of it may then
             have no rows.
@@ -99,7 +103,10 @@ class ScoreCounts:
         check_order(scores, y=y, sample_weight=sample_weight)
         x = as_numbers(scores)
         codes, labels, weight = read_examples(x, y, sample_weight, classes)
-        return count_examples(labels, read_scores(x, len(labels)).values, codes, weight)
+        k = len(labels)
+        return count_examples(
+            labels, read_scores(x, k, on if k == 2 else "score").values, codes, weight
+        )
 
     @classmethod
     def from_batches(
