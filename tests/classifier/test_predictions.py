@@ -41,7 +41,10 @@ def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
         if method == "none":
             singles.append(base.predict_proba(new))
             continue
-        calibrator = make_calibrator(method).fit(score(base, X[test]), y[test], classes=range(k))
+        calibrator = make_calibrator(method)
+        if bounded:
+            calibrator.set_params(merge=merge)
+        calibrator.fit(score(base, X[test]), y[test], classes=range(k))
         if bounded:
             m = calibrator.predict_multiprobability(score(base, new))
             singles.append(m.merge(merge))

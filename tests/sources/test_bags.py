@@ -116,7 +116,7 @@ def test_a_frozen_forest_calibrates_out_of_bag_on_its_own_data_alone(wrap, data)
     X, y = data
     plain = wrap(forest(30, random_state=5)).fit(X, y)
     model = fit(FrozenEstimator(plain), X, y, calibrate_on="oob", method="none")
-    assert model.estimator_.estimator is plain
+    assert model.estimator_.estimator is not plain  # a copy
     ensemble = plain[-1] if hasattr(plain, "steps") else plain
     rows = plain[:-1].transform(X) if hasattr(plain, "steps") else X
     out = np.ones((30, 200), bool)

@@ -61,7 +61,7 @@ def test_exchangeable_predictions_are_those_of_one_left_out_example(make, votes,
         hashed = hash_by_hand(row.tolist(), np.float32)
         r = draw_by_hand(hashed, model._state.folds[0].seed, len(kept))
         rest = np.arange(len(kept)) != r
-        calibrator = make().fit(column(scores)[rest], y[kept][rest], classes=range(k))
+        calibrator = make(merge="log").fit(column(scores)[rest], y[kept][rest], classes=range(k))
         own = oracle.forest_scores(model.estimator_, new[i : i + 1], [trees_of[r]], votes)
         expected = calibrator.predict_multiprobability(column(np.array(own)))
         assert_allclose(m.lower[i], expected.lower[0], rtol=0, atol=1e-12)
