@@ -1,15 +1,18 @@
 """Counts at scores: they add up, come from Arrow, and are coarsened with the error they say."""
 
+import warnings
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from vennforest import ScoreCounts, counts
+from vennforest import ScoreCounts, VennAbers, counts, update
 from vennforest._validation import InputError
+from vennforest.metrics import calibration_error
 
 EXAMPLES = st.lists(
     st.tuples(st.integers(-4, 4), st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=40
@@ -192,3 +195,19 @@ def test_wrong_input_is_named_with_the_rule_and_the_value():
     ScoreCounts.from_scores([0.1, 0.2, 0.3], [0, 1, 1], sample_weight=[1.0, 1e9, 0])
     with pytest.raises(InputError, match="n_scores must be an integer >= 1"):
         ScoreCounts.from_scores([0.1, 0.2], [0, 1]).coarsen(0)
+
+
+@pytest.mark.parametrize("fit", [
+    lambda s, y: ScoreCounts.from_scores(s, y), lambda s, y: VennAbers("log").fit(s, y),
+    lambda s, y: update(s, y), lambda s, y: calibration_error(y, s),
+])  # fmt: skip
+def test_labels_with_the_index_of_the_scores_in_another_order_are_announced(fit):
+    rng = np.random.default_rng(0)
+    s = pd.Series(rng.random(200))
+    y = pd.Series((rng.random(200) < s).astype(int))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(s, y)
+        fit(s, y.set_axis(np.arange(200) + 7))  # an index that names other rows
+    with pytest.warns(UserWarning, match="y has the index of the rows in another order"):
+        fit(s, y.sample(frac=1, random_state=0))

@@ -118,6 +118,22 @@ def warn_of_small_weights(total: float, n: int) -> None:
         )
 
 
+def check_order(X: Any, **aligned: Any) -> None:
+    """Warn where the labels, weights or groups have the index of the rows X in another order."""
+    index: Any = getattr(X, "index", None)
+    if not hasattr(index, "equals"):
+        return
+    for name, values in aligned.items():
+        labels: Any = getattr(values, "index", None)
+        if not hasattr(labels, "equals") or index.equals(labels) or len(index) != len(labels):
+            continue
+        if index.is_unique and index.isin(labels).all():
+            warn(
+                f"{name} has the index of the rows in another order, and rows are matched by their "
+                f"place: reorder {name} with .loc if the index names the rows"
+            )
+
+
 def check_option(value: object, options: Any, name: str, alternative: str = "") -> None:
     """Raise an error unless a value is one of ``options``, names or a ``Literal`` type."""
     allowed = get_args(options) or options
@@ -216,19 +232,3 @@ def check_labels(classes: Any, name: str = "classes_") -> None:
         check_increasing(classes, name)
     except TypeError as error:
         raise ValueError(f"{name} must be of one type") from error
-
-
-def check_order(X: Any, **aligned: Any) -> None:
-    """Warn where labels, weights or groups have the index of the rows X in another order."""
-    index: Any = getattr(X, "index", None)
-    if not hasattr(index, "equals"):
-        return
-    for name, values in aligned.items():
-        labels: Any = getattr(values, "index", None)
-        if not hasattr(labels, "equals") or index.equals(labels) or len(index) != len(labels):
-            continue
-        if index.is_unique and index.isin(labels).all():
-            warn(
-                f"{name} has the index of the rows in another order, and is matched by place: "
-                f"reorder it with .loc[] if the index names the rows"
-            )
