@@ -163,8 +163,6 @@ def read_scores(
     else:
         array = check_finite(array, name)
         kind = "probability" if on_log_odds and not is_outside(array).any() else "score"
-        if kind == "score" and on_log_odds:
-            _warn_of_percentages(array)
     array = check_finite(array, name, lowest=kind == "logit")
     if kind == "probability":
         array = read_probabilities(array, name)
@@ -260,7 +258,8 @@ def _kind_of_columns(array: FloatArray, name: str) -> Kind:
     return "probability"
 
 
-def _warn_of_percentages(x: FloatArray) -> None:
+def warn_of_percentages(x: FloatArray) -> None:
+    """Warn if scores of a map on log-odds, which are read as they are, look like percentages."""
     if x.size and x.min() >= 0 and 1 < x.max() <= 100 and (x % 1 != 0).any():
         warn(
             f"scores between {x.min():g} and {x.max():g} look like percentages: divide percentages "
@@ -268,15 +267,19 @@ def _warn_of_percentages(x: FloatArray) -> None:
         )
 
 
-def warn_of_probabilities(scores: Any) -> None:
-    """Warn if scores for a map that was fitted to logits look like probabilities."""
-    array = as_numbers(scores)
-    if array.ndim < 2 or array.shape[1] < 2 or len(array) < MIN_ROWS_OF_PROBABILITIES:
+def warn_of_probabilities(scores: Any, on: On) -> None:
+    """Warn if many scores, which were called or calibrated as logits, look like probabilities."""
+    if on != "logit":
         return
-    if not is_outside(array).any() and sums_to_one(array).all():
+    array = as_numbers(scores)
+    if len(array) < MIN_ROWS_OF_PROBABILITIES or is_outside(array).any():
+        return
+    is_table = array.ndim == 2 and array.shape[1] > 1
+    if sums_to_one(array).all() if is_table else np.ptp(array) > 0:
         warn(
-            f"all {len(array):,} rows of scores lie in [0, 1] and sum to 1, as probabilities do, "
-            "and the calibrator was fitted to logits: take their logarithms if they are"
+            f"all {len(array):,} rows of scores lie in [0, 1]{' and sum to 1' * is_table}, as "
+            "probabilities do, and are read as logits: take their log-odds or logarithms if they "
+            'are, or fit with on="probability"'
         )
 
 

@@ -83,7 +83,7 @@ def test_scores_in_other_units_are_answered_with_one_warning(method):
     of_probabilities.predict_proba([0.0, 1.0])
     for name in ("predict_proba", "predict_multiprobability", "predict_confidence"):
         if hasattr(of_probabilities, name):
-            if method == "temperature":
+            if of_probabilities.on_ == "probability":
                 with pytest.raises(InputError, match=r"must lie in \[0, 1\], got 12.5 in row 0"):
                     getattr(of_probabilities, name)([12.5, 45, 80])
             else:

@@ -12,12 +12,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from oracles import formulas as oracle
-from support.cases import draw_rows, score
+from support.cases import draw_rows, rounded, score
 from vennforest import CalibratedClassifier
 from vennforest.calibrators import make_calibrator
 from vennforest.calibrators.pool import PooledCalibration
 from vennforest.classifier.prediction import predict
-from vennforest.scores import round_scores
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -77,10 +76,9 @@ def test_pooled_folds_calibrate_one_model_trained_on_everybody(method, k):
     scores = np.empty(len(y)) if k == 2 else np.empty((len(y), k))
     for train, test in splitter.split(X):
         scores[test] = score(GaussianNB().fit(X[train], y[train]), X[test])
-    scores = round_scores(scores)
     assert_array_equal(model.calibration_scores_, scores)
     assert_array_equal(model.calibration_y_, y)
-    base = round_scores(score(GaussianNB().fit(X, y), new))
+    base = score(GaussianNB().fit(X, y), new)
     expected = clone(model.calibrator_).fit(scores, y).predict_proba(base)
     assert_array_equal(model.predict_proba(new), expected)
 
@@ -91,7 +89,7 @@ def test_the_point_is_a_pool_of_all_trees_and_the_bounds_hold_it(subforest, k):
     forest = RandomForestClassifier(60, random_state=0)
     model = CalibratedClassifier(forest, subforest=subforest, random_state=0).fit(X, y)
     by_hand = PooledCalibration().fit(model.calibration_scores_, y)
-    whole = round_scores(model.estimator_.predict_proba(new))
+    whole = rounded(model.estimator_.predict_proba(new))
     expected = by_hand.predict_proba(whole[:, 1] if k == 2 else whole)
     p = model.predict_proba(new)
     assert_allclose(p, expected, rtol=0, atol=1e-12)

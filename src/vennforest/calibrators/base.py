@@ -52,6 +52,7 @@ from vennforest.scores import (
     as_numbers,
     is_outside,
     read_scores,
+    warn_of_percentages,
     warn_of_probabilities,
 )
 
@@ -141,6 +142,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError("scores must contain at least one example, got 0 sample(s)")
         codes, labels, weight = read_examples(checked, y, sample_weight, classes)
         values, kind = self._read(checked, len(labels), self.on)
+        warn_of_probabilities(checked, self.on)
         x = self._as_read(values, kind)
         # Sorting score vectors would take longer than most fits.
         sort = x.ndim == 1 and (self._is_monotone or increasing is not True)
@@ -161,10 +163,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             return self._fit_checked(counts, kind=kind)
         is_unit = self._reads != "order" and (kind == "probability" or self._reads == "probability")
         is_unit |= not self._is_monotone and counts.scores.min() >= 0 and counts.scores.max() <= 1
-        return self._fit_checked(counts, reversal_center(counts, increasing, is_unit), kind)
+        return self._fit_checked(counts, reversal_center(counts, increasing, is_unit), kind=kind)
 
     def _fit_checked(
-        self, counts: ScoreCounts, center: float | None = None, kind: Kind = "probability"
+        self, counts: ScoreCounts, center: float | None = None, *, kind: Kind = "probability"
     ) -> Self:
         """Fit to counts, with ``center - s`` in the place of each score s, without warnings."""
         # Nothing of the last fit stays, neither what it learnt nor its caches.
@@ -329,9 +331,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             if outside.any() or (k > 2 and not self._is_one_vs_rest):
                 value = read.values[outside][0] if outside.any() else "independent scores"
                 raise InputError(
-                    f'scores must be in [0, 1] for {self}, got {value}: give on="logit" if they '
+                    f'scores must lie in [0, 1] for {self}, got {value}: give on="logit" if they '
                     f"are log-odds; {MAPS_OF_ANY_SCORES}"
                 )
+        elif on == "auto" and read.kind == "score" and self._reads != "order":
+            warn_of_percentages(read.values)
         return read
 
     def _as_read(self, values: FloatArray, kind: Kind) -> FloatArray:
@@ -358,8 +362,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             check_is_fitted(self, "classes_")
         values, kind = self._read(scores, len(self.classes_), self.on_)
         x = self._as_read(values, kind)
-        if kind == "logit":
-            warn_of_probabilities(scores)
+        warn_of_probabilities(scores, kind)
         if kind != "probability" and self.score_range_ is not None:
             check_range(x, *self.score_range_.tolist())
         return self._reversed(x)
