@@ -6,15 +6,15 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, logit, softmax
 
 from oracles import formulas as oracle
-from vennforest.calibrators import TemperatureScaling
+from vennforest import VennAbers
+from vennforest._messages import CalibrationWarning
+from vennforest.calibrators import MatrixScaling, PooledCalibration, TemperatureScaling
 from vennforest.calibrators import softmax as maps_of_softmax
 from vennforest.calibrators.softmax import fit_temperature
 
 
 def of_logits():
-    model = TemperatureScaling()
-    model.on = "logit"
-    return model
+    return TemperatureScaling(on="logit")
 
 
 def drawn(rng, n, k):
@@ -124,3 +124,20 @@ def test_the_temperature_of_many_rows_does_not_depend_on_how_they_are_cut(monkey
     assert_allclose(fit_temperature(logits, np.eye(7)[codes]), expected, rtol=1e-12)
     single = fit_temperature(logits.astype(np.float32), np.eye(7)[codes])
     assert_allclose(single, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 200.0])
+def test_masked_logits_are_probabilities_of_zero_at_every_temperature(scale):
+    rng = np.random.default_rng(6)
+    logits, codes, _ = drawn(rng, 90, 4)
+    logits[1::3, 2] = -np.inf
+    codes[codes == 2] = 0
+    logits, codes = scale * np.vstack([logits, [0, 1, 2, 3]]), [*codes, 2]
+    for calibrator in (TemperatureScaling(), MatrixScaling(), PooledCalibration(), VennAbers()):
+        model = calibrator.fit(logits, codes)
+        assert model.on_ == "logit"
+        p = model.predict_proba(logits)
+        assert np.isfinite(p).all() and (p[1:-1:3, 2] < 1e-2).all(), calibrator
+    assert (TemperatureScaling().fit(logits, codes).predict_proba(logits)[1:-1:3, 2] == 0).all()
+    with pytest.warns(CalibrationWarning, match="2 calibration examples have a label whose logit"):
+        TemperatureScaling().fit(logits, [*codes[:1], 2, 1, 1, 2, *codes[5:]])

@@ -394,7 +394,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 if isinstance(array, np.ndarray) and array.dtype.kind == "f":
                     check_array(array, name, (None,) * array.ndim)
         low, high = 0.0, 1.0
-        if self.score_range_ is not None and self.on_ != "probability":
+        takes_unit = "probability" in (self.on_, self._reads)
+        if self.score_range_ is not None and not takes_unit:
             low, high = self.score_range_.tolist()
         part, k = np.linspace(0, 1, N_TRIED_SCORES), len(self.classes_)
         x = (1 - part) * low + part * high  # the difference may overflow

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.special import softmax as softmax_of_rows
 
+from vennforest._messages import warn
 from vennforest._validation import FloatArray
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import (
@@ -29,7 +30,7 @@ from vennforest.calibrators.newton import (
     log_odds_of,
 )
 from vennforest.counts import ScoreCounts
-from vennforest.scores import On
+from vennforest.scores import ZERO_LOGIT, On
 
 # The logarithm of the temperature stays this close to that of the logits' deviation.
 MAX_LOG_RATIO = 10.0
@@ -126,13 +127,16 @@ class TemperatureScaling(LogitCalibrator):
                 z = np.log(np.maximum(p, self.low_))
         if z.ndim == 1:
             z = np.column_stack([np.zeros(len(z)), z])
+        elif self.on_ == "logit":
+            z = with_minus_infinity(z)
+            warn_of_impossible_labels(z, counts.weights)
         self.temperature_ = fit_temperature(z, counts.weights)
 
     @np.errstate(under="ignore")
     def _map_rows(self, scores: FloatArray) -> FloatArray:
         if self.on_ == "probability":
             scores = np.log(np.maximum(with_sum_one(scores), self.low_))
-        return np.asarray(softmax_of_rows(scores / self.temperature_, axis=1))
+        return softmax_at(self.temperature_, scores)
 
     def _formula(self, scores: Terms) -> Terms:
         if len(scores) == 1:
@@ -143,6 +147,28 @@ class TemperatureScaling(LogitCalibrator):
         if self.on_ == "probability":
             scores = tuple(p.max(self.low_).log() for p in divided_by_sum(scores))
         return softmax([score / self.temperature_ for score in scores])
+
+
+def with_minus_infinity(z: FloatArray) -> FloatArray:
+    """Return logits (n, k) with minus infinity where `read_scores` has put a number for it."""
+    largest = z.max(axis=1, keepdims=True)
+    is_masked = (z == largest + ZERO_LOGIT) & (z < largest)
+    return np.where(is_masked, -np.inf, z) if is_masked.any() else z
+
+
+def softmax_at(temperature: float, z: FloatArray) -> FloatArray:
+    """Return ``softmax(z / temperature)`` of logits (n, k), of which some may be masked."""
+    return np.asarray(softmax_of_rows(with_minus_infinity(z) / temperature, axis=1))
+
+
+def warn_of_impossible_labels(z: FloatArray, weights: FloatArray) -> None:
+    """Warn if the logit of an example's own class is minus infinity."""
+    n = int((weights[z == -np.inf] > 0).sum()) if z.min() == -np.inf else 0
+    if n:
+        warn(
+            f"{n:,} calibration examples have a label whose logit is minus infinity, which no "
+            "temperature makes possible: they do not count for it"
+        )
 
 
 @np.errstate(under="ignore")
@@ -236,7 +262,7 @@ class ProbabilityCalibrator(LogitCalibrator):
     @np.errstate(under="ignore")
     def _map_rows(self, scores: FloatArray) -> FloatArray:
         if self.on_ != "probability":
-            return self._map_probabilities(softmax_of_rows(scores / self.temperature_, axis=1))
+            return self._map_probabilities(softmax_at(self.temperature_, scores))
         return self._map_probabilities(with_sum_one(scores))
 
     @abstractmethod
