@@ -262,7 +262,9 @@ def _ranks(total: FloatArray) -> FloatArray:
     return np.asarray((np.cumsum(total) - total / 2) / total.sum())
 
 
-def _spread(ranks: FloatArray, n: int, n_single: int, edges: Sequence[int] | IntArray = ()) -> IntArray:
+def _spread(
+    ranks: FloatArray, n: int, n_single: int, edges: Sequence[int] | IntArray = ()
+) -> IntArray:
     """Return about n indices of scores, equally spaced in rank, and denser beside all edges.
 
     Edges are the first score, the end, and the ``edges`` between them. The ``n_single`` scores on
