@@ -22,6 +22,7 @@ from vennforest._validation import (
 from vennforest.calibrators import Calibrator, PooledCalibration
 from vennforest.calibrators.blend import blend_probabilities, fit_blend
 from vennforest.groups import codes_of
+from vennforest.scores import columns, round_scores
 from vennforest.sources import CalibrationExamples, Fold, TrainingData
 from vennforest.sources.data import skip_shared_steps
 
@@ -161,7 +162,7 @@ def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold
     stack = np.array(logs)[used]
     weights[used], intercept = fit_blend(stack, first.codes, first.weight)
     p = blend_probabilities(stack, weights[used], intercept)
-    scores = np.ascontiguousarray(p[:, 1]) if len(data.classes) == 2 else p
+    scores = round_scores(columns(p, len(data.classes)))
     model = BlendedModel(members, weights, intercept, data.classes)
     return Fold(model, scores, first.codes, first.weight, first.rows, data.classes)
 
@@ -170,9 +171,8 @@ def _score_map(folds: list[Fold], examples: CalibrationExamples, classes: NDArra
     """Return a function of an index that fits the map of a model's scores to those examples."""
 
     def calibrate(index: Any) -> PooledCalibration:
-        pool = PooledCalibration()
         has_proba = all(hasattr(fold.model, "predict_proba") for fold in folds)
-        pool.on = "probabilities" if has_proba else "logits"
+        pool = PooledCalibration(on="probability" if has_proba else "score")
         weight = None if examples.weight is None else examples.weight[index]
         y = classes[examples.codes[index]]
         pool.fit(examples.scores[index], y, sample_weight=weight, classes=classes)

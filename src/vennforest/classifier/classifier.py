@@ -57,6 +57,7 @@ from vennforest.forest import (
 from vennforest.groups import Groups, PerGroup, check_by, codes_of
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
+from vennforest.scores import round_scores
 from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData, with_seed
 from vennforest.sources.checks import check_training_data, steps_obstacle
 from vennforest.sources.data import own_model, split_pipeline
@@ -221,7 +222,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         y : array-like of shape (n,)
             Labels of any dtype.
         sample_weight : array-like of shape (n,), optional
-            For the estimator and the calibrator; a weight of 2 is the observation twice.
+            For the estimator and the calibrator; a weight of 2 is the observation twice, in
+            bounds and intervals too. Scale weights that are no counts by their sum over the sum of
+            their squares, so that they sum to Kish's effective number of rows.
         groups : array-like of shape (n,), optional
             Rows that belong together, such as those of one patient: no row is scored by a model
             that saw another of its group.
@@ -587,8 +590,8 @@ def _check_classes(
     missing = classes[counts == 0].tolist()
     if len(codes) and is_frozen and missing:
         warn(
-            f"y has no example of {missing}, which the frozen model knows: their calibrated "
-            "probability is next to 0. Calibrate on rows of every class"
+            f"y has no example of {missing}, which the frozen model knows: nothing says how often "
+            "they happen, so their probability is not calibrated. Calibrate on rows of every class"
         )
     elif len(classes) - len(missing) < 2:
         raise ValueError(
@@ -808,7 +811,8 @@ def _folds_of(
     """Return the folds of a source by its name, or of the user's."""
     if not isinstance(model.calibrate_on, str):
         settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
-        return list(model.calibrate_on.folds(estimator, data, **settings))
+        folds = model.calibrate_on.folds(estimator, data, **settings)
+        return [replace(fold, scores=round_scores(fold.scores)) for fold in folds]
     if name == "oob":
         return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
     if name == "cv":
@@ -922,8 +926,8 @@ def fit_calibrators(
             some = examples if index is None else examples.select(index)
             y = fitted.classes[some.codes]
             new: Calibrator = clone(unfitted)
-            if isinstance(new, PooledCalibration | SoftmaxMap):
-                new.on = "probabilities" if has_proba else "logits"
+            if new.on == "auto":
+                new.on = "probability" if has_proba else "score"
             new.fit(some.scores, y, sample_weight=some.weight, classes=fitted.classes)
             new.score_range_ = None  # new scores are by the same model
             return new

@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._validation import FloatArray, InputError, IntArray, check_scores, columns
+from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
+from vennforest.scores import check_scores, columns, round_scores
 from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
 from vennforest.sources.row_hashes import HashArray, draw_examples, hash_rows, share_in_sketch
 
@@ -80,7 +81,7 @@ def _fold_scores(fold: Fold, X: Any) -> FloatArray:
     if isinstance(fold.model, BlendedModel):
         members = fold.model.members
         p = fold.model.blend([[_comparable_scores(member.folds, X)] for member in members])
-        return columns(p, p.shape[1])
+        return round_scores(columns(p, p.shape[1]))
     return fold.score(X)
 
 
