@@ -33,13 +33,13 @@ def test_training_decides_whether_times_have_a_zone(utc):
                 found = fitted.transform(pd.DataFrame({"seen": new}))
                 pd.testing.assert_frame_equal(found, expected)
             for new in wrong:
-                with pytest.raises(InputError, match=f"column 'seen' .* {rule}, as in .* row 1"):
+                with pytest.raises(InputError, match=rf"column 'seen' .* {rule}, as in .* row 1"):
                     fitted.transform(pd.DataFrame({"seen": new}))
 
 
 def test_a_mixture_is_no_column_of_times():
     X = pd.DataFrame({"seen": [*ZONED, NAIVE[0]]})
-    with pytest.raises(InputError, match="that all have a time zone, or none, got .* in row 5"):
+    with pytest.raises(InputError, match=r"that all have a time zone, or none, got .* in row 5"):
         TableColumns().fit(X)
     assert TableColumns({"seen": "text"}).fit(X).kinds_ == ["text"]
 
