@@ -172,11 +172,11 @@ class ScoreCounts:
             )
         scores, weights = counts.scores, _padded(counts.weights, len(labels))[:, order]
         of_classes = class_columns(score, labels.tolist(), "score", names)
-        if of_classes.names != names:
-            scores = scores[:, [names.index(name) for name in of_classes.names]]
-            scores, weights = _add_up(scores, weights)
-        elif of_classes.of_first:
-            scores, weights = _add_up(of_classes.of_second(scores), weights)
+        if not one_column:
+            scores = columns(scores[:, list(map(names.index, of_classes.names))], n_classes)
+        moved = scores if not of_classes.of_first else of_classes.of_second(scores)
+        if moved is not counts.scores:
+            scores, weights = _add_up(moved, weights)
         return cls(labels, scores, weights, counts.error)
 
     @cached_property

@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any, Literal
 
-from vennforest._class_columns import ClassColumns
+from vennforest._class_columns import ClassColumns, are_predictions
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import METHODS, Calibrator
@@ -61,17 +61,20 @@ def run(options: Calibrate) -> None:
     labels = list(map(str, rows.classes))
     classes = dict(zip(labels, counts.class_totals.tolist(), strict=True))
     entries = {
-        "scores": rows.columns.names,
-        **({"score_of": labels[0]} if rows.columns.of_first else {}),
         "target": options.target,
         "rows": rows.n_rows,
         "data": options.data.name,
         **examples_to_keep(counts, calibrator),
     }
     # The calibrator may be long: `about` is added to its text, which is not read again.
-    document = to_json(calibrator).removesuffix("}")
+    document = to_json(calibrator, score=rows.columns.by_label).removesuffix("}")
     document += f', "about": {json.dumps(entries, ensure_ascii=False)}}}'
     write_text(options.output, document)
+    if are_predictions(rows.columns.names, table.names, rows.classes):
+        say(
+            f"Note: {rows.columns.names[0]!r} is calibrated already, by predict or apply: the new "
+            "calibrator is for such probabilities, not for the scores before them."
+        )
     if rows.n_missing:
         say(f"Note: {rows.n_missing:,} rows have no {options.target!r} and are left out.")
     if calibrator.reversed_at_ is not None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._class_columns import ROUNDING, ScoreNames, class_columns
 from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.base import Calibrator
@@ -62,7 +63,7 @@ def to_sql(
     dialect: Dialect = "duckdb",
     *,
     table: str = "scores",
-    score: str | Sequence[str] = "score",
+    score: ScoreNames = "score",
     confidence: bool = False,
 ) -> str:
     """Return a query that adds a calibrator's outputs to the columns of a table.
@@ -79,9 +80,9 @@ def to_sql(
     table : str, default="scores"
         The text after FROM: the name of a table, or an expression of the system such as
         ``read_parquet('scores.parquet')``. It stands twice in the query.
-    score : str or sequence of str, default="score"
-        The column of scores of the second of two classes, or one column per class in sorted order
-        of the labels, with upper and lower case as the system stores it.
+    score : str, sequence of str, or dict of label to str, default="score"
+        The column of scores of the second of two classes, or one column per class, as in
+        `ScoreCounts.from_batches`, with upper and lower case as the system stores it.
     confidence : bool, default=False
         Whether to add the ends of the 95% confidence intervals.
 
@@ -113,11 +114,8 @@ def to_sql(
     check_is_fitted(calibrator, "classes_")
     check_option(dialect, Dialect, "dialect")
     classes = calibrator.classes_.tolist()
-    names = [score] if isinstance(score, str) else list(score)
-    if not all(names) or len(names) != (1 if len(classes) == 2 else len(classes)):
-        raise InputError(
-            f"score must name a column of scores for each of {len(classes)} classes, got {score!r}"
-        )
+    of_classes = class_columns(score, classes, "score").last
+    names = of_classes.names
     formulas = output_formulas(calibrator, confidence)
     titles = {
         name: [name] if len(terms) == 1 else [f"{name}_{label}" for label in classes]
@@ -129,6 +127,9 @@ def to_sql(
     # The addition makes one zero of two. SQLite casts text that is no number to 0.
     doubles = [f"(CAST({column} AS DOUBLE) + 0e0)" for column in columns]
     low, high, sum_tolerance = accepted_scores(calibrator)
+    if of_classes.of_first:
+        doubles = [f"LEAST(GREATEST(1e0 - {column}, 0e0), 1e0)" for column in doubles]
+        low, high = -ROUNDING, 1 + ROUNDING
     ends = f"{sql_number(low)} AND {sql_number(min(high, LARGEST))}"
     tests = [f"{column} BETWEEN {ends}" for column in columns]  # NaN is between no numbers
     if sum_tolerance is not None:
@@ -161,9 +162,7 @@ def to_sql(
 
 def _check_names(scores: Sequence[str], outputs: Sequence[str]) -> None:
     """Raise an error if names are equal without regard to case, as databases compare them."""
-    for i, name in enumerate(scores):
-        if name in scores[:i]:
-            raise InputError(f"score must name different columns, got {name!r} twice")
+    for name in scores:
         if name.casefold() in map(str.casefold, outputs):
             raise InputError(
                 f"score must name columns apart from the added ones, {list(outputs)}, got "
