@@ -13,6 +13,7 @@ from vennforest import PlattScaling, ScoreCounts
 from vennforest.batch import BatchPredictor
 from vennforest.engines._tasks import calibrate_partitions
 from vennforest.export import from_json
+from vennforest.report import Evaluation
 
 pa = pytest.importorskip("pyarrow")
 
@@ -33,7 +34,10 @@ def draw(labels, n=200):
 
 @pytest.mark.parametrize("form", ["p({})", "{}", "other"])
 @pytest.mark.parametrize("labels", LABELS, ids="|".join)
-def test_every_door_reads_a_column_as_that_of_its_class(tmp_path, capsys, labels, form):
+def test_every_door_reads_a_column_as_that_of_its_class(
+    tmp_path, capsys, monkeypatch, labels, form
+):
+    monkeypatch.setattr(Evaluation, "to_html", lambda *_, **__: None)  # it takes longest
     p, frame = draw(labels)
     columns = [f"other{j}" if form == "other" else form.format(c) for j, c in enumerate(labels)]
     frame = frame.assign(**dict(zip(columns, p.T, strict=True)))
@@ -67,7 +71,7 @@ def test_every_door_reads_a_column_as_that_of_its_class(tmp_path, capsys, labels
             found = pd.read_parquet(out)[[f"p({c})" for c in labels]]
             assert_allclose(found, expected, atol=1e-9)
         capsys.readouterr()
-        if form == "p({})" and some == [every[0]]:  # a page takes longer than all else
+        if form == "p({})" and some == [every[0]]:
             assert_allclose(losses(tmp_path / "c.json", tmp_path / "t.csv", *options), [loss])
             option = [part for word in words for part in ("--probability", word)]
             assert_allclose(losses(tmp_path / "t.csv", *option), [loss_before])
@@ -80,3 +84,126 @@ def test_every_door_reads_a_column_as_that_of_its_class(tmp_path, capsys, labels
         predictor = BatchPredictor(calibrator, table.schema, columns=given, answers="p")
         found = pa.Table.from_batches(predictor(batches)).to_pandas().iloc[:, 1:]
         assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("entries", [["p(no)"], ["no=risk"], ["risk"], ["p(no)", "p(yes)"]])
+def test_a_query_reads_the_columns_that_the_calibrator_was_fitted_to(tmp_path, capsys, entries):
+    duckdb = pytest.importorskip("duckdb")
+    p, frame = draw(["no", "yes"])
+    frame = frame.assign(**{"p(no)": p[:, 0], "p(yes)": p[:, 1]})
+    frame["risk"] = p[:, 0] if "no=risk" in entries else p[:, 1]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    options = [part for entry in entries for part in ("-s", entry)]
+    fit = ("calibrate", tmp_path / "t.csv", "-t", "y", *options, "-o", tmp_path / "c.json")
+    assert run(*fit) == 0
+    expected = from_json((tmp_path / "c.json").read_text()).predict_proba(p[:, 1])[:, 1]
+    for again in ([], options):
+        capsys.readouterr()
+        assert run("sql", tmp_path / "c.json", "--table", "frame", *again) == 0
+        query = capsys.readouterr().out
+        found = duckdb.sql(f"SELECT * FROM ({query}) ORDER BY row").df()["p"]
+        assert_allclose(found, expected, atol=1e-9)
+    wrong = duckdb.sql('SELECT 1.5e0 AS risk, 1.5e0 AS "p(no)", 1.5e0 AS "p(yes)"').df()  # noqa: F841
+    if "risk" not in entries and len(entries) == 1:
+        answer = duckdb.sql(query.replace("FROM frame", "FROM wrong")).df()["p"]
+        assert answer.isna().all()
+
+
+def calibrated(folder, entry="p(yes)"):
+    p, frame = draw(["no", "yes"])
+    frame = frame.assign(**{"p(no)": p[:, 0], "p(yes)": p[:, 1], "s": p[:, 1]})
+    frame.to_csv(folder / "t.csv", index=False)
+    assert run("calibrate", folder / "t.csv", "-t", "y", "-s", entry, "-o", folder / "c.json") == 0
+    carried = [part for name in ("row", "y", "s") for part in ("--id", name)]
+    assert run("apply", folder / "c.json", folder / "t.csv", *carried, "-o", folder / "o.csv") == 0
+    return folder / "c.json", folder / "o.csv"
+
+
+def test_no_door_calibrates_twice_in_silence(tmp_path, capsys):
+    calibrator, output = calibrated(tmp_path)
+    after = ("-o", tmp_path / "again.csv")
+    page = ("-o", tmp_path / "p.html")
+    for command in (
+        ("apply", calibrator, output, *after),
+        ("apply", calibrator, output, "-s", "yes=p(yes)", *after),
+        ("apply", calibrator, output, "-s", "lower(yes)", *after),
+        ("check", calibrator, output, "-t", "y", *page),
+        ("watch", calibrator, output, *page),
+    ):
+        assert "seem to be calibrated already" in refused(capsys, *command)
+    capsys.readouterr()
+    fit = ("calibrate", output, "-t", "y", "-o", tmp_path / "second.json", "-s")
+    assert run(*fit, "p(yes)") == 0
+    assert "Note: 'p(yes)' is calibrated already, by predict or apply" in capsys.readouterr().err
+    assert run(*fit, "s") == 0
+    assert "calibrated already" not in capsys.readouterr().err
+    renamed = pd.read_csv(output).rename(columns={"label": "first_label"})
+    renamed.to_csv(output, index=False)
+    assert run("apply", calibrator, output, "--id", "row", *after) == 0
+
+
+def test_raw_scores_beside_the_output_are_calibrated_once(tmp_path):
+    calibrator, output = calibrated(tmp_path, "s")
+    first = pd.read_csv(output)
+    assert run("apply", calibrator, output, "-o", tmp_path / "again.csv") == 0
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "again.csv"), first)
+
+
+def test_the_probability_of_each_rows_label_is_that_of_no_class(tmp_path, capsys):
+    _, output = calibrated(tmp_path)
+    pd.read_csv(output).assign(probability=0.7).to_csv(output, index=False)
+    for command in (
+        ("check", output, "-t", "y", "--probability", "probability", "-o", tmp_path / "p.html"),
+        ("calibrate", output, "-t", "y", "-s", "probability", "-o", tmp_path / "d.json"),
+    ):
+        assert "'probability', which predict writes for the label of each row" in refused(
+            capsys, *command
+        )
+
+
+def test_a_name_that_says_no_class_of_the_rows_is_refused(tmp_path, capsys):
+    p, frame = draw(["no", "yes"])
+    frame.assign(**{"p(bad)": p[:, 0], "p_no": p[:, 0], "P(No)": p[:, 0]}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    fit = ("calibrate", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "c.json", "-s")
+    assert "of which class each column is" in refused(capsys, *fit, "p(bad)")
+    texts = []
+    for entry in ("no=p(bad)", "p_no", "P(No)", "NO=p_no"):
+        assert run(*fit, entry) == 0
+        texts.append(from_json((tmp_path / "c.json").read_text()).predict_proba([0.3]))
+    assert_allclose(texts, texts[:1] * 4)
+
+
+def test_a_column_of_a_calibrator_keeps_its_class_under_any_order_and_name(tmp_path, capsys):
+    p, frame = draw(["a", "b", "c"])
+    frame[["u", "v", "w"]] = p
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.rename(columns={"u": "x"}).to_csv(tmp_path / "other.csv", index=False)
+    entries = ["-s", "c=w", "-s", "a=u", "-s", "b=v"]
+    assert run("calibrate", tmp_path / "t.csv", "-t", "y", *entries, "-o", tmp_path / "c.json") == 0
+    outputs = []
+    for data, options in (("t", []), ("t", ["-s", "w", "-s", "u", "-s", "v"]),
+                          ("other", ["-s", "v", "-s", "w", "-s", "a=x"])):  # fmt: skip
+        out = tmp_path / "o.csv"
+        command = ("apply", tmp_path / "c.json", tmp_path / f"{data}.csv", "--id", "row", *options)
+        assert run(*command, "-o", out) == 0
+        outputs.append(pd.read_csv(out))
+        pd.testing.assert_frame_equal(outputs[-1], outputs[0])
+    wrong = ("apply", tmp_path / "c.json", tmp_path / "other.csv", "-o", tmp_path / "o.csv")
+    assert "'a=x'" in refused(capsys, *wrong, "-s", "x", "-s", "v", "-s", "w")
+
+
+def test_a_class_without_a_row_is_named_by_its_column(tmp_path, capsys):
+    p, frame = draw(["a", "b", "c"])
+    frame[["p(c)", "p(a)", "p(b)"]] = p[:, [2, 0, 1]]
+    frame[frame["y"] != "b"].to_csv(tmp_path / "t.csv", index=False)
+    options = [part for c in "cab" for part in ("--probability", f"p({c})")]
+    command = ("check", tmp_path / "t.csv", "-t", "y", *options, "-o", tmp_path / "p.html")
+    assert run(*command, "--json") == 0
+    methods = json.loads(capsys.readouterr().out)["methods"]
+    kept = (frame["y"] != "b").to_numpy()
+    codes = frame["y"].map("abc".index).to_numpy()[kept]
+    loss = -np.log(p[kept][np.arange(kept.sum()), codes]).mean()
+    (found,) = (result for name, result in methods.items() if name != "baseline")
+    assert_allclose(found["log_loss"], loss)
