@@ -23,33 +23,6 @@ CodeArray = NDArray[np.integer[Any]]
 """Class indices, which may be of a small integer type."""
 
 
-def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
-    """Return finite scores of shape (n,) or (n, k) as a C-contiguous float64 array."""
-    try:
-        array = np.asarray(scores, np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers in a dense array, got {error}") from None
-    if array.ndim not in (1, 2):
-        raise ValueError(f"{name} must have shape (n,) or (n, k), got {array.shape}")
-    if not array.flags.writeable:  # kernels are compiled for arrays that may be written to
-        array = array.copy()
-    finite = np.isfinite(array)
-    if not finite.all():
-        value = "NaN" if np.isnan(array[~finite][0]) else "inf"
-        row = np.argwhere(~finite)[0, 0]
-        raise ValueError(f"{name} must be finite, got {value} at position {row}")
-    return array
-
-
-def columns(x: FloatArray, k: int) -> FloatArray:
-    """Return scores for k classes: (n,) of the second of two classes, or (n, k)."""
-    if k == 2 and (x.ndim == 1 or x.shape[1] in (1, 2)):
-        return x if x.ndim == 1 else np.ascontiguousarray(x[:, -1])
-    if k > 2 and x.ndim == 2 and x.shape[1] == k:
-        return x
-    raise InputError(f"scores must have a column for each of {k} classes, got {x.shape}")
-
-
 def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntArray, NDArray[Any]]:
     """Return the index of each label (n,) in the sorted classes, and the classes (k,).
 
