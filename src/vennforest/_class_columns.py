@@ -55,13 +55,15 @@ class ClassColumns:
 
     @property
     def last(self) -> ClassColumns:
-        """The same with the second column alone if there are two."""
+        """The same with the second column alone if there are two, of probabilities."""
         return ClassColumns(self.names[1:], self.classes) if len(self.names) == 2 else self
 
-    def of_second(self, values: FloatArray) -> FloatArray:
+    def of_second(self, values: FloatArray, kind: str = "probability") -> FloatArray:
         """Return scores (n,) of the second class from the values of the one column."""
         if not self.of_first:
             return values
+        if kind == "logit":
+            return -values
         wrong = values[(values < -ROUNDING) | (values > 1 + ROUNDING)]
         if len(wrong):
             name, (first, second) = self.names[0], self.classes

@@ -178,12 +178,11 @@ class ScoreCounts:
             )
         scores, weights = counts.scores, _padded(counts.weights, len(labels))[:, order]
         of_classes = class_columns(score, labels.tolist(), "score", names)
-        if not one_column:
-            scores = columns(scores[:, list(map(names.index, of_classes.names))], n_classes)
-        moved = scores if not of_classes.of_first else of_classes.of_second(scores)
-        if moved is not counts.scores:
-            scores, weights = _add_up(moved, weights)
-        return cls(labels, scores, weights, counts.error)
+        if of_classes.names != names:
+            scores = scores[:, list(map(names.index, of_classes.names))]
+        elif of_classes.of_first:
+            scores = of_classes.of_second(scores)
+        return cls(labels, counts.scores, weights, counts.error).moved_to(scores)
 
     @cached_property
     def class_totals(self) -> FloatArray:

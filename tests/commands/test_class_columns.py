@@ -11,6 +11,7 @@ from support.commands import refused, run
 from support.partitions import engine_of
 from vennforest import PlattScaling, ScoreCounts
 from vennforest.batch import BatchPredictor
+from vennforest.calibrators import make_calibrator
 from vennforest.engines._tasks import calibrate_partitions
 from vennforest.export import from_json
 from vennforest.report import Evaluation
@@ -207,3 +208,33 @@ def test_a_class_without_a_row_is_named_by_its_column(tmp_path, capsys):
     loss = -np.log(p[kept][np.arange(kept.sum()), codes]).mean()
     (found,) = (result for name, result in methods.items() if name != "baseline")
     assert_allclose(found["log_loss"], loss)
+
+
+@pytest.mark.parametrize("method", ["venn-abers", "temperature", "isotonic"])
+def test_two_columns_of_logits_are_read_as_their_difference(tmp_path, capsys, method):
+    duckdb = pytest.importorskip("duckdb")
+    p, frame = draw(["no", "yes"])
+    shift = np.random.default_rng().normal(size=(len(p), 1))
+    logits = np.log(p) + shift
+    frame = frame.assign(no=logits[:, 0], yes=logits[:, 1])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ["-s", "yes", "-s", "no"]
+    fit = ("calibrate", tmp_path / "t.csv", "-t", "y", *words, "--method", method)
+    assert run(*fit, "-o", tmp_path / "c.json") == 0
+    calibrator = make_calibrator("venn-abers" if method == "venn-abers" else method)
+    if method == "venn-abers":
+        calibrator.set_params(merge="pooled")
+    expected = calibrator.fit(logits, frame["y"]).predict_proba(logits)
+    command = ("apply", tmp_path / "c.json", tmp_path / "t.csv", "--id", "row")
+    assert run(*command, "-o", tmp_path / "o.parquet") == 0
+    found = pd.read_parquet(tmp_path / "o.parquet")[["p(no)", "p(yes)"]]
+    assert_allclose(found, expected, atol=1e-9)
+    capsys.readouterr()
+    assert run("sql", tmp_path / "c.json", "--table", "frame") == 0
+    query = capsys.readouterr().out
+    found = duckdb.sql(f"SELECT * FROM ({query}) ORDER BY row").df()["p"]
+    assert_allclose(found, expected[:, 1], atol=1e-9)
+    watch = ("watch", tmp_path / "c.json", tmp_path / "t.csv", "-t", "y")
+    assert run(*watch, "-o", tmp_path / "w.html") == 0
+    message = refused(capsys, *command, "-s", "yes", "-o", tmp_path / "o.csv")
+    assert "--score must name both columns of logits" in message

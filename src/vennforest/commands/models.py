@@ -19,6 +19,7 @@ from vennforest._class_columns import (
     labels_of_column,
     refuse_own_output,
 )
+from vennforest._messages import listed
 from vennforest._validation import FloatArray, InputError
 from vennforest.batch import table_columns
 from vennforest.calibrators import Calibrator, VennAbers
@@ -26,6 +27,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.export.json_form import score_columns
+from vennforest.scores import read_scores
 from vennforest.tables.cells import Column, as_floats
 from vennforest.tables.columns import unknown_names
 from vennforest.tables.files import find_name, read_table
@@ -181,7 +183,10 @@ class CalibratorFile:
         names, classes = self.columns.names, self.columns.classes
         refuse_own_output(names, [*map(str, frame.columns)], classes)
         columns = [numbers_in(frame, name) for name in names]
-        return self.columns.of_second(columns[0]) if len(names) == 1 else np.column_stack(columns)
+        if len(names) == 1:
+            return self.columns.of_second(columns[0], self.calibrator.on_)
+        table = np.column_stack(columns)
+        return read_scores(table, 2, self.calibrator.on_).values if len(names) == 2 else table
 
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
         """Return scores and labels of the calibration examples, None if the file has none."""
@@ -253,7 +258,12 @@ def read_calibrator(
     if noted is not None and not scores:
         return CalibratorFile(calibrator, noted, entries)
     known = {} if noted is None else {name: label for label, name in noted.by_label.items()}
-    columns = class_columns(scores or (), classes, "--score", table, known).last
+    columns = class_columns(scores or (), classes, "--score", table, known)
+    if calibrator.on_ == "logit" and noted and len(columns.names) < len(noted.names):
+        raise InputError(
+            f"--score must name both columns of logits, as {path} was calibrated on "
+            f"{listed(noted.names, 2)}, got {columns.names[0]!r} alone"
+        )
     name = columns.names[0]
     is_unnamed = name in (scores or ()) and not (name in known or labels_of_column(name, classes))
     if noted is not None and noted.of_first and is_unnamed:

@@ -75,7 +75,11 @@ def to_json(
         "vennforest": __version__,
         "classes": labels,
         "labels": kind,
-        "scores": {"increasing": calibrator.reversed_at_ is None, **columns},
+        "scores": {
+            "kind": calibrator.on_,
+            "increasing": calibrator.reversed_at_ is None,
+            **columns,
+        },
         "calibrator": _encode(numbered),
         "reading": _reading(calibrator, confidence),
     }
