@@ -50,7 +50,7 @@ def test_parameters_that_are_none_are_refused(parameters, message):
 @pytest.mark.parametrize("method", ["bostrom", "beta", "none"])
 def test_decision_values_are_refused_by_who_needs_probabilities_with_the_way_out(method):
     X, y = X_ALL, Y
-    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\].*take any scores"):
+    with pytest.raises(ValueError, match=r"scores must lie in \[0, 1\].*take any scores"):
         CalibratedClassifier(LinearSVC(), method=method).fit(X, y)
 
 

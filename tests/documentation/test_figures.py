@@ -107,6 +107,39 @@ def forest_table():
         yield f"| {forest} | {cells[0]} | {cells[1]} | {seconds:.2f} |"
 
 
+def blend_differences(estimator, column, collection, is_small):
+    """Return a column of an estimator minus that of the forest, for each draw."""
+
+    def of(name):
+        return {
+            (row["data_set"], row["training_rows"]): float(row[column])
+            for row in rows_of("blends")
+            if row["estimator"] == name
+            and row["collection"] == collection
+            and (int(row["training_rows"]) < 330) == is_small
+        }
+
+    forest = of("forest")
+    return np.array([value - forest[key] for key, value in of(estimator).items()])
+
+
+def blend_table():
+    parts = [("keel", is_small) for is_small in (False, True)]
+    for estimator in dict.fromkeys(row["estimator"] for row in rows_of("blends")):
+        cells = []
+        for part in parts:
+            d = 1e4 * blend_differences(estimator, "log_loss", *part)
+            error = d.std(ddof=1) / np.sqrt(len(d))
+            cells.append("0" if estimator == "forest" else f"{d.mean():+.0f} ± {error:.0f}")
+        seconds, forest_seconds = (
+            select("blends", "fit_seconds", estimator=name) for name in (estimator, "forest")
+        )
+        off = np.abs(select("blends", "mean_minus_rate", estimator=estimator)).mean()
+        row_time = np.median(select("blends", "row_milliseconds", estimator=estimator))
+        times = f"{np.median(seconds / forest_seconds):.1f} | {row_time:.1f}"
+        yield f"| {estimator} | {' | '.join(cells)} | {short(off)} | {times} |"
+
+
 def deviation(setting, process, rows=200, trees=100):
     """Return the largest deviation of four standard errors or more, else 0; None: not measured."""
     cells = [
@@ -261,7 +294,8 @@ def trees(n):
 
 TABLES = {
     "docs/measured.md": [
-        map_table("first"), map_table("keel"), package_table(), forest_table(), bounds_table(),
+        map_table("first"), map_table("keel"), package_table(), forest_table(), blend_table(),
+        bounds_table(),
         interval_table(), design_table(), performance_table(), band_table(), net_benefit_table(),
         speed_table(), dependence_table(), means_table(),
     ],
