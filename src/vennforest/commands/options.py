@@ -340,6 +340,9 @@ class Calibrate(Options):
     ] = None
     groups: Annotated[Text, column("Groups of dependent rows, with --update only.")] = None
     weight: Annotated[Text, column("Sample weights.")] = None
+    on: Annotated[
+        str, option("What SCORES are: auto, probability, logit, score (each by itself).")
+    ] = "auto"
     increasing: Annotated[
         Text, option("High scores mean the second class: yes, no, auto.", default="yes")
     ] = None

@@ -151,7 +151,7 @@ def _estimates(
     if bounds is not None and (bounds.classes.tolist() != labels.tolist() or len(bounds) != n):
         raise InputError(f"p of {name!r} must be of {n} rows and of the classes {labels.tolist()}")
     try:
-        p = check_probabilities(values)
+        p = check_probabilities(values, labels)
     except ValueError as error:
         raise InputError(f"p of {name!r}: {error}") from error
     if len(p) != n:
