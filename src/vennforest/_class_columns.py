@@ -27,8 +27,8 @@ ScoreNames = str | Sequence[str] | Mapping[Any, str]
 class ClassColumns:
     """Columns of scores in the order of the classes, or the one column of two classes.
 
-    ``of_first`` says that the one column is the probability of the first of two classes; the
-    score of the second is then 1 minus it, see `of_second`.
+    ``of_first`` says that the one column is the probability, or the logit, of the first of two
+    classes; `of_second` turns it into that of the second.
     """
 
     names: list[str]
@@ -51,11 +51,6 @@ class ClassColumns:
             is_clear = (by_name or by_default) == [label]
             entries.append(name if is_clear else f"{label}={name}")
         return entries
-
-    @property
-    def last(self) -> ClassColumns:
-        """The same with the second column alone if there are two, of probabilities."""
-        return ClassColumns(self.names[1:], self.classes) if len(self.names) == 2 else self
 
     def of_second(self, values: FloatArray, kind: str = "probability") -> FloatArray:
         """Return scores (n,) of the second class from the values of the one column."""

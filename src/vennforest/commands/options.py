@@ -295,7 +295,9 @@ class Check(Options):
     data: OptionalData = None
     output: Page = Path("check.html")
     figures: Figures = None
-    probability: Annotated[Names, column(f"Probabilities of a class or model {SEVERAL}.")] = None
+    probability: Annotated[Names, column(f"Probabilities: COLUMN, or LABEL=COLUMN {SEVERAL}.")] = (
+        None
+    )
     scores: ScoreColumns = None
     prior: Prior = None
     groups: Groups = None
