@@ -25,6 +25,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 from vennforest._validation import FloatArray, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.forest import leaves_rows_out
+from vennforest.metrics.monotonicity import falling_frequency
 from vennforest.sources.checks import columns_of, copied_rows, copies_message, is_measured_column
 from vennforest.sources.data import parts_of, split_pipeline, transform_rows
 from vennforest.sources.row_hashes import hash_rows, sketch_rows
@@ -79,7 +80,8 @@ class Finding:
     ----------
     kind : str
         ``"copies"``, ``"near-copies"``, ``"synthetic rows"``, ``"repeated ID"``,
-        ``"leaking column"``, ``"training rows"`` or ``"steps that see labels"``.
+        ``"leaking column"``, ``"training rows"``, ``"steps that see labels"`` or ``"falling
+        frequency"``.
     severity : {"error", "warning"}
         ``"error"``: probabilities are wrong; ``"warning"``: they may be.
     message : str
@@ -159,6 +161,9 @@ def _findings(
     estimator = model
     if isinstance(model, CalibratedClassifier):
         estimator = model.estimator
+        if hasattr(model, "classes_"):
+            codes = np.searchsorted(model.classes_, model.calibration_y_)
+            yield from _falling(model.calibration_scores_, codes, model.classes_)
         if are_new:
             found = (_training_rows(fitted, X, y) for fitted in model.estimators_)
             yield from islice(chain.from_iterable(found), 1)
@@ -166,6 +171,10 @@ def _findings(
     if isinstance(estimator, FrozenEstimator):
         if not _is_out_of_bag(estimator, X, y):
             yield from _training_rows(estimator.estimator, X, y)
+            if estimator is model and hasattr(estimator, "predict_proba"):
+                codes, p = np.searchsorted(estimator.classes_, y), estimator.predict_proba(X)
+                scores = p[:, 1] if p.shape[1] == 2 else p
+                yield from _falling(scores, codes, estimator.classes_, groups)
         return
     codes = np.unique(y, return_inverse=True)[1]
     is_table = not issparse(X) and len(getattr(X, "shape", ())) < 3
@@ -362,6 +371,20 @@ def repeats_ids(column: NDArray[Any], codes: IntArray) -> bool:
 
 
 # --- models: trained on the rows, changed later --------------------------------------------------
+
+
+def _falling(
+    scores: FloatArray, codes: IntArray, classes: NDArray[Any], groups: IntArray | None = None
+) -> Iterator[Finding]:
+    """Yield a finding if the frequency of a class falls as its score rises."""
+    if fall := falling_frequency(scores, codes, groups):
+        label = classes.tolist()[1 if scores.ndim == 1 else fall.column]
+        message = (
+            f"the frequency of {label!r} {fall}: confidence intervals, bounds and maps that never "
+            "fall assume that it rises. Check the model where it is so, or calibrate such groups "
+            "of objects apart with by="
+        )
+        yield Finding("falling frequency", "warning", message)
 
 
 def _is_out_of_bag(estimator: FrozenEstimator, X: Any, y: NDArray[Any]) -> bool:
