@@ -20,6 +20,23 @@ CONTROL = re.compile(
 """Control characters except line feed and tab, direction marks, and lone surrogates."""
 
 
+EXTRAS = {
+    "openpyxl": "excel",
+    "sqlglot": "sql",
+    "shap": "shap",
+    "dask": "dask",
+    "pyspark": "spark",
+    "onnx": "onnx",
+    "skl2onnx": "onnx",
+    "lightgbm": "boosters",
+    "xgboost": "boosters",
+    "catboost": "boosters",
+} | dict.fromkeys(
+    ("pandas", "pyarrow", "skrub", "matplotlib", "jinja2", "typer", "rich", "skops"), "all"
+)
+"""The optional packages, and the extras that install them."""
+
+
 class InputError(ValueError):
     """An argument or a file that cannot be used; the message is one sentence for the user."""
 
@@ -58,15 +75,18 @@ def not_one_of(
     )
 
 
-def needed(package: str, purpose: str, extra: str = "all") -> Any:
-    """Import an optional package, or raise an `ImportError` that says how to install it."""
+def needed(package: str, purpose: str) -> Any:
+    """Import a package of `EXTRAS`, or raise an `ImportError` that says how to install it."""
     try:
         return import_module(package)
     except ImportError as error:
         name = package.partition(".")[0]
-        raise ImportError(
-            f"{purpose} need {name}: install it with pip install 'vennforest[{extra}]'"
-        ) from error
+        raise ImportError(f"{purpose} need {name}: {how_to_install(name)}") from error
+
+
+def how_to_install(package: str) -> str:
+    """Return how a user installs a package of `EXTRAS`."""
+    return f"install it with pip install 'vennforest[{EXTRAS[package]}]'"
 
 
 def warn(message: str) -> None:

@@ -81,7 +81,7 @@ def to_onnx(
     estimators are converted by skl2onnx, partly in single precision: scores may differ by about
     1e-7, and in rare cases fall on the other side of a threshold.
     """
-    needed("onnx", "ONNX graphs", "onnx")
+    needed("onnx", "ONNX graphs")
     graph = _Graph()
     if isinstance(model, Calibrator):
         check_is_fitted(model, "classes_")
@@ -262,7 +262,7 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
 
 def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> Any:
     """Convert an estimator or transformers to ONNX with skl2onnx."""
-    needed("skl2onnx", "ONNX graphs of other estimators", "onnx")
+    needed("skl2onnx", "ONNX graphs of other estimators")
     from skl2onnx import to_onnx as convert
     from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 

@@ -187,7 +187,7 @@ def quoted(name: str) -> str:
 
 def _translated(code: str, dialect: Dialect) -> str:
     """Translate a query for DuckDB; every number stays a double with all its digits."""
-    sqlglot = needed("sqlglot", "SQL for other systems than DuckDB", "sql")
+    sqlglot = needed("sqlglot", "SQL for other systems than DuckDB")
     from sqlglot import exp
 
     def changed(node: Any) -> Any:

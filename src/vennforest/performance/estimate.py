@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from vennforest._messages import warn
+from vennforest._messages import needed, warn
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -98,7 +98,7 @@ class PerformanceEstimate:
 
     def table(self) -> pd.DataFrame:
         """Return a data frame of estimates and intervals, with a row for each measure."""
-        import pandas as pd
+        pd = needed("pandas", "data frames")
 
         columns = {"estimate": self.estimate, "lower": self.lower, "upper": self.upper}
         return pd.DataFrame(columns, index=pd.Index(self.metrics, name="metric"))
@@ -433,7 +433,7 @@ def _stack(above: Any, below: Any) -> Any:
     if issparse(above) or issparse(below):
         return vstack([above, below], format="csr")
     if hasattr(above, "iloc") and hasattr(below, "iloc"):
-        import pandas as pd
+        pd = needed("pandas", "data frames")
 
         return pd.concat([above, below], ignore_index=True)
     return np.concatenate([np.asarray(above), np.asarray(below)])

@@ -93,7 +93,7 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
 
 def _in_order(grade: ArrayLike, p: FloatArray) -> tuple[IntArray, list[str]]:
     """Return the code of each row's grade (n,) in natural order, and the grades' names."""
-    import pandas as pd
+    pd = needed("pandas", "data frames")
 
     texts = grade_names(grade)
     if len(texts) != len(p):
@@ -118,7 +118,7 @@ def _in_order(grade: ArrayLike, p: FloatArray) -> tuple[IntArray, list[str]]:
 
 def grade_names(grade: Any) -> Any:
     """Return the names of grades (n,) as text: 1, 1.0 and " 1" are the same."""
-    import pandas as pd
+    pd = needed("pandas", "data frames")
 
     column = pd.Series(np.asarray(grade, dtype=object))
     texts = column.astype(str).str.strip()

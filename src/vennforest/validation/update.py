@@ -14,6 +14,7 @@ from scipy.stats import chi2
 from scipy.stats import f as fisher
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from vennforest._messages import needed
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -240,7 +241,7 @@ class UpdateRows:
 
     def test(self) -> pd.DataFrame:
         """Test the largest model of two classes against each smaller one."""
-        import pandas as pd
+        pd = needed("pandas", "data frames")
 
         z, is_large = self.z, np.bincount(self.codes, minlength=2).min() >= MIN_ROWS_FOR_SPLINE
         X = spline_features(z, np.unique(np.quantile(z, KNOT_QUANTILES if is_large else ())))
@@ -297,7 +298,7 @@ class UpdateRows:
 
     def gains(self, random_state: int = 0) -> pd.DataFrame:
         """Return the log loss over folds of each update, and its gain over keeping."""
-        import pandas as pd
+        pd = needed("pandas", "data frames")
 
         is_binary = len(self.classes) == 2
         omitted = [] if is_binary else ["slope", "auto"]
