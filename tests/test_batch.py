@@ -124,7 +124,8 @@ def test_a_calibrator_answers_as_it_does_itself(method, k):
     model = make_calibrator(method).fit(scores, y)
     names = [f"s{j}" for j in range(k)]
     schema, batches = batches_of(pd.DataFrame(scores, columns=names), 33)
-    for columns, values in ((names, scores), *([("s1", scores[:, 1])] if k == 2 else [])):
+    by_label = dict(zip(model.classes_.tolist(), names, strict=True))
+    for columns, values in ((by_label, scores), *([("s1", scores[:, 1])] if k == 2 else [])):
         table = together(BatchPredictor(model, schema, columns=columns), batches)
         has = has_bounds(METHODS[method])
         bounds = model.predict_multiprobability(values) if has else None
@@ -231,7 +232,7 @@ def test_columns_are_checked_before_batches_come():
     with pytest.raises(InputError, match="columns must be those of training"):
         BatchPredictor(model, schema, columns=["x1", "x0", "x2"])
     calibrator = vennforest.VennAbers().fit([0.1, 0.9], [0, 1])
-    with pytest.raises(InputError, match=r"columns must name the scores, .*, got None"):
+    with pytest.raises(InputError, match=r"columns must name the scores, .*, got none"):
         BatchPredictor(calibrator, schema)
     with pytest.raises(InputError, match="a column for each of 2 classes or that of the second"):
         BatchPredictor(calibrator, schema, columns=["x0", "x1", "x2"])
@@ -267,3 +268,17 @@ def test_confidence_intervals_are_written(name):
         assert np.array_equal(table[f"low90({c})"].to_numpy(), known.lower[:, j])
     with pytest.raises(InputError, match=r"answers must be some of .*p,.* got 'q'"):
         BatchPredictor(model, schema, answers="p,q")
+
+
+def test_scores_by_name_and_the_output_of_a_calibrator():
+    rng = np.random.default_rng(SEED)
+    s = rng.random(60)
+    model = vennforest.VennAbers().fit(s, np.where(rng.random(60) < s, "yes", "no"))
+    schema, batches = batches_of(pd.DataFrame({"p(no)": 1 - s, "risk": s}))
+    of_first = BatchPredictor(model, schema, columns="p(no)")
+    expected = model.predict_proba(1 - (1 - s))[:, 1]
+    assert np.array_equal(together(of_first, batches)["p(yes)"].to_numpy(), expected)
+    with pytest.raises(InputError, match=r"of which class each column is, .* a dict, such as"):
+        BatchPredictor(model, schema, columns=["risk", "p(no)"])
+    with pytest.raises(InputError, match="seem to be calibrated already"):
+        BatchPredictor(model, of_first.schema, columns="p(yes)")

@@ -126,7 +126,7 @@ def test_record_batches_are_counted_like_arrays(k, monkeypatch):
     order = np.argsort(y, kind="stable")[::-1]  # a class at a time, the last one first
     columns = {f"s{j}": p[order, j] for j in range(k)}
     frame = pa.table({**columns, "y": pa.array(y[order]), "w": weight[order]})
-    score = "s1" if k == 2 else list(columns)
+    score = "s1" if k == 2 else {"yes": "s2", "no": "s0", "so": "s1"}
     x = p[:, 1] if k == 2 else p
     for some in (frame, frame.set_column(k, "y", frame["y"].dictionary_encode())):
         found = ScoreCounts.from_batches(

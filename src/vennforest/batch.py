@@ -10,6 +10,13 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples
 
+from vennforest._class_columns import (
+    ClassColumns,
+    ScoreNames,
+    class_columns,
+    column_names,
+    refuse_own_output,
+)
 from vennforest._files import one_line
 from vennforest._messages import needed
 from vennforest._shown import KINDS, names_of
@@ -57,9 +64,11 @@ class BatchPredictor:
         A fitted model.
     schema : pyarrow.Schema
         Schema of the batches to predict.
-    columns : str or sequence of str, optional
-        Columns of the features, in the order of training, or of the scores: that of the second
-        of two classes, or one per class. By default the columns that the model was fitted to.
+    columns : str, sequence of str, or dict of label to str, optional
+        Columns of the features, in the order of training, by default those that the model was
+        fitted to. For a calibrator, columns of scores as in `ScoreCounts.from_batches`: that of
+        the second of two classes, or one per class, called like the labels or ``p(label)``, or
+        given by label.
     carried : sequence of str
         Columns copied to the beginning of the output.
     answers : str or sequence of str, optional
@@ -87,7 +96,8 @@ class BatchPredictor:
     Raises
     ------
     InputError
-        If a column is missing, or two columns of the output would have one name.
+        If a column is missing, two columns of the output would have one name, or the scores of a
+        calibrator seem to be its own output.
 
     Examples
     --------
@@ -107,7 +117,7 @@ class BatchPredictor:
         model: Any,
         schema: pa.Schema,
         *,
-        columns: str | Sequence[str] | None = None,
+        columns: ScoreNames | None = None,
         carried: Sequence[str] = (),
         answers: str | Sequence[str] | None = None,
         level: float = 0.95,
@@ -119,7 +129,15 @@ class BatchPredictor:
         level = check_inside(level, "level")
         self._keeps_missing = keep_missing and isinstance(model, Calibrator)
         self.model, self.level, self.rows_at_once = model, level, int(rows_at_once)
-        self.carried, self.columns = list(carried), _columns_of(model, schema, columns)
+        self._scores: ClassColumns | None = None
+        self.carried = list(carried)
+        if isinstance(model, Calibrator):
+            classes = model.classes_.tolist()
+            self._scores = class_columns(columns or (), classes, "columns", schema.names)
+            self.columns = self._scores.names
+            refuse_own_output(self.columns, schema.names, classes)
+        else:
+            self.columns = _features_of(model, schema, column_names(columns or ()))
         self.kinds, self._of_label = kinds_of(model, answers), of_label
         for name in [*self.columns, *self.carried]:
             find_name(schema.names, name, where=" in the table")
@@ -232,7 +250,12 @@ class BatchPredictor:
                 f"column {list(columns)[column]!r} must contain finite scores, got "
                 f"{shown_cell(float(table[row, column]))} in {row_name(first_row + row, where)}"
             )
-        return table[:, 0] if len(arrays) == 1 else table
+        if self._scores is None or len(arrays) > 1:
+            return table
+        try:
+            return self._scores.of_second(table[:, 0])
+        except InputError as error:
+            raise InputError(f"{error} (in {where})") from error
 
 
 def _carried(cells: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
@@ -327,17 +350,8 @@ def _arrow_labels(classes: NDArray[Any]) -> pa.Array:
     return pa.array(list(map(str, classes.tolist())), pa.string())
 
 
-def _columns_of(model: Any, schema: pa.Schema, columns: str | Sequence[str] | None) -> list[str]:
-    """Return the names of a model's input columns."""
-    named = [columns] if isinstance(columns, str) else list(columns or [])
-    if isinstance(model, Calibrator):
-        k = len(model.classes_)
-        if len(named) not in ((1, 2) if k == 2 else (k,)):
-            raise InputError(
-                f"columns must name the scores, a column for each of {k} classes"
-                f"{' or that of the second' if k == 2 else ''}, got {columns!r}"
-            )
-        return named
+def _features_of(model: Any, schema: pa.Schema, named: list[str]) -> list[str]:
+    """Return the names of a classifier's input columns."""
     table = table_columns(model)
     names = getattr(model if table is None else table, "feature_names_in_", None)
     if names is None:
@@ -345,7 +359,7 @@ def _columns_of(model: Any, schema: pa.Schema, columns: str | Sequence[str] | No
             raise InputError("columns must name the features, which had no names in training")
         return named
     trained = [str(name) for name in names]
-    if columns is not None and named != trained:
+    if named and named != trained:
         raise InputError(
             f"columns must be those of training in their order, {trained}, got {named}: leave "
             "them out"

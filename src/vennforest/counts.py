@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv, betaincinv
 from sklearn.utils.validation import check_consistent_length
 
+from vennforest._class_columns import ScoreNames, class_columns, column_names
 from vennforest._jit import kernel
 from vennforest._validation import (
     FloatArray,
@@ -107,7 +108,7 @@ class ScoreCounts:
         cls,
         batches: Iterable[Any],
         *,
-        score: str | Sequence[str],
+        score: ScoreNames,
         target: str,
         weight: str | None = None,
         classes: Sequence[Any] | None = None,
@@ -119,9 +120,10 @@ class ScoreCounts:
         Parameters
         ----------
         batches : iterable of pyarrow.RecordBatch
-        score : str or sequence of str
-            The column of the second class's scores; with more than two classes their columns, in
-            sorted order of the labels.
+        score : str, sequence of str, or dict of label to str
+            The column of the second class's scores, or a column for each class: in any order if
+            they are called like the labels or ``p(label)``, else by label. One column of the first
+            class, by its name or label, contains probabilities; the scores are 1 minus them.
         target : str
             The column of labels.
         weight : str, optional
@@ -135,7 +137,7 @@ class ScoreCounts:
             If a score or weight is missing or not finite, a label is missing or not one of the
             classes, or there are fewer than two classes or another number of columns.
         """
-        names = [score] if isinstance(score, str) else list(score)
+        names = column_names(score)
         n_classes, one_column = max(2, len(names)), len(names) == 1
         # Classes are numbered as they occur, and put in order at the end.
         codes_of = {label: code for code, label in enumerate(classes or [])}
@@ -168,8 +170,14 @@ class ScoreCounts:
                 f"{target!r} must have {n_classes} classes for {len(names)} column(s) of scores, "
                 f"got {len(labels)}: {labels.tolist()[:10]} (classes= names those without a row)"
             )
-        weights = _padded(counts.weights, len(labels))[:, order]
-        return cls(labels, counts.scores, weights, counts.error)
+        scores, weights = counts.scores, _padded(counts.weights, len(labels))[:, order]
+        of_classes = class_columns(score, labels.tolist(), "score", names)
+        if of_classes.names != names:
+            scores = scores[:, [names.index(name) for name in of_classes.names]]
+            scores, weights = _add_up(scores, weights)
+        elif of_classes.of_first:
+            scores, weights = _add_up(of_classes.of_second(scores), weights)
+        return cls(labels, scores, weights, counts.error)
 
     @cached_property
     def class_totals(self) -> FloatArray:

@@ -111,7 +111,8 @@ def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
     for i, rows in enumerate(np.array_split(np.arange(300), 3)):
         frame.iloc[rows].to_parquet(tmp_path / "table" / f"{i}.parquet", index=False)
     (tmp_path / "table" / "_metadata.parquet").write_bytes(b"no table")
-    options = [part for name in names for part in ("-s", name)]
+    entries = names if len(names) == 1 else [f"{c}={n}" for c, n in enumerate(names, 1)][::-1]
+    options = [part for name in entries for part in ("-s", name)]
     options += ["--weight", weight] if weight else []
     assert run(*calibrate(tmp_path, *options, "--json", data="table")) == 0
     said = capsys.readouterr()
@@ -142,7 +143,11 @@ ERRORS = [
     ("s,y\n0.1,a\n1.2,b\n", ["--method", "beta"], "scores must be in [0, 1]"),
     ("s,y\n0.1,a\n0.2,b\n", ["--method", "best"], "--method must be one of"),
     ("t,y\n0.1,a\n0.2,b\n", [], "there is no column 's' in"),
-    ("s,y\n0.1,a\n0.2,b\n0.3,c\n", [], "must have 2 classes for 1 column(s) of scores, got 3"),
+    (
+        "s,y\n0.1,a\n0.2,b\n0.3,c\n",
+        [],
+        "must name the scores, a column for each of 3 classes, got s",
+    ),
 ]
 
 
@@ -159,7 +164,7 @@ def test_what_cannot_be_calibrated(tmp_path, capsys, text, more, message):
     ("s,p(yes)\n0.1,1\n", [], "got 'p(yes)': rename it"),
     ("s,label\n0.1,1\n", [], "got 'label': rename it"),
     ("s,id\n0.1,1\n", ["--id", "i"], "there is no column 'i' in"),
-    ("s,t\n0.1,1\n", ["-s", "s", "-s", "t"], "--score must name one column, got 2"),
+    ("s,t\n0.1,1\n", ["-s", "s", "-s", "t"], "--score must say of which class each column is"),
 ])  # fmt: skip
 def test_what_cannot_be_applied(table, capsys, text, more, message):
     _, folder = table
@@ -286,3 +291,76 @@ def test_a_calibrator_as_a_query(table, capsys):
     answers = duckdb.sql(f"SELECT * FROM ({query}) ORDER BY id").df()
     assert len(answers) == len(frame)
     np.testing.assert_allclose(answers["p"], read_csv(folder / "out.csv")["p(yes)"], atol=1e-13)
+
+
+def draw_probabilities(k=2, n=300):
+    rng = np.random.default_rng(5)
+    labels = ["no", "yes"] if k == 2 else ["a", "b", "c"]
+    p = rng.dirichlet(np.ones(k), n)
+    y = [labels[rng.choice(k, p=row)] for row in p]
+    return pd.DataFrame(p, columns=[f"p({c})" for c in labels]).assign(y=y), labels
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_columns_of_scores_are_of_the_classes_that_their_names_say(tmp_path, capsys, named):
+    frame, labels = draw_probabilities(3)
+    if not named:
+        frame.columns = ["u", "v", "w", "y"]
+    names = list(frame)[:3]
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    entries = names if named else [f"{c}={n}" for c, n in zip(labels, names, strict=True)]
+    options = [word for i in (2, 0, 1) for word in ("-s", entries[i])]
+    if not named:
+        wrong = refused(capsys, *calibrate(tmp_path, "-s", "u", "-s", "v", "-s", "w"))
+        assert "by LABEL=COLUMN, such as 'a=u'" in wrong
+    assert run(*calibrate(tmp_path, *options)) == 0
+    expected = VennAbers("pooled").fit(frame[names], frame["y"]).predict_proba(frame[names])
+    for more in ((), options):
+        assert run(*apply(tmp_path, "--id", "y", *more)) == 0
+        out = read_csv(tmp_path / "out.csv")[[f"p({c})" for c in labels]]
+        np.testing.assert_allclose(out, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("entries", [
+    ["p(yes)", "p(no)"], ["p(no)", "p(yes)"], ["p(no)"], ["no=p(no)"], ["p(yes)"]
+])  # fmt: skip
+def test_the_probability_of_the_first_of_two_classes_is_subtracted_from_1(tmp_path, entries):
+    frame, _ = draw_probabilities()
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    options = [word for entry in entries for word in ("-s", entry)]
+    assert run(*calibrate(tmp_path, *options)) == 0
+    assert run(*apply(tmp_path, "--id", "y")) == 0
+    expected = VennAbers("pooled").fit(frame["p(yes)"], frame["y"])
+    p = expected.predict_proba(frame["p(yes)"])[:, 1]
+    np.testing.assert_allclose(read_csv(tmp_path / "out.csv")["p(yes)"], p, atol=1e-9)
+
+
+def test_scores_of_the_first_class_that_are_no_probabilities_are_refused(tmp_path, capsys):
+    frame, _ = draw_probabilities()
+    frame.assign(no=5 * frame["p(no)"]).to_csv(tmp_path / "scores.csv", index=False)
+    message = refused(capsys, *calibrate(tmp_path, "-s", "no"))
+    assert "must contain its probabilities, in [0, 1]" in message and "'yes=no'" in message
+    twice = refused(capsys, *calibrate(tmp_path, "-s", "p(no)", "--increasing", "no"))
+    assert "--increasing no must be left out" in twice
+
+
+def test_check_judges_a_column_as_of_its_class_whatever_is_positive(tmp_path, capsys):
+    frame, _ = draw_probabilities()
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    command = ("check", tmp_path / "p.csv", "-t", "y", "-o", tmp_path / "c.html", "--json")
+    losses = []
+    for more in (["p(yes)"], ["p(yes)", "--positive", "no"], ["p(no)", "--positive", "yes"]):
+        assert run(*command, "--probability", *more) == 0
+        losses.append(json.loads(capsys.readouterr().out)["methods"][more[0]]["log_loss"])
+    np.testing.assert_allclose(losses, losses[0], rtol=1e-9)
+
+
+def test_apply_and_check_refuse_what_apply_wrote(tmp_path, capsys):
+    frame, _ = draw_probabilities()
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    assert run(*calibrate(tmp_path, "-s", "p(yes)")) == 0
+    assert run(*apply(tmp_path, "--id", "y")) == 0
+    again = refused(capsys, *apply(tmp_path, data="out.csv", output="again.csv"))
+    assert "'p(yes)' seem to be calibrated already" in again
+    check = ("check", tmp_path / "c.json", tmp_path / "out.csv", "-t", "y")
+    assert "calibrated already" in refused(capsys, *check, "-o", tmp_path / "c.html")

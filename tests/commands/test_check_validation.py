@@ -78,7 +78,7 @@ def test_segments_are_searched(command, table, capsys):
     (["--reference", "{early}"], "--reference must be given with --grades"),
     (["--grades", "grad"], "there is no column 'grad': did you mean 'grade'"),
     (["--grades", "customer"], "grade must have 2 to 100 different values, got 300"),
-    (["--grades", "kind", "-t", "kind"], "--probability must name a column for each of 3"),
+    (["--grades", "kind", "-t", "kind"], "must name the scores, a column for each of 3"),
     (["--segments", "city"], "there is no column 'city'"),
     (["--segments", "customer", "--tolerance", "0"], "tolerance must lie in (0, 1)"),
 ])  # fmt: skip

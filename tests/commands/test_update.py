@@ -56,7 +56,12 @@ def test_what_no_update_is_for_is_refused(folder, capsys):
         (["auto"], "few.parquet", "p", "y must have at least 20 rows for an update, got 12"),
         (["auto"], "certain.parquet", "p", "both excluded, got 0 or 1 in"),
         (["auto"], "p.parquet", "score", "'score' must contain probabilities in [0, 1]"),
-        (["auto", "-s", "score", "-s", "patient"], "three.parquet", "p", "is for two classes"),
+        (
+            ["auto", "-s", "1=score", "-s", "2=patient"],
+            "three.parquet",
+            "0=p",
+            "is for two classes",
+        ),
         (["never"], "p.parquet", "p", "--update must be one of"),
         (["auto"], "other_class.parquet", "p", "name the column of the probability of 'yes'"),
         (["auto", "--weight", "patient"], "p.parquet", "p", "takes neither --weight nor"),

@@ -209,7 +209,9 @@ def test_scores_of_another_system_are_watched(watch, tmp_path, form, method):
     code, out, _ = watch(calibrator, later, "--score", form, "--time", "day", "--json")
     found = json.loads(out)
     _, lower, upper = found["expected"]["accuracy"]
-    p = from_json(calibrator.read_text()).predict(frame[form].to_numpy(float))
+    scores = frame[form].to_numpy(float)
+    scores = 1 - scores if form == "p(bad)" else scores  # that of the first class, by its name
+    p = from_json(calibrator.read_text()).predict(scores)
     assert found["alarm"] and lower < upper
     assert lower - 0.02 <= (p == frame["outcome"]).mean() <= upper + 0.02
 

@@ -76,7 +76,7 @@ def test_labels_of_partitions_must_be_alike():
     calibrate(parts)
     with pytest.raises(InputError, match="one kind, got text in some partitions and numbers in"):
         calibrate([parts[0], parts[1].assign(y=1)])
-    with pytest.raises(InputError, match="must have 2 classes for 1 column"):
+    with pytest.raises(InputError, match="a column for each of 3 classes"):
         calibrate([parts[0], parts[1].assign(y="maybe")])
     with pytest.raises(InputError, match="at least one row, got none"):
         calibrate([frame[:0]])

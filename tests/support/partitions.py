@@ -48,13 +48,13 @@ def draw_scores(n=900, k=2, seed=3071):
 
 
 def score_names(k):
-    return "s" if k == 2 else [f"s{j}" for j in range(k)]
+    return "s" if k == 2 else {"c": "s2", "a": "s0", "b": "s1"}
 
 
 def check_calibrator(calibrator, frame, method="venn-abers", k=2, weight=None, tolerance=1e-9):
     """Compare a calibrator fitted by an engine with one fitted to all rows."""
     expected = make_calibrator(method).fit(
-        frame[score_names(k)].to_numpy(np.float64),
+        frame["s" if k == 2 else ["s0", "s1", "s2"]].to_numpy(np.float64),
         frame["y"].to_numpy(),
         sample_weight=None if weight is None else frame[weight],
     )

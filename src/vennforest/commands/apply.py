@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from vennforest._class_columns import refuse_own_output
 from vennforest._messages import listed
 from vennforest._validation import check_option
 from vennforest.calibrators import Calibrator
@@ -18,13 +19,14 @@ from vennforest.tables.files import TableFile
 def run(options: Apply) -> None:
     """Write the probabilities for a table of scores, and print the number of rows."""
     check_option(options.missing_scores, Literal["refuse", "keep"], "--missing-scores")
-    file = read_calibrator(options.calibrator, options.scores)
-    calibrator = with_shares(file.calibrator, options.prior)
     table = TableFile(options.data, options.decimal)
+    file = read_calibrator(options.calibrator, options.scores, table=table.names)
+    calibrator = with_shares(file.calibrator, options.prior)
+    refuse_own_output(file.columns.names, table.names, file.columns.classes)
     carried = options.carried or _without_predictions(table.names, calibrator)
-    keep = options.missing_scores == "keep"
+    columns, keep = file.columns.by_label, options.missing_scores == "keep"
     write_predictions(
-        options, calibrator, table, columns=file.scores, carried=carried, keep_missing=keep
+        options, calibrator, table, columns=columns, carried=carried, keep_missing=keep
     )
 
 

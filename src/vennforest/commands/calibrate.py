@@ -6,6 +6,7 @@ import json
 import time
 from typing import Any, Literal
 
+from vennforest._class_columns import ClassColumns
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import METHODS, Calibrator
@@ -39,11 +40,10 @@ def run(options: Calibrate) -> None:
     table = TableFile(options.data, options.decimal)
     with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
         rows = LabelledScores(table, options.scores, options.target, options.weight, progress)
-        if len(rows.classes) == len(rows.scores) == 2:
-            del rows.scores[0]  # the score of the first class says nothing more
+        _check_class_of_score(options, rows.columns)
         counts = ScoreCounts.from_batches(
             rows.batches(),
-            score=rows.scores,
+            score=rows.columns.by_label,
             target=options.target,
             weight=options.weight,
             classes=rows.classes,
@@ -61,7 +61,8 @@ def run(options: Calibrate) -> None:
     labels = list(map(str, rows.classes))
     classes = dict(zip(labels, counts.class_totals.tolist(), strict=True))
     entries = {
-        "scores": rows.scores,
+        "scores": rows.columns.names,
+        **({"score_of": labels[0]} if rows.columns.of_first else {}),
         "target": options.target,
         "rows": rows.n_rows,
         "data": options.data.name,
@@ -88,12 +89,26 @@ def run(options: Calibrate) -> None:
             summary["update"] = {"choice": result.choice, "reason": result.reason, **gain}
         print_json({**summary, "seconds": seconds, "calibrator": output})
         return
-    event = f"; the score is that of {labels[1]!r}" if len(labels) == 2 else ""
+    event = f"; the score is that of {labels[0 if rows.columns.of_first else 1]!r}"
+    event = event if len(labels) == 2 else ""
     say(f"Calibrated on {rows.n_rows:,} rows, {len(counts):,} distinct scores{event}.")
     say(f"Classes: {shares_of(classes, 2)}.")
     if result is not None:
         say(f"{TITLES[result.choice]}. {result.reason} {gain_sentence(result.gain)}".rstrip())
     say(f"Wrote {output} ({seconds:.0f} s)")
+
+
+def _score_text(columns: ClassColumns) -> str:
+    return ("1 minus " if columns.of_first else "") + repr(columns.names[0])
+
+
+def _check_class_of_score(options: Calibrate, columns: ClassColumns) -> None:
+    """Raise an error for a score that is reversed twice, by its name and by ``--increasing``."""
+    if columns.of_first and options.increasing == "no":
+        raise InputError(
+            f"--increasing no must be left out for {columns.names[0]!r}, the probability of "
+            f"{columns.classes[0]!r}: 1 minus it is the score"
+        )
 
 
 def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts) -> None:
@@ -106,7 +121,7 @@ def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts)
             f"--update is for two classes, got {len(rows.classes)}: leave it out, and give "
             "--method matrix"
         )
-    check_probabilities_in(counts.scores, rows.scores[0])
+    check_probabilities_in(counts.scores, rows.columns.names[0])
 
 
 def _update(options: Calibrate, rows: LabelledScores) -> Update:
@@ -114,7 +129,7 @@ def _update(options: Calibrate, rows: LabelledScores) -> Update:
     choose: Any = options.update
     frame = read_table(options.data, [options.target], decimal=options.decimal)
     table = split_target(frame, options.target, screened=False)
-    p = numbers_in(table.X, rows.scores[0])
+    p = rows.columns.of_second(numbers_in(table.X, rows.columns.names[0]))
     column = values_of_columns(frame, table, [options.groups]).get(options.groups or "")
     notes: list[str] = []
     groups = group_codes(column, len(p), notes)
@@ -133,9 +148,11 @@ def _check_direction(counts: ScoreCounts, rows: LabelledScores, is_update: bool)
             f"give --increasing no if high scores mean that {second!r} is less likely, or "
             "--increasing yes to keep them"
         )
-        if is_update:
+        if rows.columns.of_first:
+            way_out = f"name it --score '{second}=COLUMN' if it is a score of {second!r}"
+        elif is_update:
             way_out = f"name the column of the probability of {second!r}, or leave --update out"
         raise InputError(
-            f"the scores {rows.scores[0]!r} are lower for {second!r} than for {first!r} (area "
-            f"under the ROC curve {area:.3f}): {way_out}"
+            f"the scores {_score_text(rows.columns)} are lower for {second!r} than for {first!r} "
+            f"(area under the ROC curve {area:.3f}): {way_out}"
         )

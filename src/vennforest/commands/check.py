@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._class_columns import class_columns, split_entry
 from vennforest._files import refused_as
 from vennforest._shown import KINDS, columns_of
 from vennforest._validation import FloatArray, InputError, check_inside
@@ -88,7 +90,8 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     """Evaluate the probabilities in columns of a table."""
     if options.prior:
         raise InputError("--prior is for a model or a calibrator, whose class shares are known")
-    names = list(options.probability or ())
+    given, columns = list(options.probability or ()), [*map(str, table.X.columns)]
+    names = [split_entry(entry, np.unique(table.y).tolist(), columns)[1] for entry in given]
     p = np.column_stack([numbers_in(table.X, name) for name in names])
     present = np.isfinite(p).all(axis=1)
     if not present.any():
@@ -98,32 +101,31 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     p, y = p[present], table.y[present]
     for name, column in zip(names, p.T, strict=True):
         check_probabilities_in(column, name)
-    labels, k = np.unique(y).astype(str).tolist(), len(np.unique(y))
+    classes = np.unique(y).tolist()
+    labels, k = list(map(str, classes)), len(classes)
     if not present.all():
         table.notes.append(f"{int((~present).sum()):,} rows without a probability are left out.")
-    class_of_name = {text: j for j, label in enumerate(labels) for text in (label, f"p({label})")}
-    class_of_column = [class_of_name.get(name) for name in names]
+    named = [split_entry(entry, classes, columns)[0] for entry in given]
     predictions: dict[str, Any] = {}
     score_options: dict[str, list[str]] = {}
-    if len(names) > 1 and sorted(j for j in class_of_column if j is not None) == [*range(k)]:
-        order = np.argsort(np.array(class_of_column, dtype=np.intp))
+    if k > 2 or sorted(named) == [[label] for label in classes]:
+        of_classes = class_columns(given, classes, "--probability", columns)
+        order = [names.index(name) for name in of_classes.names]
         predictions[UNNAMED] = _with_bounds(p[:, order], X, y)
-        score_options[UNNAMED] = _score_options([names[i] for i in order][0 if k > 2 else 1 :])
-    elif k == 2:
-        for name, j, column in zip(names, class_of_column, p.T, strict=True):
-            if options.positive in labels:
-                j = labels.index(options.positive)
-            j = 1 if j is None else j
-            of_classes = np.column_stack([1 - column, column][:: 1 if j else -1])
-            predictions[name] = _with_bounds(of_classes, X, y)
-            score_options[name] = _score_options([name]) + ([] if j else ["--increasing", "no"])
-            hint = "." if options.positive else "; --positive names another."
-            table.notes.append(f"{name!r} is taken for the probability of {labels[j]!r}{hint}")
+        score_options[UNNAMED] = _score_options(of_classes.last.entries)
     else:
-        raise InputError(
-            f"--probability must name a column for each of {k} classes, by names such as "
-            f"'p({labels[0]})', got {', '.join(names)}"
-        )
+        for entry, name, column in zip(given, names, p.T, strict=True):
+            of_class = class_columns([entry], classes, "--probability", columns)
+            hint = "."
+            if not split_entry(entry, classes, columns)[0]:  # --positive is for unnamed columns
+                is_first = options.positive == labels[0]
+                of_class = replace(of_class, of_first=is_first)
+                hint = "." if options.positive else "; --positive names another."
+            both = [1 - column, column][:: -1 if of_class.of_first else 1]
+            predictions[name] = _with_bounds(np.column_stack(both), X, y)
+            score_options[name] = _score_options(of_class.entries)
+            label = labels[0 if of_class.of_first else 1]
+            table.notes.append(f"{name!r} is taken for the probability of {label!r}{hint}")
     evaluation = check(y, predictions, **common_arguments(options, table, values))
     words = ["calibrate", options.shown(options.predictions), "-t", table.target]
     words += score_options[evaluation.verdict.method]
@@ -152,7 +154,9 @@ def _validation_sections(
             reference = reference_rows[find_name(reference_rows.columns, options.grades)]
         sections.append(grades_section(comparison, grade, reference))
     if options.segments == ["auto"]:  # all columns but those of predictions, groups and grades
-        unused = [*(options.probability or ()), options.groups, options.grades]
+        classes = list(evaluation.classes.index)
+        unused = [split_entry(entry, classes, columns)[1] for entry in options.probability or ()]
+        unused += [name for name in (options.groups, options.grades) if name]
         unused += [name for label in evaluation.classes.index for name in columns_of(label, KINDS)]
         columns = [name for name in columns if name not in unused]
     elif options.segments:
@@ -192,9 +196,9 @@ def _check_model(
     """Evaluate a model or a calibrator in a file."""
     path, data, target = options.predictions, options.shown(options.data), ["-t", table.target]
     if model is None:
-        file = read_calibrator(path, options.scores)
+        file = read_calibrator(path, options.scores, table=[*map(str, table.X.columns)])
         model, X = with_shares(file.calibrator, options.prior), file.scores_in(table.X)
-        commands = [["calibrate", data, *target, *_score_options(file.scores)]]
+        commands = [["calibrate", data, *target, *_score_options(file.columns.entries)]]
     else:
         X = rows_for(model, table.X)
         classes = model.classes_[0 if len(model.classes_) > 2 else 1 :]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest import persistence
+from vennforest._class_columns import (
+    ClassColumns,
+    class_columns,
+    labels_of_column,
+    refuse_own_output,
+)
 from vennforest._validation import FloatArray, InputError
 from vennforest.batch import table_columns
 from vennforest.calibrators import Calibrator, VennAbers
@@ -163,16 +169,18 @@ def numbers_in(frame: pd.DataFrame, name: str) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class CalibratorFile:
-    """A calibrator, the names of its score columns, and other entries of its file."""
+    """A calibrator, the columns of its scores, and other entries of its file."""
 
     calibrator: Calibrator
-    scores: list[str]
+    columns: ClassColumns
     entries: dict[str, Any]
 
     def scores_in(self, frame: pd.DataFrame) -> FloatArray:
         """Return the scores in the rows of a table, of shape (n,) or (n, k)."""
-        columns = [numbers_in(frame, name) for name in self.scores]
-        return columns[0] if len(columns) == 1 else np.column_stack(columns)
+        names, classes = self.columns.names, self.columns.classes
+        refuse_own_output(names, [*map(str, frame.columns)], classes)
+        columns = [numbers_in(frame, name) for name in names]
+        return self.columns.of_second(columns[0]) if len(names) == 1 else np.column_stack(columns)
 
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
         """Return scores and labels of the calibration examples, None if the file has none."""
@@ -227,14 +235,28 @@ def read_document(path: Path, text: str | None = None) -> tuple[Calibrator, dict
 
 
 def read_calibrator(
-    path: Path, scores: Sequence[str] | None = None, text: str | None = None
+    path: Path,
+    scores: Sequence[str] | None = None,
+    text: str | None = None,
+    table: Collection[str] = (),
 ) -> CalibratorFile:
-    """Return the calibrator in a file and its score columns, by default those of ``calibrate``."""
+    """Return the calibrator in a file and its score columns, by default those of ``calibrate``.
+
+    ``table`` are the names of the columns of the table, which ``LABEL=COLUMN`` is told from.
+    """
     calibrator, entries = read_document(path, text)
-    columns = list(scores or entries.get("scores", []))
-    k = len(calibrator.classes_)
-    if len(columns) != (1 if k == 2 else k):
-        labels = ", ".join(map(repr, map(str, calibrator.classes_)))
-        expected = f"{k} columns, one for each class of {labels}" if k > 2 else "one column"
-        raise InputError(f"--score must name {expected}, got {len(columns)}")
+    classes, noted = calibrator.classes_.tolist(), list(entries.get("scores", []))
+    of_first = len(classes) == 2 and entries.get("score_of") == str(classes[0])
+    # The columns of the file are in the order of the classes, whatever their names are.
+    if noted and (not scores or list(scores) == noted):
+        if len(noted) != (1 if len(classes) == 2 else len(classes)):
+            raise InputError(f"{path} must name a column for each class, got {len(noted)}")
+        return CalibratorFile(calibrator, ClassColumns(noted, classes, of_first), entries)
+    columns = class_columns(scores or (), classes, "--score", table).last
+    is_unnamed = columns.names == list(scores or ())
+    if of_first and is_unnamed and not labels_of_column(columns.names[0], classes):
+        raise InputError(
+            f"--score must say of which class {columns.names[0]!r} is, as LABEL=COLUMN: "
+            f"{noted[0]!r}, on which {path} was calibrated, is that of {classes[0]!r}"
+        )
     return CalibratorFile(calibrator, columns, entries)

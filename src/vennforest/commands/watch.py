@@ -138,7 +138,9 @@ def _watch_scores(
     """Return a monitor of another system's scores, and arguments of `watched`."""
     if monitor is not None and "calibrator_json" not in header:
         raise InputError(f"{options.model} contains a monitor of scores: use it in Python")
-    file = read_calibrator(options.model, options.scores, header.get("calibrator_json"))
+    file = read_calibrator(
+        options.model, options.scores, header.get("calibrator_json"), [*map(str, table.columns)]
+    )
     calibrator, examples = file.calibrator, file.examples()
     if examples is None:
         raise InputError(

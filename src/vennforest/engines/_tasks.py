@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vennforest._class_columns import ScoreNames, class_columns, column_names
 from vennforest._files import one_line
 from vennforest._validation import InputError, warn_of_small_weights
 from vennforest.calibrators import Calibrator, make_calibrator
@@ -33,7 +34,7 @@ def run_task(task: Task, batches: Batches, number: int) -> Any:
 
 def calibrate_partitions(
     run: Run,
-    score: str | Sequence[str],
+    score: ScoreNames,
     target: str,
     method: str | Calibrator = "venn-abers",
     weight: str | None = None,
@@ -42,12 +43,14 @@ def calibrate_partitions(
 ) -> Calibrator:
     """Return a calibrator fitted to the sum of the partitions' counts."""
     calibrator = make_calibrator(method)
-    scores = [score] if isinstance(score, str) else list(score)
-    scores = scores[1:] if len(scores) == 2 else scores
     if classes is None:
         labels = run([target], partial(_distinct_labels, target))
         classes = classes_of(labels.values(), target).tolist()
-    columns = [*scores, target, *([] if weight is None else [weight])]
+    of_classes = class_columns(
+        score, np.unique(np.asarray(classes)).tolist(), "score", column_names(score)
+    ).last
+    scores = of_classes.by_label
+    columns = [*of_classes.names, target, *([] if weight is None else [weight])]
     counts = sum_of(list(run(columns, partial(_count, scores, target, weight, classes)).values()))
     if not len(counts):
         raise InputError("the data must contain at least one row of weight above zero, got none")
@@ -57,16 +60,15 @@ def calibrate_partitions(
 
 
 def _count(
-    scores: list[str],
+    scores: dict[Any, str],
     target: str,
     weight: str | None,
     classes: Sequence[Any],
     batches: Batches,
     number: int,
 ) -> ScoreCounts:
-    score = scores[0] if len(scores) == 1 else scores
     return ScoreCounts.from_batches(
-        batches, score=score, target=target, weight=weight, classes=classes
+        batches, score=scores, target=target, weight=weight, classes=classes
     )
 
 

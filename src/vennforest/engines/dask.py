@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from vennforest._class_columns import ScoreNames
 from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
@@ -30,7 +31,7 @@ __all__ = ["calibrate", "fit", "predict"]
 def calibrate(
     frame: Any,
     *,
-    score: str | Sequence[str],
+    score: ScoreNames,
     target: str,
     method: str | Calibrator = "venn-abers",
     weight: str | None = None,
@@ -44,9 +45,9 @@ def calibrate(
     Parameters
     ----------
     frame : dask.dataframe.DataFrame
-    score : str or sequence of str
-        The column of scores of the second of two classes, or one column per class in sorted order
-        of the labels.
+    score : str, sequence of str, or dict of label to str
+        The column of scores of the second of two classes, or one column per class, as in
+        `ScoreCounts.from_batches`.
     target : str
         The column of the labels: numbers, booleans or text.
     method : str or calibrator, default="venn-abers"
@@ -78,7 +79,7 @@ def predict(
     frame: Any,
     model: Any,
     *,
-    columns: str | Sequence[str] | None = None,
+    columns: ScoreNames | None = None,
     carried: Sequence[str] | None = None,
     answers: str | Sequence[str] | None = None,
     level: float = 0.95,

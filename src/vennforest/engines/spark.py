@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from vennforest._class_columns import ScoreNames
 from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
@@ -27,7 +28,7 @@ MAX_UNPACKED = 4
 """Number of unpickled models that a worker keeps in memory."""
 
 
-def calibrate(frame: Any, *, score: str | Sequence[str], target: str, **options: Any) -> Calibrator:
+def calibrate(frame: Any, *, score: ScoreNames, target: str, **options: Any) -> Calibrator:
     """Fit a calibrator to a column of scores and a column of labels.
 
     Only counts leave the partitions. Arguments, result and errors are those of

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vennforest._class_columns import class_columns
 from vennforest._validation import InputError
 from vennforest.tables.cells import Column, as_floats, is_text, row_name, shown_cell
 from vennforest.tables.files import TableFile, find_name
@@ -22,8 +23,8 @@ class LabelledScores:
 
     The constructor reads the labels once: ``classes`` are sorted, and ``n_rows`` rows have a label,
     ``n_missing`` do not. Text is converted if all rows are numbers.
-    ``scores`` names one column, for the second of two classes, or one per class. ``progress`` is
-    called with the number of rows read and the total number, None if unknown.
+    ``scores`` are the entries of ``--score``, and ``columns`` says of which classes they are.
+    ``progress`` is called with the number of rows read and the total number, None if unknown.
     """
 
     def __init__(
@@ -34,13 +35,12 @@ class LabelledScores:
         weight: str | None = None,
         progress: Callable[[int, int | None], None] | None = None,
     ) -> None:
-        self.table, self.scores, self.target, self.weight = table, list(scores), target, weight
+        self.table, self.target, self.weight = table, target, weight
         self._progress = progress
-        names = [*self._numbers(), target]
-        for name in names:
+        # LABEL=COLUMN is read once the labels are known.
+        early = [name for name in scores if name in table.names or "=" not in name]
+        for name in [*early, *([weight] if weight else []), target]:
             find_name(table.names, name, where=f" in {table.path}")
-        if len(set(names)) < len(names):
-            raise InputError(f"columns must be named once each, got {', '.join(names)}")
         self._cells = pa.array([], pa.null())
         self.n_rows = self.n_missing = 0
         for batch in table.batches([target]):
@@ -55,6 +55,13 @@ class LabelledScores:
         labels = typed_labels(Column(self._cells, target), target)
         self.classes: list[Any] = check_classes(np.unique(labels), target).tolist()
         self._labels = pa.array(labels.tolist())
+        # The score of the first of two classes says nothing more than that of the second.
+        self.columns = class_columns(scores, self.classes, "--score", table.names).last
+        names = [*self._numbers(), target]
+        for name in names:
+            find_name(table.names, name, where=f" in {table.path}")
+        if len(set(names)) < len(names):
+            raise InputError(f"columns must be named once each, got {', '.join(names)}")
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows with a label: scores and weights as float64, and labels.
@@ -74,7 +81,7 @@ class LabelledScores:
             self._report(n_rows)
 
     def _numbers(self) -> list[str]:
-        return [*self.scores, *([self.weight] if self.weight else [])]
+        return [*self.columns.names, *([self.weight] if self.weight else [])]
 
     def _floats(
         self, cells: pa.Array, name: str, rows: NDArray[np.intp], n_before: int

@@ -1,0 +1,171 @@
+"""Which class a column of scores is of: by its name, never by its position."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vennforest._shown import KINDS, columns_of
+from vennforest._validation import FloatArray, InputError
+
+ScoreNames = str | Sequence[str] | Mapping[Any, str]
+"""A column of scores, several, or the column of each label."""
+
+
+@dataclass(frozen=True)
+class ClassColumns:
+    """Columns of scores in the order of the classes, or the one column of two classes.
+
+    ``of_first`` says that the one column is the probability of the first of two classes; the
+    score of the second is then 1 minus it, see `of_second`.
+    """
+
+    names: list[str]
+    classes: list[Any]
+    of_first: bool = False
+
+    @property
+    def by_label(self) -> dict[Any, str]:
+        """The columns by their labels, to be given to another function that takes columns."""
+        labels = self.classes if len(self.names) > 1 else [self.classes[0 if self.of_first else 1]]
+        return dict(zip(labels, self.names, strict=True))
+
+    @property
+    def entries(self) -> list[str]:
+        """The columns as a command takes them, with ``LABEL=`` where the name does not say it."""
+        entries = []
+        for label, name in self.by_label.items():
+            by_name = labels_of_column(name, self.classes)
+            by_default = [self.classes[1]] if len(self.names) == 1 else []
+            is_clear = (by_name or by_default) == [label]
+            entries.append(name if is_clear else f"{label}={name}")
+        return entries
+
+    @property
+    def last(self) -> ClassColumns:
+        """The same with the second column alone if there are two."""
+        return ClassColumns(self.names[1:], self.classes) if len(self.names) == 2 else self
+
+    def of_second(self, values: FloatArray) -> FloatArray:
+        """Return scores (n,) of the second class from the values of the one column."""
+        if not self.of_first:
+            return values
+        wrong = values[(values < -1e-9) | (values > 1 + 1e-9)]
+        if len(wrong):
+            name, (first, second) = self.names[0], self.classes
+            raise InputError(
+                f"the column {name!r} is that of {first!r}, the first class, and must contain its "
+                f"probabilities, in [0, 1], got {float(wrong[0]):.6g}: scores must be of the "
+                f"second class, '{second}={name}' if {name!r} is"
+            )
+        return np.clip(1 - values, 0, 1)
+
+
+def column_names(given: ScoreNames) -> list[str]:
+    """Return the names of columns of scores in the order in which they are given."""
+    if isinstance(given, str):
+        return [given]
+    return list(given.values() if isinstance(given, Mapping) else given)
+
+
+def labels_of_column(name: str, classes: Iterable[Any]) -> list[Any]:
+    """Return the labels that a column is of by its name: ``label``, or ``p(label)``."""
+    return [
+        label
+        for label in classes
+        if any(name in (text, *columns_of(text, ["p"])) for text in _texts(label))
+    ]
+
+
+def split_entry(
+    entry: str, classes: Iterable[Any], table: Collection[str] = ()
+) -> tuple[list[Any], str]:
+    """Return the labels that a column is of, and its name, from ``COLUMN`` or ``LABEL=COLUMN``.
+
+    The name of a column of the table is taken for that column, whatever signs it contains.
+    """
+    classes = list(classes)
+    if entry not in table:
+        for label in classes:
+            for text in _texts(label):
+                if entry.startswith(f"{text}="):
+                    return [label], entry[len(text) + 1 :]
+    return labels_of_column(entry, classes), entry
+
+
+def class_columns(
+    given: ScoreNames, classes: Iterable[Any], argument: str, table: Collection[str] = ()
+) -> ClassColumns:
+    """Return the columns of scores in the order of the classes.
+
+    A column called like a label, or ``p(label)``, is that class's; ``LABEL=COLUMN``, or a mapping
+    from labels to columns, says it for other names. One column of two classes is the second's
+    unless it is the first's by this rule. ``argument`` is the name in error messages.
+    """
+    labels = list(classes)
+    k = len(labels)
+    if isinstance(given, Mapping):
+        texts = {text: label for label in labels for text in _texts(label)}
+        entries = [([texts[str(key)]] if str(key) in texts else [], c) for key, c in given.items()]
+    else:
+        entries = [split_entry(name, labels, table) for name in column_names(given)]
+    columns = [column for _, column in entries]
+    if len(columns) not in ((1, 2) if k == 2 else (k,)):
+        raise InputError(
+            f"{argument} must name the scores, a column for each of {k} classes"
+            f"{' or that of the second' if k == 2 else ''}, got {_shown(given)}"
+        )
+    if len(set(columns)) < len(columns):
+        raise InputError(f"{argument} must name each column once, got {_shown(given)}")
+    codes = [labels.index(found[0]) if len(found) == 1 else None for found, _ in entries]
+    if len(columns) == 1 and not (entries[0][0] or isinstance(given, Mapping)):
+        return ClassColumns(columns, labels)
+    if None in codes or len(set(codes)) < len(codes):
+        example = f"LABEL=COLUMN, such as '{labels[0]}={columns[0]}'"
+        if not argument.startswith("--"):
+            example = f"a dict, such as { ({labels[0]: columns[0]}) }"
+        raise InputError(
+            f"{argument} must say of which class each column is, by names such as "
+            f"'p({labels[0]})' or by {example}, got {_shown(given)}"
+        )
+    if len(columns) == 1:
+        return ClassColumns(columns, labels, of_first=codes[0] == 0)
+    ordered = sorted(zip(codes, columns, strict=True), key=lambda pair: pair[0] or 0)
+    return ClassColumns([column for _, column in ordered], labels)
+
+
+def refuse_own_output(
+    scores: Iterable[str], names: Collection[str], classes: Iterable[Any]
+) -> None:
+    """Raise an error for a table that a calibrator of these classes wrote, by its columns.
+
+    That is a table with ``label`` and all ``p(c)``, without the ``probability`` that ``predict``
+    writes, where the scores to calibrate are such an output themselves.
+    """
+    labels = list(classes)
+    written = {"label", *(name for label in labels for name in columns_of(label, ["p"]))}
+    ends = {name for label in labels for name in columns_of(label, KINDS)}
+    again = [name for name in scores if name in ends]
+    if again and written <= set(names) and "probability" not in names:
+        raise InputError(
+            f"the scores {again[0]!r} seem to be calibrated already, since the table has the "
+            f"columns that a calibrator writes ({', '.join(sorted(written))}): use the table that "
+            "was calibrated, or, if they are another model's probabilities, rename or leave out "
+            "'label'"
+        )
+
+
+def _texts(label: Any) -> list[str]:
+    """Return the texts that stand for a label: 1.0 is also written 1."""
+    is_whole = isinstance(label, float) and label.is_integer()
+    return [str(label), str(int(label))] if is_whole else [str(label)]
+
+
+def _shown(given: ScoreNames) -> str:
+    names = given.items() if isinstance(given, Mapping) else given
+    if isinstance(given, str):
+        return repr(given)
+    return ", ".join(f"{n[0]}={n[1]}" if isinstance(n, tuple) else n for n in names) or "none"
