@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -264,7 +265,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if len(self.classes_) != 2 or not self._is_monotone:
             raise InputError("score_for must be used with two classes and a map that is monotone")
         if not ((p > 0) & (p < 1)).all():
-            raise InputError(f"probability must lie between 0 and 1, both excluded, got {p}")
+            raise InputError(f"probability must lie between 0 and 1, both excluded, got {shown(p)}")
         is_bounded = self._takes_probabilities or self.score_range_ is None
         ends = (0.0, 1.0) if is_bounded else self.score_range_.tolist()  # type: ignore[union-attr]
         low, high = np.full(p.shape, ends[0]), np.full(p.shape, ends[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from vennforest._files import refused_as
 from vennforest._validation import InputError
 from vennforest.commands.models import read_calibrator
 from vennforest.commands.options import Sql
@@ -22,7 +23,8 @@ def run(options: Sql) -> None:
             f"--score '{second}=COLUMN' with a column of 1 minus {columns.names[0]!r}"
         )
     arguments: Any = {"dialect": dialect, "score": columns.names, "confidence": options.confidence}
-    query = to_sql(file.calibrator, table=options.table, **arguments)
+    with refused_as():
+        query = to_sql(file.calibrator, table=options.table, **arguments)
     if options.as_json:
         print_json({"sql": query})
     for line in [] if options.as_json else query.splitlines():

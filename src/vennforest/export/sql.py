@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._messages import needed
+from vennforest._messages import needed, shown
 from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import LOWEST, Operation, Steps
@@ -116,7 +116,8 @@ def to_sql(
     names = [score] if isinstance(score, str) else list(score)
     if not all(names) or len(names) != (1 if len(classes) == 2 else len(classes)):
         raise InputError(
-            f"score must name a column of scores for each of {len(classes)} classes, got {score!r}"
+            f"score must name a column of scores for each of {len(classes)} classes, got "
+            f"{shown(score)}"
         )
     formulas = output_formulas(calibrator, confidence)
     titles = {
@@ -148,11 +149,11 @@ def to_sql(
     results = ", ".join([*query.scores, *(f"{code} AS o{i}" for i, code in enumerate(outputs))])
     equal = [f"{x} = w.{name}" for x, name in zip(doubles, query.scores, strict=True)]
     # The test is repeated, since ClickHouse fills rows without a match with zeros.
-    shown = [
+    selected = [
         f"CASE WHEN {test} THEN w.o{i} END AS {quoted(title)}" for i, title in enumerate(added)
     ]
     code = (
-        f"SELECT t.*, {', '.join(shown)}\nFROM {table_name} AS t\n"
+        f"SELECT t.*, {', '.join(selected)}\nFROM {table_name} AS t\n"
         f"LEFT JOIN (WITH {with_levels}\nSELECT {results} FROM vennforest_{len(query.values)} AS v"
         f") AS w ON {' AND '.join(equal)}"
     )

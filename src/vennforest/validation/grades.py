@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta, binom
 
-from vennforest._messages import needed
+from vennforest._messages import needed, shown
 from vennforest._validation import FloatArray, InputError, IntArray, check_inside, check_scores
 from vennforest.monitoring.columns import holm
 from vennforest.validation._rows import outcomes_and_probabilities
@@ -184,7 +184,9 @@ def population_stability(
     if shares is not None:
         values = check_scores([*shares.values()], "reference")
         if (values < 0).any() or abs(values.sum() - 1) > 1e-6:
-            raise InputError(f"reference must have shares that sum to 1, got {values.tolist()}")
+            raise InputError(
+                f"reference must have shares that sum to 1, got {shown(values.tolist())}"
+            )
         other_counts = n * np.bincount(codes[n:], values / values.sum(), k)
         draws = rng.multinomial(n, other_counts / n, size=N_DRAWS)
         other_draws = np.broadcast_to(other_counts, draws.shape)
