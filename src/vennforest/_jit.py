@@ -17,13 +17,13 @@ LONG_COMPILATION = 2.0
 """Seconds of compilation that each process repeats, after which a warning tells the user."""
 
 
-class CompilationTimer(event.TimingListener):  # type: ignore[misc]
+class CompilationTimer(event.TimingListener):
     """Warn once if compilation takes long and no folder can keep what was compiled."""
 
     def on_end(self, compilation: event.Event) -> None:
         """Add the duration of a compilation that has ended."""
         before = self.duration if self.done else 0.0
-        super().on_end(compilation)
+        super().on_end(compilation)  # type: ignore[no-untyped-call]
         if self.done and before <= LONG_COMPILATION < self.duration:
             warn(
                 f"compilation took {self.duration:.0f} s so far and is repeated in every process, "
@@ -35,7 +35,7 @@ class CompilationTimer(event.TimingListener):  # type: ignore[misc]
 @cache
 def _time_compilation() -> None:
     """Warn once if kernels take long to compile from now on."""
-    event.register("numba:compile", CompilationTimer())
+    event.register("numba:compile", CompilationTimer())  # type: ignore[no-untyped-call]
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

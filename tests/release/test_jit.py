@@ -1,4 +1,4 @@
-"""Kernels that cannot be kept are compiled in every process, and users are told why it takes long."""
+"""Kernels that cannot be kept are compiled in every process, and a warning says so."""
 
 import warnings
 
@@ -10,14 +10,21 @@ from vennforest._messages import CalibrationWarning
 
 
 @pytest.fixture
-def unwritable(monkeypatch):
-    """Let numba find no folder for its cache."""
-    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
-    registered = []
-    monkeypatch.setattr(event, "register", lambda kind, timer: registered.append((kind, timer)))
+def timers(monkeypatch):
+    """Kernels that are made from now on, and the timers that they register."""
+    timers, register = [], event.register
+
+    def recorded(kind, listener):
+        if isinstance(listener, _jit.CompilationTimer):
+            timers.append((kind, listener))
+        register(kind, listener)
+
+    monkeypatch.setattr(event, "register", recorded)
     _jit._time_compilation.cache_clear()
-    yield registered
+    yield timers
     _jit._time_compilation.cache_clear()
+    for kind, timer in timers:
+        event.unregister(kind, timer)
 
 
 def compiled(*functions):
@@ -31,21 +38,16 @@ def compiled(*functions):
 
 @pytest.mark.parametrize(("long", "n_warnings"), [(0.0, 1), (600.0, 0)])
 def test_a_long_compilation_that_cannot_be_kept_names_the_setting(
-    unwritable, monkeypatch, long, n_warnings
+    timers, monkeypatch, long, n_warnings
 ):
+    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
     monkeypatch.setattr(_jit, "LONG_COMPILATION", long)
-    _jit.kernel(lambda x: x)
-    ((kind, timer),) = unwritable
-    with event.install_listener(kind, timer):
-        messages = compiled(lambda x: x + 1, lambda x: x + 2, lambda x: x + 3)
+    messages = compiled(lambda x: x + 1, lambda x: x + 2, lambda x: x + 3)
     assert len(messages) == n_warnings
     assert all("set NUMBA_CACHE_DIR" in m and "\n" not in m for m in messages)
-    assert len(unwritable) == 1
+    assert len(timers) == 1
 
 
-def test_nothing_is_timed_where_kernels_are_kept(monkeypatch):
-    registered = []
-    monkeypatch.setattr(event, "register", lambda *arguments: registered.append(arguments))
-    _jit._time_compilation.cache_clear()
-    _jit.kernel(lambda x: x)
-    assert registered == []
+def test_nothing_is_timed_where_kernels_are_kept(timers):
+    assert compiled(lambda x: x + 1) == []
+    assert timers == []
