@@ -186,7 +186,7 @@ def test_labels_are_sorted_and_all_parts_know_them():
 
 def test_wrong_input_is_named_with_the_rule_and_the_value():
     for scores, weight, message in (
-        ([0.1, np.nan], None, "scores must be finite, got NaN at position 1"),
+        ([0.1, np.nan], None, "scores must be finite, got NaN in row 1"),
         ([0.1, 0.2], [1.0, -0.5], "sample_weight must be finite and not negative, got -0.5"),
         ([0.1, 0.2], [1.0, 2e9], r"sample_weight must differ by .* 1e\+09, got 1 and 2e\+09"),
     ):

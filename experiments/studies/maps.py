@@ -41,7 +41,7 @@ from vennforest import (
 MODELS = ("forest", "logistic", "boosting", "network")
 CALIBRATORS = {
     "Platt": PlattScaling(on="score"),
-    "Platt on log-odds": PlattScaling(on="logit"),
+    "Platt on log-odds": PlattScaling(on="probability"),
     "isotonic": IsotonicCalibration(),
     "beta": BetaCalibration(),
     "temperature": TemperatureScaling(),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from vennforest.multiprobability import Multiprobability
     from vennforest.performance import estimate_performance
     from vennforest.persistence.model_file import load, save
-    from vennforest.validation import Update, update
+    from vennforest.validation.update import Update, update
 
 __all__ = [
     "BetaCalibration",

@@ -15,40 +15,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from vennforest._messages import InputError as InputError
-from vennforest._messages import listed, not_one_of, one_line, shown, warn
+from vennforest._messages import listed, not_one_of, shown, warn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 CodeArray = NDArray[np.integer[Any]]
 """Class indices, which may be of a small integer type."""
-
-
-def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
-    """Return finite scores of shape (n,) or (n, k) as a C-contiguous float64 array."""
-    try:
-        array = np.asarray(scores, np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        reason = one_line(error)
-        raise ValueError(f"{name} must be numbers in a dense array, got {reason}") from None
-    if array.ndim not in (1, 2):
-        raise ValueError(f"{name} must have shape (n,) or (n, k), got {array.shape}")
-    if not array.flags.writeable:  # kernels are compiled for arrays that may be written to
-        array = array.copy()
-    finite = np.isfinite(array)
-    if not finite.all():
-        value = "NaN" if np.isnan(array[~finite][0]) else "inf"
-        row = np.argwhere(~finite)[0, 0]
-        raise ValueError(f"{name} must be finite, got {value} at position {row}")
-    return array
-
-
-def columns(x: FloatArray, k: int) -> FloatArray:
-    """Return scores for k classes: (n,) of the second of two classes, or (n, k)."""
-    if k == 2 and (x.ndim == 1 or x.shape[1] in (1, 2)):
-        return x if x.ndim == 1 else np.ascontiguousarray(x[:, -1])
-    if k > 2 and x.ndim == 2 and x.shape[1] == k:
-        return x
-    raise InputError(f"scores must have a column for each of {k} classes, got {x.shape}")
 
 
 def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntArray, NDArray[Any]]:

@@ -21,11 +21,10 @@ from vennforest._validation import (
     IntArray,
     check_count,
     check_order,
-    check_scores,
     check_weights,
-    columns,
     encode_labels,
 )
+from vennforest.scores import On, as_numbers, read_scores
 
 __all__ = ["ScoreCounts"]
 
@@ -81,6 +80,7 @@ class ScoreCounts:
         *,
         sample_weight: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        on: On = "auto",
     ) -> ScoreCounts:
         """Count examples.
 
@@ -89,6 +89,9 @@ class ScoreCounts:
         scores, y, sample_weight
             As in ``fit`` of calibrators. Of positive weights the largest is at most 1e9 times the
             smallest.
+        on : {"auto", "probability", "logit", "score"}, default="auto"
+            What two columns of two classes are, which become one. More than two stay as they are
+            until a calibrator reads them by its own ``on``.
         classes : array-like of shape (k,), optional
             Every class. All parts of one data set must name the same classes; a part of it may then
             have no rows.
@@ -100,9 +103,12 @@ class ScoreCounts:
             fewer than two classes.
         """
         check_order(scores, y=y, sample_weight=sample_weight)
-        x = check_scores(scores)
+        x = as_numbers(scores)
         codes, labels, weight = read_examples(x, y, sample_weight, classes)
-        return count_examples(labels, columns(x, len(labels)), codes, weight)
+        k = len(labels)
+        return count_examples(
+            labels, read_scores(x, k, on if k == 2 else "score").values, codes, weight
+        )
 
     @classmethod
     def from_batches(
@@ -265,8 +271,13 @@ class ScoreCounts:
 
     def reversed_at(self, center: float) -> ScoreCounts:
         """Return counts of two classes with ``center - s`` in the place of each score s."""
-        scores, weights = center - self.scores[::-1] + 0.0, self.weights[::-1].copy()
-        return ScoreCounts(self.classes, scores, weights, self.error)
+        return self.moved_to(center - self.scores)
+
+    def moved_to(self, scores: FloatArray) -> ScoreCounts:
+        """Return counts with other scores (m,) or (m, k), of which equal ones are merged."""
+        if scores is self.scores:
+            return self
+        return ScoreCounts(self.classes, *_add_up(scores + 0.0, self.weights), self.error)
 
 
 def read_examples(

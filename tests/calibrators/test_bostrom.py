@@ -92,9 +92,9 @@ def test_small_probabilities_keep_their_order_under_the_steepest_correction():
 def test_scores_that_are_no_probabilities_are_refused_with_the_way_out():
     y = [0, 1, 2]
     good = np.eye(3)
-    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\].*, got 1.5"):
-        BostromScaling().fit([[1.5, -0.5, 0], [0, 1, 0], [0, 0, 1]], y)
-    message = r"scores must sum to 1 in every row.*: divide each row by its sum"
+    with pytest.raises(ValueError, match=r"scores must lie in .*, got 1.5 in row 0, column 0"):
+        BostromScaling("probability").fit([[1.5, -0.5, 0], [0, 1, 0], [0, 0, 1]], y)
+    message = r"rows that sum to 1.*divide each row by its sum"
     with pytest.raises(ValueError, match=message):
         BostromScaling().fit(good / 2, y)
     with pytest.raises(ValueError, match=message):

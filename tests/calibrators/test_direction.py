@@ -45,14 +45,16 @@ def test_doubt_and_more_classes_are_refused():
     with pytest.raises(InputError, match="area under the ROC curve is 0"):
         make_calibrator("platt").fit(rng.random(200), [0, 1] * 100, increasing="auto")
     with pytest.raises(InputError, match="with several classes"):
-        make_calibrator("platt").fit(rng.random((30, 3)), [0, 1, 2] * 10, increasing=False)
+        make_calibrator("platt").fit(
+            rng.dirichlet(np.ones(3), 30), [0, 1, 2] * 10, increasing=False
+        )
     with pytest.raises(InputError, match="increasing must be True, False or"):
         make_calibrator("platt").fit([0.1, 0.9], [0, 1], increasing="lower")
 
 
 def test_falling_scores_warn_and_say_what_to_do():
     s, y = credit()
-    with pytest.warns(CalibrationWarning, match="curve 0.0.*nearly flat: give increasing=False if"):
+    with pytest.warns(CalibrationWarning, match="curve 0.0.*cannot follow: give increasing=False"):
         make_calibrator("venn-abers").fit(s, y)
     with pytest.warns(CalibrationWarning, match="increasing=False"):
         make_calibrator("isotonic").fit_counts(ScoreCounts.from_scores(s, y))
@@ -65,13 +67,13 @@ def test_falling_scores_warn_and_say_what_to_do():
 
 
 @pytest.mark.parametrize("method", ["venn-abers", "temperature"])
-def test_scores_in_other_units_are_refused_and_few_far_away_warn(method):
+def test_scores_in_other_units_are_answered_with_one_warning(method):
     s, y = credit()
     model = make_calibrator(method).fit(s, y, increasing=False)
-    with pytest.raises(InputError, match=r"which lie in \[2\d\.?\d*, 1\d+.*\], got 0.6 and 100%"):
-        model.predict_proba([0.6])
-    with pytest.raises(InputError, match="are they in other units"):
-        model.predict_proba([0.3, 0.7, 500])
+    with pytest.warns(CalibrationWarning, match=r"100.00% .* in \[2\d\.?\d*, 1\d+.*as 0.6.*units"):
+        alone = model.predict_proba([0.6])
+    with pytest.warns(CalibrationWarning, match="66.67%.*Are they in other units"):
+        assert np.array_equal(model.predict_proba([0.6, 0.7, 500])[:1], alone)
     with pytest.warns(CalibrationWarning, match=r"33.33% of the scores lie far outside .*as 5000"):
         model.predict_proba([400, 5000, 700])
     with warnings.catch_warnings():
@@ -81,7 +83,11 @@ def test_scores_in_other_units_are_refused_and_few_far_away_warn(method):
     of_probabilities.predict_proba([0.0, 1.0])
     for name in ("predict_proba", "predict_multiprobability", "predict_confidence"):
         if hasattr(of_probabilities, name):
-            with pytest.raises(InputError, match=r"\[0, 1\]|\[-0.5, 1.5\]"):
-                getattr(of_probabilities, name)([12.5, 45, 80])
+            if of_probabilities.on_ == "probability":
+                with pytest.raises(InputError, match=r"must lie in \[0, 1\], got 12.5 in row 0"):
+                    getattr(of_probabilities, name)([12.5, 45, 80])
+            else:
+                with pytest.warns(CalibrationWarning, match=r"\[-0.5, 1.5\]"):
+                    getattr(of_probabilities, name)([12.5, 45, 80])
     few = make_calibrator(method).fit([-1.0, 1.0], [0, 1])  # too few to know their range
     few.predict_proba([50.0])

@@ -65,5 +65,5 @@ def test_many_classes_are_normalised_and_rows_of_zeros_keep_their_raw_scores():
     )
     assert_allclose(p, each / each.sum(axis=1, keepdims=True), atol=1e-12)
     nothing = np.array([[0.1, 0.15, 0.05]])
-    found = IsotonicCalibration().fit(scores, y).predict_proba(nothing)
+    found = IsotonicCalibration("score").fit(scores, y).predict_proba(nothing)
     assert_allclose(found, nothing / nothing.sum())

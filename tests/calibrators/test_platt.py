@@ -65,14 +65,14 @@ def test_zeros_and_ones_stand_halfway_to_their_neighbours():
     y = np.array([0, 1, 0, 1, 0, 1.0])
     moved = np.array([0.002, 0.004, 0.3, 0.9, 0.998, 0.999])
     expected = fit_platt(logit(moved), y)
-    found = fit_platt(scores, y, on="logit")
+    found = fit_platt(scores, y, on="probability")
     assert_allclose(second(found, scores), second(expected, logit(moved)), rtol=1e-12)
     # New scores beyond the ends are not extrapolated.
     assert_array_equal(second(found, [1e-9, 1 - 1e-9]), second(found, [0.0, 1.0]))
     # Nothing inside (0, 1), and neighbours beyond the bounds.
-    only = fit_platt(np.array([0.0, 1, 0, 1]), np.array([0.0, 1, 1, 0]), on="logit")
+    only = fit_platt(np.array([0.0, 1, 0, 1]), np.array([0.0, 1, 1, 0]), on="probability")
     assert only.clip_.tolist() == [[0.01, 0.99]]
-    near = fit_platt(np.array([1e-300, 1 - 1e-16, 0.5]), np.array([0.0, 1, 1]), on="logit")
+    near = fit_platt(np.array([1e-300, 1 - 1e-16, 0.5]), np.array([0.0, 1, 1]), on="probability")
     assert near.clip_[0, 0] == 1 - near.clip_[0, 1] == np.finfo(float).eps
 
 
@@ -124,7 +124,8 @@ def test_auto_takes_log_odds_where_every_score_is_a_probability(seed):
     if decides := rng.random() < 0.5:
         scores[rng.integers(n), rng.integers(1, k)] = rng.choice([-0.1, 1.5])
     scores = scores[:, 1] if k == 2 else scores
-    expected = PlattScaling(on="score" if decides else "logit").fit(scores, y)
+    kind = ("score" if k == 2 else "logit") if decides else "probability"
+    expected = PlattScaling(on=kind).fit(scores, y)
     for calibrator in (PlattScaling(on="auto"), make_calibrator("platt")):
         found = calibrator.fit(scores, y)
         assert_array_equal(found.predict_proba(scores), expected.predict_proba(scores))
@@ -133,10 +134,10 @@ def test_auto_takes_log_odds_where_every_score_is_a_probability(seed):
         assert_allclose(counted.predict_proba(scores), expected.predict_proba(scores), rtol=1e-9)
 
 
-@pytest.mark.parametrize("wrong", [1.0000001, -1e-300])
+@pytest.mark.parametrize("wrong", [1.0000001, -1e-8])
 def test_log_odds_of_what_is_no_probability_are_refused_with_the_way_out(wrong):
-    message = r"scores must be in \[0, 1\] for PlattScaling\(on='logit'\), got .*take any scores"
-    model = PlattScaling(on="logit").fit([0.2, 0.4, 0.3], [0, 1, 1])
+    message = r"scores must lie in \[0, 1\], got .* in row 1 .*on=\"score\" for other scores"
+    model = PlattScaling(on="probability").fit([0.2, 0.4, 0.3], [0, 1, 1])
     with pytest.raises(ValueError, match=message):
         model.predict_proba([0.5, wrong])
     with pytest.raises(ValueError, match=message):

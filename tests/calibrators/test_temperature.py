@@ -6,15 +6,15 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, logit, softmax
 
 from oracles import formulas as oracle
-from vennforest.calibrators import TemperatureScaling
+from vennforest import VennAbers
+from vennforest._messages import CalibrationWarning
+from vennforest.calibrators import MatrixScaling, PooledCalibration, TemperatureScaling
 from vennforest.calibrators import softmax as maps_of_softmax
 from vennforest.calibrators.softmax import fit_temperature
 
 
 def of_logits():
-    model = TemperatureScaling()
-    model.on = "logits"
-    return model
+    return TemperatureScaling(on="logit")
 
 
 def drawn(rng, n, k):
@@ -52,7 +52,7 @@ def test_probabilities_are_the_softmax_of_their_logarithms():
         p = softmax(logits, axis=1)
         expected = of_logits().fit(logits, codes, sample_weight=weight)
         model = TemperatureScaling().fit(p, codes, sample_weight=weight)
-        assert model.on_ == "probabilities"
+        assert model.on_ == "probability"
         assert_allclose(model.temperature_, expected.temperature_, rtol=1e-9)
         assert_allclose(model.predict_proba(p), expected.predict_proba(logits), rtol=1e-7)
 
@@ -61,13 +61,13 @@ def test_scores_are_taken_for_what_the_calibration_scores_were():
     p = np.array([0.1, 0.4, 0.6, 0.9, 0.3])
     y = [0, 1, 0, 1, 0]
     on_probabilities = TemperatureScaling().fit(p, y)
-    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\] for Temperature.*, got 2"):
+    with pytest.raises(ValueError, match=r"scores must lie in \[0, 1\], got 2 in row 0"):
         on_probabilities.predict_proba([2.0])
     three = TemperatureScaling().fit(np.eye(3), [0, 1, 2])
-    with pytest.raises(ValueError, match=r"scores must sum to 1 in every row"):
+    with pytest.raises(ValueError, match="rows that sum to 1"):
         three.predict_proba(np.eye(3) / 2)
     on_logits = TemperatureScaling().fit(logit(p), y)
-    assert on_logits.on_ == "logits"
+    assert on_logits.on_ == "score"
     # A logit that could be a probability is a logit still, whatever the other rows.
     columns = TemperatureScaling().fit(np.column_stack([-logit(p), logit(p)]), y)
     together = columns.predict_proba([[0.3, 0.7], [0.9, 0.1], [-2.0, 1.0]])
@@ -124,3 +124,20 @@ def test_the_temperature_of_many_rows_does_not_depend_on_how_they_are_cut(monkey
     assert_allclose(fit_temperature(logits, np.eye(7)[codes]), expected, rtol=1e-12)
     single = fit_temperature(logits.astype(np.float32), np.eye(7)[codes])
     assert_allclose(single, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 200.0])
+def test_masked_logits_are_probabilities_of_zero_at_every_temperature(scale):
+    rng = np.random.default_rng(6)
+    logits, codes, _ = drawn(rng, 90, 4)
+    logits[1::3, 2] = -np.inf
+    codes[codes == 2] = 0
+    logits, codes = scale * np.vstack([logits, [0, 1, 2, 3]]), [*codes, 2]
+    for calibrator in (TemperatureScaling(), MatrixScaling(), PooledCalibration(), VennAbers()):
+        model = calibrator.fit(logits, codes)
+        assert model.on_ == "logit"
+        p = model.predict_proba(logits)
+        assert np.isfinite(p).all() and (p[1:-1:3, 2] < 1e-2).all(), calibrator
+    assert (TemperatureScaling().fit(logits, codes).predict_proba(logits)[1:-1:3, 2] == 0).all()
+    with pytest.warns(CalibrationWarning, match="2 calibration examples have a label whose logit"):
+        TemperatureScaling().fit(logits, [*codes[:1], 2, 1, 1, 2, *codes[5:]])

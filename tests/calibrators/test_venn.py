@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, softmax
 
 from oracles import formulas as oracle
 from support.cases import draw_categorised
@@ -20,11 +21,16 @@ def is_positive(scores):
     return scores > 0
 
 
+def bins_of_logits(scores):
+    return bins_of(expit(scores) if scores.ndim == 1 else softmax(scores, axis=1))
+
+
 TAXONOMIES = {"label": label_of, "bins": bins_of, quarters: quarters}
 
 
 def fitted(taxonomy, scores, y, weight=None, k=2, **parameters):
     """A predictor of classes 0 ... k - 1 for scores of any range."""
+    parameters.setdefault("on", "auto" if k == 2 else "score")
     venn = Venn(taxonomy, **parameters).fit(scores, y, sample_weight=weight, classes=range(k))
     venn.score_range_ = None
     return venn
@@ -44,6 +50,8 @@ def test_bounds_equal_the_oracle_over_drawn_cases():
         is_probability = 0 <= calibration.min() <= calibration.max() <= 1
         if k == 2 and taxonomy == "label" and not is_probability:
             category_of = is_positive
+        elif taxonomy == "bins" and not (k == 2 and is_probability):
+            category_of = bins_of_logits
         m = fitted(taxonomy, calibration, y, weight, k).predict_multiprobability(new, left_out)
         categories, category = category_of(calibration).tolist(), category_of(new).tolist()
         for i in range(len(new)):

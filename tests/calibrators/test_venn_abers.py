@@ -10,9 +10,10 @@ from sklearn.exceptions import NotFittedError
 
 from oracles import formulas as oracle
 from support.cases import draw_scores
-from vennforest import ScoreCounts, VennAbers
+from vennforest import VennAbers
 from vennforest.calibrators import venn_abers_kernels as kernels
 from vennforest.calibrators.intervals import interval_curves, read_intervals
+from vennforest.counts import count_examples
 
 TOLERANCE = 1e-12
 pytestmark = pytest.mark.filterwarnings("ignore:the scores of")  # of drawn labels
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:the scores of")  # of drawn labe
 
 def fitted(scores, y, weight=None, k=2):
     """A predictor of classes 0 ... k - 1 for scores of any range."""
-    model = VennAbers("log").fit(scores, y, sample_weight=weight, classes=range(k))
+    model = VennAbers("log", on="score").fit(scores, y, sample_weight=weight, classes=range(k))
     model.score_range_ = None
     return model
 
@@ -196,7 +197,7 @@ def many(seed, n=150, k=4):
 @pytest.mark.parametrize("merge", ["log", "brier", "midpoint"])
 def test_bounds_of_many_classes_contain_what_they_are_merged_to(merge, k):
     scores, y = many(k, k=k)
-    model = VennAbers(merge).fit(scores, y)
+    model = VennAbers(merge, on="score").fit(scores, y)
     new = np.concatenate([scores, np.eye(k), np.zeros((1, k)), many(k + 1, k=k)[0]])
     m, p = model.predict_multiprobability(new), model.predict_proba(new)
     assert_allclose(p.sum(axis=1), 1, atol=TOLERANCE)
@@ -231,11 +232,12 @@ def test_confidence_intervals_are_those_of_the_examples_or_counts(method):
         scores = np.round(rng.dirichlet(np.ones(k), 200), 1)
         scores = scores[:, 1] if k == 2 else scores
         y = rng.integers(0, k, 200)
-        model = VennAbers("log").fit(scores, y)
+        model = VennAbers("log", on="score").fit(scores, y)
         curves = interval_curves(scores, y, k, 0.9, method)
         expected = read_intervals(curves, scores[:20], np.arange(k), 0.9)
         expected = expected.widen(model.predict_proba(scores[:20]))
-        counted = VennAbers("log").fit_counts(ScoreCounts.from_scores(scores, y))
+        counts = count_examples(np.arange(k), scores, y, None)
+        counted = VennAbers("log", on="score").fit_counts(counts)
         for calibrator in (model, counted, model):
             intervals = calibrator.predict_confidence(scores[:20], 0.9, method)
             assert_array_equal(intervals.lower, expected.lower)

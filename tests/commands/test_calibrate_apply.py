@@ -140,7 +140,7 @@ ERRORS = [
     ("s,y\n0.1,a\n,b\n", [], "column 's' must contain finite scores, got NaN or nothing in row 2"),
     ("s,y\n0.1,a\n0.2,a\n", [], "must have two classes or more, got 'a' alone"),
     ("s,y\n0.1,\n0.2,\n", [], "the target 'y' is missing in every row"),
-    ("s,y\n0.1,a\n1.2,b\n", ["--method", "beta"], "scores must be in [0, 1]"),
+    ("s,y\n0.1,a\n1.2,b\n", ["--method", "beta"], "scores must lie in [0, 1]"),
     ("s,y\n0.1,a\n0.2,b\n", ["--method", "best"], "--method must be one of"),
     ("t,y\n0.1,a\n0.2,b\n", [], "there is no column 's' in"),
     (
@@ -159,7 +159,7 @@ def test_what_cannot_be_calibrated(tmp_path, capsys, text, more, message):
 
 
 @pytest.mark.parametrize(("text", "more", "message"), [
-    ("s\n0.1\n0.5\n1.5\n0.2\n", [], "scores must be in [0, 1]"),
+    ("s\n0.1\n0.5\n1.5\n0.2\n", [], "scores must lie in [0, 1]"),
     ("s,t\n0.1,1\n,1\n", [], "must contain finite scores, got NaN or nothing in row 2"),
     ("s,p(yes)\n0.1,1\n", [], "got 'p(yes)': rename it"),
     ("s,label\n0.1,1\n", [], "got 'label': rename it"),

@@ -59,7 +59,7 @@ def drawn():
         for merge in ("log", "brier", "midpoint"):
             models += [VennAbers(merge), Venn("bins", merge), Venn("label", merge)]
         models += [PooledCalibration()]
-        models += [PlattScaling(on="logit")] if of == [2] else []
+        models += [PlattScaling(on="probability")] if of == [2] else []
         for i, model in enumerate(models):
             scores, y, new = draw(rng, int(rng.choice(of)))
             yield f"{model}, {i}, {of[0]} classes", model.fit(scores, y), new

@@ -37,16 +37,20 @@ def test_every_case_has_its_values():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_values_are_what_they_were(name):
-    """Bounds of Venn and Venn-Abers are sums and quotients alone: the same to the last bit."""
+    """Bounds of Venn and Venn-Abers are sums and quotients alone: the same to the last bit.
+
+    Only where a bound is widened to contain a fitted probability it may differ as that does.
+    """
     model, new = make.fitted(name)
     if make.trees(model) != KEPT[name]["estimators"]:
         pytest.skip("this version of scikit-learn trains other trees")
     found, expected = make.answers(model, new), arrays(KEPT[name])
     assert set(found) == set(expected)
     for key, array in found.items():
-        sums_alone = key in ("lower", "upper") and name.startswith("map-venn")
-        far = 0 if sums_alone else FAR
-        np.testing.assert_allclose(array, expected[key], rtol=far, atol=far, err_msg=key)
+        np.testing.assert_allclose(array, expected[key], rtol=FAR, atol=FAR, err_msg=key)
+        if key in ("lower", "upper") and name.startswith("map-venn"):
+            sums_alone = np.abs(array - found["p"]) > FAR
+            np.testing.assert_array_equal(array[sums_alone], expected[key][sums_alone], key)
 
 
 def test_the_same_bits_in_another_process_with_other_threads():

@@ -11,6 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from oracles import formulas as oracle
 from oracles.hashes import draw_by_hand, hash_by_hand
+from support.cases import rounded
 from vennforest import CalibratedClassifier, Venn, VennAbers
 
 
@@ -32,6 +33,7 @@ def calibration_set(model, X, votes):
 
 
 def column(scores):
+    scores = rounded(scores)
     return scores[:, 1] if scores.shape[1] == 2 else scores
 
 

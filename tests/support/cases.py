@@ -49,9 +49,15 @@ def fit(estimator, X, y, groups=None, **settings):
 
 
 def score(model, X):
-    """Scores of a model as calibrators take them: of two classes the second column."""
-    p = model.predict_proba(X)
+    """Scores of a model as calibrators take them: rounded, of two classes the second column."""
+    p = rounded(model.predict_proba(X))
     return p[:, 1] if p.shape[1] == 2 else p
+
+
+def rounded(scores):
+    """Scores with a mantissa of 40 bits."""
+    mantissa, exponent = np.frexp(scores)
+    return np.ldexp(np.rint(mantissa * 2.0**40), exponent - 40)
 
 
 def draw_estimates(rng):

@@ -17,7 +17,7 @@ def draw(seed=71, n=300, levels=40):
 def of_probabilities():
     """Yield calibrators fitted to probabilities."""
     scores, y = draw()
-    others = [Uncalibrated(), PlattScaling("hard", on="logit"), VennAbers("brier")]
+    others = [Uncalibrated(), PlattScaling("hard", on="probability"), VennAbers("brier")]
     for calibrator in (*CALIBRATORS, *others, VennAbers("midpoint")):
         yield clone(calibrator).fit(scores, y)
     yield VennAbers().fit(scores, y, sample_weight=scores + 0.3)

@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,9 +22,8 @@ from vennforest._validation import (
     check_array,
     check_labels,
     check_number,
+    check_option,
     check_order,
-    check_scores,
-    columns,
     require,
 )
 from vennforest.calibrators.direction import (
@@ -34,18 +33,33 @@ from vennforest.calibrators.direction import (
     reversal_center,
 )
 from vennforest.calibrators.formula import (
+    MAX_LOG_ODDS,
     Evaluation,
     Score,
     Term,
     Terms,
     divided_by_sum,
+    log_odds_of_classes,
     no_formula,
+    softmax,
     summed,
 )
 from vennforest.counts import ScoreCounts, count_examples, read_examples
 from vennforest.prior import ShiftedPrior, shift_probabilities
+from vennforest.scores import (
+    Kind,
+    On,
+    Scores,
+    as_numbers,
+    is_outside,
+    read_scores,
+    warn_of_percentages,
+    warn_of_probabilities,
+)
 
-SUM_TOLERANCE = 1e-5  # how far from 1 a row may sum: single-precision probabilities of many classes
+Reads = Literal["order", "log-odds", "probability", "logits"]
+"""What maps are of: scores in their order, scores or log-odds, probabilities, or softmax inputs."""
+
 MAPS_OF_ANY_SCORES = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take any scores'
 
 N_TRIED_SCORES = 101  # scores at which a map that is read from a file is tried
@@ -59,6 +73,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     Attributes
     ----------
+    on_ : {"probability", "logit", "score"}
+        What the calibration scores were; new ones are read as the same.
     classes_ : ndarray of shape (k,)
         The labels, sorted; a column of probabilities each.
     class_shares_ : ndarray of shape (k,)
@@ -73,15 +89,21 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     title: ClassVar[str] = ""
     """The name that readers of reports and plots see."""
-    _rows_sum_to_one: ClassVar[bool] = True
-    """Whether probabilities of more than two classes must sum to 1 in every row."""
+    _is_one_vs_rest: ClassVar[bool] = False
     _is_monotone: ClassVar[bool] = True
     """Whether the probability of the second of two classes rises with its score."""
+    on: On = "auto"
+    on_: Kind
     classes_: NDArray[Any]
     class_shares_: FloatArray
     score_range_: FloatArray | None
     reversed_at_: float | None
     shift_: ShiftedPrior | None
+
+    @property
+    def _reads(self) -> Reads:
+        """What the map is of, as `Reads` lists."""
+        return "probability"
 
     def fit(
         self,
@@ -97,8 +119,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         scores : array-like of shape (n,) or (n, k)
-            Calibration scores: of the second class (two classes; from two columns the second is
-            taken), or one column per class in sorted order of the labels.
+            Calibration scores: one column, of the second of two classes, or one per class in sorted
+            order of the labels. ``vennforest.scores`` says what each is read as.
         y : array-like of shape (n,)
             Their labels, of any dtype.
         sample_weight : array-like of shape (n,), optional
@@ -116,14 +138,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             fewer than two classes; or the examples leave the direction in doubt.
         """
         check_order(scores, y=y, sample_weight=sample_weight)
-        checked = check_scores(scores)
+        checked = as_numbers(scores)
         if not len(checked):
             raise ValueError("scores must contain at least one example, got 0 sample(s)")
         codes, labels, weight = read_examples(checked, y, sample_weight, classes)
-        x = self._columns(checked, len(labels), False)
+        values, kind = self._read(checked, len(labels), self.on)
+        warn_of_probabilities(checked, self.on)
+        x = self._as_read(values, kind)
         # Sorting score vectors would take longer than most fits.
         sort = x.ndim == 1 and (self._is_monotone or increasing is not True)
-        self.fit_counts(count_examples(labels, x, codes, weight, sort=sort), increasing=increasing)
+        self._fit_read(count_examples(labels, x, codes, weight, sort=sort), kind, increasing)
         self._remember(self._reversed(x), codes, weight)
         return self
 
@@ -131,15 +155,25 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Learn the map from class counts at distinct scores; ``increasing`` as in ``fit``."""
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
-        if increasing is True and not self._is_monotone:
-            return self._fit_checked(counts)
-        return self._fit_checked(counts, reversal_center(counts, increasing))
+        values, kind = self._read(counts.scores, len(counts.classes), self.on)
+        return self._fit_read(counts.moved_to(self._as_read(values, kind)), kind, increasing)
 
-    def _fit_checked(self, counts: ScoreCounts, center: float | None = None) -> Self:
+    def _fit_read(self, counts: ScoreCounts, kind: Kind, increasing: Increasing) -> Self:
+        """Fit to counts of scores that `_as_read` returned."""
+        if increasing is True and not self._is_monotone:
+            return self._fit_checked(counts, kind=kind)
+        is_unit = self._reads != "order" and (kind == "probability" or self._reads == "probability")
+        is_unit |= not self._is_monotone and counts.scores.min() >= 0 and counts.scores.max() <= 1
+        return self._fit_checked(counts, reversal_center(counts, increasing, is_unit), kind=kind)
+
+    def _fit_checked(
+        self, counts: ScoreCounts, center: float | None = None, *, kind: Kind = "probability"
+    ) -> Self:
         """Fit to counts, with ``center - s`` in the place of each score s, without warnings."""
         # Nothing of the last fit stays, neither what it learnt nor its caches.
         state = self.__getstate__().items()
         self.__dict__ = {name: value for name, value in state if not name.endswith("_")}
+        self.on_ = kind
         self.classes_, self.class_shares_ = counts.classes, counts.class_totals / counts.total
         self.score_range_, self.reversed_at_, self.shift_ = expected_range(counts), center, None
         self._fit(counts if center is None else counts.reversed_at(center))
@@ -168,7 +202,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If scores are not of the kind given to ``fit``, or most lie far outside its range.
+            If a score is impossible for the kind of those given to ``fit``.
         """
         p = self._predict_proba(self._check_new(scores))
         return p if self.shift_ is None else shift_probabilities(p, self.shift_.factors)
@@ -266,8 +300,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             raise InputError("score_for must be used with two classes and a map that is monotone")
         if not ((p > 0) & (p < 1)).all():
             raise InputError(f"probability must lie between 0 and 1, both excluded, got {shown(p)}")
-        is_bounded = self._takes_probabilities or self.score_range_ is None
-        ends = (0.0, 1.0) if is_bounded else self.score_range_.tolist()  # type: ignore[union-attr]
+        ends = 0.0, 1.0
+        if self.on_ == "logit" and self._reads == "probability":
+            ends = -MAX_LOG_ODDS, MAX_LOG_ODDS
+        elif self.on_ != "probability" and self.score_range_ is not None:
+            ends = tuple(self.score_range_.tolist())
         low, high = np.full(p.shape, ends[0]), np.full(p.shape, ends[1])
 
         def of_scores(scores: FloatArray) -> FloatArray:
@@ -287,48 +324,57 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             high = np.where(moves & reaches, middle, high)
             low = np.where(moves & ~reaches, middle, low)
 
-    def _columns(self, scores: FloatArray, k: int, is_fitted: bool) -> FloatArray:
-        """Return scores (n,) of the second of two classes, else (n, k)."""
-        return columns(scores, k)
+    def _read(self, scores: ArrayLike, k: int, on: On) -> Scores:
+        """Return checked scores and their kind; refuse those that this map is not of."""
+        read = read_scores(scores, k, on, on_log_odds=self._reads != "order")
+        if self._reads == "probability" and read.kind == "score":
+            outside = is_outside(read.values)
+            if outside.any() or (k > 2 and not self._is_one_vs_rest):
+                value = read.values[outside][0] if outside.any() else "independent scores"
+                raise InputError(
+                    f'scores must lie in [0, 1] for {self}, got {value}: give on="logit" if they '
+                    f"are log-odds; {MAPS_OF_ANY_SCORES}"
+                )
+        elif on == "auto" and read.kind == "score" and self._reads != "order":
+            warn_of_percentages(read.values)
+        return read
+
+    def _as_read(self, values: FloatArray, kind: Kind) -> FloatArray:
+        """Return checked scores (n,) or (n, k) as the map takes them, before any reversal."""
+        k = 2 if values.ndim == 1 else values.shape[1]
+        terms = self._reading_terms(kind, k)
+        if all(isinstance(term, Score) for term in terms):
+            return values
+        x = Evaluation(terms)(values)
+        return x[:, 0] if k == 2 else x
+
+    def _reading_terms(self, kind: Kind, k: int) -> Terms:
+        """Return the terms that the map takes, from those of the columns of scores."""
+        scores = tuple(map(Score, range(1 if k == 2 else k)))
+        if kind != "logit" or self._reads == "logits":
+            return scores
+        if k == 2:
+            return (scores[0].logistic(),) if self._reads == "probability" else scores
+        return softmax(scores) if self._reads == "probability" else log_odds_of_classes(scores)
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:
         """Return new scores as ``_fit`` has seen those of calibration examples; refuse others."""
         if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
-        x = self._columns(check_scores(scores), len(self.classes_), True)
-        if self._takes_probabilities:
-            self._check_probabilities(x)
-        elif self.score_range_ is not None:
+        values, kind = self._read(scores, len(self.classes_), self.on_)
+        x = self._as_read(values, kind)
+        warn_of_probabilities(scores, kind)
+        if kind != "probability" and self.score_range_ is not None:
             check_range(x, *self.score_range_.tolist())
         return self._reversed(x)
 
     def _reversed(self, scores: FloatArray) -> FloatArray:
         return scores if self.reversed_at_ is None else self.reversed_at_ - scores
 
-    @property
-    def _takes_probabilities(self) -> bool:
-        """Whether scores must be in [0, 1]."""
-        return False
-
-    def _check_probabilities(self, scores: FloatArray) -> None:
-        """Refuse scores outside [0, 1], and rows that must sum to 1 and do not."""
-        is_outside = (scores < 0) | (scores > 1)
-        if is_outside.any():
-            raise InputError(
-                f"scores must be in [0, 1] for {self}, got {scores[is_outside][0]}: "
-                f"{MAPS_OF_ANY_SCORES}"
-            )
-        if scores.ndim == 2 and self._rows_sum_to_one:
-            total = scores.sum(axis=1)
-            wrong = np.abs(total - 1) > SUM_TOLERANCE
-            if wrong.any():
-                raise InputError(
-                    f"scores must sum to 1 in every row for {self}, got {total[wrong][0]}: divide "
-                    f"each row by its sum, or {MAPS_OF_ANY_SCORES}"
-                )
-
     def _check_state(self) -> None:
         """Refuse attributes, read from a file, with which a kernel or a formula would fail."""
+        check_option(self.on, On, "on")
+        check_option(self.on_, get_args(Kind), "on_")
         check_labels(self.classes_)
         k = len(self.classes_)
         check_array(self.class_shares_, "class_shares_", (k,), low=0, high=1)
@@ -349,7 +395,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 if isinstance(array, np.ndarray) and array.dtype.kind == "f":
                     check_array(array, name, (None,) * array.ndim)
         low, high = 0.0, 1.0
-        if self.score_range_ is not None and not self._takes_probabilities:
+        takes_unit = "probability" in (self.on_, self._reads)
+        if self.score_range_ is not None and not takes_unit:
             low, high = self.score_range_.tolist()
         part, k = np.linspace(0, 1, N_TRIED_SCORES), len(self.classes_)
         x = (1 - part) * low + part * high  # the difference may overflow
@@ -372,10 +419,12 @@ class Uncalibrated(Calibrator):
     """The raw scores as probabilities, for comparison with calibrated ones."""
 
     title = "Uncalibrated"
-    _takes_probabilities = True
+
+    def __init__(self, on: On = "auto") -> None:
+        self.on = on
 
     def _fit(self, counts: ScoreCounts) -> None:
-        self._check_probabilities(counts.scores)
+        """Learn nothing."""
 
     def _formula(self, scores: Terms) -> Terms:
         return scores if len(scores) == 1 else divided_by_sum(scores)
@@ -384,7 +433,7 @@ class Uncalibrated(Calibrator):
 class OneVsRestCalibrator(Calibrator):
     """A calibrator for two classes; for more, one map per class against the rest, normalised."""
 
-    _rows_sum_to_one = False
+    _is_one_vs_rest = True
 
     def _fit(self, counts: ScoreCounts) -> None:
         self._fit_columns(counts.columns())

@@ -10,6 +10,7 @@ from vennforest._validation import FloatArray
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Term, Terms, divided_by_sum
 from vennforest.counts import ScoreCounts
+from vennforest.scores import On
 
 N_VALUES = 51  # A and B are integers from 0 to 50
 N_CELLS = 4096  # more distinct probabilities than this are replaced by as many evenly spaced ones
@@ -42,12 +43,13 @@ class BostromScaling(Calibrator):
     """
 
     title = "Boström"
-    _takes_probabilities = True
     A_: int
     B_: int
 
+    def __init__(self, on: On = "auto") -> None:
+        self.on = on
+
     def _fit(self, counts: ScoreCounts) -> None:
-        self._check_probabilities(counts.scores)
         p, weights, rows = counts.scores, counts.weights, np.arange(len(counts))
         p = np.column_stack([1 - p, p]) if p.ndim == 1 else p / p.sum(axis=1, keepdims=True)
         winner = p.argmax(axis=1)

@@ -16,9 +16,9 @@ Increasing = bool | Literal["auto"]
 # Distance of the area under the ROC curve from 1/2 that leaves no doubt of the direction.
 MIN_STANDARD_ERRORS = 4.0
 
-# Calibration examples from which on new scores are compared with their range; the part of it by
-# which new scores may lie beyond it; and the share of scores outside that is refused.
-MIN_EXAMPLES_FOR_RANGE, RANGE_MARGIN, MAX_SHARE_OUTSIDE = 10, 0.5, 0.5
+# Calibration examples from which on new scores are compared with their range, and the part of it by
+# which new scores may lie beyond it.
+MIN_EXAMPLES_FOR_RANGE, RANGE_MARGIN = 10, 0.5
 
 
 def ranking(counts: ScoreCounts) -> tuple[float, bool]:
@@ -35,7 +35,9 @@ def ranking(counts: ScoreCounts) -> tuple[float, bool]:
     return area, abs(area - 0.5) > MIN_STANDARD_ERRORS * error
 
 
-def reversal_center(counts: ScoreCounts, increasing: Increasing) -> float | None:
+def reversal_center(
+    counts: ScoreCounts, increasing: Increasing, are_probabilities: bool
+) -> float | None:
     """Return c where scores s become c - s (1 of probabilities, else 0), None where they stay."""
     if not (isinstance(increasing, bool) or increasing == "auto"):
         raise InputError(f'increasing must be True, False or "auto", got {shown(increasing)}')
@@ -50,7 +52,7 @@ def reversal_center(counts: ScoreCounts, increasing: Increasing) -> float | None
         first, second = counts.classes.tolist()
         warn(
             f"the scores of {second!r} are lower than those of {first!r} (area under the ROC "
-            f"curve {area:.3f}), so the map is nearly flat: give increasing=False if a high "
+            f"curve {area:.3f}), which the map cannot follow: give increasing=False if a high "
             f"score means that {second!r} is less likely"
         )
     if increasing == "auto":
@@ -62,7 +64,7 @@ def reversal_center(counts: ScoreCounts, increasing: Increasing) -> float | None
         increasing = area > 0.5
     if increasing:
         return None
-    return 1.0 if counts.scores[0] >= 0 and counts.scores[-1] <= 1 else 0.0
+    return 1.0 if are_probabilities else 0.0
 
 
 def expected_range(counts: ScoreCounts) -> FloatArray | None:
@@ -78,17 +80,13 @@ def expected_range(counts: ScoreCounts) -> FloatArray | None:
 
 
 def check_range(scores: FloatArray, low: float, high: float) -> None:
-    """Warn of scores far outside the range of the calibration scores; refuse it of most."""
+    """Warn of scores far outside the range of the calibration scores."""
     is_outside = (scores < low) | (scores > high)
     if not is_outside.any():
         return
     share, value = float(np.mean(is_outside)), scores[is_outside][0]
-    if share > MAX_SHARE_OUTSIDE:
-        raise InputError(
-            f"scores must be of the kind calibrated on, which lie in [{low:g}, {high:g}], got "
-            f"{value:g} and {share:.0%} outside: are they in other units?"
-        )
     warn(
         f"{share:.2%} of the scores lie far outside those calibrated on, in [{low:g}, "
-        f"{high:g}], such as {value:g}: there the probability is extrapolated"
+        f"{high:g}], such as {value:g}: there the probability is "
+        "extrapolated. Are they in other units?"
     )

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -168,6 +169,34 @@ def softmax(logits: Sequence[Term]) -> Terms:
     powers = [(logit - largest).max(-MAX_LOG_ODDS).exp() for logit in logits]
     total = summed(powers)
     return tuple(power / total for power in powers)
+
+
+def log_logistic(z: Term) -> Term:
+    """Return ``log(1 / (1 + exp(-z)))``, exact for large numbers too."""
+    low = z.min(0.0)
+    size = (low - z.max(0.0)).max(-MAX_LOG_ODDS)
+    return low - (1.0 + size.exp()).log()
+
+
+def log_odds_of_classes(logits: Sequence[Term]) -> Terms:
+    """Return the log-odds of each class against the rest, from logits up to a shift."""
+    k = len(logits)
+    first, last = list(accumulate(logits, Term.max)), list(accumulate(logits[::-1], Term.max))[::-1]
+    ends = [first[:j][-1:] + last[j + 1 :][:1] for j in range(k)]
+    of_others = [reduce(Term.max, parts) for parts in ends]  # the largest of the other logits
+    largest, second = first[-1], reduce(Term.min, of_others)
+
+    def sums(top: Term) -> list[Term]:
+        powers = [(z - top).clip(-MAX_LOG_ODDS, 0.0).exp() for z in logits]
+        before, after = list(accumulate(powers)), list(accumulate(powers[::-1]))[::-1]
+        return [summed(before[:j][-1:] + after[j + 1 :][:1]) for j in range(k)]
+
+    below_largest, below_second = sums(largest), sums(second)
+    return tuple(
+        (z - of_others[j]).clip(LOWEST, -LOWEST)
+        - z.unless_above(second, below_largest[j], below_second[j]).log()
+        for j, z in enumerate(logits)
+    )
 
 
 Code = TypeVar("Code")

@@ -25,6 +25,7 @@ from vennforest.calibrators.softmax import (
 from vennforest.calibrators.spline import SplineCalibration
 from vennforest.counts import ScoreCounts
 from vennforest.prior import shift_probabilities
+from vennforest.scores import On
 
 # Examples of which each member counts as the one that predicted them, before any is seen.
 PRIOR_EXAMPLES = 0.5
@@ -36,7 +37,7 @@ N_FOLDS, MIN_EXAMPLES_FOR_ONE_FOLD = 4, 10_000
 # Examples for each slope of a full matrix from which on one ridge is as good as another.
 EXAMPLES_PER_SLOPE = 4
 MAX_CLASSES_OF_FULL = 50  # classes up to which full matrices are fitted
-MATCHED_RATES = 1e-11  # gradient of the mean log loss at which mean probabilities equal the rates
+MATCHED_RATES = 1e-7  # gradient of the mean log loss from which on Newton's steps find its zero
 MAX_POOLED_SCORES = 4_096  # scores of two classes from which on near-equal ones are put together
 MAX_SHUFFLED_UNITS = 1 << 20  # units of a line that are shuffled; a longer line repeats them
 
@@ -95,6 +96,9 @@ class PooledCalibration(ProbabilityCalibrator):
     weights_: dict[str, float]
     factors_: FloatArray
 
+    def __init__(self, on: On = "auto") -> None:
+        self.on = on
+
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
         # Members know classes by number.
         k = len(counts.classes)
@@ -136,10 +140,9 @@ def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:
     """Return the unfitted members by name: see `PooledCalibration`."""
     k, c = len(counts.classes), best_shrinkage(counts)
     if k == 2:
-        spline = SplineCalibration()
-        spline.shrinkage = c
+        spline = SplineCalibration(shrinkage=c)
         matrix = SoftmaxMap("diagonal", shrinkage=c)
-        return {"matrix": matrix, "platt": PlattScaling(on="logit"), "spline": spline}
+        return {"matrix": matrix, "platt": PlattScaling(on="probability"), "spline": spline}
     members: dict[str, Calibrator] = {
         "shared": SoftmaxMap("shared", shrinkage=c),
         "full": SoftmaxMap("full", shrinkage=c),
@@ -281,22 +284,26 @@ def matching_factors(p: FloatArray, weights: FloatArray) -> FloatArray:
         sums = raised.sum(axis=1, keepdims=True)
         q = raised / sums
         value = float(total @ np.log(sums[:, 0])) + intercepts.max() - target @ intercepts
-        return value, unit * (total @ q - target)
+        # Their mean changes nothing; the square of it keeps the search from following rounding.
+        mean = intercepts.mean()
+        return value + mean * mean / 2, unit * (total @ q - target + mean / len(target))
 
     def curve(t: FloatArray, v: FloatArray) -> FloatArray:
         if not np.array_equal(t, at):
             loss(t)
         weighted = total[:, None] * q
         v = unit * v
-        return np.asarray(unit * (v * weighted.sum(axis=0) - (q @ v) @ weighted))
+        curvature = v * weighted.sum(axis=0) - (q @ v) @ weighted
+        return np.asarray(unit * (curvature + v.mean() / len(target)))
 
     options = {"gtol": MATCHED_RATES, "max_trust_radius": MAX_TRUST_RADIUS}
     result: Any = minimize(  # type: ignore[call-overload]
         loss, at, jac=True, hessp=curve, method="trust-ncg", options=options
     )
-    gradient = loss(result.x)[1]
-    # The loss no longer shows the last step, which is Newton's.
-    hessian = np.array([curve(at, direction) for direction in np.eye(len(target))])
-    result.x = at - np.linalg.lstsq(hessian, gradient, rcond=1e-10)[0]
-    intercepts = unit * result.x
+    t = result.x
+    for _ in range(2):  # the loss no longer shows the last steps, which are Newton's
+        gradient = loss(t)[1]
+        hessian = np.array([curve(at, direction) for direction in np.eye(len(target))])
+        t = at - np.linalg.lstsq(hessian, gradient, rcond=1e-10)[0]
+    intercepts = unit * t
     return np.asarray(np.exp(intercepts - intercepts.mean()))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
-from vennforest._messages import warn
 from vennforest._validation import FloatArray, check_option
 from vennforest.calibrators.base import OneVsRestCalibrator
 from vennforest.calibrators.formula import Term
@@ -19,8 +16,7 @@ from vennforest.calibrators.newton import (
     standardise,
 )
 from vennforest.counts import ScoreCounts
-
-SigmoidOf = Literal["auto", "score", "logit"]
+from vennforest.scores import On
 
 # Between these absolute values standard scores are computed with in formulas.
 SMALLEST_STANDARD_SCORE, MAX_STANDARD_SCORE = 1e-290, 1e100
@@ -38,16 +34,16 @@ class PlattScaling(OneVsRestCalibrator):
         the N- others (Niculescu-Mizil & Caruana 2005, eq. 4); with weights N+ and N- are sums of
         weights. ``"hard"``: 1 and 0 (Boström 2008, section 2.2.1); of separable scores the sigmoid
         is then steep.
-    on : {"auto", "score", "logit"}, default="auto"
-        ``"score"``: s is the score itself, any finite number. ``"logit"``: s is the log-odds of a
-        score in [0, 1]; 0 and 1, which forests give, are moved halfway to the nearest calibration
-        score inside. ``"auto"``: the log-odds if all calibration scores are in [0, 1], else the
-        score.
+    on : {"auto", "probability", "logit", "score"}, default="auto"
+        What scores are: see ``vennforest.scores``. s is the log-odds of a probability; 0 and 1,
+        which forests give, are moved halfway to the nearest calibration score inside. Logits and
+        other scores are s themselves. ``"auto"``: of one column probabilities if all calibration
+        scores are in [0, 1], else scores.
 
     Attributes
     ----------
-    on_ : {"score", "logit"}
-        What s is.
+    on_ : {"probability", "logit", "score"}
+        What the calibration scores were.
     slope_, intercept_ : ndarray of shape (1,) or (k,)
         Of the second class or of each: ``p = 1 / (1 + exp(-(slope_ z + intercept_)))`` of the
         standard score ``z = (s - center_) / scale_``.
@@ -61,7 +57,7 @@ class PlattScaling(OneVsRestCalibrator):
     """
 
     title = "Platt scaling"
-    on_: str
+    _reads = "log-odds"
     clip_: FloatArray
     """Where the scores of each column are clipped before their log-odds are taken, (c, 2)."""
     center_: FloatArray
@@ -69,30 +65,16 @@ class PlattScaling(OneVsRestCalibrator):
     slope_: FloatArray
     intercept_: FloatArray
 
-    def __init__(self, targets: Targets = "smoothed", on: SigmoidOf = "auto") -> None:
+    def __init__(self, targets: Targets = "smoothed", on: On = "auto") -> None:
         self.targets = targets
         self.on = on
 
     def _fit_columns(self, columns: list[ScoreCounts]) -> None:
         check_option(self.targets, Targets, "targets")
-        check_option(self.on, SigmoidOf, "on")
-        low = min(counts.scores[0] for counts in columns)
-        high = max(counts.scores[-1] for counts in columns)
-        self.on_ = self.on
-        if self.on == "auto":
-            self.on_ = "logit" if low >= 0 and high <= 1 else "score"
-            in_range = low >= 0 and 1 < high <= 100
-            if in_range and any((counts.scores % 1 != 0).any() for counts in columns):
-                warn(
-                    f"scores between {low:g} and {high:g} look like percentages: divide "
-                    "percentages by 100, so that the sigmoid is one of their log-odds, or set "
-                    'on="score" for other scores'
-                )
         fits = []
         for counts in columns:
             scores, limits = counts.scores, (0.0, 1.0)
-            if self.on_ == "logit":
-                self._check_probabilities(scores)
+            if self.on_ == "probability":
                 limits = clip_limits(scores)
                 scores = log_odds_of(scores, *limits)
             center, scale = standardise(scores, counts.weights.sum(axis=1))
@@ -102,12 +84,8 @@ class PlattScaling(OneVsRestCalibrator):
         low_, high_, self.center_, self.scale_, self.slope_, self.intercept_ = np.array(fits).T
         self.clip_ = np.column_stack([low_, high_])
 
-    @property
-    def _takes_probabilities(self) -> bool:
-        return self.on_ == "logit"
-
     def _column_formula(self, score: Term, j: int) -> Term:
-        if self.on_ == "logit":
+        if self.on_ == "probability":
             score = log_odds(score, *self.clip_[j].tolist())
         center, scale = float(self.center_[j]), float(self.scale_[j])
         z = (score.without_underflow(scale * SMALLEST_STANDARD_SCORE) - center) / scale
@@ -141,19 +119,18 @@ class BetaCalibration(OneVsRestCalibrator):
     """
 
     title = "Beta"
-    _takes_probabilities = True
     coef_: FloatArray
     clip_: FloatArray
     """Where the scores of each column are clipped before logarithms are taken, (c, 2)."""
 
-    def __init__(self, targets: Targets = "smoothed") -> None:
+    def __init__(self, targets: Targets = "smoothed", on: On = "auto") -> None:
         self.targets = targets
+        self.on = on
 
     def _fit_columns(self, columns: list[ScoreCounts]) -> None:
         check_option(self.targets, Targets, "targets")
         limits, fits = [], []
         for counts in columns:
-            self._check_probabilities(counts.scores)
             low, high = clip_limits(counts.scores)
             s = np.clip(counts.scores, low, high)
             features = np.array([np.log(s), -np.log1p(-s)])

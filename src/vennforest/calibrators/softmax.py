@@ -10,8 +10,9 @@ import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.special import softmax as softmax_of_rows
 
-from vennforest._validation import FloatArray, columns
-from vennforest.calibrators.base import SUM_TOLERANCE, Calibrator
+from vennforest._messages import warn
+from vennforest._validation import FloatArray
+from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import (
     ROUNDING_OF_SUM,
     Evaluation,
@@ -29,6 +30,7 @@ from vennforest.calibrators.newton import (
     log_odds_of,
 )
 from vennforest.counts import ScoreCounts
+from vennforest.scores import ZERO_LOGIT, On
 
 # The logarithm of the temperature stays this close to that of the logits' deviation.
 MAX_LOG_RATIO = 10.0
@@ -37,43 +39,12 @@ NUMBERS_IN_BLOCK = 1 << 18  # numbers of the rows that are computed together
 # within this factor first.
 MANY_NUMBERS, NEAR_TEMPERATURE = 1 << 23, 0.02
 SMALLEST_LOGIT = -1e30  # stands for -inf, which times a probability of 0 is no number
-ScoreKind = Literal["probabilities", "logits"]
 
 
 class LogitCalibrator(Calibrator):
-    """Base of calibrators that take probabilities, or logits where scores lie outside [0, 1].
+    """Base of calibrators that take probabilities, or logits where scores lie outside [0, 1]."""
 
-    Of two columns of logits the difference is taken, of two columns of probabilities the second.
-    """
-
-    on: ScoreKind | None = None
-    """What the scores are, where the caller knows it; None: as the calibration scores show."""
-    on_: ScoreKind
-    """What the calibration scores were: new scores are taken for the same."""
-
-    def _columns(self, scores: FloatArray, k: int, is_fitted: bool) -> FloatArray:
-        kind = self.on_ if is_fitted else self._kind(scores)
-        if k == 2 and scores.ndim == 2 and scores.shape[1] == 2 and kind == "logits":
-            return np.asarray(scores[:, 1] - scores[:, 0])
-        return columns(scores, k)
-
-    def _kind(self, scores: FloatArray) -> ScoreKind:
-        """Return what calibration scores (n,) or (n, k) are."""
-        if self.on is not None:
-            return self.on
-        are_logits = ((scores < 0) | (scores > 1)).any()
-        if scores.ndim == 2:
-            are_logits |= (np.abs(scores.sum(axis=1) - 1) > SUM_TOLERANCE).any()
-        return "logits" if are_logits else "probabilities"
-
-    def _fit(self, counts: ScoreCounts) -> None:
-        self.on_ = self._kind(counts.scores)
-        if self.on_ == "probabilities":
-            self._check_probabilities(counts.scores)
-
-    @property
-    def _takes_probabilities(self) -> bool:
-        return self.on_ == "probabilities"
+    _reads = "logits"
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         # Formulas of many classes have too many terms to be computed one by one.
@@ -119,7 +90,7 @@ class TemperatureScaling(LogitCalibrator):
     ----------
     temperature_ : float
         T; above 1 it makes estimates less extreme.
-    on_ : {"probabilities", "logits"}
+    on_ : {"probability", "logit", "score"}
         What the calibration scores were.
 
     Notes
@@ -141,11 +112,13 @@ class TemperatureScaling(LogitCalibrator):
     high_: float
     """Where probabilities are clipped before logarithms are taken."""
 
+    def __init__(self, on: On = "auto") -> None:
+        self.on = on
+
     def _fit(self, counts: ScoreCounts) -> None:
-        super()._fit(counts)
         z = counts.scores
         self.low_, self.high_ = 0.0, 1.0
-        if self.on_ == "probabilities":
+        if self.on_ == "probability":
             p = z if z.ndim == 1 else z / z.sum(axis=1, keepdims=True)
             self.low_, self.high_ = clip_limits(p.ravel())
             if p.ndim == 1:
@@ -154,23 +127,48 @@ class TemperatureScaling(LogitCalibrator):
                 z = np.log(np.maximum(p, self.low_))
         if z.ndim == 1:
             z = np.column_stack([np.zeros(len(z)), z])
+        elif self.on_ == "logit":
+            z = with_minus_infinity(z)
+            warn_of_impossible_labels(z, counts.weights)
         self.temperature_ = fit_temperature(z, counts.weights)
 
     @np.errstate(under="ignore")
     def _map_rows(self, scores: FloatArray) -> FloatArray:
-        if self.on_ == "probabilities":
+        if self.on_ == "probability":
             scores = np.log(np.maximum(with_sum_one(scores), self.low_))
-        return np.asarray(softmax_of_rows(scores / self.temperature_, axis=1))
+        return softmax_at(self.temperature_, scores)
 
     def _formula(self, scores: Terms) -> Terms:
         if len(scores) == 1:
             z = scores[0]
-            if self.on_ == "probabilities":
+            if self.on_ == "probability":
                 z = log_odds(z, self.low_, self.high_)
             return ((z / self.temperature_).logistic(),)
-        if self.on_ == "probabilities":
+        if self.on_ == "probability":
             scores = tuple(p.max(self.low_).log() for p in divided_by_sum(scores))
         return softmax([score / self.temperature_ for score in scores])
+
+
+def with_minus_infinity(z: FloatArray) -> FloatArray:
+    """Return logits (n, k) with minus infinity where `read_scores` has put a number for it."""
+    largest = z.max(axis=1, keepdims=True)
+    is_masked = (z == largest + ZERO_LOGIT) & (z < largest)
+    return np.where(is_masked, -np.inf, z) if is_masked.any() else z
+
+
+def softmax_at(temperature: float, z: FloatArray) -> FloatArray:
+    """Return ``softmax(z / temperature)`` of logits (n, k), of which some may be masked."""
+    return np.asarray(softmax_of_rows(with_minus_infinity(z) / temperature, axis=1))
+
+
+def warn_of_impossible_labels(z: FloatArray, weights: FloatArray) -> None:
+    """Warn if the logit of an example's own class is minus infinity."""
+    n = int((weights[z == -np.inf] > 0).sum()) if z.min() == -np.inf else 0
+    if n:
+        warn(
+            f"{n:,} calibration examples have a label whose logit is minus infinity, which no "
+            "temperature makes possible: they do not count for it"
+        )
 
 
 @np.errstate(under="ignore")
@@ -240,10 +238,9 @@ class ProbabilityCalibrator(LogitCalibrator):
     """By which logits are divided before their softmax; 1 for probabilities."""
 
     def _fit(self, counts: ScoreCounts) -> None:
-        super()._fit(counts)
         self.temperature_, p = 1.0, counts.scores
-        if self.on_ == "logits":
-            scaling = TemperatureScaling()._fit_checked(counts)
+        if self.on_ != "probability":
+            scaling = TemperatureScaling()._fit_checked(counts, kind="logit")
             self.temperature_, p = scaling.temperature_, scaling._predict_proba(p)
             p = p[:, 1] if counts.scores.ndim == 1 else p
         elif p.ndim == 2:
@@ -255,7 +252,7 @@ class ProbabilityCalibrator(LogitCalibrator):
         """Set the attributes of the map of probabilities (m,), which do not decrease, or (m, k)."""
 
     def _formula(self, scores: Terms) -> Terms:
-        if self.on_ == "logits":
+        if self.on_ != "probability":
             scaled = [score / self.temperature_ for score in scores]
             scores = (scaled[0].logistic(),) if len(scaled) == 1 else softmax(scaled)
         elif len(scores) > 1:
@@ -264,8 +261,8 @@ class ProbabilityCalibrator(LogitCalibrator):
 
     @np.errstate(under="ignore")
     def _map_rows(self, scores: FloatArray) -> FloatArray:
-        if self.on_ == "logits":
-            return self._map_probabilities(softmax_of_rows(scores / self.temperature_, axis=1))
+        if self.on_ != "probability":
+            return self._map_probabilities(softmax_at(self.temperature_, scores))
         return self._map_probabilities(with_sum_one(scores))
 
     @abstractmethod
@@ -404,8 +401,8 @@ class MatrixScaling(SoftmaxMap):
     ridge = 1.0
     shrinkage = 0.01
 
-    def __init__(self) -> None:
-        """Take no parameters."""
+    def __init__(self, on: On = "auto") -> None:
+        self.on = on
 
 
 def diagonal_penalty(k: int, ridge: float) -> FloatArray:
@@ -508,7 +505,9 @@ def fit_multinomial(
         loss, np.zeros(scale.size), jac=True, method=method, options=options, **search
     )
     theta = parameters(result.x)
-    return (theta[:-1].T if problem.is_full else np.diag(theta[0])), theta[-1]
+    # In the order in memory that a matrix read from a file has: products round by it.
+    W = np.ascontiguousarray(theta[:-1].T) if problem.is_full else np.diag(theta[0])
+    return W, theta[-1]
 
 
 @np.errstate(under="ignore")

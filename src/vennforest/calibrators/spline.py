@@ -13,6 +13,7 @@ from vennforest.calibrators.formula import Evaluation, Score, Term, Terms
 from vennforest.calibrators.newton import fit_logistic, group_scores
 from vennforest.calibrators.softmax import ProbabilityCalibrator, shrunk_logs, smoothed_shares
 from vennforest.counts import ScoreCounts
+from vennforest.scores import On
 
 N_KNOTS = 8  # knots of the slope
 # Penalties of the bend to choose among, from the straightest map to the most pliable.
@@ -29,6 +30,13 @@ class SplineCalibration(ProbabilityCalibrator):
     smoothing splines (Lucena 2018; Eilers & Marx 1996), and a ridge that shrinks it towards leaving
     the scores alone. Scores are shrunk as in `MatrixScaling`. Many classes: one map per class
     against the rest, normalised.
+
+    Parameters
+    ----------
+    on : {"auto", "probability", "logit", "score"}, default="auto"
+        What scores are: see ``vennforest.scores``.
+    shrinkage : float, default=0.01
+        The c of the shrinkage, above 0.
 
     Attributes
     ----------
@@ -48,7 +56,6 @@ class SplineCalibration(ProbabilityCalibrator):
     """
 
     title = "Spline"
-    shrinkage = 0.01
     shrinkage_: float
     shares_: FloatArray
     """Shares of the rest and of the class towards which scores are shrunk, (1 or k, 2)."""
@@ -56,6 +63,10 @@ class SplineCalibration(ProbabilityCalibrator):
     slopes_: list[FloatArray]
     intercept_: FloatArray
     roughness_: FloatArray
+
+    def __init__(self, on: On = "auto", shrinkage: float = 0.01) -> None:
+        self.on = on
+        self.shrinkage = shrinkage
 
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
         self.shrinkage_ = self.shrinkage

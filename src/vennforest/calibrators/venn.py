@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 
 from vennforest._validation import (
     FloatArray,
@@ -19,6 +20,7 @@ from vennforest._validation import (
 from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
+from vennforest.scores import On
 
 N_BINS = 10
 """Bins of the largest score within each label, with ``taxonomy="bins"``."""
@@ -71,21 +73,27 @@ class Venn(BoundedCalibrator):
 
     title = "Venn"
     _is_monotone = False
+    _reads = "order"
     counts_: FloatArray
     categories_: NDArray[Any] | None
     boundary_: float
 
     def __init__(
-        self, taxonomy: str | Callable[[FloatArray], Any] = "label", merge: Merge = "midpoint"
+        self,
+        taxonomy: str | Callable[[FloatArray], Any] = "label",
+        merge: Merge = "midpoint",
+        on: On = "auto",
     ) -> None:
         self.taxonomy = taxonomy
         self.merge = merge
+        self.on = on
 
     def _fit(self, counts: ScoreCounts) -> None:
         self._check_taxonomy()
         check_option(self.merge, Merge, "merge")
         scores = counts.scores
-        self.boundary_ = 0.5 if scores.min() >= 0 and scores.max() <= 1 else 0.0
+        are_shares = self.on == "auto" and scores.min() >= 0 and scores.max() <= 1
+        self.boundary_ = 0.5 if self.on_ == "probability" or are_shares else 0.0
         self.categories_ = None
         if callable(self.taxonomy):
             self.categories_ = np.unique(self._values_of(scores))
@@ -106,11 +114,18 @@ class Venn(BoundedCalibrator):
     def _category_of(self, scores: FloatArray) -> IntArray:
         """Return the category of each score, (n,); -1: none that occurred in ``fit``."""
         if not callable(self.taxonomy):
-            return bins_of(scores) if self.taxonomy == "bins" else label_of(scores, self.boundary_)
+            if self.taxonomy == "label":
+                return label_of(scores, self.boundary_)
+            return bins_of(scores if self.boundary_ else self._shares_of(scores))
         assert self.categories_ is not None
         values = self._values_of(scores)
         category = np.searchsorted(self.categories_, values).clip(max=len(self.categories_) - 1)
         return np.where(self.categories_[category] == values, category, -1)
+
+    def _shares_of(self, scores: FloatArray) -> FloatArray:
+        """Return probabilities (n,) or (n, k), for bins, of log-odds or decision values."""
+        is_table = scores.ndim == 2 and self.on_ == "score"
+        return softmax(scores, axis=1) if is_table else expit(scores)
 
     def _values_of(self, scores: FloatArray) -> NDArray[Any]:
         """Return the categories of scores by a user's function."""

@@ -18,7 +18,9 @@ from vennforest._validation import (
     require,
 )
 from vennforest.calibrators import venn_abers_kernels as kernels
+from vennforest.calibrators.base import Reads
 from vennforest.calibrators.bounded import BoundedCalibrator, normalised_bounds
+from vennforest.calibrators.formula import Evaluation, Terms, log_logistic
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
     IntervalCurve,
@@ -30,6 +32,7 @@ from vennforest.calibrators.pool import PooledCalibration
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import shift_intervals, shift_probabilities
+from vennforest.scores import On
 
 MAX_WEIGHT = 1e15  # sum of weights up to which the new object's weight of 1 is not lost beside it
 Int32Array = NDArray[np.int32]
@@ -157,8 +160,9 @@ class VennAbers(BoundedCalibrator):
     scores_: list[FloatArray]
     weights_: list[FloatArray]
 
-    def __init__(self, merge: VennAbersMerge = "pooled") -> None:
+    def __init__(self, merge: VennAbersMerge = "pooled", on: On = "auto") -> None:
         self.merge = merge
+        self.on = on
 
     def _fit(self, counts: ScoreCounts) -> None:
         check_option(self.merge, VennAbersMerge, "merge")
@@ -172,8 +176,9 @@ class VennAbers(BoundedCalibrator):
         self.weights_ = [column.weights for column in columns]
         if self.merge == "pooled":
             # Classes by number: labels are those of this calibrator.
-            numbered = ScoreCounts(np.arange(len(counts.classes)), counts.scores, counts.weights)
-            self.pool_ = PooledCalibration()._fit_checked(numbered)
+            x = self._scores_of_pool(counts.scores)
+            numbered = ScoreCounts(np.arange(len(counts.classes)), x, counts.weights)
+            self.pool_ = PooledCalibration()._fit_checked(numbered, kind=self.on_)
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -189,13 +194,28 @@ class VennAbers(BoundedCalibrator):
             require(is_pool and len(self.pool_.classes_) == len(self.classes_), "pool_ must be one")
 
     @property
-    def _takes_probabilities(self) -> bool:
-        return self.merge == "pooled" and self.pool_._takes_probabilities
+    def _reads(self) -> Reads:
+        """The pool is of probabilities or logits, the bounds of the order alone."""
+        return "log-odds" if self.merge == "pooled" else "order"
+
+    def _pool_terms(self, scores: Terms) -> Terms:
+        """Return what the pool takes, from terms that this map takes."""
+        # Logits of many classes were read as the log-odds of each.
+        are_log_odds = self.on_ == "logit" and len(scores) > 1
+        return tuple(map(log_logistic, scores)) if are_log_odds else scores
+
+    @cached_property
+    def _pool_scores(self) -> Evaluation:
+        return Evaluation(self._pool_terms(self._score_terms()))
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         if self.merge == "pooled":
-            return self.pool_._predict_proba(scores)
+            return self.pool_._predict_proba(self._scores_of_pool(scores))
         return super()._predict_proba(scores)
+
+    def _scores_of_pool(self, scores: FloatArray) -> FloatArray:
+        """Return `_pool_terms` of scores (n,) or (n, k)."""
+        return scores if scores.ndim == 1 else self._pool_scores(scores)
 
     @cached_property
     def _tables(self) -> list[StepTable]:

@@ -55,6 +55,7 @@ from vennforest.forest import (
 from vennforest.groups import Groups, PerGroup, check_by, codes_of
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
+from vennforest.scores import round_scores
 from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData, with_seed
 from vennforest.sources.checks import check_training_data, steps_obstacle
 from vennforest.sources.data import own_model, split_pipeline
@@ -699,7 +700,8 @@ def _folds_of(
     """Return the folds of a source by its name, or of the user's."""
     if not isinstance(model.calibrate_on, str):
         settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
-        return list(model.calibrate_on.folds(estimator, data, **settings))
+        folds = model.calibrate_on.folds(estimator, data, **settings)
+        return [replace(fold, scores=round_scores(fold.scores)) for fold in folds]
     if name == "oob":
         return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
     if name == "cv":
@@ -814,8 +816,8 @@ def fit_calibrators(
             some = examples if index is None else examples.select(index)
             y = fitted.classes[some.codes]
             new: Calibrator = clone(unfitted)
-            if isinstance(new, PooledCalibration):
-                new.on = "probabilities" if has_proba else "logits"
+            if new.on == "auto":
+                new.on = "probability" if has_proba else "score"
             new.fit(some.scores, y, sample_weight=some.weight, classes=fitted.classes)
             new.score_range_ = None  # new scores are by the same model
             return new

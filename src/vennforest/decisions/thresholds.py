@@ -18,7 +18,6 @@ from vennforest._validation import (
     InputError,
     IntArray,
     check_inside,
-    check_scores,
     class_index,
     encode_labels,
 )
@@ -26,6 +25,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import binomial_bound
 from vennforest.groups import codes_of
 from vennforest.metrics._inputs import group_numbers
+from vennforest.scores import check_scores
 from vennforest.sources import CalibrationExamples
 
 Promise = Literal["precision", "recall", "specificity", "false_alarms", "cost"]

@@ -9,16 +9,16 @@ import numpy as np
 
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Venn, VennAbers
-from vennforest.calibrators.base import SUM_TOLERANCE, Calibrator
+from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.formula import (
     LOWEST,
     Code,
     Computed,
     Language,
-    Score,
     Term,
     Terms,
+    divided_by_sum,
     no_formula,
     summed,
     write_terms,
@@ -33,10 +33,10 @@ LEVEL = 0.95
 
 def accepted_scores(calibrator: Calibrator) -> tuple[float, float, float | None]:
     """Return the smallest and largest accepted score, and the tolerance of a row's sum to 1."""
-    if not calibrator._takes_probabilities:
+    k, is_sum = len(calibrator.classes_), calibrator.on_ == "probability"
+    if not is_sum and (calibrator._reads != "probability" or calibrator.on_ == "logit"):
         return LOWEST, -LOWEST, None
-    has_sum = len(calibrator.classes_) > 2 and calibrator._rows_sum_to_one
-    return 0.0, 1.0, SUM_TOLERANCE if has_sum else None
+    return 0.0, 1.0, k * 0.005 + 1e-9 if is_sum and k > 2 else None  # two decimals of each
 
 
 def write_outputs(formulas: dict[str, Terms], language: Language[Code]) -> dict[str, list[Code]]:
@@ -48,7 +48,9 @@ def write_outputs(formulas: dict[str, Terms], language: Language[Code]) -> dict[
 def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[str, Terms]:
     """Return the formulas of ``p``, bounds ``p0``, ``p1`` and intervals ``low95``, ``high95``."""
     k = len(calibrator.classes_)
-    scores: Terms = tuple(Score(j) for j in range(1 if k == 2 else k))
+    scores = calibrator._reading_terms(calibrator.on_, k)
+    if k > 2 and calibrator.on_ == "probability":
+        scores = divided_by_sum(scores)
     if (center := calibrator.reversed_at_) is not None:
         scores = (center - scores[0],)
     if isinstance(calibrator, BoundedCalibrator):
@@ -179,7 +181,7 @@ def _pooled_formulas(
     calibrator: VennAbers, scores: Terms, lower: Terms, upper: Terms
 ) -> dict[str, Terms]:
     """Return the formulas of the pool, and of bounds widened to contain it."""
-    p = calibrator.pool_._formula(scores)
+    p = calibrator.pool_._formula(calibrator._pool_terms(scores))
     low, high = tuple(map(Term.min, lower, p)), tuple(map(Term.max, upper, p))
     return {"p0": low, "p1": high, "p": p}
 

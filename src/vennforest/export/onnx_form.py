@@ -28,6 +28,7 @@ from vennforest.export.formulas import (
     write_outputs,
 )
 from vennforest.forest import FORESTS, PackedForest
+from vennforest.scores import SPLITTER
 from vennforest.sources.data import split_pipeline
 
 OPSET = 17
@@ -110,12 +111,18 @@ def to_onnx(
     if is_forest:
         scores = _forest_scores(graph, last, scores, model.votes)
     scores = graph.node("Cast", scores, to=graph.kinds.DOUBLE)
-    graph.scores = [graph.gather(scores, j) for j in ([1] if k == 2 else range(k))]
+    graph.scores = [_rounded(graph, graph.gather(scores, j)) for j in ([1] if k == 2 else range(k))]
     with refused_as(REFUSAL):
         formulas = _classifier_formulas(model, confidence)
     outputs = _outputs(graph, model._state.calibrators[0], formulas)
     inputs = [graph.input("X", None, model.n_features_in_)] if base is None else base.graph.input
     return graph.model(outputs, inputs, base)
+
+
+def _rounded(graph: _Graph, score: str) -> str:
+    """Add the rounding of `round_scores` to the graph."""
+    product = graph.apply("multiply", graph.number(SPLITTER), score)
+    return graph.apply("subtract", product, graph.apply("subtract", product, score))
 
 
 def _classifier_formulas(model: CalibratedClassifier, confidence: bool) -> dict[str, Terms]:

@@ -19,16 +19,10 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import validate_data
 
-from vennforest._validation import (
-    CodeArray,
-    FloatArray,
-    IntArray,
-    check_option,
-    check_scores,
-    require,
-)
+from vennforest._validation import CodeArray, FloatArray, IntArray, check_option, require
 from vennforest.forest import walk_kernels
 from vennforest.forest.bags import FORESTS, BagsError, Membership, training_rows, verify_member
+from vennforest.scores import check_scores, round_scores
 
 Votes = Literal["soft", "hard"]
 """Whether a tree scores by the class distribution of its leaf or by one vote."""
@@ -383,15 +377,16 @@ class Members:
     def mean(
         self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
     ) -> FloatArray:
-        """Return the mean score of checked rows, (m,) for two classes or (m, k).
+        """Return the mean score of checked rows, rounded, (m,) for two classes or (m, k).
 
         With a membership, row i is scored by the members that did not see example ``examples[i]``,
         or by all for -1.
         """
         if self.packed is not None:
-            return self.packed.scores(
+            scores = self.packed.scores(
                 rows, membership, examples, votes=self.votes, n_jobs=self.n_jobs
             )
+            return round_scores(scores)
         n_rows, k = rows.shape[0], len(self.ensemble.classes_)
         total, count = np.zeros((n_rows, k)), np.zeros(n_rows)
         for number in range(self.n_trees):
@@ -404,7 +399,7 @@ class Members:
                 total[index] += self._member_scores(number, part)
                 count[index] += 1
         means = total / count[:, None]
-        return check_scores(means[:, 1] if k == 2 else means)
+        return round_scores(check_scores(means[:, 1] if k == 2 else means))
 
     def per_member(self, rows: Any) -> FloatArray:
         """Return each member's scores of checked rows, (m, n_members) or (m, n_members, k)."""

@@ -9,27 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest._messages import warn
 from vennforest._validation import (
     FloatArray,
     IntArray,
     check_count,
     check_option,
     check_order,
-    check_scores,
     check_weights,
     class_index,
     encode_labels,
 )
-
-RANGE_TOLERANCE = 1e-9
-"""Tolerance for probabilities outside [0, 1], for rounding errors of summed votes."""
-
-SUM_TOLERANCE = 1e-5
-"""Tolerance for sums of rows, for rounding errors of float32."""
-
-MAX_ROUNDING = 0.005
-"""Rounding error of a probability given with two decimals."""
+from vennforest.scores import check_scores, read_probabilities
 
 
 class EventEstimates(NamedTuple):
@@ -149,45 +139,11 @@ def group_numbers(
 
 
 def check_probabilities(p: ArrayLike) -> FloatArray:
-    """Return probabilities (n,) or (n, k) as float64, with rounding errors clipped to [0, 1]."""
+    """Return probabilities (n,) or (n, k), in [0, 1], each row divided by its sum."""
     array = check_scores(p, "p")
-    is_outside = (array < -RANGE_TOLERANCE) | (array > 1 + RANGE_TOLERANCE)
-    if is_outside.any():
-        raise ValueError(
-            f"p must lie in [0, 1], got {array[is_outside][0]}: calibrate scores that are no "
-            "probabilities first"
-        )
-    if array.ndim == 2:
-        if array.shape[1] < 2:
-            raise ValueError(
-                f"p must have shape (n,) or a column for each class, got {array.shape}"
-            )
-        array = _summing_to_one(array)
-    return np.clip(array, 0.0, 1.0)
-
-
-def _summing_to_one(p: FloatArray) -> FloatArray:
-    """Return probabilities (n, k) normalised to sum to 1; raise an error if sums are far from 1.
-
-    The sum of k probabilities rounded to two decimals differs from 1 by at most k/200.
-    """
-    sums = p.sum(axis=1)
-    error = np.abs(sums - 1)
-    if (error <= SUM_TOLERANCE).all():
-        return p
-    tolerance = p.shape[1] * MAX_ROUNDING + RANGE_TOLERANCE
-    if (error > tolerance).any():
-        row = int((error > tolerance).argmax())
-        raise ValueError(
-            f"p must have rows that sum to 1 within {tolerance:.2g}, got a sum of {sums[row]:.6g} "
-            f"in row {row + 1:,}: give the probabilities of all classes, or divide each row by its "
-            "sum"
-        )
-    warn(
-        f"{int((error > SUM_TOLERANCE).sum()):,} rows of probabilities do not sum to 1, as rounded "
-        "ones: each row is divided by its sum"
-    )
-    return np.asarray(p / sums[:, None])
+    if array.ndim == 2 and array.shape[1] < 2:
+        raise ValueError(f"p must have shape (n,) or a column for each class, got {array.shape}")
+    return read_probabilities(array, "p")
 
 
 Strategy = Literal["uniform", "quantile"]

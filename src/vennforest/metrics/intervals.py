@@ -13,8 +13,9 @@ from scipy.stats import t as student
 from sklearn.utils.validation import check_consistent_length
 
 from vennforest._messages import shown
-from vennforest._validation import FloatArray, IntArray, check_scores, class_index, encode_labels
+from vennforest._validation import FloatArray, IntArray, class_index, encode_labels
 from vennforest.multiprobability import Multiprobability
+from vennforest.scores import check_scores
 
 MAX_POINTS_BY_SCORE, MAX_POINTS_BY_PROBABILITY = 2000, 400
 """Maximum numbers of objects in a curve."""

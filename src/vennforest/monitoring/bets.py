@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import PlattScaling
 from vennforest.counts import ScoreCounts
+from vennforest.scores import Kind as KindOfScores
 
 Watch = Literal["labels", "objects"]
 """Data that a monitor compares with the reference: labels and scores, or scores alone."""
@@ -137,8 +138,8 @@ def expected_shares(
     n, n_hits = len(hits), int(hits.sum())
     if 0 < n_hits < n:
         # Without the checks of fit: a score that falls with its label is no error here.
-        platt = PlattScaling(on="logit" if probabilities else "score")
-        platt._fit_checked(ScoreCounts.from_scores(scores, hits))
+        kind: KindOfScores = "probability" if probabilities else "score"
+        platt = PlattScaling()._fit_checked(ScoreCounts.from_scores(scores, hits), kind=kind)
         fitted = platt._predict_proba(scores)[:, 1]
     else:
         fitted = np.full(n, (n_hits + 0.5) / (n + 1))

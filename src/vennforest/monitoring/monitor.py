@@ -19,7 +19,6 @@ from vennforest._validation import (
     check_inside,
     check_number,
     check_option,
-    check_scores,
     encode_labels,
     require,
 )
@@ -34,6 +33,7 @@ from vennforest.monitoring.scoring import (
     stream_scores,
 )
 from vennforest.monitoring.stream import check_times, label_codes, remember_rows, window_length
+from vennforest.scores import check_scores
 from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows
 
 MIN_REFERENCE = 40

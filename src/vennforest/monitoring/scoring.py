@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._validation import FloatArray, InputError, IntArray, check_scores, columns
+from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.classifier import CalibratedClassifier
+from vennforest.scores import check_scores, columns
 from vennforest.sources import CalibrationExamples, Fold, OutOfBagFold
 from vennforest.sources.row_hashes import HashArray, draw_examples, hash_rows, share_in_sketch
 

@@ -22,7 +22,6 @@ from vennforest._validation import (
     IntArray,
     check_inside,
     check_option,
-    check_scores,
     class_index,
     encode_labels,
 )
@@ -36,6 +35,7 @@ from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, check_new_rows, tr
 from vennforest.performance.measures import Metric, Predictions
 from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import shift_probabilities
+from vennforest.scores import check_scores
 from vennforest.sources import CalibrationExamples, Fold
 from vennforest.sources.row_hashes import hash_rows
 

@@ -32,11 +32,11 @@ from vennforest._validation import (
     check_labels,
     check_number,
     check_option,
-    check_scores,
     is_missing,
     require,
 )
 from vennforest.forest import Members, Membership
+from vennforest.scores import check_scores, round_scores
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 Scores = tuple[FloatArray, IntArray | None]
@@ -367,7 +367,7 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         scores = np.column_stack(
             [scores[:, column[c]] if c in column else missing for c in classes.tolist()]
         )
-    return np.ascontiguousarray(scores[:, 1] if len(classes) == 2 else scores)
+    return round_scores(np.ascontiguousarray(scores[:, 1] if len(classes) == 2 else scores))
 
 
 def own_model(estimator: Any) -> Any:

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta, binom
 
 from vennforest._messages import needed, shown
-from vennforest._validation import FloatArray, InputError, IntArray, check_inside, check_scores
+from vennforest._validation import FloatArray, InputError, IntArray, check_inside
 from vennforest.monitoring.columns import holm
+from vennforest.scores import check_scores
 from vennforest.validation._rows import outcomes_and_probabilities
 
 if TYPE_CHECKING:

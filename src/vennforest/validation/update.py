@@ -278,7 +278,7 @@ class UpdateRows:
             return make_calibrator(new_map).fit(scores, labels, classes=self.classes)
         counts = ScoreCounts.from_scores(scores, labels, classes=self.classes)
         if choice == "slope":
-            slope = PlattScaling(on="logit")._fit_checked(counts)
+            slope = PlattScaling(on="probability")._fit_checked(counts)
             theta = self._regress(np.column_stack([np.ones(len(scores)), self.z]), PRECISION).theta
             slope.clip_ = np.array([[MARGINS[0], 1 - MARGINS[0]]])
             slope.center_, slope.scale_ = np.zeros(1), np.ones(1)

@@ -162,7 +162,7 @@ class Niculescu2005(Experiment):
         """Return one model's numbers for the figures, from all cases it was not trained on."""
         first = self.calibration_cases
         raw = shown.estimates["raw"](scores[first:])
-        logit = PlattScaling(on="logit", targets="hard").fit(raw, y[first:], classes=[0, 1])
+        logit = PlattScaling(on="probability", targets="hard").fit(raw, y[first:], classes=[0, 1])
         low, width = shown.scale
         grid = low + width * np.linspace(0, 1, GRID)
         curve: dict[str, list[float]] = {method: [] for method in METHODS}

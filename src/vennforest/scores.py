@@ -1,0 +1,295 @@
+"""Scores: what columns of numbers mean, decided at one place for the whole library.
+
+==========================================  ====================================================
+input                                       kind with ``on="auto"``
+==========================================  ====================================================
+one column                                  ``"score"``, any increasing score; for maps on log-odds
+                                            ``"probability"`` where all values lie in [0, 1]
+k columns in [0, 1], rows sum to 1          ``"probability"``, each row divided by its sum; of two
+                                            columns the second
+k columns with values outside [0, 1]        ``"logit"``, up to a shift of each row; of two columns
+                                            the difference
+k columns in [0, 1], sums elsewhere         refused: scores of each class need ``on="score"``
+k columns in [0, 100], sums near 100        refused: percentages
+==========================================  ====================================================
+
+The kind is fixed at fit. Afterwards every row is read alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vennforest._messages import InputError, warn
+from vennforest._validation import FloatArray, check_option
+
+Kind = Literal["probability", "logit", "score"]
+On = Literal["auto", "probability", "logit", "score"]
+"""What scores are; ``"auto"``: as the calibration scores show."""
+
+RANGE_TOLERANCE = 1e-9
+"""Distance from [0, 1] up to which a probability counts as rounded."""
+
+SINGLE_TOLERANCE = 1e-5
+"""Distance from 1 up to which a row may sum to in single precision, whatever its digits."""
+
+HALF_TOLERANCE = 2.0**-8
+"""Relative rounding error of half precision, of float16 and bfloat16 alike."""
+
+DECIMALS = range(2, 7)
+"""Numbers of decimals to which probabilities are looked upon as rounded."""
+
+MIN_ROWS_OF_PROBABILITIES = 30
+"""Rows, all with sum 1, from which on new scores for a map of logits are doubted."""
+
+ZERO_LOGIT = -745.0
+"""The logit, beside the largest of its row or 0, that stands for minus infinity: a double-precision
+probability of 0."""
+
+SPLITTER = 2.0**13 + 1
+"""Factor that rounds to 53 - 13 = 40 binary digits (Veltkamp 1968; Dekker 1971)."""
+
+
+class Scores(NamedTuple):
+    """Checked scores and their kind.
+
+    ``values`` are (n,), of the second of two classes, or (n, k).
+    """
+
+    values: FloatArray
+    kind: Kind
+
+
+class ScoreError(InputError):
+    """A score that cannot be used; ``row`` and ``column`` count from 0."""
+
+    def __init__(self, rule: str, found: str, row: int, column: int | None, way_out: str) -> None:
+        place = f"row {row}" + ("" if column is None else f", column {column}")
+        super().__init__(f"{rule}, got {found} in {place} (counted from 0){way_out}")
+        self.row, self.column = row, column
+
+
+def as_numbers(scores: ArrayLike, name: str = "scores") -> FloatArray:
+    """Return numbers of shape (n,) or (n, k) as a C-contiguous, writeable float64 array.
+
+    Tensors of PyTorch are read in any precision, with gradients and on any device.
+    """
+    if hasattr(scores, "detach"):
+        scores = scores.detach().cpu().double().numpy()
+    try:
+        array = np.asarray(scores, np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers in a dense array, got {error}") from None
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{name} must have shape (n,) or (n, k), got {array.shape}")
+    if not array.flags.writeable:  # kernels are compiled for arrays that may be written to
+        array = array.copy()
+    return array
+
+
+def check_finite(array: FloatArray, name: str = "scores", lowest: bool = False) -> FloatArray:
+    """Refuse NaN and infinite numbers; with ``lowest``, minus infinity becomes finite."""
+    finite = np.isfinite(array)
+    if finite.all():
+        return array
+    if lowest and (finite | (array == -np.inf)).all():
+        largest: Any = 0.0
+        if array.ndim == 2 and array.shape[1] > 1:
+            largest = array.max(axis=1, keepdims=True)
+            if (largest == -np.inf).any():
+                row = int((largest == -np.inf).argmax())
+                rule = f"{name} must have a finite logit in every row"
+                raise ScoreError(rule, "-inf in all columns", row, None, "")
+        return np.where(finite, array, largest + ZERO_LOGIT)
+    finite |= lowest & (array == -np.inf)
+    place = np.argwhere(~finite)[0]
+    value = array[tuple(place)]
+    found = "NaN" if np.isnan(value) else str(value)
+    column = int(place[1]) if array.ndim == 2 else None
+    raise ScoreError(f"{name} must be finite", found, int(place[0]), column, "")
+
+
+def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
+    """Return finite scores of shape (n,) or (n, k), whatever they mean."""
+    return check_finite(as_numbers(scores, name), name)
+
+
+def columns(x: FloatArray, k: int) -> FloatArray:
+    """Return scores for k classes: (n,) of the second of two classes, or (n, k)."""
+    if k == 2 and (x.ndim == 1 or x.shape[1] in (1, 2)):
+        return x if x.ndim == 1 else np.ascontiguousarray(x[:, -1])
+    if k > 2 and x.ndim == 2 and x.shape[1] == k:
+        return x
+    raise InputError(f"scores must have a column for each of {k} classes, got {x.shape}")
+
+
+def read_scores(
+    scores: ArrayLike, k: int, on: On = "auto", *, on_log_odds: bool = False, name: str = "scores"
+) -> Scores:
+    """Return checked scores for k classes, and their kind.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,) or (n, k)
+        One column, of the second of two classes, or a column per class.
+    k : int
+        Number of classes.
+    on : {"auto", "probability", "logit", "score"}
+        The kind where it is known, as it is of new scores: every row is then read alone.
+    on_log_odds : bool
+        Whether one column in [0, 1] is of probabilities, for maps on log-odds.
+    name : str
+        The name of the argument in errors.
+
+    Raises
+    ------
+    ScoreError
+        If a value is impossible for its kind; the error names its row and column.
+    InputError
+        If the kind is in doubt, or there are too few columns.
+    """
+    check_option(on, On, "on")
+    array = as_numbers(scores, name)
+    columns(array, k)  # refuses other shapes
+    is_table = array.ndim == 2 and array.shape[1] > 1
+    kind: Kind
+    if on != "auto":
+        kind = on
+    elif is_table:
+        kind = _kind_of_columns(array, name)
+    else:
+        array = check_finite(array, name)
+        kind = "probability" if on_log_odds and not is_outside(array).any() else "score"
+    array = check_finite(array, name, lowest=kind == "logit")
+    if kind == "probability":
+        array = read_probabilities(array, name)
+    if is_table and kind == "logit" and k == 2:
+        with np.errstate(over="ignore"):
+            array = np.nan_to_num(array[:, 1] - array[:, 0])
+    return Scores(columns(array, k), kind)
+
+
+def read_probabilities(array: FloatArray, name: str = "scores") -> FloatArray:
+    """Return probabilities (n,) or (n, k) in [0, 1], each row of several divided by its sum."""
+    outside = is_outside(array)
+    if outside.any():
+        place = np.argwhere(outside)[0]
+        column = int(place[1]) if array.ndim == 2 else None
+        value = f"{array[tuple(place)]:g}"
+        way_out = ': give on="logit" for log-odds, on="score" for other scores'
+        if name == "p":
+            way_out = ": calibrate scores that are no probabilities first"
+        raise ScoreError(f"{name} must lie in [0, 1]", value, int(place[0]), column, way_out)
+    if array.size and (array.min() < 0 or array.max() > 1):
+        array = np.clip(array, 0.0, 1.0)
+    if array.ndim == 1 or array.shape[1] == 1:
+        return array
+    total = array.sum(axis=1)
+    wrong = ~sums_to_one(array, total)
+    if wrong.any():
+        row = int(wrong.argmax())
+        rule = f"{name} must have rows that sum to 1 within what their digits allow"
+        way_out = ": divide each row by its sum, or give the probabilities of all classes"
+        raise ScoreError(rule, f"a sum of {total[row]:.6g}", row, None, way_out)
+    # Division by sums that differ in the last digit would break ties between rows.
+    divisor = np.where(np.abs(total - 1) <= 1e-12, 1.0, total)
+    return array if (divisor == 1).all() else array / divisor[:, None]
+
+
+def is_outside(array: FloatArray) -> NDArray[np.bool_]:
+    """Return a mask of the values that are no probabilities, not even rounded."""
+    return (array < -RANGE_TOLERANCE) | (array > 1 + RANGE_TOLERANCE)
+
+
+def sums_to_one(p: FloatArray, total: FloatArray | None = None) -> NDArray[np.bool_]:
+    """Return a mask (n,) of the rows (n, k) that sum to 1 within what their digits allow.
+
+    Of k values with d decimals the sum is off by ``k / 2 * 10**-d`` at most.
+    """
+    total = p.sum(axis=1) if total is None else total
+    error = np.abs(total - 1)
+    is_one: NDArray[np.bool_] = error <= SINGLE_TOLERANCE
+    rows = np.flatnonzero(~is_one & (error <= max(HALF_TOLERANCE, p.shape[1] * 0.005 + 1e-9)))
+    if not len(rows):
+        return is_one
+    x, error = p[rows], error[rows]
+    is_half = (x.astype(np.float16) == x).all(axis=1)
+    is_half |= ((x.astype(np.float32).view(np.uint32) & 0xFFFF) == 0).all(axis=1) & (
+        x.astype(np.float32) == x
+    ).all(axis=1)
+    tolerance = np.where(is_half, HALF_TOLERANCE, 0.0)
+    precision = np.where(is_half, HALF_TOLERANCE / 2, 2.0**-23)[:, None]
+    for d in reversed(DECIMALS):
+        digits = x * 10.0**d
+        is_rounded = (np.abs(digits - np.rint(digits)) <= digits * precision).all(axis=1)
+        allowed = p.shape[1] / 2 * 10.0**-d + 1e-9
+        tolerance = np.where(is_rounded, np.maximum(tolerance, allowed), tolerance)
+    is_one[rows] = error <= tolerance
+    return is_one
+
+
+def _kind_of_columns(array: FloatArray, name: str) -> Kind:
+    """Return the kind of calibration scores (n, k) in two columns or more."""
+    if not np.isfinite(array).all():
+        check_finite(array, name, lowest=True)
+        return "logit"
+    total = array.sum(axis=1)
+    k = array.shape[1]
+    if is_outside(array).any():
+        if (array >= 0).all() and (np.abs(total - 100) <= k / 2).all():
+            raise InputError(
+                f"{name} must be probabilities, scores or logits, got rows that sum to 100, as "
+                "percentages do: divide by 100"
+            )
+        return "logit"
+    wrong = ~sums_to_one(array, total)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ScoreError(
+            f"{name} must have rows that sum to 1, or values outside [0, 1] as logits have",
+            f"a sum of {total[row]:.6g}",
+            row,
+            None,
+            ': independent scores of each class: give on="score", or divide each row by its sum',
+        )
+    return "probability"
+
+
+def warn_of_percentages(x: FloatArray) -> None:
+    """Warn if scores of a map on log-odds, which are read as they are, look like percentages."""
+    if x.size and x.min() >= 0 and 1 < x.max() <= 100 and (x % 1 != 0).any():
+        warn(
+            f"scores between {x.min():g} and {x.max():g} look like percentages: divide percentages "
+            'by 100, so that the map is one of their log-odds, or set on="score" for other scores'
+        )
+
+
+def warn_of_probabilities(scores: Any, on: On) -> None:
+    """Warn if many scores, which were called or calibrated as logits, look like probabilities."""
+    if on != "logit":
+        return
+    array = as_numbers(scores)
+    if len(array) < MIN_ROWS_OF_PROBABILITIES or is_outside(array).any():
+        return
+    is_table = array.ndim == 2 and array.shape[1] > 1
+    if sums_to_one(array).all() if is_table else np.ptp(array) > 0:
+        warn(
+            f"all {len(array):,} rows of scores lie in [0, 1]{' and sum to 1' * is_table}, as "
+            "probabilities do, and are read as logits: take their log-odds or logarithms if they "
+            'are, or fit with on="probability"'
+        )
+
+
+def round_scores(scores: FloatArray) -> FloatArray:
+    """Return scores of a model, rounded to 40 binary digits.
+
+    Another batch size, thread or processor may change the last digits of what a model returns,
+    which would break ties with calibration scores.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = SPLITTER * scores
+        rounded: FloatArray = product - (product - scores)
+    return np.where(np.isfinite(product), rounded, scores)

@@ -1,0 +1,252 @@
+"""What scores are, read by every calibrator in the same way, against a slow reader."""
+
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, log_softmax, softmax
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from support.cases import CALIBRATORS, draw_rows, rounded
+from vennforest import CalibratedClassifier, VennAbers
+from vennforest._messages import CalibrationWarning, InputError
+from vennforest.calibrators import BetaCalibration, PlattScaling, Uncalibrated
+from vennforest.counts import ScoreCounts
+from vennforest.export import from_json, to_json
+from vennforest.scores import ScoreError, read_scores, round_scores
+
+AUTOMATIC = [clone(calibrator).set_params(on="auto") for calibrator in CALIBRATORS]
+
+
+def slow_kind(rows):
+    """The kind of k columns of scores by the table, value by value; None where it is refused."""
+    k, kinds = len(rows[0]), set()
+    for row in rows:
+        if min(row) < -1e-9 or max(row) > 1 + 1e-9:
+            kinds.add("logit")
+            continue
+        digits = max(2, *(-Decimal(repr(value)).as_tuple().exponent for value in row))
+        allowed = k / 2 * 10.0**-digits + 1e-9 if digits <= 6 else 1e-5
+        in_half = all(float(np.float16(value)) == value for value in row)
+        allowed = max(allowed, 1e-5, 2.0**-8 if in_half else 0)
+        kinds.add("probability" if abs(sum(row) - 1) <= allowed else None)
+    if "logit" in kinds:
+        sums = [sum(row) for row in rows]
+        is_percent = all(min(row) >= 0 for row in rows) and max(abs(s - 100) for s in sums) <= k / 2
+        return None if is_percent else "logit"
+    return None if None in kinds else "probability"
+
+
+def draw_columns(rng):
+    """Columns of scores of many kinds, some of them faulty."""
+    n, k = int(rng.integers(1, 30)), int(rng.choice([2, 3, 5, 12]))
+    logits = rng.normal(scale=rng.choice([0.1, 1, 4]), size=(n, k))
+    p, kind = softmax(logits, axis=1), rng.integers(9)
+    if kind == 0:
+        return logits + rng.normal(scale=5, size=(n, 1))
+    if kind == 1:
+        return np.round(p, int(rng.integers(2, 7)))
+    if kind == 2:
+        return p.astype(np.float16)
+    if kind == 3:
+        return p.astype(np.float32)
+    if kind == 4:
+        return np.round(100 * p, int(rng.integers(0, 3)))
+    if kind == 5:
+        return expit(logits)
+    if kind == 6:
+        return np.eye(k)[rng.integers(0, k, n)]
+    if kind == 7:
+        p[rng.integers(n)] *= 1 + rng.choice([1e-7, 1e-4, 0.004, 0.05])
+    return p
+
+
+def test_the_kind_of_columns_is_that_of_the_table():
+    rng = np.random.default_rng(20261127)
+    found = {"probability": 0, "logit": 0, None: 0}
+    for _ in range(3000):
+        scores = draw_columns(rng)
+        values = np.asarray(scores, float)
+        kind = slow_kind(values.tolist())
+        found[kind] += 1
+        k = values.shape[1]
+        if kind is None:
+            with pytest.raises(InputError):
+                read_scores(scores, k)
+            continue
+        read = read_scores(scores, k)
+        assert read.kind == kind
+        if kind == "probability":
+            expected = values / values.sum(axis=1, keepdims=True)
+            assert_allclose(read.values, expected if k > 2 else expected[:, 1], rtol=0, atol=1e-11)
+        else:
+            expected = values if k > 2 else values[:, 1] - values[:, 0]
+            assert_array_equal(read.values, expected)
+        i = int(rng.integers(len(values)))  # each row is read alone
+        alone = read_scores(scores[i : i + 1], k, read.kind).values
+        assert_array_equal(alone, read.values[i : i + 1])
+    assert min(found.values()) > 100, found
+
+
+def draw_logits(k, n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    z = 1.5 * rng.normal(size=(n, k))
+    y = (z / 1.3 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    return z, y
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("calibrator", AUTOMATIC, ids=repr)
+def test_a_shift_of_the_logits_of_a_row_changes_nothing(calibrator, k):
+    z, y = draw_logits(k)
+    shift = np.random.default_rng(1).normal(scale=20, size=(len(z), 1)).round()
+    model = clone(calibrator)
+    assert model.fit(z, y).on_ == "logit"
+    shifted = clone(model).fit(z + shift, y)
+    assert_allclose(shifted.predict_proba(z + shift), model.predict_proba(z), rtol=0, atol=1e-7)
+    p = clone(calibrator).set_params(on="probability").fit(softmax(z, axis=1), y)
+    quality = [log_loss(y, m.predict_proba(x)) for m, x in ((model, z), (p, softmax(z, 1)))]
+    assert_allclose(*quality, rtol=0.03)
+
+
+@pytest.mark.parametrize("calibrator", AUTOMATIC, ids=repr)
+def test_rounded_probabilities_are_probabilities(calibrator):
+    z, y = draw_logits(4)
+    p = softmax(z, axis=1)
+    exact = clone(calibrator).fit(p, y).predict_proba(p)
+    for given in (p.round(3), p.astype(np.float16)):
+        model = clone(calibrator).fit(given, y)
+        assert model.on_ == "probability"
+        assert np.abs(model.predict_proba(given) - exact).mean() < 0.01
+    with pytest.raises(InputError, match="divide by 100"):
+        clone(calibrator).fit((100 * p).round(1), y)
+    with pytest.raises(ScoreError, match='on="score"'):
+        clone(calibrator).fit(expit(z), y)
+
+
+def test_two_columns_of_logits_are_their_difference():
+    z, y = draw_logits(2, seed=3)
+    z += np.random.default_rng(4).normal(scale=3, size=(len(z), 1))
+    for calibrator in AUTOMATIC:
+        if isinstance(calibrator, BetaCalibration) or "Bostrom" in repr(calibrator):
+            continue
+        both = clone(calibrator).fit(z, y)
+        one = clone(calibrator).set_params(on="logit").fit(z[:, 1] - z[:, 0], y)
+        assert_array_equal(both.predict_proba(z), one.predict_proba(z[:, 1] - z[:, 0]))
+        counted = clone(calibrator).set_params(on="logit")
+        counted.fit_counts(ScoreCounts.from_scores(z, y))
+        assert_allclose(counted.predict_proba(z), both.predict_proba(z), rtol=0, atol=1e-6)
+
+
+def test_the_kind_is_fixed_at_fit_and_kept():
+    z, y = draw_logits(3)
+    small = 0.2 + 0.1 * z / np.abs(z).max()  # these would not be probabilities
+    for calibrator in AUTOMATIC:
+        model = clone(calibrator).fit(z, y)
+        again = from_json(to_json(model))
+        assert again.on_ == model.on_ == "logit" and again.on == "auto"
+        assert_array_equal(again.predict_proba(small), model.predict_proba(small))
+        assert clone(clone(calibrator).set_params(on="logit")).on == "logit"
+        with pytest.warns(CalibrationWarning, match=r"lie in \[0, 1\] and sum to 1, as prob"):
+            model.predict_proba(softmax(z, axis=1))
+        of_p = clone(calibrator).fit(softmax(z, axis=1), y)
+        with pytest.raises(ScoreError, match="row 1, column 2"):
+            of_p.predict_proba([[0.2, 0.3, 0.5], [0.2, 0.3, 1.5]])
+        with pytest.raises(ScoreError, match=r"a sum of 0\.9 in row 0"):
+            of_p.predict_proba([[0.2, 0.2, 0.5]])
+
+
+def test_logits_that_are_called_so_and_look_like_probabilities_are_announced():
+    z, y = draw_logits(2)
+    p = softmax(z, axis=1)[:, 1]
+    with pytest.warns(CalibrationWarning, match='fit with on="probability"'):
+        PlattScaling(on="logit").fit(p, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PlattScaling(on="probability").fit(p, y)
+        PlattScaling(on="logit").fit(p[:20], y[:20])  # too few to doubt
+
+
+def test_scores_of_each_class_are_maps_of_one_column_each():
+    rng = np.random.default_rng(2)
+    s, y = rng.random((300, 3)), rng.integers(0, 3, 300)
+    s[np.arange(300), y] += 0.2
+    alone = np.column_stack(
+        [
+            PlattScaling(on="score").fit(s[:, j], y == j).predict_proba(s[:, j])[:, 1]
+            for j in range(3)
+        ]
+    )
+    p = PlattScaling(on="score").fit(s, y).predict_proba(s)
+    assert_allclose(p, alone / alone.sum(axis=1, keepdims=True), rtol=0, atol=1e-12)
+    with pytest.raises(InputError, match="must lie in"):
+        Uncalibrated(on="score").fit(s, y)
+
+
+def test_small_scores_that_fall_are_negated_and_none_collide():
+    rng = np.random.default_rng(5)
+    s = np.sort(10.0 ** rng.uniform(-40, 0, 400))[::-1].copy()
+    y = (rng.random(400) < np.linspace(0.05, 0.95, 400)).astype(int)
+    for merge in ("log", "pooled"):
+        falling = VennAbers(merge, on="score").fit(s, y, increasing=False)
+        rising = VennAbers(merge, on="score").fit(-s, y)
+        found = falling.predict_multiprobability(s)
+        assert_array_equal(found.lower, rising.predict_multiprobability(-s).lower)
+        assert_array_equal(from_json(to_json(falling)).predict_proba(s), falling.predict_proba(s))
+
+
+def test_a_row_is_answered_alike_alone_and_among_others():
+    z, y = draw_logits(2)
+    s = 100 * (z[:, 1] - z[:, 0])
+    model = VennAbers().fit(s, y)
+    with pytest.warns(CalibrationWarning, match="far outside"):
+        alone = model.predict_proba([1e6])
+    with pytest.warns(CalibrationWarning, match="far outside"):
+        among = model.predict_proba([*s[:99], 1e6])
+    assert_array_equal(alone[0], among[-1])
+
+
+def test_scores_are_rounded_to_forty_bits():
+    rng = np.random.default_rng(6)
+    s = rng.normal(size=4000) * 10.0 ** rng.integers(-300, 295, 4000)
+    found = round_scores(s)
+    assert_allclose(found, s, rtol=2.0**-40)
+    mantissa = np.frexp(found)[0] * 2.0**40
+    assert_array_equal(mantissa, np.rint(mantissa))
+    is_tie = np.abs(np.frexp(s)[0] * 2.0**40 % 1 - 0.5) < 1e-3
+    assert_array_equal(found[~is_tie], rounded(s)[~is_tie])
+    assert_array_equal(round_scores(found), found)
+    big = np.array([0.0, -0.0, 1.7e308, -1.7e308, 5e-324])
+    assert_array_equal(round_scores(big), big)
+
+
+def test_ties_with_calibration_rows_do_not_depend_on_the_size_of_the_batch():
+    X, y, _ = draw_rows(n=400)
+    model = CalibratedClassifier(
+        LogisticRegression(), calibrate_on="training", merge="log", random_state=0
+    ).fit(X, y)
+    whole = model.predict_multiprobability(X)
+    for size in (1, 7, 64):
+        for start in range(0, len(X), size):
+            some = model.predict_multiprobability(X[start : start + size])
+            assert_array_equal(some.lower, whole.lower[start : start + size])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_impossible_scores_are_named_by_row_and_column(value):
+    z, y = draw_logits(3)
+    z[7, 2] = value
+    with pytest.raises(ScoreError, match="in row 7, column 2"):
+        VennAbers().fit(z, y)
+    one = log_softmax(z[:, :2], axis=1)[:, 0]
+    one[9] = value
+    with pytest.raises(ScoreError, match=r"in row 9 \(counted from 0\)"):
+        PlattScaling().fit(one, y > 0)
+    masked = np.where(np.arange(3) == 1, -np.inf, draw_logits(3)[0])
+    masked[5] = -np.inf
+    with pytest.raises(ScoreError, match="finite logit in every row, got -inf in all columns"):
+        VennAbers().fit(masked, np.arange(400) % 3)
