@@ -215,7 +215,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Labels of any dtype.
         sample_weight : array-like of shape (n,), optional
-            For the estimator and the calibrator; a weight of 2 is the observation twice.
+            For the estimator and the calibrator; a weight of 2 is the observation twice, in
+            bounds and intervals too. Scale weights that are no counts by their sum over the sum of
+            their squares, so that they sum to Kish's effective number of rows.
         groups : array-like of shape (n,), optional
             Rows that belong together, such as those of one patient: no row is scored by a model
             that saw another of its group.
@@ -566,8 +568,8 @@ def _check_classes(
     missing = classes[counts == 0].tolist()
     if len(codes) and is_frozen and missing:
         warn(
-            f"y has no example of {missing}, which the frozen model knows: their calibrated "
-            "probability is next to 0. Calibrate on rows of every class"
+            f"y has no example of {missing}, which the frozen model knows: nothing says how often "
+            "they happen, so their probability is not calibrated. Calibrate on rows of every class"
         )
     elif len(classes) - len(missing) < 2:
         raise ValueError(
