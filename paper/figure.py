@@ -1,4 +1,4 @@
-"""Draw the figure of the paper from ``experiments/results/maps.csv``: ``python paper/figure.py``."""
+"""Draw the figure of the paper, ``losses.png``, from ``experiments/results/maps.csv``."""
 
 from pathlib import Path
 

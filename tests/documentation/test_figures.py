@@ -151,6 +151,14 @@ def interval_table():
             yield f"| {source} | {rows:,} | {n} | {' | '.join(cells)} |"
 
 
+def design_table():
+    for row in rows_of("interval_designs"):
+        tenths = [float(row[f"coverage_{k}"]) for k in range(1, 11)]
+        coverages = float(row["coverage"]), min(tenths), float(row["worst"])
+        cells = [short(value, 2) for value in (*coverages, float(row["width"]))]
+        yield f"| {row['design']} | {int(row['rows']):,} | {' | '.join(cells)} |"
+
+
 def performance_table():
     kinds = {
         ("no shift", "none"): "drawn alike",
@@ -254,8 +262,8 @@ def trees(n):
 TABLES = {
     "docs/measured.md": [
         map_table("first"), map_table("keel"), package_table(), forest_table(), bounds_table(),
-        interval_table(), performance_table(), band_table(), net_benefit_table(), speed_table(),
-        dependence_table(), means_table(),
+        interval_table(), design_table(), performance_table(), band_table(), net_benefit_table(),
+        speed_table(), dependence_table(), means_table(),
     ],
     "README.md": [
         package_table(
@@ -284,6 +292,8 @@ def sentences():
     yield f"{short(package_mean('venn-abers, out of bag by hand', False))} with out-of-bag scores"
     yield f"{short(package_mean('venn-abers, held out', False))} with a held-out third"
     yield f"{short(mean('intervals', 'coverage_95'), 2)} of the cases"
+    jumps = [r for r in rows_of("interval_designs") if r["design"] in ("jump", "three steps")]
+    yield f"in {short(min(float(row['worst']) for row in jumps), 2)} of the draws"
     named = deviation("5 folds, groups named", "near-copies")
     yield f"five folds are off by {short(named, 2)}"
     yield f"{', '.join(trees(n) for n in (10, 30, 100))} and {trees(300)} (five normal features)"

@@ -124,7 +124,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         y : array-like of shape (n,)
             Their labels, of any dtype.
         sample_weight : array-like of shape (n,), optional
-            Non-negative; a weight of 2 is the observation twice, of 0 its absence.
+            Non-negative; a weight of 2 is the observation twice, of 0 its absence, in bounds and
+            intervals too. Scale weights that are no counts by their sum over the sum of their
+            squares, so that they sum to Kish's effective number of observations.
         classes : array-like of shape (k,), optional
             Every class, when some may be missing from ``y``.
         increasing : bool or "auto", default=True

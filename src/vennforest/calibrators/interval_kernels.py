@@ -23,6 +23,7 @@ import numpy as np
 from vennforest._jit import kernel
 
 END_PRECISION = 1e-12  # relative precision of the ends, which err outwards
+RIDGE = 0.01  # on slopes per standard deviation of ranks: they stay finite under separation
 
 
 @kernel
@@ -135,3 +136,68 @@ def simulated_ratios(weight, positive, indices, theta):
         for n in range(len(indices)):
             ratios[draw, n] = ratio(theta[n], indices[n], W, Y, below, above)
     return ratios
+
+
+@kernel
+def fit_line(ranks, weight, positive, start, stop):
+    """Return log likelihood less penalty, intercept, slope, and the rank at the intercept.
+
+    Of the constant, or of the logistic regression on the rank, for groups ``start`` to ``stop`` of
+    examples: the line where it rises and its gain exceeds log(weight) / 2 (Schwarz 1978).
+    """
+    total = weight[start:stop].sum()
+    center = (weight[start:stop] * ranks[start:stop]).sum() / total
+    spread = math.sqrt((weight[start:stop] * (ranks[start:stop] - center) ** 2).sum() / total)
+    smallest = min(0.5, 0.5 / total)
+    mean = min(max(positive[start:stop].sum() / total, smallest), 1.0 - smallest)
+    constant = math.log(mean / (1.0 - mean))
+    flat = positive[start:stop].sum() * constant + total * math.log1p(-mean)
+    if stop - start < 3 or not spread > 0.0:
+        return flat, constant, 0.0, center
+    intercept, slope, best = constant, 0.0, flat
+    for _ in range(25):  # Newton steps, halved until the likelihood does not fall
+        g0, g1, h00, h01, h11 = 0.0, -RIDGE * slope, 0.0, 0.0, RIDGE
+        for i in range(start, stop):
+            z = (ranks[i] - center) / spread
+            p = 1.0 / (1.0 + math.exp(-(intercept + slope * z)))
+            residual, variance = positive[i] - weight[i] * p, weight[i] * p * (1.0 - p)
+            g0, g1 = g0 + residual, g1 + residual * z
+            h00, h01, h11 = h00 + variance, h01 + variance * z, h11 + variance * z * z
+        determinant = h00 * h11 - h01 * h01
+        if not determinant > 0.0:
+            break
+        step0 = (h11 * g0 - h01 * g1) / determinant
+        step1 = (h00 * g1 - h01 * g0) / determinant
+        gain = -1.0
+        for _ in range(20):
+            likelihood = -0.5 * RIDGE * (slope + step1) ** 2
+            for i in range(start, stop):
+                logit = intercept + step0 + (slope + step1) * (ranks[i] - center) / spread
+                softplus = max(logit, 0.0) + math.log1p(math.exp(-abs(logit)))
+                likelihood += positive[i] * logit - weight[i] * softplus
+            gain = likelihood - best
+            if gain >= 0.0:
+                break
+            step0, step1 = 0.5 * step0, 0.5 * step1
+        if not gain >= 0.0:
+            break
+        intercept, slope, best = intercept + step0, slope + step1, likelihood
+        if gain < 1e-4:
+            break
+    price = 0.5 * math.log(max(total, 2.0))
+    if slope > 0.0 and best - flat > price:
+        return best - price, intercept, slope / spread, center
+    return flat, constant, 0.0, center
+
+
+@kernel
+def best_split(ranks, weight, positive, start, stop, candidates):
+    """Return the largest sum of penalised log likelihoods of two parts, and where they part."""
+    best, split = -np.inf, -1
+    for candidate in candidates:
+        if start < candidate < stop:
+            left = fit_line(ranks, weight, positive, start, candidate)[0]
+            likelihood = left + fit_line(ranks, weight, positive, candidate, stop)[0]
+            if likelihood > best:
+                best, split = likelihood, candidate
+    return best, split

@@ -8,8 +8,10 @@ end that of the score on the right.
 *Likelihood ratio*. The interval at s contains all theta with 2 log lambda(theta) <= q, where lambda
 is the ratio of the largest Bernoulli likelihood over all f that do not decrease to that over those
 of them with f(s) = theta (Banerjee & Wellner 2001, Annals of Statistics 29). Where f is flat, at
-the ends of the scores and for few examples 2 log lambda is larger than in its limit, so q is
-simulated from a smooth curve near the isotonic regression, and at least the quantile of the limit.
+the ends of the scores, beside jumps and for few examples 2 log lambda is larger than in its limit:
+at a rank r of a flat stretch of m examples its mean grows like log(m^2 / (r (m - r))) / 2. So q is
+simulated, and at least the quantile of the limit. Labels are drawn from pieces that are each
+constant or a logistic function of the rank, as many as the penalised likelihood asks for.
 
 *Exact*. The number S of positives in a stretch of m consecutive examples from score a to score b
 lies in stochastic order between Binomial(m, f(a)) and Binomial(m, f(b)). So the upper binomial
@@ -29,6 +31,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
+from scipy.special import expit
 
 from vennforest._shown import bounds_frame
 from vennforest._validation import FloatArray, InputError, IntArray, check_inside, check_option
@@ -50,16 +53,16 @@ LIMIT_QUANTILES = (
 # Scores at which ends are computed; if there are more, these are spread over all ranks.
 MAX_CURVE_SCORES = 2000
 # Scores at which the quantile is simulated, and sets of labels for it.
-MAX_SIMULATED_SCORES, N_SIMULATIONS = 80, 200
-# Groups of neighbouring scores for which labels are simulated, and scores at either end that are
-# never grouped, since single labels decide there.
+MAX_SIMULATED_SCORES, N_SIMULATIONS = 120, 200
+# Groups of neighbouring scores for which labels are simulated, and scores beside either end and
+# each jump that are never grouped, since single labels decide there.
 MAX_SIMULATION_GROUPS, N_SINGLE_SCORES = 2048, 64
 # Labels that are simulated, and scores whose kernel density is computed, at once.
 MAX_SIMULATED_LABELS, MAX_KERNEL_SCORES = 1 << 20, 1 << 14
-# Bandwidth, times n^(1/5) and in ranks, of the smooth curve from which labels are simulated. With
-# less, flat curves are covered in .90 of cases at level .95, because the curve follows the noise;
-# with more, intervals widen everywhere.
-RANK_BANDWIDTH = 2.5
+# Ranks, besides those of isotonic blocks, between which examples count as one rank for the pieces.
+MAX_PIECE_RANKS = 64
+# Scores on either side of a jump over which its place is uncertain: they have one quantile.
+UNCERTAIN_JUMP = 12
 MIN_EXPECTED_SLOPE = 0.1  # smallest slope of expected scores over the scores they are expected from
 
 
@@ -235,13 +238,11 @@ def design_effect(
     """Return how many dependent examples count as one independent one, at least 1.
 
     The sum over groups (n,) of squared sums of residuals, divided by the sum of squared residuals
-    (Rao & Scott 1981). Residuals are those of a smooth curve, which does not follow single groups.
+    (Rao & Scott 1981). Residuals are those of a logistic line, which does not follow single groups.
     """
     x, total, positives = _count(scores, weight, positive)
-    fit = isotonic_regression(positives / total, weights=total).x
-    ranks = _ranks(total)
-    knots, curve, _ = _smooth_curve(fit, total, ranks)
-    expected = np.interp(ranks, knots, curve)[np.searchsorted(x, scores)]
+    line = kernels.fit_line(_ranks(total), total, positives, 0, len(total))
+    expected = _logistic_line(line, _ranks(total))[np.searchsorted(x, scores)]
     residual = weight * (positive - expected)
     of_examples = float((residual**2).sum())
     of_groups = float((np.bincount(groups, residual) ** 2).sum())
@@ -261,13 +262,23 @@ def _ranks(total: FloatArray) -> FloatArray:
     return np.asarray((np.cumsum(total) - total / 2) / total.sum())
 
 
-def _spread(ranks: FloatArray, n: int, n_single: int) -> IntArray:
-    """Return indices of at most n scores, equally spaced in rank, and all at either end."""
+def _spread(
+    ranks: FloatArray, n: int, n_single: int, edges: Sequence[int] | IntArray = ()
+) -> IntArray:
+    """Return about n indices of scores, equally spaced in rank, and denser beside all edges.
+
+    Edges are the first score, the end, and the ``edges`` between them. The ``n_single`` scores on
+    either side of each are included, and then some at doubling distances.
+    """
     m = len(ranks)
     if m <= n:
         return np.arange(m)
-    inner = np.searchsorted(ranks, np.linspace(0, 1, n - 2 * n_single)).clip(0, m - 1)
-    return np.unique(np.concatenate([inner, np.arange(n_single), np.arange(m - n_single, m)]))
+    distance = np.append(np.arange(n_single), n_single << np.arange(m.bit_length()))
+    first = np.array([0, *edges, m])[:, None]
+    near = np.unique(np.concatenate([first + distance, first - 1 - distance], axis=None))
+    near = near[(near >= 0) & (near < m)]
+    inner = np.searchsorted(ranks, np.linspace(0, 1, max(n // 2, n - len(near))))
+    return np.union1d(near, inner.clip(0, m - 1))
 
 
 # Exact intervals
@@ -311,14 +322,23 @@ def _likelihood_ratio_curve(
     x: FloatArray, total: FloatArray, positive: FloatArray, level: float
 ) -> IntervalCurve:
     fit, ranks = isotonic_regression(positive / total, weights=total).x, _ranks(total)
-    middle, curve, grouped = _smooth_curve(fit, total, ranks)
-    simulated = _spread(middle, MAX_SIMULATED_SCORES, 8)
+    curve, jumps = _piecewise_curve(total, positive, fit, ranks)
+    starts = _spread(ranks, MAX_SIMULATION_GROUPS, N_SINGLE_SCORES, jumps)
+    grouped = np.add.reduceat(total, starts)
+    middle = np.add.reduceat(total * ranks, starts) / grouped
+    group_jumps = np.searchsorted(starts, jumps)
+    simulated = _spread(middle, MAX_SIMULATED_SCORES, 8, group_jumps)
+    curve = np.add.reduceat(total * curve, starts) / grouped
     quantile = _simulated_quantile(grouped, curve, simulated, level)
-    # A running mean over three scores takes out some of the simulation's noise.
-    padded = np.pad(quantile, 1, mode="edge")
-    quantile = padded[:-2] / 4 + padded[1:-1] / 2 + padded[2:] / 4
+    if len(simulated) < len(starts):
+        # A running mean over three scores takes out some of the simulation's noise.
+        padded = np.pad(quantile, 1, mode="edge")
+        quantile = padded[:-2] / 4 + padded[1:-1] / 2 + padded[2:] / 4
+        for jump in group_jumps:
+            near = (simulated >= jump - UNCERTAIN_JUMP) & (simulated < jump + UNCERTAIN_JUMP)
+            quantile[near] = quantile[near].max()
     quantile = np.maximum(quantile, limit_quantile(level))
-    indices = _spread(ranks, MAX_CURVE_SCORES, N_SINGLE_SCORES)
+    indices = _spread(ranks, MAX_CURVE_SCORES, N_SINGLE_SCORES, jumps)
     quantile = np.interp(ranks[indices], middle[simulated], quantile)
     # Where no example at all is positive, simulated labels are none either. The upper end is then
     # the exact one: (1 - theta)^n = 1 - level, three in n at .95; the lower likewise.
@@ -355,20 +375,42 @@ def likelihood_ratio_ends(
     return 1 - kernels.upper_ends(*kernels.mirrored(W, Y), *mirrored), upper
 
 
-def _smooth_curve(
-    fit: FloatArray, weight: FloatArray, ranks: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return ranks of groups of scores, the isotonic fit smoothed over ranks, and their weights."""
-    starts = _spread(ranks, MAX_SIMULATION_GROUPS, N_SINGLE_SCORES)
-    grouped = np.add.reduceat(weight, starts)
-    fit = np.add.reduceat(weight * fit, starts) / grouped
-    n = weight.sum()
-    middle = (np.cumsum(weight)[starts] - weight[starts] + grouped / 2) / n
-    knots = np.linspace(0, 1, 101)
-    near = grouped * np.exp(-0.5 * ((knots[:, None] - middle) / (RANK_BANDWIDTH * n**-0.2)) ** 2)
-    curve = np.interp(middle, knots, near @ fit / near.sum(axis=1))
+def _logistic_line(line: tuple[float, ...], ranks: FloatArray) -> FloatArray:
+    """Return the values (n,) at ranks (n,) of what `interval_kernels.fit_line` returns."""
+    _, intercept, slope, center = line
+    return np.asarray(expit(intercept + slope * (ranks - center)))
+
+
+def _piecewise_curve(
+    total: FloatArray, positive: FloatArray, fit: FloatArray, ranks: FloatArray
+) -> tuple[FloatArray, list[int]]:
+    """Return a curve (m,) of constant and logistic pieces, and the indices where pieces begin.
+
+    Pieces begin where blocks of the isotonic ``fit`` do. A piece is parted at the best such place
+    as long as the penalised log likelihood gains more than log(n) / 2 by it.
+    """
+    m, n = len(total), float(total.sum())
+    blocks = np.flatnonzero(np.diff(fit) > 0) + 1
+    cuts = np.searchsorted(ranks, np.linspace(0, 1, MAX_PIECE_RANKS + 1)[1:-1])
+    starts = np.unique(np.concatenate([[0], blocks, cuts[cuts < m]]))
+    weight = np.add.reduceat(total, starts)
+    mean_rank = np.add.reduceat(total * ranks, starts) / weight
+    data = mean_rank, weight, np.add.reduceat(positive, starts)
+    candidates = np.searchsorted(starts, blocks)
+    bounds = np.append(starts, m)
+    curve, jumps, pieces = np.empty(m), [], [(0, len(starts))]
+    while pieces:
+        start, stop = pieces.pop()
+        line = kernels.fit_line(*data, start, stop)
+        likelihood, split = kernels.best_split(*data, start, stop, candidates)
+        if likelihood - line[0] > 0.5 * np.log(max(n, 2.0)):
+            pieces += [(start, split), (split, stop)]
+            jumps.append(int(bounds[split]))
+        else:
+            rows = slice(bounds[start], bounds[stop])
+            curve[rows] = _logistic_line(line, ranks[rows])
     smallest = min(0.5, 0.5 / n)
-    return middle, curve.clip(smallest, 1 - smallest), grouped
+    return np.maximum.accumulate(curve).clip(smallest, 1 - smallest), sorted(jumps)
 
 
 def _simulated_quantile(
@@ -386,4 +428,4 @@ def _simulated_quantile(
         else:
             positive = weight / number * rng.binomial(number, curve, shape)
         ratios.append(kernels.simulated_ratios(weight, positive, indices, curve[indices]))
-    return np.asarray(np.quantile(np.concatenate(ratios), level, axis=0))
+    return np.asarray(np.quantile(np.concatenate(ratios), level, axis=0, method="weibull"))

@@ -58,7 +58,7 @@ from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.scores import round_scores
 from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData, with_seed
 from vennforest.sources.checks import check_training_data, steps_obstacle
-from vennforest.sources.data import own_model, split_pipeline
+from vennforest.sources.data import own_model, split_pipeline, with_types
 from vennforest.sources.out_of_bag import out_of_bag_fold
 from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows, sketch_rows
 from vennforest.sources.splits import cross_validation_folds, held_out_fold
@@ -215,7 +215,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Labels of any dtype.
         sample_weight : array-like of shape (n,), optional
-            For the estimator and the calibrator; a weight of 2 is the observation twice.
+            For the estimator and the calibrator; a weight of 2 is the observation twice, in
+            bounds and intervals too. Scale weights that are no counts by their sum over the sum of
+            their squares, so that they sum to Kish's effective number of rows.
         groups : array-like of shape (n,), optional
             Rows that belong together, such as those of one patient: no row is scored by a model
             that saw another of its group.
@@ -566,8 +568,8 @@ def _check_classes(
     missing = classes[counts == 0].tolist()
     if len(codes) and is_frozen and missing:
         warn(
-            f"y has no example of {missing}, which the frozen model knows: their calibrated "
-            "probability is next to 0. Calibrate on rows of every class"
+            f"y has no example of {missing}, which the frozen model knows: nothing says how often "
+            "they happen, so their probability is not calibrated. Calibrate on rows of every class"
         )
     elif len(classes) - len(missing) < 2:
         raise ValueError(
@@ -698,6 +700,8 @@ def _folds_of(
     name: str, model: Any, estimator: Any, data: TrainingData, seed: int, split_state: RandomState
 ) -> list[Fold]:
     """Return the folds of a source by its name, or of the user's."""
+    if name not in ("oob", "training", "frozen"):
+        estimator = with_types(estimator, data.X)
     if not isinstance(model.calibrate_on, str):
         settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
         folds = model.calibrate_on.folds(estimator, data, **settings)

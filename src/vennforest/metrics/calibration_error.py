@@ -140,7 +140,8 @@ def brier_decomposition(
     strategy : {"uniform", "quantile"}
         Bins of equal width, or of equal count, where equal estimates share a bin.
     sample_weight : array-like of shape (n,), optional
-        Non-negative weights; a weight of 2 counts an observation twice.
+        Non-negative weights; a weight of 2 counts an observation twice, in intervals and tests too.
+        Scale weights that are no counts by their sum over the sum of their squares.
     classes : array-like of shape (k,), optional
         All classes, if some may be missing from ``y``.
     pos_label : label, optional

@@ -134,8 +134,10 @@ def reliability_curve(
     level : float
         Confidence level of intervals and band, in (0, 1).
     band : {"smooth", "confidence", "consistency"}
-        The pointwise confidence band of the smooth curve, the simultaneous confidence band of
-        ``calibration_band``, or the pointwise range of CORP curves under calibration.
+        ``"smooth"``: the pointwise confidence band of the smooth curve, that is of the best-fitting
+        spline; it ignores the bias of the spline, and can miss a frequency that bends more.
+        ``"confidence"``: the simultaneous confidence band of ``calibration_band``.
+        ``"consistency"``: the pointwise range of CORP curves under calibration.
     n_resamples : int
         Number of samples drawn for the consistency band.
     random_state : int, Generator or None
