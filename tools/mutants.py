@@ -1,4 +1,4 @@
-"""Put sixty faults into the core, one after the other, and see whether the tests notice them.
+"""Put faults into the library, one after the other, and see whether the tests notice them.
 
 Usage: python tools/mutants.py [--each SECONDS] [PART_OF_A_FILE_NAME]
 
@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TESTS = {
+    "_class_columns.py": ["commands/test_class_columns.py"],
     "auditing.py": ["test_auditing.py", "hazards"],
     "calibrators": ["calibrators", "theorems/test_enumeration.py", "export"],
     "classifier": ["classifier", "test_groups.py"],
@@ -173,6 +174,12 @@ FAULTS = [
     ),
     ("auditing.py", "<= MIN_SHARE_OF_COPIES * len(sampled)", "<= 9 * len(sampled)"),
     ("auditing.py", "agreement < MIN_AGREEMENT_OF_IDS", "agreement > MIN_AGREEMENT_OF_IDS"),
+    ("commands/report.py", '"missing", ', ""),
+    ("tables/text.py", r"(?:[eE][-+]?\d+)?", ""),
+    ("tables/files.py", ">= MAX_EXACT_FLOAT", "> MAX_EXACT_FLOAT"),
+    ("_class_columns.py", "of_first=codes[0] == 0", "of_first=False"),
+    ("_class_columns.py", "key=lambda pair: pair[0] or 0", "key=lambda pair: 0"),
+    ("_class_columns.py", '"probability" not in table and', '"probability" in table and'),
 ]
 """File, text, replacement of its first occurrence."""
 

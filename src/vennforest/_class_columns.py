@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from vennforest._shown import KINDS, columns_of
+from vennforest._shown import columns_of
 from vennforest._validation import FloatArray, InputError
+
+CLASS_COLUMN = re.compile(
+    r"(?:p|lower|upper|(?:low|high)[\d.]+)\((?P<label>.*)\)", re.IGNORECASE | re.DOTALL
+)
+"""The form of the names of columns of a class, see `columns_of`."""
+
+ROUNDING = 1e-9
+"""Distance from [0, 1] up to which the probability of the first class counts as rounded."""
 
 ScoreNames = str | Sequence[str] | Mapping[Any, str]
 """A column of scores, several, or the column of each label."""
@@ -46,14 +55,16 @@ class ClassColumns:
 
     @property
     def last(self) -> ClassColumns:
-        """The same with the second column alone if there are two."""
+        """The same with the second column alone if there are two, of probabilities."""
         return ClassColumns(self.names[1:], self.classes) if len(self.names) == 2 else self
 
-    def of_second(self, values: FloatArray) -> FloatArray:
+    def of_second(self, values: FloatArray, kind: str = "probability") -> FloatArray:
         """Return scores (n,) of the second class from the values of the one column."""
         if not self.of_first:
             return values
-        wrong = values[(values < -1e-9) | (values > 1 + 1e-9)]
+        if kind == "logit":
+            return -values
+        wrong = values[(values < -ROUNDING) | (values > 1 + ROUNDING)]
         if len(wrong):
             name, (first, second) = self.names[0], self.classes
             raise InputError(
@@ -72,32 +83,49 @@ def column_names(given: ScoreNames) -> list[str]:
 
 
 def labels_of_column(name: str, classes: Iterable[Any]) -> list[Any]:
-    """Return the labels that a column is of by its name: ``label``, or ``p(label)``."""
-    return [
-        label
-        for label in classes
-        if any(name in (text, *columns_of(text, ["p"])) for text in _texts(label))
-    ]
+    """Return the labels that a column is of by its name: ``label``, ``p(label)``, ``p_label``.
+
+    ``lower(label)`` and others that predictions have are read too. Upper and lower case matter only
+    between labels that differ by nothing else.
+    """
+    form = CLASS_COLUMN.fullmatch(name)
+    texts = {name, re.sub("^p_", "", name, flags=re.I), form["label"] if form else name}
+    folded, labels = set(map(str.casefold, texts)), list(classes)
+    exact = [label for label in labels if not texts.isdisjoint(_texts(label))]
+    return exact or [c for c in labels if not folded.isdisjoint(map(str.casefold, _texts(c)))]
 
 
 def split_entry(
-    entry: str, classes: Iterable[Any], table: Collection[str] = ()
+    entry: str, classes: Iterable[Any], table: Collection[str] = (), known: Mapping[str, Any] = {}
 ) -> tuple[list[Any], str]:
     """Return the labels that a column is of, and its name, from ``COLUMN`` or ``LABEL=COLUMN``.
 
-    The name of a column of the table is taken for that column, whatever signs it contains.
+    The name of a column of the table is taken for that column, whatever signs it contains. Labels
+    of ``known`` columns count more than what their names say.
     """
     classes = list(classes)
-    if entry not in table:
-        for label in classes:
-            for text in _texts(label):
-                if entry.startswith(f"{text}="):
-                    return [label], entry[len(text) + 1 :]
-    return labels_of_column(entry, classes), entry
+    if entry in known:
+        return [known[entry]], entry
+    if entry in table or "=" not in entry:
+        return labels_of_column(entry, classes), entry
+    pairs = [
+        (label, entry[len(text) + 1 :])
+        for label in classes
+        for text in _texts(label)
+        if entry.casefold().startswith(f"{text}=".casefold())
+    ]
+    pairs = [pair for pair in pairs if entry.startswith(f"{pair[0]}=")] or pairs
+    pairs = [pair for pair in pairs if pair[1] in table] or pairs
+    labels = [label for label, _ in pairs]
+    return labels or labels_of_column(entry, classes), pairs[0][1] if pairs else entry
 
 
 def class_columns(
-    given: ScoreNames, classes: Iterable[Any], argument: str, table: Collection[str] = ()
+    given: ScoreNames,
+    classes: Iterable[Any],
+    argument: str,
+    table: Collection[str] = (),
+    known: Mapping[str, Any] = {},
 ) -> ClassColumns:
     """Return the columns of scores in the order of the classes.
 
@@ -111,8 +139,13 @@ def class_columns(
         texts = {text: label for label in labels for text in _texts(label)}
         entries = [([texts[str(key)]] if str(key) in texts else [], c) for key, c in given.items()]
     else:
-        entries = [split_entry(name, labels, table) for name in column_names(given)]
+        entries = [split_entry(name, labels, table, known) for name in column_names(given)]
     columns = [column for _, column in entries]
+    if "probability" in columns and {"label", f"p({labels[-1]})"} <= set(table):
+        raise InputError(
+            f"{argument} must name the probabilities of a class, such as 'p({labels[-1]})', got "
+            "'probability', which predict writes for the label of each row"
+        )
     if len(columns) not in ((1, 2) if k == 2 else (k,)):
         raise InputError(
             f"{argument} must name the scores, a column for each of {k} classes"
@@ -121,7 +154,8 @@ def class_columns(
     if len(set(columns)) < len(columns):
         raise InputError(f"{argument} must name each column once, got {_shown(given)}")
     codes = [labels.index(found[0]) if len(found) == 1 else None for found, _ in entries]
-    if len(columns) == 1 and not (entries[0][0] or isinstance(given, Mapping)):
+    is_unnamed = not (entries[0][0] or isinstance(given, Mapping))
+    if len(columns) == 1 and is_unnamed and not CLASS_COLUMN.fullmatch(columns[0]):
         return ClassColumns(columns, labels)
     if None in codes or len(set(codes)) < len(codes):
         example = f"LABEL=COLUMN, such as '{labels[0]}={columns[0]}'"
@@ -137,24 +171,32 @@ def class_columns(
     return ClassColumns([column for _, column in ordered], labels)
 
 
-def refuse_own_output(
-    scores: Iterable[str], names: Collection[str], classes: Iterable[Any]
-) -> None:
-    """Raise an error for a table that a calibrator of these classes wrote, by its columns.
+def are_predictions(columns: Iterable[str], table: Collection[str], classes: Iterable[Any]) -> bool:
+    """Return whether columns are probabilities or bounds that ``predict`` or ``apply`` wrote.
 
-    That is a table with ``label`` and all ``p(c)``, without the ``probability`` that ``predict``
-    writes, where the scores to calibrate are such an output themselves.
+    Their tables have the columns ``label`` and ``p(c)`` of every class.
     """
     labels = list(classes)
     written = {"label", *(name for label in labels for name in columns_of(label, ["p"]))}
-    ends = {name for label in labels for name in columns_of(label, KINDS)}
-    again = [name for name in scores if name in ends]
-    if again and written <= set(names) and "probability" not in names:
+    forms = [CLASS_COLUMN.fullmatch(name) for name in columns]
+    return written <= set(table) and any(
+        form is not None and form["label"] in map(str, labels) for form in forms
+    )
+
+
+def refuse_own_output(
+    columns: Sequence[str], table: Collection[str], classes: Iterable[Any]
+) -> None:
+    """Raise an error for a table that a calibrator of these classes wrote, by its columns.
+
+    The column ``probability`` is written by the command ``predict`` alone.
+    """
+    if "probability" not in table and are_predictions(columns, table, classes):
         raise InputError(
-            f"the scores {again[0]!r} seem to be calibrated already, since the table has the "
-            f"columns that a calibrator writes ({', '.join(sorted(written))}): use the table that "
-            "was calibrated, or, if they are another model's probabilities, rename or leave out "
-            "'label'"
+            f"the scores {columns[0]!r} seem to be calibrated already, since the table has the "
+            "columns 'label' and p(c) of every class, which a calibrator writes: use the table "
+            "that was calibrated, or, if they are another model's probabilities, rename or leave "
+            "out 'label'"
         )
 
 

@@ -253,7 +253,7 @@ class BatchPredictor:
         if self._scores is None or len(arrays) > 1:
             return table
         try:
-            return self._scores.of_second(table[:, 0])
+            return self._scores.of_second(table[:, 0], self.model.on_)
         except InputError as error:
             raise InputError(f"{error} (in {where})") from error
 

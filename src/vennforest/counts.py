@@ -180,11 +180,10 @@ class ScoreCounts:
         scores, weights = counts.scores, _padded(counts.weights, len(labels))[:, order]
         of_classes = class_columns(score, labels.tolist(), "score", names)
         if of_classes.names != names:
-            scores = scores[:, [names.index(name) for name in of_classes.names]]
-            scores, weights = _add_up(scores, weights)
+            scores = scores[:, list(map(names.index, of_classes.names))]
         elif of_classes.of_first:
-            scores, weights = _add_up(of_classes.of_second(scores), weights)
-        return cls(labels, scores, weights, counts.error)
+            scores = of_classes.of_second(scores)
+        return cls(labels, counts.scores, weights, counts.error).moved_to(scores)
 
     @cached_property
     def class_totals(self) -> FloatArray:

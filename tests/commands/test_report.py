@@ -1,7 +1,9 @@
 """The commands ``report`` and ``check``."""
 
 import hashlib
+import itertools
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,8 @@ import pytest
 
 from support.commands import refused, run
 from support.report_data import calibrated, table_of
+from vennforest.commands.options import Report
+from vennforest.commands.report import next_command
 from vennforest.decisions import threshold_for
 
 
@@ -213,3 +217,20 @@ def test_thresholds_with_a_promise_are_on_the_page(tmp_path, capsys):
     names = [word for name in frame.columns[:3] for word in ("--probability", name)]
     command = ("check", tmp_path / "p.csv", "-t", "y", *names, "--precision", ".9")
     assert "promised thresholds need two classes" in refused(capsys, *command)
+
+
+@pytest.mark.parametrize("action", ["fit", "check"])
+def test_the_advised_command_reads_the_table_as_the_report_did(tmp_path, action):
+    options = Report(
+        data=tmp_path / "my table.csv", target="y", missing=["n.d.,-", "-999"], types="t.json",
+        decimal=",", drop=["a b"], keep=["id"], groups="ward", estimator="forest", trees=20,
+        time="day" if action == "check" else None,
+    )  # fmt: skip
+    verdict = SimpleNamespace(action=action, column="a", method="platt", on_folds=False)
+    source = SimpleNamespace(target="y", suspects={"a": "leak"})
+    words = next_command(SimpleNamespace(verdict=verdict, model="m", source=source), options)
+    for name, value in vars(options).items():
+        if name not in ("data", "target") and value != getattr(Report, name, value):
+            for text in value if isinstance(value, list) else [value]:
+                assert (f"--{name}", str(text)) in itertools.pairwise(words), name
+    assert words[:4] == ["report" if action == "check" else "fit", str(options.data), "-t", "y"]

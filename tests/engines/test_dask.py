@@ -13,6 +13,7 @@ from support.partitions import (
     FEATURES,
     Partitions,
     check_calibrator,
+    check_class_columns,
     check_forest,
     cut,
     draw_features,
@@ -145,3 +146,8 @@ def test_without_dask_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(ImportError, match=r"pip install 'vennforest\[dask\]'"):
         engine.calibrate(None, score="s", target="y")
+
+
+@pytest.mark.usefixtures("one_process")
+def test_columns_are_of_the_classes_that_their_names_say():
+    check_class_columns(engine, lambda frame: dask_frame(frame, 100), lambda lazy: lazy.compute())

@@ -10,6 +10,7 @@ from support.partitions import (
     FEATURES,
     Partitions,
     check_calibrator,
+    check_class_columns,
     check_forest,
     cut,
     draw_features,
@@ -62,6 +63,12 @@ def test_a_forest_over_partitions_is_that_of_one_machine(spark, forest, sizes):
         for label in ("no", "yes")
         for part in ("p", "lower", "upper", "low95", "high95")
     ]
+
+
+def test_columns_are_of_the_classes_that_their_names_say(spark):
+    check_class_columns(
+        engine, lambda frame: spark_frame(spark, frame, 100), lambda lazy: lazy.toPandas()
+    )
 
 
 def test_what_workers_refuse_is_one_sentence(spark):

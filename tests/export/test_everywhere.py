@@ -120,7 +120,7 @@ def test_the_same_numbers(system, confidence, cases):
 def test_more_classes_are_exported_before_their_shares_change():
     moved = VennAbers().fit(np.eye(3), [0, 1, 2]).with_prior({0: 0.7})
     with pytest.raises(ValueError, match="to be exported after with_prior"):
-        to_sql(moved, score=["a", "b", "c"])
+        to_sql(moved, score={0: "a", 1: "b", 2: "c"})
     assert '"reading": null' in to_json(moved)
 
 

@@ -63,7 +63,7 @@ def test_every_dialect_has_the_numbers_names_and_joins_of_one(dialect):
     for model, names in (
         (VennAbers().fit(scores, y), "my score"),
         (PooledCalibration().fit(scores, y), "my score"),
-        (VennAbers().fit(three, three.argmax(axis=1)), ["a", "b", "c"]),
+        (VennAbers().fit(three, three.argmax(axis=1)), {1: "b", 0: "a", 2: "c"}),
     ):
         ours = parts_of(to_sql(model, score=names), "duckdb")
         query = to_sql(model, dialect, score=names)
@@ -84,8 +84,10 @@ def test_dialects():
         with pytest.raises(InputError, match="dialect must be one of"):
             to_sql(model, wrong)
     three = VennAbers().fit(np.eye(3), [0, 1, 2])
-    with pytest.raises(InputError, match="score must name a column of scores for each of 3"):
+    with pytest.raises(InputError, match="score must name the scores, a column for each of 3"):
         to_sql(three)
+    with pytest.raises(InputError, match="score must say of which class each column is"):
+        to_sql(three, score=["a", "b", "c"])
     with pytest.raises(ValueError, match="the taxonomy must have a formula, got"):
         to_sql(Venn(np.rint).fit(scores, y))
 
@@ -101,12 +103,12 @@ def test_added_columns_of_classes_differ_without_regard_to_case():
     scores = np.eye(3)[[0, 1, 2] * 4]
     model = VennAbers().fit(scores, ["a", "b", "c"] * 4)
     with pytest.raises(InputError, match=r"apart from the added ones.* got 'P_B'"):
-        to_sql(model, score=["x", "P_B", "z"])
-    with pytest.raises(InputError, match="score must name different columns, got 'x' twice"):
-        to_sql(model, score=["x", "x", "z"])
+        to_sql(model, score={"a": "x", "b": "P_B", "c": "z"})
+    with pytest.raises(InputError, match="score must name each column once"):
+        to_sql(model, score={"a": "x", "b": "x", "c": "z"})
     model = VennAbers().fit(scores, ["A", "a", "c"] * 4)
     with pytest.raises(InputError, match=r"differ without regard to case, got 'p\d?_A'"):
-        to_sql(model, score=["x", "y", "z"])
+        to_sql(model, score={"A": "x", "a": "y", "c": "z"})
 
 
 def test_scores_at_each_step_and_beside_it_in_every_database_run():

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
+from vennforest._validation import InputError
 from vennforest.calibrators import make_calibrator
 from vennforest.engines._forest import grow_crew, join_forests, plan_crews
 from vennforest.engines._tasks import run_task
@@ -49,6 +51,27 @@ def draw_scores(n=900, k=2, seed=3071):
 
 def score_names(k):
     return "s" if k == 2 else {"c": "s2", "a": "s0", "b": "s1"}
+
+
+def check_class_columns(engine, frame_of, collect):
+    """Check that an engine takes columns as those of the classes that their names say.
+
+    ``frame_of`` makes a data frame of the engine, and ``collect`` one of pandas.
+    """
+    frame = draw_scores(300)
+    frame = frame.rename(columns={"s": "p(yes)"})
+    frame["p(no)"] = frame["risk"] = 1 - frame["p(yes)"]
+    parts, named = frame_of(frame), ["p(yes)", "p(no)"]
+    expected = make_calibrator("platt").fit(frame["p(yes)"], frame["y"])
+    p = expected.predict_proba(frame["p(yes)"])[:, 1]
+    for columns in (named, "p(no)", {"no": "risk"}):
+        calibrator = engine.calibrate(parts, score=columns, target="y", method="platt")
+        predictions = engine.predict(parts, calibrator, columns=columns, carried=["y", "risk"])
+        np.testing.assert_allclose(collect(predictions)["p(yes)"], p, atol=1e-9)
+    with pytest.raises(InputError, match="seem to be calibrated already"):
+        engine.predict(predictions, calibrator, columns="p(yes)", carried=["risk"])
+    with pytest.raises(InputError, match=r"of which class each column is, .* by a dict"):
+        engine.calibrate(parts, score=["p(yes)", "risk"], target="y")
 
 
 def check_calibrator(calibrator, frame, method="venn-abers", k=2, weight=None, tolerance=1e-9):

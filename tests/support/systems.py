@@ -30,8 +30,8 @@ def score_columns(model):
 
 def statement(model, dialect, table, confidence):
     names = score_columns(model)
-    one = names[0] if len(names) == 1 else names
-    return to_sql(model, dialect, table=table, score=one, confidence=confidence)
+    score = names[0] if len(names) == 1 else dict(zip(model.classes_.tolist(), names, strict=True))
+    return to_sql(model, dialect, table=table, score=score, confidence=confidence)
 
 
 def columns_of(model, table):

@@ -198,3 +198,33 @@ def test_names_of_folders_are_no_columns(tmp_path):
     parquet.write_table(pyarrow.table({"s": [1.0], "y": ["a"]}), folder / "x.parquet")
     assert read_table(folder / "x.parquet")["y"].tolist() == ["a"]
     assert read_table(folder).columns.tolist() == ["s", "y"]
+
+
+def test_decimal_commas_with_exponents_are_numbers(tmp_path):
+    cells = ["1,5e3", "-2,5E-1", "+0,125e+2", ",5", "3e2", "7"]
+    expected = [1500.0, -0.25, 12.5, 0.5, 300.0, 7.0]
+    (tmp_path / "t.csv").write_text("\n".join(["x;y", *(f"{cell};a" for cell in cells)]))
+    assert read_table(tmp_path / "t.csv")["x"].tolist() == expected
+    (tmp_path / "t.tsv").write_text("\n".join(["x\ty", *(f"{cell}\ta" for cell in cells)]))
+    assert read_table(tmp_path / "t.tsv", decimal=",")["x"].tolist() == expected
+    assert read_table(tmp_path / "t.tsv", ["x"], decimal=",")["x"].tolist() == cells
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("end", ["", ".0"])
+def test_features_of_more_digits_than_floats_have_stay_distinct(tmp_path, kind, end):
+    values = [2**53 - 1, 2**53, 2**53 + 1]
+    for largest in (2, 1):  # 2**53 alone is where the digits end
+        cells = [f"{value}{end}" for value in values[: largest + 1]]
+        columns = {"x": [*cells, None], "y": ["a"] * (len(cells) + 1)}
+        if kind == "parquet":
+            x = pyarrow.array([*values[: largest + 1], None])
+            parquet.write_table(pyarrow.table({**columns, "x": x}), tmp_path / "t")
+        else:
+            pd.DataFrame(columns).to_csv(tmp_path / "t", index=False)
+        x = read_table(tmp_path / "t")["x"].dropna()
+        assert x.nunique() == largest + 1
+        texts = [str(value) for value in values] if kind == "parquet" else cells
+        assert x.tolist() == texts[: largest + 1]
+    pd.DataFrame({"x": [f"{2**53 - 1}{end}", None], "y": "a"}).to_csv(tmp_path / "t", index=False)
+    assert read_table(tmp_path / "t")["x"].tolist()[0] == 2**53 - 1

@@ -58,7 +58,7 @@ from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.scores import round_scores
 from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData, with_seed
 from vennforest.sources.checks import check_training_data, steps_obstacle
-from vennforest.sources.data import own_model, split_pipeline
+from vennforest.sources.data import own_model, split_pipeline, with_types
 from vennforest.sources.out_of_bag import out_of_bag_fold
 from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows, sketch_rows
 from vennforest.sources.splits import cross_validation_folds, held_out_fold
@@ -700,6 +700,8 @@ def _folds_of(
     name: str, model: Any, estimator: Any, data: TrainingData, seed: int, split_state: RandomState
 ) -> list[Fold]:
     """Return the folds of a source by its name, or of the user's."""
+    if name not in ("oob", "training", "frozen"):
+        estimator = with_types(estimator, data.X)
     if not isinstance(model.calibrate_on, str):
         settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
         folds = model.calibrate_on.folds(estimator, data, **settings)

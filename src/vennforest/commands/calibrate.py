@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any, Literal
 
-from vennforest._class_columns import ClassColumns
+from vennforest._class_columns import ClassColumns, are_predictions
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import METHODS, Calibrator
@@ -18,6 +18,7 @@ from vennforest.commands.terminal import print_json, progress_bar, say, shares_o
 from vennforest.counts import ScoreCounts
 from vennforest.export import to_json
 from vennforest.report.splits import group_codes
+from vennforest.scores import read_scores
 from vennforest.tables.files import TableFile, read_table
 from vennforest.tables.labelled_scores import LabelledScores
 from vennforest.tables.target import split_target
@@ -48,10 +49,13 @@ def run(options: Calibrate) -> None:
             weight=options.weight,
             classes=rows.classes,
         )
+        second = counts
+        if len(rows.classes) == 2:  # of two columns, as calibrators read them
+            second = counts.moved_to(read_scores(counts.scores, 2).values)
         if options.update is not None:
-            _check_update(options, rows, counts)
+            _check_update(options, rows, second)
         if options.increasing is None and len(rows.classes) == 2:
-            _check_direction(counts, rows, is_update=options.update is not None)
+            _check_direction(second, rows, is_update=options.update is not None)
         warn_of_small_weights(float(counts.total), len(counts))
         if options.update is None:
             calibrator.fit_counts(counts, increasing=INCREASING[options.increasing or "yes"])
@@ -61,17 +65,20 @@ def run(options: Calibrate) -> None:
     labels = list(map(str, rows.classes))
     classes = dict(zip(labels, counts.class_totals.tolist(), strict=True))
     entries = {
-        "scores": rows.columns.names,
-        **({"score_of": labels[0]} if rows.columns.of_first else {}),
         "target": options.target,
         "rows": rows.n_rows,
         "data": options.data.name,
-        **examples_to_keep(counts, calibrator),
+        **examples_to_keep(second, calibrator),
     }
     # The calibrator may be long: `about` is added to its text, which is not read again.
-    document = to_json(calibrator).removesuffix("}")
+    document = to_json(calibrator, score=rows.columns.by_label).removesuffix("}")
     document += f', "about": {json.dumps(entries, ensure_ascii=False)}}}'
     write_text(options.output, document)
+    if are_predictions(rows.columns.names, table.names, rows.classes):
+        say(
+            f"Note: {rows.columns.names[0]!r} is calibrated already, by predict or apply: the new "
+            "calibrator is for such probabilities, not for the scores before them."
+        )
     if rows.n_missing:
         say(f"Note: {rows.n_missing:,} rows have no {options.target!r} and are left out.")
     if calibrator.reversed_at_ is not None:
@@ -99,7 +106,7 @@ def run(options: Calibrate) -> None:
 
 
 def _score_text(columns: ClassColumns) -> str:
-    return ("1 minus " if columns.of_first else "") + repr(columns.names[0])
+    return ("1 minus " if columns.of_first else "") + repr(columns.names[-1])
 
 
 def _check_class_of_score(options: Calibrate, columns: ClassColumns) -> None:
@@ -121,7 +128,7 @@ def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts)
             f"--update is for two classes, got {len(rows.classes)}: leave it out, and give "
             "--method matrix"
         )
-    check_probabilities_in(counts.scores, rows.columns.names[0])
+    check_probabilities_in(counts.scores, rows.columns.names[-1])
 
 
 def _update(options: Calibrate, rows: LabelledScores) -> Update:
@@ -129,7 +136,7 @@ def _update(options: Calibrate, rows: LabelledScores) -> Update:
     choose: Any = options.update
     frame = read_table(options.data, [options.target], decimal=options.decimal)
     table = split_target(frame, options.target, screened=False)
-    p = rows.columns.of_second(numbers_in(table.X, rows.columns.names[0]))
+    p = rows.columns.of_second(numbers_in(table.X, rows.columns.names[-1]))
     column = values_of_columns(frame, table, [options.groups]).get(options.groups or "")
     notes: list[str] = []
     groups = group_codes(column, len(p), notes)

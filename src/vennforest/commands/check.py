@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._class_columns import class_columns, split_entry
+from vennforest._class_columns import CLASS_COLUMN, class_columns, labels_of_column, split_entry
 from vennforest._files import refused_as
 from vennforest._shown import KINDS, columns_of
 from vennforest._validation import FloatArray, InputError, check_inside
@@ -91,7 +91,8 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     if options.prior:
         raise InputError("--prior is for a model or a calibrator, whose class shares are known")
     given, columns = list(options.probability or ()), [*map(str, table.X.columns)]
-    names = [split_entry(entry, np.unique(table.y).tolist(), columns)[1] for entry in given]
+    classes = _named_classes(given, np.unique(table.y))
+    named, names = zip(*(split_entry(entry, classes, columns) for entry in given), strict=True)
     p = np.column_stack([numbers_in(table.X, name) for name in names])
     present = np.isfinite(p).all(axis=1)
     if not present.any():
@@ -101,36 +102,48 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     p, y = p[present], table.y[present]
     for name, column in zip(names, p.T, strict=True):
         check_probabilities_in(column, name)
-    classes = np.unique(y).tolist()
     labels, k = list(map(str, classes)), len(classes)
     if not present.all():
         table.notes.append(f"{int((~present).sum()):,} rows without a probability are left out.")
-    named = [split_entry(entry, classes, columns)[0] for entry in given]
     predictions: dict[str, Any] = {}
     score_options: dict[str, list[str]] = {}
     if k > 2 or sorted(named) == [[label] for label in classes]:
         of_classes = class_columns(given, classes, "--probability", columns)
         order = [names.index(name) for name in of_classes.names]
-        predictions[UNNAMED] = _with_bounds(p[:, order], X, y)
+        predictions[UNNAMED] = _with_bounds(p[:, order], X, classes)
         score_options[UNNAMED] = _score_options(of_classes.last.entries)
     else:
-        for entry, name, column in zip(given, names, p.T, strict=True):
+        for entry, name, label_of_name, column in zip(given, names, named, p.T, strict=True):
             of_class = class_columns([entry], classes, "--probability", columns)
             hint = "."
-            if not split_entry(entry, classes, columns)[0]:  # --positive is for unnamed columns
-                is_first = options.positive == labels[0]
-                of_class = replace(of_class, of_first=is_first)
+            if not label_of_name:  # --positive is for columns that say no class
+                of_class = replace(of_class, of_first=options.positive == labels[0])
                 hint = "." if options.positive else "; --positive names another."
-            both = [1 - column, column][:: -1 if of_class.of_first else 1]
-            predictions[name] = _with_bounds(np.column_stack(both), X, y)
+            both = np.column_stack([1 - column, column][:: -1 if of_class.of_first else 1])
+            is_of_bounds = len(given) == 1 or CLASS_COLUMN.fullmatch(name)
+            predictions[name] = _with_bounds(both, X, classes) if is_of_bounds else both
             score_options[name] = _score_options(of_class.entries)
             label = labels[0 if of_class.of_first else 1]
             table.notes.append(f"{name!r} is taken for the probability of {label!r}{hint}")
-    evaluation = check(y, predictions, **common_arguments(options, table, values))
+    arguments = common_arguments(options, table, values)
+    evaluation = check(y, predictions, classes=classes, **arguments)
     words = ["calibrate", options.shown(options.predictions), "-t", table.target]
     words += score_options[evaluation.verdict.method]
     words += ["--decimal", options.decimal] if options.decimal else []
     return evaluation, X, [_with_update(words, options, evaluation)]
+
+
+def _named_classes(given: Sequence[str], labels: NDArray[Any]) -> list[Any]:
+    """Return the labels, and those without a row that columns such as ``p(c)`` name."""
+    classes: list[Any] = labels.tolist()
+    forms = [CLASS_COLUMN.fullmatch(entry) for entry in given]
+    if len(given) <= max(2, len(classes)) or None in forms:
+        return classes
+    names = [form["label"] for form in forms if form and not labels_of_column(form[0], classes)]
+    try:
+        return sorted([*classes, *map(type(classes[0]), names)])
+    except ValueError:  # no labels of this kind
+        return classes
 
 
 def _with_update(words: list[str], options: Check, evaluation: Evaluation) -> list[str]:
@@ -167,14 +180,13 @@ def _validation_sections(
     return sections
 
 
-def _with_bounds(p: FloatArray, X: pd.DataFrame, y: NDArray[Any]) -> Any:
+def _with_bounds(p: FloatArray, X: pd.DataFrame, classes: list[Any]) -> Any:
     """Return probabilities (n, k), with bounds if X has columns lower(c) and upper(c)."""
-    labels = np.unique(y)
-    names = [[f"{end}({label})" for label in labels] for end in ("lower", "upper")]
+    names = [[f"{end}({label})" for label in classes] for end in ("lower", "upper")]
     if not {*names[0], *names[1]} <= set(X.columns):
         return p
     lower, upper = (np.column_stack([numbers_in(X, name) for name in ends]) for ends in names)
-    return p, Multiprobability(lower, upper, labels)
+    return p, Multiprobability(lower, upper, np.array(classes))
 
 
 def _score_options(names: Sequence[str]) -> list[str]:

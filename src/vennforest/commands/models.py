@@ -19,12 +19,15 @@ from vennforest._class_columns import (
     labels_of_column,
     refuse_own_output,
 )
+from vennforest._messages import listed
 from vennforest._validation import FloatArray, InputError
 from vennforest.batch import table_columns
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
+from vennforest.export.json_form import score_columns
+from vennforest.scores import read_scores
 from vennforest.tables.cells import Column, as_floats
 from vennforest.tables.columns import unknown_names
 from vennforest.tables.files import find_name, read_table
@@ -180,7 +183,10 @@ class CalibratorFile:
         names, classes = self.columns.names, self.columns.classes
         refuse_own_output(names, [*map(str, frame.columns)], classes)
         columns = [numbers_in(frame, name) for name in names]
-        return self.columns.of_second(columns[0]) if len(names) == 1 else np.column_stack(columns)
+        if len(names) == 1:
+            return self.columns.of_second(columns[0], self.calibrator.on_)
+        table = np.column_stack(columns)
+        return read_scores(table, 2, self.calibrator.on_).values if len(names) == 2 else table
 
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
         """Return scores and labels of the calibration examples, None if the file has none."""
@@ -225,13 +231,16 @@ def is_calibrator_file(path: Path) -> bool:
         return False
 
 
-def read_document(path: Path, text: str | None = None) -> tuple[Calibrator, dict[str, Any]]:
-    """Return the calibrator in a JSON file, or in ``text`` if given, and its other entries."""
+def read_document(
+    path: Path, text: str | None = None
+) -> tuple[Calibrator, ClassColumns | None, dict[str, Any]]:
+    """Return the calibrator in a JSON file or in its ``text``, its columns and other entries."""
     text = path.read_text(encoding="utf-8", errors="replace") if text is None else text
     try:
-        return from_json(text), json.loads(text).get("about", {})
+        calibrator, document = from_json(text), json.loads(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+    return calibrator, score_columns(document), document.get("about", {})
 
 
 def read_calibrator(
@@ -240,23 +249,26 @@ def read_calibrator(
     text: str | None = None,
     table: Collection[str] = (),
 ) -> CalibratorFile:
-    """Return the calibrator in a file and its score columns, by default those of ``calibrate``.
+    """Return the calibrator in a file and its score columns, by default those that it notes.
 
     ``table`` are the names of the columns of the table, which ``LABEL=COLUMN`` is told from.
     """
-    calibrator, entries = read_document(path, text)
-    classes, noted = calibrator.classes_.tolist(), list(entries.get("scores", []))
-    of_first = len(classes) == 2 and entries.get("score_of") == str(classes[0])
-    # The columns of the file are in the order of the classes, whatever their names are.
-    if noted and (not scores or list(scores) == noted):
-        if len(noted) != (1 if len(classes) == 2 else len(classes)):
-            raise InputError(f"{path} must name a column for each class, got {len(noted)}")
-        return CalibratorFile(calibrator, ClassColumns(noted, classes, of_first), entries)
-    columns = class_columns(scores or (), classes, "--score", table).last
-    is_unnamed = columns.names == list(scores or ())
-    if of_first and is_unnamed and not labels_of_column(columns.names[0], classes):
+    calibrator, noted, entries = read_document(path, text)
+    classes = calibrator.classes_.tolist()
+    if noted is not None and not scores:
+        return CalibratorFile(calibrator, noted, entries)
+    known = {} if noted is None else {name: label for label, name in noted.by_label.items()}
+    columns = class_columns(scores or (), classes, "--score", table, known)
+    if calibrator.on_ == "logit" and noted and len(columns.names) < len(noted.names):
         raise InputError(
-            f"--score must say of which class {columns.names[0]!r} is, as LABEL=COLUMN: "
-            f"{noted[0]!r}, on which {path} was calibrated, is that of {classes[0]!r}"
+            f"--score must name both columns of logits, as {path} was calibrated on "
+            f"{listed(noted.names, 2)}, got {columns.names[0]!r} alone"
+        )
+    name = columns.names[0]
+    is_unnamed = name in (scores or ()) and not (name in known or labels_of_column(name, classes))
+    if noted is not None and noted.of_first and is_unnamed:
+        raise InputError(
+            f"--score must say of which class {name!r} is, as LABEL=COLUMN: "
+            f"{noted.names[0]!r}, on which {path} was calibrated, is that of {classes[0]!r}"
         )
     return CalibratorFile(calibrator, columns, entries)

@@ -328,7 +328,7 @@ class Calibrate(Options):
 
     data: Scores
     scores: Annotated[
-        list[str], column("Scores of the second class, or of each class.", "--score", "-s")
+        list[str], column("Scores of the second class, or LABEL=COLUMN of each.", "--score", "-s")
     ]
     target: Target
     output: Annotated[Path, OUTPUT, Output("calibrator")] = Path("calibrator.json")

@@ -37,7 +37,7 @@ def run(options: Show) -> None:
 
 def _describe_calibrator(path: Path) -> dict[str, Any]:
     """Return the parameters and metadata of a calibrator, without its fitted state."""
-    calibrator, entries = read_document(path)
+    calibrator, columns, entries = read_document(path)
     labels, shift = [str(label) for label in calibrator.classes_], calibrator.shift_
     entries.pop("examples", None)
     return {
@@ -46,6 +46,7 @@ def _describe_calibrator(path: Path) -> dict[str, Any]:
         "classes": dict(zip(labels, calibrator.class_shares_.tolist(), strict=True)),
         "increasing": calibrator.reversed_at_ is None,
         "prior": {} if shift is None else dict(zip(labels, shift.shares.tolist(), strict=True)),
+        "scores": [] if columns is None else columns.entries,
         **entries,
     }
 

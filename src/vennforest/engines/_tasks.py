@@ -48,7 +48,7 @@ def calibrate_partitions(
         classes = classes_of(labels.values(), target).tolist()
     of_classes = class_columns(
         score, np.unique(np.asarray(classes)).tolist(), "score", column_names(score)
-    ).last
+    )
     scores = of_classes.by_label
     columns = [*of_classes.names, target, *([] if weight is None else [weight])]
     counts = sum_of(list(run(columns, partial(_count, scores, target, weight, classes)).values()))

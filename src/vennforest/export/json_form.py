@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._class_columns import ClassColumns, ScoreNames, class_columns
 from vennforest._messages import shown
 from vennforest._program import __version__
 from vennforest._state import check_state, with_state
@@ -23,7 +24,7 @@ from vennforest.prior import ShiftedPrior
 FORMAT, VERSION = "vennforest-calibrator", 1
 """The kind of document, and the version of the schema in docs/calibrator-json.md."""
 
-KEYS = {"format", "version", "vennforest", "classes", "labels", "calibrator", "reading"}
+KEYS = {"format", "version", "vennforest", "classes", "labels", "scores", "calibrator", "reading"}
 """Keys of a document, which may have ``about`` too."""
 
 LABEL_TYPES: dict[str, tuple[type, Any]] = {
@@ -37,7 +38,9 @@ LABEL_TYPES: dict[str, tuple[type, Any]] = {
 ARRAY_TYPES = ("bool", "int8", "int32", "int64", "uint32", "uint64", "float64")
 
 
-def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
+def to_json(
+    calibrator: Calibrator, *, score: ScoreNames | None = None, confidence: bool = False
+) -> str:
     """Return a fitted calibrator as JSON, which any program can read.
 
     Individual calibration examples are not written, as after ``fit_counts``.
@@ -46,6 +49,8 @@ def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
     ----------
     calibrator : Calibrator
         A fitted calibrator.
+    score : str, sequence of str, or dict of label to str, optional
+        The columns of scores that ``vennforest apply`` reads by default, as in `to_sql`.
     confidence : bool, default=False
         Whether to add the ends of the 95% confidence intervals for other programs, ``low95`` and
         ``high95``.
@@ -57,6 +62,10 @@ def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
     """
     check_is_fitted(calibrator, "classes_")
     kind, labels = _labels(calibrator.classes_)
+    columns: dict[str, Any] = {}
+    if score is not None:
+        by_label = class_columns(score, labels, "score").by_label
+        columns = {"columns": [*by_label.values()], "classes": [*by_label]}
     numbered = copy.copy(calibrator)
     if isinstance(numbered, BoundedCalibrator):
         numbered.example_scores_ = numbered.example_codes_ = numbered.example_weights_ = None
@@ -67,6 +76,11 @@ def to_json(calibrator: Calibrator, *, confidence: bool = False) -> str:
         "vennforest": __version__,
         "classes": labels,
         "labels": kind,
+        "scores": {
+            "kind": calibrator.on_,
+            "increasing": calibrator.reversed_at_ is None,
+            **columns,
+        },
         "calibrator": _encode(numbered),
         "reading": _reading(calibrator, confidence),
     }
@@ -100,13 +114,22 @@ def from_json(text: str | bytes) -> Calibrator:
         raise InputError(f"the calibrator is damaged: {error}") from error
 
 
+def score_columns(document: dict[str, Any]) -> ClassColumns | None:
+    """Return the columns of scores that a document notes, None if it notes none."""
+    scores, classes = document["scores"], document["classes"]
+    if "columns" not in scores:
+        return None
+    require(all(isinstance(name, str) for name in scores["columns"]), "scores must be names")
+    by_label = zip(scores["classes"], scores["columns"], strict=True)
+    return class_columns(dict(by_label), classes, "scores")
+
+
 def _read(document: dict[str, Any]) -> Calibrator:
     require(document.keys() - {"about"} == KEYS, f"the document must have {sorted(KEYS)}")
     require(type(document["version"]) is int, "version must be an integer")
-    columns = document.get("about", {}).get("scores", [])
-    require(all(isinstance(name, str) for name in [*columns]), "scores must be names")
     labels, (label_type, dtype) = document["classes"], LABEL_TYPES[document["labels"]]
     require(all(type(label) is label_type for label in labels), "classes must be of their kind")
+    score_columns(document)
     calibrator: Calibrator = _decode(document["calibrator"])
     require(isinstance(calibrator, Calibrator), "calibrator must be one")
     require(len(calibrator.classes_) == len(labels), "classes must be those of the calibrator")

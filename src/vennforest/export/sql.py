@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._messages import needed, shown
+from vennforest._class_columns import ROUNDING, ClassColumns, ScoreNames, class_columns
+from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import LOWEST, Operation, Steps
@@ -62,7 +63,7 @@ def to_sql(
     dialect: Dialect = "duckdb",
     *,
     table: str = "scores",
-    score: str | Sequence[str] = "score",
+    score: ScoreNames = "score",
     confidence: bool = False,
 ) -> str:
     """Return a query that adds a calibrator's outputs to the columns of a table.
@@ -79,9 +80,9 @@ def to_sql(
     table : str, default="scores"
         The text after FROM: the name of a table, or an expression of the system such as
         ``read_parquet('scores.parquet')``. It stands twice in the query.
-    score : str or sequence of str, default="score"
-        The column of scores of the second of two classes, or one column per class in sorted order
-        of the labels, with upper and lower case as the system stores it.
+    score : str, sequence of str, or dict of label to str, default="score"
+        The column of scores of the second of two classes, or one column per class, as in
+        `ScoreCounts.from_batches`, with upper and lower case as the system stores it.
     confidence : bool, default=False
         Whether to add the ends of the 95% confidence intervals.
 
@@ -113,12 +114,8 @@ def to_sql(
     check_is_fitted(calibrator, "classes_")
     check_option(dialect, Dialect, "dialect")
     classes = calibrator.classes_.tolist()
-    names = [score] if isinstance(score, str) else list(score)
-    if not all(names) or len(names) != (1 if len(classes) == 2 else len(classes)):
-        raise InputError(
-            f"score must name a column of scores for each of {len(classes)} classes, got "
-            f"{shown(score)}"
-        )
+    of_classes = class_columns(score, classes, "score")
+    names = of_classes.names
     formulas = output_formulas(calibrator, confidence)
     titles = {
         name: [name] if len(terms) == 1 else [f"{name}_{label}" for label in classes]
@@ -130,12 +127,17 @@ def to_sql(
     # The addition makes one zero of two. SQLite casts text that is no number to 0.
     doubles = [f"(CAST({column} AS DOUBLE) + 0e0)" for column in columns]
     low, high, sum_tolerance = accepted_scores(calibrator)
+    if of_classes.of_first and calibrator.on_ != "logit":
+        low, high = -ROUNDING, 1 + ROUNDING
+    if len(names) == len(classes) == 2 and calibrator.on_ == "probability":
+        sum_tolerance = 0.01 + ROUNDING  # two decimals of each
     ends = f"{sql_number(low)} AND {sql_number(min(high, LARGEST))}"
     tests = [f"{column} BETWEEN {ends}" for column in columns]  # NaN is between no numbers
     if sum_tolerance is not None:
         tests.append(f"ABS({' + '.join(doubles)} - 1e0) <= {sql_number(sum_tolerance)}")
     test = " AND ".join(tests)
-    query = _Query(len(names))
+    doubles = _read_columns(of_classes, doubles, calibrator.on_)
+    query = _Query(len(doubles))
     outputs = [code for codes in write_outputs(formulas, query).values() for code in codes]
     scores = ", ".join(f"{x} AS {name}" for x, name in zip(doubles, query.scores, strict=True))
     table_name = "vennforest_table"
@@ -160,11 +162,23 @@ def to_sql(
     return (code if dialect == "duckdb" else _translated(code, dialect)).replace(table_name, table)
 
 
+def _read_columns(of_classes: ClassColumns, columns: list[str], kind: str) -> list[str]:
+    """Return the score of the second of two classes, or the columns (k,) of more."""
+    if len(of_classes.classes) > 2 or (len(columns) == 1 and not of_classes.of_first):
+        return columns
+    first, second = columns[0], columns[-1]
+    if len(columns) == 1:
+        is_logit = kind == "logit"
+        return [f"(0e0 - {first})" if is_logit else f"LEAST(GREATEST(1e0 - {first}, 0e0), 1e0)"]
+    if kind != "probability":
+        return [f"({second} - {first})" if kind == "logit" else second]
+    total = f"({first} + {second})"
+    return [f"({second} / CASE WHEN ABS({total} - 1e0) <= 1e-12 THEN 1e0 ELSE {total} END)"]
+
+
 def _check_names(scores: Sequence[str], outputs: Sequence[str]) -> None:
     """Raise an error if names are equal without regard to case, as databases compare them."""
-    for i, name in enumerate(scores):
-        if name in scores[:i]:
-            raise InputError(f"score must name different columns, got {name!r} twice")
+    for name in scores:
         if name.casefold() in map(str.casefold, outputs):
             raise InputError(
                 f"score must name columns apart from the added ones, {list(outputs)}, got "

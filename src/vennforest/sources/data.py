@@ -391,6 +391,18 @@ def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
     return model.set_params(**{name: int(random_state.randint(2**31 - 1)) for name in unset})
 
 
+def with_types(estimator: Any, X: Any) -> Any:
+    """Return a pipeline that reads a table's columns as all of its rows show them.
+
+    Otherwise each fold would infer from its own rows what a column contains. Pipelines whose first
+    step has no ``as_types``, as `TableColumns` has, are returned as they are.
+    """
+    if not isinstance(estimator, Pipeline) or not hasattr(estimator.steps[0][1], "as_types"):
+        return estimator
+    name, columns = estimator.steps[0]
+    return clone(estimator).set_params(**{f"{name}__types": clone(columns).fit(X).as_types()})
+
+
 # --- the steps of pipelines ----------------------------------------------------------------------
 
 

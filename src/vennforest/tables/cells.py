@@ -42,6 +42,12 @@ N_CELLS_TRIED_FIRST = 1000
 ISO = "ISO8601"
 """pandas's name of the format 2021-12-31, perhaps with a time and a time zone."""
 
+ZONED = "zoned"
+"""Format of dates as `ISO` or timestamps, all with a time zone."""
+
+ISO_ZONE = r"\s*\d{4}\S+[tT ]\s*\d\d.*([zZ]|[+-]\d\d(:?\d\d)?)\s*$"
+"""Dates and times in ISO 8601 with a time zone."""
+
 ISO_START = r"\s*\d{4}\D"
 """Start of dates in ISO 8601, for which pandas also takes words such as "today"."""
 
@@ -107,6 +113,13 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     if is_bytes or types.is_fixed_size_binary(kind) or types.is_string_view(kind):
         return pa.string()
     return pa.string() if types.is_time(kind) else kind
+
+
+def _has_zone(cells: Any) -> bool:
+    """Return whether an Arrow array or pandas series contains timestamps with a time zone."""
+    kind = getattr(cells, "type", None) or getattr(cells, "dtype", None)
+    kind = getattr(kind, "pyarrow_dtype", kind)
+    return getattr(kind, "tz", None) is not None
 
 
 def plain_array(cells: Any, name: str) -> pa.Array:
@@ -195,6 +208,11 @@ def _parse_dates(cells: pa.Array, date_format: str) -> pd.Series[Any]:
     return dates.where(text.str.match(ISO_START)) if date_format == ISO else dates
 
 
+def is_zoned_format(date_format: str | None) -> bool:
+    """Return whether dates in a format have a time zone."""
+    return date_format == ZONED or "%z" in (date_format or "").lower()
+
+
 def are_dates(date_format: str, cells: pa.Array) -> bool:
     """Return whether all cells of text are dates in a format."""
     return bool(_parse_dates(cells, date_format).notna().all())
@@ -247,6 +265,7 @@ class Column:
         self.is_categorical = "dictionary" in str(getattr(cells, "type", "")) or (
             str(getattr(cells, "dtype", "")) == "category"
         )
+        self._has_zone = _has_zone(cells)
         array = plain_array(cells, name)
         if is_text(array.type):  # as in CSV, white space before a cell is no part of it
             array = pc.utf8_ltrim_whitespace(array)
@@ -263,10 +282,30 @@ class Column:
         if not is_text(self.array.type):
             if pa.types.is_boolean(self.array.type):
                 return "boolean", None
-            return ("date" if pa.types.is_timestamp(self.array.type) else "number"), None
+            if pa.types.is_timestamp(self.array.type):
+                return "date", self.date_format()
+            return "number", None
         kind = self.infer_text()
-        date_format = date_format_of(self.array.drop_null()) if kind == "text" else None
+        date_format = self.date_format() if kind == "text" else None
         return (kind, None) if date_format is None else ("date", date_format)
+
+    def date_format(self) -> str | None:
+        """Return the format of dates written as text, `ZONED` for times with a time zone."""
+        if not is_text(self.array.type):
+            return ZONED if self._has_zone else None
+        date_format = date_format_of(self.array.drop_null())
+        if date_format == ISO and (zoned := self._zoned_rows()).any():
+            if not zoned[self.is_present].all():
+                row = int(np.flatnonzero(self.is_present & ~zoned)[0])
+                self._refuse("times that all have a time zone, or none", row)
+            return ZONED
+        return date_format
+
+    def _zoned_rows(self) -> NDArray[np.bool_]:
+        """Return a mask (n,) of the cells of text with a time zone, as ISO 8601 writes it."""
+        found = pc.match_substring_regex(self.array, f"^{ISO_ZONE}").fill_null(False)
+        mask: NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
+        return mask
 
     def infer_text(self) -> Kind:
         """Return the kind of cells of text: number, boolean or text (dates are text here)."""
@@ -281,8 +320,9 @@ class Column:
     def read(self, kind: Kind, date_format: str | None = None) -> NDArray[Any]:
         """Return the cells as float64, datetime64[us], or objects of str and None, shape (n,).
 
-        ``date_format`` is the format of dates written as text, by default ISO 8601. An `InputError`
-        names the first cell of another kind.
+        ``date_format`` is the format of dates written as text, by default ISO 8601; with `ZONED`
+        every date has a time zone, and with others none. An `InputError` names the first cell of
+        another kind.
         """
         if kind == "text":
             return self._texts()
@@ -335,9 +375,22 @@ class Column:
         return np.array(cells, dtype=object)
 
     def _dates(self, date_format: str) -> NDArray[Any]:
-        if pa.types.is_timestamp(self.array.type):
+        is_zoned, is_timestamp = (
+            is_zoned_format(date_format),
+            pa.types.is_timestamp(self.array.type),
+        )
+        wrong = (
+            self.is_present & (self._has_zone != is_zoned) if is_timestamp else np.zeros(0, bool)
+        )
+        if not is_timestamp and date_format in (ISO, ZONED) and is_text(self.array.type):
+            wrong = self.is_present & (self._zoned_rows() != is_zoned)
+        if wrong.any() and (is_timestamp or self._is_date(int(wrong.argmax()))):
+            rule = "with a time zone" if is_zoned else "without a time zone"
+            self._refuse(f"times {rule}, as in training", int(wrong.argmax()))
+        if is_timestamp:
             dates: NDArray[Any] = self.array.to_numpy(zero_copy_only=False)
             return dates.astype("datetime64[us]")
+        date_format = ISO if date_format == ZONED else date_format
         values = np.full(len(self.array), np.datetime64("NaT", "us"), dtype="datetime64[us]")
         rows = np.flatnonzero(self.is_present)
         if not len(rows):
@@ -348,6 +401,9 @@ class Column:
             self._refuse(f"dates written like {format_name}", int(rows[parsed.isna().argmax()]))
         values[rows] = parsed.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
         return values
+
+    def _is_date(self, row: int) -> bool:
+        return are_dates(ISO, self.array.slice(row, 1))
 
     def _refuse(self, rule: str, row: int) -> NoReturn:
         """Raise the error that names the cell of a row."""

@@ -35,7 +35,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         Declared types of columns, by name; the types of other columns are inferred:
 
         - ``"number"``: cells that are not numbers raise an error.
-        - ``"date"``, or ``"date %d.%m.%Y"`` with a format.
+        - ``"date"``, or ``"date %d.%m.%Y"`` with a format, or ``"date zoned"`` for times that all
+          have a time zone.
         - ``"category"`` or ``"text"``: cells are kept as text, numbers too.
         - ``"boolean"``: true, false, yes, no, 1, 0.
         - ``"drop"``: the column is left out.
@@ -49,7 +50,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
     kinds_ : list of str
         For each column: number, boolean, date, text or empty.
     formats_ : list of str or None
-        The format of each column of dates that were text, None for other columns.
+        The format of each column of dates that were text, ``"zoned"`` for times with a time zone,
+        None for other columns.
     """
 
     kinds_: list[Kind]

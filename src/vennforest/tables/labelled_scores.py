@@ -55,8 +55,7 @@ class LabelledScores:
         labels = typed_labels(Column(self._cells, target), target)
         self.classes: list[Any] = check_classes(np.unique(labels), target).tolist()
         self._labels = pa.array(labels.tolist())
-        # The score of the first of two classes says nothing more than that of the second.
-        self.columns = class_columns(scores, self.classes, "--score", table.names).last
+        self.columns = class_columns(scores, self.classes, "--score", table.names)
         names = [*self._numbers(), target]
         for name in names:
             find_name(table.names, name, where=f" in {table.path}")

@@ -12,7 +12,7 @@ import pandas as pd
 
 from vennforest._files import one_line, refuse_special
 from vennforest._validation import InputError
-from vennforest.tables.cells import Column, Kind, date_format_of, is_text
+from vennforest.tables.cells import ZONED, Column, Kind
 
 DROP = "drop"
 DECLARABLE = {
@@ -60,7 +60,7 @@ def parse_type(declared: Any, name: str) -> tuple[str, str | None]:
             f"boolean or drop, got {declared!r}"
         )
     try:
-        pd.to_datetime([""], format=date_format or None)
+        pd.to_datetime([""], format=date_format if date_format != ZONED else None)
     except (ValueError, re.error) as error:
         raise InputError(
             f"the type of column {name!r} must be date and a format such as %d.%m.%Y, got "
@@ -74,8 +74,8 @@ def infer_declared(column: Column, declared: str) -> tuple[Kind, str | None]:
     kind, date_format = parse_type(declared, column.name)
     if not column.is_present.any():
         return "empty", None
-    if kind == "date" and date_format is None and is_text(column.array.type):
-        date_format = date_format_of(column.array.drop_null())
+    if kind == "date" and date_format is None:
+        date_format = column.date_format()
     column.read(cast(Kind, kind), date_format)
     return cast(Kind, kind), date_format
 
