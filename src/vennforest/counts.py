@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from vennforest._class_columns import ScoreNames, class_columns, column_names
 from vennforest._jit import kernel
+from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -158,7 +159,7 @@ class ScoreCounts:
             codes = _codes(batch, target, codes_of)
             if classes is not None and len(codes_of) > len(classes):
                 raise InputError(
-                    f"{target!r} must contain labels of classes {list(classes)}, got "
+                    f"{target!r} must contain labels of classes {shown(list(classes))}, got "
                     f"{list(codes_of)[len(classes)]!r}"
                 )
             w = None if weight is None else _numbers(batch, weight)
@@ -220,8 +221,9 @@ class ScoreCounts:
             return NotImplemented
         if not np.array_equal(self.classes, part.classes):
             raise ValueError(
-                f"counts must be of the same classes to be added, got {self.classes.tolist()} and "
-                f"{part.classes.tolist()}: name all of them with classes= in every part"
+                f"counts must be of the same classes to be added, got "
+                f"{shown(self.classes.tolist())} and {shown(part.classes.tolist())}: name all of "
+                "them with classes= in every part"
             )
         return _sum([self, part])
 

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -301,7 +302,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if len(self.classes_) != 2 or not self._is_monotone:
             raise InputError("score_for must be used with two classes and a map that is monotone")
         if not ((p > 0) & (p < 1)).all():
-            raise InputError(f"probability must lie between 0 and 1, both excluded, got {p}")
+            raise InputError(f"probability must lie between 0 and 1, both excluded, got {shown(p)}")
         ends = 0.0, 1.0
         if self.on_ == "logit" and self._reads == "probability":
             ends = -MAX_LOG_ODDS, MAX_LOG_ODDS

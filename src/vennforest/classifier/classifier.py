@@ -21,7 +21,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from vennforest._messages import warn
+from vennforest._messages import shown, warn
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -426,7 +426,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if (prior == 0).any():
             raise ValueError(
                 "calibration examples must be of every class to estimate shares, got none of "
-                f"{classes[prior == 0].tolist()}"
+                f"{shown(classes[prior == 0].tolist())}"
             )
         return estimate_shares(predict(plain, X, False)[1], prior, classes)
 
@@ -577,7 +577,7 @@ def _check_classes(
     elif len(classes) - len(missing) < 2:
         raise ValueError(
             "y must contain at least two classes with a weight above zero, got one class: "
-            f"{classes[counts > 0].tolist()}"
+            f"{shown(classes[counts > 0].tolist())}"
         )
 
 
@@ -593,7 +593,7 @@ def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
         return MixedForestClassifier(n_estimators=300, n_jobs=n_jobs)
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
         raise TypeError(
-            f"estimator must be a classifier (an instance, not fitted), got {estimator!r}"
+            f"estimator must be a classifier (an instance, not fitted), got {shown(estimator)}"
         )
     return estimator
 
@@ -619,7 +619,7 @@ def check_parameters(model: Any) -> None:
     check_numbers(model)
     if model.merge != "auto" and not method_has_bounds(model.method):
         name = model.method if isinstance(model.method, str) else type(model.method).__name__
-        warn(f"merge={model.merge!r} has no effect with {name}, which gives no bounds")
+        warn(f"merge={shown(model.merge)} has no effect with {name}, which gives no bounds")
     if model.by is not None:
         check_by(model.by)
 
@@ -632,16 +632,18 @@ def check_numbers(model: Any) -> None:
         0 < float(size) < 1 or (isinstance(size, Integral) and int(size) >= 1)
     ):
         raise InputError(
-            f"holdout_size must be a share in (0, 1) or a number of examples, got {size!r}"
+            f"holdout_size must be a share in (0, 1) or a number of examples, got {shown(size)}"
         )
     if isinstance(cv, Integral):
         check_count(cv, "cv", 2)
     if not isinstance(model.ensemble, bool | np.bool_):
-        raise InputError(f"ensemble must be True or False, got {model.ensemble!r}")
+        raise InputError(f"ensemble must be True or False, got {shown(model.ensemble)}")
     if model.n_jobs is not None and (
         isinstance(model.n_jobs, bool) or not isinstance(model.n_jobs, Integral) or not model.n_jobs
     ):
-        raise InputError(f"n_jobs must be None or an integer other than 0, got {model.n_jobs!r}")
+        raise InputError(
+            f"n_jobs must be None or an integer other than 0, got {shown(model.n_jobs)}"
+        )
 
 
 def route(
@@ -738,8 +740,9 @@ def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, 
     if isinstance(estimator, FrozenEstimator):
         if source not in ("auto", "oob"):
             raise ValueError(
-                f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {source!r}: the '
-                'data given to fit calibrates; with "oob" the model was trained on it'
+                f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got '
+                f'{shown(source)}: the data given to fit calibrates; with "oob" the model was '
+                "trained on it"
             )
         ensemble = split_pipeline(estimator.estimator)[1]
         # Members that are trees show whether the rows are those of their training.
@@ -749,7 +752,7 @@ def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, 
         return "oob", "the rows are those that the frozen ensemble was trained on"
     if source in ("oob", "holdout") and has_splitter:
         raise ValueError(
-            f"cv must be left out with calibrate_on={source!r}, which does not split by it, "
+            f"cv must be left out with calibrate_on={shown(source)}, which does not split by it, "
             f'got {type(model.cv).__name__}: use calibrate_on="cv"'
         )
     if source == "training" and data.groups is not None:
@@ -771,7 +774,7 @@ def _warn_of_no_effect(model: Any, source: str, reason: str) -> None:
     """Warn of parameters that the source does not take; searches over parameters set such pairs."""
     values, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
     unused = [
-        f"{name}={values[name]!r}"
+        f"{name}={shown(values[name])}"
         for name, source_of_parameter in SOURCE_PARAMETERS.items()
         if source_of_parameter != source
         and repr(values[name]) not in ("None", repr(defaults[name]))

@@ -151,11 +151,11 @@ def to_sql(
     results = ", ".join([*query.scores, *(f"{code} AS o{i}" for i, code in enumerate(outputs))])
     equal = [f"{x} = w.{name}" for x, name in zip(doubles, query.scores, strict=True)]
     # The test is repeated, since ClickHouse fills rows without a match with zeros.
-    shown = [
+    selected = [
         f"CASE WHEN {test} THEN w.o{i} END AS {quoted(title)}" for i, title in enumerate(added)
     ]
     code = (
-        f"SELECT t.*, {', '.join(shown)}\nFROM {table_name} AS t\n"
+        f"SELECT t.*, {', '.join(selected)}\nFROM {table_name} AS t\n"
         f"LEFT JOIN (WITH {with_levels}\nSELECT {results} FROM vennforest_{len(query.values)} AS v"
         f") AS w ON {' AND '.join(equal)}"
     )
@@ -202,7 +202,7 @@ def quoted(name: str) -> str:
 
 def _translated(code: str, dialect: Dialect) -> str:
     """Translate a query for DuckDB; every number stays a double with all its digits."""
-    sqlglot = needed("sqlglot", "SQL for other systems than DuckDB", "sql")
+    sqlglot = needed("sqlglot", "SQL for other systems than DuckDB")
     from sqlglot import exp
 
     def changed(node: Any) -> Any:

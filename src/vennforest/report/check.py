@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vennforest._messages import shown
 from vennforest._validation import InputError, encode_labels
 from vennforest.classifier import CalibratedClassifier
 from vennforest.metrics._inputs import check_probabilities
@@ -149,7 +150,9 @@ def _estimates(
     elif isinstance(values, tuple) and isinstance(values[-1], Multiprobability):
         values, bounds = values
     if bounds is not None and (bounds.classes.tolist() != labels.tolist() or len(bounds) != n):
-        raise InputError(f"p of {name!r} must be of {n} rows and of the classes {labels.tolist()}")
+        raise InputError(
+            f"p of {name!r} must be of {n} rows and of the classes {shown(labels.tolist())}"
+        )
     try:
         p = check_probabilities(values)
     except ValueError as error:
