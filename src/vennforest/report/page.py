@@ -209,7 +209,7 @@ def _rendered(section: Section) -> tuple[pd.DataFrame | None, str | None]:
     return None if frame is None else table(frame, section.columns, frame.index), picture
 
 
-def _distances(measures: pd.Series[Any]) -> str | None:
+def _distances(measures: Any) -> str | None:
     """Return a clause on the distances from the smooth curve; None where there is no curve."""
     names = {"ici": "mean (ICI)", "e50": "median (E50)", "e90": "90% quantile (E90)"}
     shown = [
