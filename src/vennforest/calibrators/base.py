@@ -155,6 +155,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def fit_counts(self, counts: ScoreCounts, *, increasing: Increasing = True) -> Self:
         """Learn the map from class counts at distinct scores; ``increasing`` as in ``fit``."""
+        counts = counts.check()
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
         values, kind = self._read(counts.scores, len(counts.classes), self.on)

@@ -45,6 +45,7 @@ from vennforest.classifier.prediction import (
     predict_confidence,
     predict_scores,
 )
+from vennforest.counts import check_ratio
 from vennforest.forest import (
     BagsError,
     MixedForestClassifier,
@@ -106,8 +107,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         that forest.
     method : str or calibrator, default="venn-abers"
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
-        ``"temperature"``, ``"matrix"``, ``"spline"``, ``"pooled"``, ``"none"``, or an instance from
-        ``vennforest.calibrators``.
+        ``"temperature"``, ``"matrix"``, ``"spline"``, ``"none"``, or an instance from
+        ``vennforest.calibrators``, such as ``PooledCalibration()``.
     calibrate_on : str or source, default="auto"
         The source of calibration scores.
 
@@ -242,6 +243,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             check_is_fitted(estimator)
         codes, classes = encode_labels(y, estimator.classes_ if is_frozen else None)
         weight = check_weights(sample_weight, len(codes))
+        if weight is not None:
+            check_ratio(weight)
         _check_classes(codes, classes, weight, is_frozen)
         codes = codes.astype(np.min_scalar_type(len(classes) - 1))
         data = TrainingData(

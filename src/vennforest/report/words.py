@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.dependence import MIN_EVENT_GROUPS
 from vennforest.metrics.differences import Difference
+from vennforest.metrics.monotonicity import falling_frequency
 from vennforest.report.comparison import Comparison, skill
 from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW, rows_for_precision
 from vennforest.report.numbers import (
@@ -324,6 +325,8 @@ def reasons(c: Comparison, source: Source) -> dict[str, str]:
         texts["How many rows narrow intervals take"] = sample_size(c)
     if c.event().confidence is not None:
         texts["How precisely the probabilities are known"] = precision(c)
+    if fall := falling(c):
+        texts["Where the frequency falls as the score rises"] = fall
     return texts
 
 
@@ -423,6 +426,26 @@ def precision(c: Comparison) -> str:
     if c.best.is_rejected:
         claim = "Calibration is rejected on these rows, so confidence intervals do not hold here."
     return f"{claim} Half of them are narrower than ±{points(half_width(c))} points."
+
+
+def falling(c: Comparison) -> str:
+    """Return sentences where a frequency falls as the score rises, "" if no test rejects it.
+
+    The scores are those of the raw model, or else the probabilities of the method.
+    """
+    predictions, names = c.predictions, [RAW, c.method]
+    p = next(predictions.estimates[name].p for name in names if name in predictions.estimates)
+    labels, codes = list(predictions.classes), predictions.codes
+    if predictions.positive is not None:
+        p, labels = p[:, predictions.positive], [predictions.label]
+        codes = (codes == predictions.positive).astype(np.intp)
+    fall = falling_frequency(p, codes, predictions.groups)
+    if fall is None:
+        return ""
+    return (
+        f"The frequency of “{labels[fall.column]}” {fall}. Confidence intervals and maps that "
+        "never fall assume that it rises with the score: there they do not hold."
+    )
 
 
 def sample_size(c: Comparison) -> str:
