@@ -51,6 +51,7 @@ test: $(VENV)/.dev  ## run the tests and doctests
 	$(BIN)/python -m pytest -n $(JOBS)
 
 test-slow: $(VENV)/.dev  ## run the tests that take minutes
+	@echo "Data sets are read from $${VENNFOREST_DATA:-no folder: set VENNFOREST_DATA, or tests of them are skipped}"
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
 
 lint: $(VENV)/.dev  ## check style (ruff), types (mypy) and the direction of imports

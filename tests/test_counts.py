@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from vennforest import ScoreCounts, VennAbers, counts, update
 from vennforest._validation import InputError
-from vennforest.metrics import calibration_error
+from vennforest.metrics import calibration_error, decision_curve
 
 EXAMPLES = st.lists(
     st.tuples(st.integers(-4, 4), st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=40
@@ -211,3 +211,42 @@ def test_labels_with_the_index_of_the_scores_in_another_order_are_announced(fit)
         fit(s, y.set_axis(np.arange(200) + 7))  # an index that names other rows
     with pytest.warns(UserWarning, match="y has the index of the rows in another order"):
         fit(s, y.sample(frac=1, random_state=0))
+
+
+@pytest.mark.parametrize(("scores", "weights", "message"), [
+    ([1.0, 2.0], [[1, -1], [0, 1]], "weights of counts must be finite, not negative"),
+    ([1.0, 2.0], [[1, np.nan], [0, 1]], "weights of counts must be finite"),
+    ([1.0, 2.0], [[1.0], [1.0]], r"of shape \(2, 2\)"),
+    ([1.0, np.nan], [[1, 0], [0, 1]], "scores must be finite, got NaN in row 1"),
+])  # fmt: skip
+def test_counts_made_by_hand_are_checked_before_a_fit(scores, weights, message):
+    counted = ScoreCounts(np.arange(2), np.array(scores), np.array(weights, float))
+    with pytest.raises(ValueError, match=message):
+        VennAbers().fit_counts(counted)
+
+
+def test_counts_made_by_hand_may_come_in_any_order():
+    rng = np.random.default_rng(1)
+    scores, weights = rng.permutation(30) / 30, rng.integers(1, 5, (30, 2)).astype(float)
+    order = np.argsort(scores)
+    p = [
+        VennAbers().fit_counts(ScoreCounts(np.arange(2), s, w)).predict_proba(scores)
+        for s, w in ((scores, weights), (scores[order], weights[order]))
+    ]
+    assert np.array_equal(*p)
+
+
+def test_batches_without_rows_count_nothing_wherever_they_come():
+    pa = pytest.importorskip("pyarrow")
+    empty = [pa.record_batch({"s": pa.array([], kind), "y": pa.array([], kind)})
+             for kind in (pa.null(), pa.float64())]  # fmt: skip
+    some = pa.record_batch({"s": [0.1, 0.4], "y": ["a", "b"]})
+    expected = ScoreCounts.from_batches([some], score="s", target="y")
+    for batches in ([*empty, some], [some, *empty]):
+        found = ScoreCounts.from_batches(batches, score="s", target="y")
+        assert table(found) == table(expected)
+
+
+def test_a_level_is_checked_where_nothing_is_compared():
+    with pytest.raises(ValueError, match="level must"):
+        decision_curve([0, 1], [0.2, 0.7], [0.5], level=2.0)

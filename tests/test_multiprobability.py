@@ -145,3 +145,16 @@ def test_bounds_as_a_data_frame():
     assert [len(row) for row in m] == [1, 1, 1]
     assert m[-1].p1 == 0.6
     assert_array_equal(m[np.array([True, False, True])].p0, [0.1, 0.3])
+
+
+@pytest.mark.parametrize(("lower", "upper"), [
+    ([[0.9, 0.2]], [[0.1, 0.3]]), ([[0.1, 0.2]], [[0.3, 1.3]]), ([[-0.1, 0.2]], [[0.3, 0.4]]),
+    ([[np.nan, 0.2]], [[0.3, 0.4]]),
+])  # fmt: skip
+def test_bounds_that_are_none_are_refused(lower, upper):
+    good = np.array([[0.1, 0.2]]), np.array([[0.3, 0.4]])
+    Multiprobability(*good, np.array(["a", "b"]))
+    with pytest.raises(ValueError, match=r"lower at most upper, got .* in row 1"):
+        Multiprobability(
+            np.vstack([good[0], lower]), np.vstack([good[1], upper]), np.array(["a", "b"])
+        )

@@ -20,12 +20,12 @@ def main() -> int:
         sys.stderr.write("Stopped: nothing was written.\n")
         return 130
     except ModuleNotFoundError as missing:
-        if missing.name not in ("typer", "rich"):
+        from vennforest._messages import EXTRAS, how_to_install
+
+        if missing.name not in EXTRAS:
             raise
-        sys.stderr.write(
-            f"Error: the command line needs {missing.name}: "
-            "install it with pip install 'vennforest[all]'\n"
-        )
+        hint = how_to_install(missing.name)
+        sys.stderr.write(f"Error: the command line needs {missing.name}: {hint}\n")
         return 2
 
 

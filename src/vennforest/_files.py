@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import secrets
+import time
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -14,12 +17,19 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar, get_type_hints
 
 from vennforest._messages import InputError
+from vennforest._messages import one_line as one_line
 
-MAX_ERROR = 200
-"""Characters of another library's error in a message."""
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
 
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)
 """An address, with one slash where `pathlib` has dropped the other."""
+
+
+ORPHANED_AFTER = 3600.0
+"""Seconds without a change after which a temporary file may be that of a killed process."""
 
 
 class OutputError(OSError):
@@ -217,11 +227,13 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
                 system.put(str(part), address)
         return
     target = Path(os.path.realpath(path))  # a link is followed, and stays
+    _sweep(target)
     part = _temporary(target)
     try:
         try:
             part.touch(exist_ok=False)
-            yield part
+            with _locked(part):
+                yield part
             if target.exists():
                 part.chmod(target.stat().st_mode & 0o777)
             with part.open("r+b") as file:  # a full disk is reported before the renaming
@@ -242,9 +254,41 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
 
 
-def _temporary(target: Path) -> Path:
-    """Return a new path in the folder of the target."""
-    return target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
+def _temporary(target: Path, token: str | None = None) -> Path:
+    """Return a path, by default a new one, for the content of the target until it is whole."""
+    checksum = zlib.crc32(os.fsencode(target.name))
+    token = token or secrets.token_hex(4)
+    return target.with_name(f".{target.name[:40]}.{checksum:08x}.{token}.part")
+
+
+def _sweep(target: Path) -> None:
+    """Remove the temporary files of writers of the target that were killed.
+
+    A file goes if nothing was written to it for `ORPHANED_AFTER` and no process holds its lock,
+    as one does that waits for rows from a pipe.
+    """
+    pattern = glob.escape(_temporary(target, "TOKEN").name).replace("TOKEN", "?" * 8)
+    for part in target.parent.glob(pattern):
+        with suppress(OSError):
+            if time.time() - part.stat().st_mtime > ORPHANED_AFTER:
+                with _locked(part) as is_locked:
+                    if is_locked:
+                        part.unlink()
+
+
+@contextmanager
+def _locked(part: Path) -> Iterator[bool]:
+    """Lock a temporary file; yield False if another process has, or the system has no locks."""
+    if fcntl is None:  # on Windows, where files that are open can neither be moved nor removed
+        yield True
+        return
+    with part.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = True
+        except OSError:
+            is_locked = False
+        yield is_locked
 
 
 @contextmanager
@@ -256,11 +300,3 @@ def refused_as(prefix: str = "") -> Iterator[None]:
         raise
     except ValueError as error:
         raise InputError(f"{prefix}: {one_line(error)}" if prefix else one_line(error)) from error
-
-
-def one_line(error: BaseException) -> str:
-    """Return the message of an error in one line of at most `MAX_ERROR` characters."""
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)  # libraries add words of their own
-    text = " ".join(str(error).split())
-    return text if len(text) <= MAX_ERROR else text[: MAX_ERROR - 1] + "…"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
+from reprlib import Repr
 from typing import Any
 
 PACKAGE = str(Path(__file__).parent) + os.sep
@@ -20,12 +21,47 @@ CONTROL = re.compile(
 """Control characters except line feed and tab, direction marks, and lone surrogates."""
 
 
+EXTRAS = {
+    "openpyxl": "excel",
+    "sqlglot": "sql",
+    "shap": "shap",
+    "dask": "dask",
+    "pyspark": "spark",
+    "onnx": "onnx",
+    "skl2onnx": "onnx",
+    "lightgbm": "boosters",
+    "xgboost": "boosters",
+    "catboost": "boosters",
+} | dict.fromkeys(
+    ("pandas", "pyarrow", "skrub", "matplotlib", "jinja2", "typer", "rich", "skops"), "all"
+)
+"""The optional packages, and the extras that install them."""
+
+
+MAX_ERROR = 200
+"""Characters of another library's error in a message."""
+
+ABBREVIATION = Repr()
+ABBREVIATION.maxlist = ABBREVIATION.maxtuple = ABBREVIATION.maxset = ABBREVIATION.maxdict = 8
+ABBREVIATION.maxstring, ABBREVIATION.maxother = 80, 120
+
+
 class InputError(ValueError):
     """An argument or a file that cannot be used; the message is one sentence for the user."""
 
 
 class CalibrationWarning(UserWarning):
     """A warning of this library."""
+
+
+def shown(value: Any) -> str:
+    """Return an argument as text of one line; arrays, tables and long values are abbreviated."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        if shape or not hasattr(value, "item"):
+            return f"{type(value).__name__} of shape {shape}"
+        value = value.item()
+    return " ".join(ABBREVIATION.repr(value).split())
 
 
 def listed(names: Iterable[object], n: int, to_text: Callable[[Any], str] = repr) -> str:
@@ -54,19 +90,31 @@ def not_one_of(
     """Return the error for an argument whose value is not one of the allowed names."""
     names = list(names)
     return InputError(
-        f"{argument} must be one of {names}{alternative}, got {value!r}{nearest(value, names)}"
+        f"{argument} must be one of [{listed(names, 20)}]{alternative}, got {shown(value)}"
+        f"{nearest(value, names)}"
     )
 
 
-def needed(package: str, purpose: str, extra: str = "all") -> Any:
-    """Import an optional package, or raise an `ImportError` that says how to install it."""
+def needed(package: str, purpose: str) -> Any:
+    """Import a package of `EXTRAS`, or raise an `ImportError` that says how to install it."""
     try:
         return import_module(package)
     except ImportError as error:
         name = package.partition(".")[0]
-        raise ImportError(
-            f"{purpose} need {name}: install it with pip install 'vennforest[{extra}]'"
-        ) from error
+        raise ImportError(f"{purpose} need {name}: {how_to_install(name)}") from error
+
+
+def how_to_install(package: str) -> str:
+    """Return how a user installs a package of `EXTRAS`."""
+    return f"install it with pip install 'vennforest[{EXTRAS[package]}]'"
+
+
+def one_line(error: BaseException) -> str:
+    """Return the message of an error in one line of at most `MAX_ERROR` characters."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)  # libraries add words of their own
+    text = " ".join(str(error).split())
+    return text if len(text) <= MAX_ERROR else text[: MAX_ERROR - 1] + "…"
 
 
 def warn(message: str) -> None:

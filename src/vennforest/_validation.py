@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from vennforest._messages import InputError as InputError
-from vennforest._messages import listed, not_one_of, warn
+from vennforest._messages import listed, not_one_of, shown, warn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -53,7 +53,9 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
         codes, unknown = np.zeros(len(y), np.intp), ~np.isin(y.astype(object), labels.tolist())
     if unknown.any():
         wrong = y[unknown].tolist()[0]
-        raise ValueError(f"y must contain labels of classes {labels.tolist()}, got {wrong!r}")
+        raise ValueError(
+            f"y must contain labels of classes {shown(labels.tolist())}, got {wrong!r}"
+        )
     return codes.astype(np.intp), labels
 
 
@@ -71,7 +73,7 @@ def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
 def check_count(value: object, name: str, low: int = 1) -> None:
     """Raise an error unless a value is an integer of at least ``low``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < low:
-        raise InputError(f"{name} must be an integer >= {low}, got {value!r}")
+        raise InputError(f"{name} must be an integer >= {low}, got {shown(value)}")
 
 
 def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> int:
@@ -87,7 +89,7 @@ def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> i
 def check_inside(value: Any, name: str) -> float:
     """Return a number as a float; raise an error unless it is in (0, 1)."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise InputError(f"{name} must lie between 0 and 1, both excluded, got {value!r}")
+        raise InputError(f"{name} must lie between 0 and 1, both excluded, got {shown(value)}")
     return float(value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any, Literal
 
 import numpy as np
@@ -25,9 +26,10 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import named_estimators
 from vennforest.forest import leaves_rows_out
+from vennforest.metrics.monotonicity import falling_frequency
 from vennforest.sources.checks import columns_of, copied_rows, copies_message, is_measured_column
 from vennforest.sources.data import parts_of, split_pipeline, transform_rows
-from vennforest.sources.row_hashes import hash_rows
+from vennforest.sources.row_hashes import hash_rows, sketch_rows
 
 MIN_ROWS = 40
 MAX_ROWS = 5_000
@@ -79,7 +81,8 @@ class Finding:
     ----------
     kind : str
         ``"copies"``, ``"near-copies"``, ``"synthetic rows"``, ``"repeated ID"``,
-        ``"leaking column"``, ``"training rows"`` or ``"steps that see labels"``.
+        ``"leaking column"``, ``"training rows"``, ``"steps that see labels"`` or ``"falling
+        frequency"``.
     severity : {"error", "warning"}
         ``"error"``: probabilities are wrong; ``"warning"``: they may be.
     message : str
@@ -141,29 +144,40 @@ def audit(
     """
     labels = column_or_1d(y)
     X, labels, sample_weight, groups = indexable(X, labels, sample_weight, groups)
+    are_new = _are_new(model, X)
     rows = np.arange(len(labels)) if sample_weight is None else np.flatnonzero(sample_weight)
     if len(rows) < len(labels):
         X = _safe_indexing(X, rows)
     group_codes = None if groups is None else np.unique(groups, return_inverse=True)[1][rows]
     return [
         finding if finding.rows is None else replace(finding, rows=rows[finding.rows])
-        for finding in _findings(model, X, labels[rows], group_codes)
+        for finding in _findings(model, X, labels[rows], group_codes, are_new)
     ]
 
 
-def _findings(model: Any, X: Any, y: NDArray[Any], groups: IntArray | None) -> Iterator[Finding]:
-    """Yield the findings; all rows have positive weight."""
+def _findings(
+    model: Any, X: Any, y: NDArray[Any], groups: IntArray | None, are_new: bool
+) -> Iterator[Finding]:
+    """Yield the findings; all rows have positive weight, and ``are_new`` to a fitted model."""
     estimator = model
     if isinstance(model, CalibratedClassifier):
         estimator = model.estimator
-        if hasattr(model, "classes_") and len(model.oob_probability_) != len(y):
-            yield from _training_rows(model.estimator_, X, y)
+        if hasattr(model, "classes_"):
+            codes = np.searchsorted(model.classes_, model.calibration_y_)
+            yield from _falling(model.calibration_scores_, codes, model.classes_)
+        if are_new:
+            found = (_training_rows(fitted, X, y) for fitted in model.estimators_)
+            yield from islice(chain.from_iterable(found), 1)
             return
     estimators = list(named_estimators(estimator).values())
     frozen = [e for e in estimators if isinstance(e, FrozenEstimator)]
     for member in frozen:
         if not _is_out_of_bag(member, X, y):
             yield from _training_rows(member.estimator, X, y)
+            if member is model and hasattr(member, "predict_proba"):
+                codes, p = np.searchsorted(member.classes_, y), member.predict_proba(X)
+                scores = p[:, 1] if p.shape[1] == 2 else p
+                yield from _falling(scores, codes, member.classes_, groups)
     if len(frozen) == len(estimators):
         return
     codes = np.unique(y, return_inverse=True)[1]
@@ -176,6 +190,14 @@ def _findings(model: Any, X: Any, y: NDArray[Any], groups: IntArray | None) -> I
     for member in estimators:
         if isinstance(member, Pipeline):
             yield from _steps(member, X, y)
+
+
+def _are_new(model: Any, X: Any) -> bool:
+    """Return whether rows X are others than those that a classifier was fitted to."""
+    if not isinstance(model, CalibratedClassifier) or not hasattr(model, "classes_"):
+        return False
+    sketch = model._state.row_sketch
+    return sketch is not None and not np.array_equal(sketch_rows(hash_rows(X)), sketch)
 
 
 # --- rows: copies, near-copies, synthetic rows ---------------------------------------------------
@@ -354,6 +376,20 @@ def repeats_ids(column: NDArray[Any], codes: IntArray) -> bool:
 
 
 # --- models: trained on the rows, changed later --------------------------------------------------
+
+
+def _falling(
+    scores: FloatArray, codes: IntArray, classes: NDArray[Any], groups: IntArray | None = None
+) -> Iterator[Finding]:
+    """Yield a finding if the frequency of a class falls as its score rises."""
+    if fall := falling_frequency(scores, codes, groups):
+        label = classes.tolist()[1 if scores.ndim == 1 else fall.column]
+        message = (
+            f"the frequency of {label!r} {fall}: confidence intervals, bounds and maps that never "
+            "fall assume that it rises. Check the model where it is so, or calibrate such groups "
+            "of objects apart with by="
+        )
+        yield Finding("falling frequency", "warning", message)
 
 
 def _is_out_of_bag(estimator: FrozenEstimator, X: Any, y: NDArray[Any]) -> bool:

@@ -18,7 +18,7 @@ from vennforest._class_columns import (
     refuse_own_output,
 )
 from vennforest._files import one_line
-from vennforest._messages import needed
+from vennforest._messages import needed, shown
 from vennforest._shown import KINDS, names_of
 from vennforest._validation import FloatArray, InputError, check_count, check_inside
 from vennforest.calibrators import Calibrator
@@ -329,7 +329,7 @@ def kinds_of(model: Any, kinds: str | Sequence[str] | None, name: str = "answers
     for kind in requested:
         if kind not in available:
             raise InputError(
-                f"{name} must be some of {','.join(available)}, got {kind!r}: a "
+                f"{name} must be some of {','.join(available)}, got {shown(kind)}: a "
                 f"{type(model).__name__} has no others"
             )
     return [kind for kind in available if kind in requested]
@@ -362,8 +362,8 @@ def _features_of(model: Any, schema: pa.Schema, named: list[str]) -> list[str]:
     trained = [str(name) for name in names]
     if named and named != trained:
         raise InputError(
-            f"columns must be those of training in their order, {trained}, got {named}: leave "
-            "them out"
+            f"columns must be those of training in their order, {shown(trained)}, got "
+            f"{shown(named)}: leave them out"
         )
     unknown_names(schema.names, trained)
     return trained

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import typer
 
 from vennforest._files import OutputError, one_line
-from vennforest._messages import InputError
+from vennforest._messages import EXTRAS, InputError, how_to_install
 from vennforest.commands.options import app
 from vennforest.commands.terminal import say
 
@@ -68,6 +68,8 @@ def _print_warning(message: Warning | str, *_: object) -> None:
 
 def _users_error(error: Exception) -> str | None:
     """Return the message for an error of the user or their machine, None for a defect."""
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+        return f"this command needs {error.name}: {how_to_install(error.name)}"
     if isinstance(error, InputError | ImportError | OutputError):
         return str(error)
     if hasattr(error, "format_message"):  # of typer, about the arguments

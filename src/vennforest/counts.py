@@ -12,18 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv, betaincinv
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest._class_columns import ScoreNames, class_columns, column_names
+from vennforest._class_columns import ScoreNames, class_columns, column_names, in_class_order
 from vennforest._jit import kernel
+from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
     check_count,
+    check_labels,
     check_order,
     check_weights,
     encode_labels,
 )
-from vennforest.scores import On, as_numbers, read_scores
+from vennforest.scores import On, as_numbers, check_scores, read_scores
 
 __all__ = ["ScoreCounts"]
 
@@ -104,7 +106,7 @@ class ScoreCounts:
         check_order(scores, y=y, sample_weight=sample_weight)
         x = as_numbers(scores)
         codes, labels, weight = read_examples(x, y, sample_weight, classes)
-        k = len(labels)
+        x, k = as_numbers(in_class_order(scores, labels, on)), len(labels)
         return count_examples(
             labels, read_scores(x, k, on if k == 2 else "score").values, codes, weight
         )
@@ -151,11 +153,13 @@ class ScoreCounts:
         parts = [cls(np.empty(0), x[:, 0] if one_column else x, np.empty((0, 0)))]
         smallest, largest = np.inf, 0.0
         for batch in batches:
+            if not batch.num_rows:  # its columns may have no type yet
+                continue
             x = np.column_stack([_numbers(batch, name) for name in names])
             codes = _codes(batch, target, codes_of)
             if classes is not None and len(codes_of) > len(classes):
                 raise InputError(
-                    f"{target!r} must contain labels of classes {list(classes)}, got "
+                    f"{target!r} must contain labels of classes {shown(list(classes))}, got "
                     f"{list(codes_of)[len(classes)]!r}"
                 )
             w = None if weight is None else _numbers(batch, weight)
@@ -164,7 +168,7 @@ class ScoreCounts:
                     raise InputError(f"{weight!r} must not be negative, got {w.min()}")
                 smallest = min(smallest, w[w > 0].min(initial=np.inf))
                 largest = w.max(initial=largest)
-                _check_ratio(smallest, largest, repr(weight))
+                check_ratio(np.array([smallest, largest]), repr(weight))
             x = x[:, 0] if one_column else x
             parts.append(count_examples(np.arange(len(codes_of)), x, codes, w))
             if sum(map(len, parts[1:])) > max(len(parts[0]), MIN_ROWS_TO_MERGE):
@@ -183,6 +187,19 @@ class ScoreCounts:
         elif of_classes.of_first:
             scores = of_classes.of_second(scores)
         return cls(labels, counts.scores, weights, counts.error).moved_to(scores)
+
+    def check(self) -> ScoreCounts:
+        """Return these counts, sorted; refuse scores, weights and shapes that are no counts."""
+        scores, weights = check_scores(self.scores), np.asarray(self.weights, np.float64)
+        shape = len(scores), len(self.classes)
+        if weights.shape != shape or not (np.isfinite(weights) & (weights >= 0)).all():
+            raise InputError(
+                f"weights of counts must be finite, not negative, and of shape {shape}, got others "
+                f"of shape {weights.shape}: ScoreCounts.from_scores counts examples"
+            )
+        check_labels(self.classes, "classes of counts")
+        is_sorted = scores.ndim > 1 or bool((np.diff(scores) > 0).all())
+        return self if is_sorted else self.moved_to(scores.copy())
 
     @cached_property
     def class_totals(self) -> FloatArray:
@@ -204,8 +221,9 @@ class ScoreCounts:
             return NotImplemented
         if not np.array_equal(self.classes, part.classes):
             raise ValueError(
-                f"counts must be of the same classes to be added, got {self.classes.tolist()} and "
-                f"{part.classes.tolist()}: name all of them with classes= in every part"
+                f"counts must be of the same classes to be added, got "
+                f"{shown(self.classes.tolist())} and {shown(part.classes.tolist())}: name all of "
+                "them with classes= in every part"
             )
         return _sum([self, part])
 
@@ -292,11 +310,13 @@ def read_examples(
         )
     weight = check_weights(sample_weight, len(scores))
     if weight is not None and len(weight):
-        _check_ratio(weight[weight > 0].min(), weight.max(), "sample_weight")
+        check_ratio(weight)
     return codes, labels, weight
 
 
-def _check_ratio(smallest: float, largest: float, name: str) -> None:
+def check_ratio(weight: FloatArray, name: str = "sample_weight") -> None:
+    """Refuse positive weights of which some are lost beside others when they are added."""
+    smallest, largest = weight.min(initial=np.inf, where=weight > 0), weight.max(initial=0)
     if largest > MAX_WEIGHT_RATIO * smallest:
         raise InputError(
             f"{name} must differ by a factor of at most {MAX_WEIGHT_RATIO:g}, got {smallest:g} and "

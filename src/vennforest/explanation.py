@@ -86,7 +86,7 @@ def explain(
     >>> (1 / (1 + np.exp(-explanation.base_values - explanation.values.sum(axis=1)))).round(2)
     array([0.58, 0.97])
     """
-    shap = needed("shap", "explanations", "shap")
+    shap = needed("shap", "explanations")
     check_is_fitted(model, "classes_")
     fitted = model._state
     if model.votes == "hard":

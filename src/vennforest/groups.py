@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
+from vennforest._messages import shown
 from vennforest._validation import (
     InputError,
     IntArray,
@@ -36,7 +37,7 @@ def check_by(by: Any) -> None:
     is_column = isinstance(by, str | Integral) and not isinstance(by, bool)
     if not is_column and not callable(by):
         raise InputError(
-            f"by must be the name or position of a column, or a function of the rows, got {by!r}"
+            f"by must be the name or position of a column, or a function of rows, got {shown(by)}"
         )
 
 
@@ -218,11 +219,11 @@ def _column(by: str | int, X: Any) -> Any:
     if isinstance(by, str):
         if not is_frame(X):
             raise InputError(
-                f"X must be a data frame for by={by!r}, got {type(X).__name__}: give the position "
-                "of the column, or a function"
+                f"X must be a data frame for by={shown(by)}, got {type(X).__name__}: give the "
+                "position of the column, or a function"
             )
         if by not in list(X.columns):
-            raise InputError(f"by must name a column of X, got {by!r}")
+            raise InputError(f"by must name a column of X, got {shown(by)}")
         return X[by]
     shape = X.shape if is_sparse else np.shape(X)
     if len(shape) != 2 or not -shape[1] <= by < shape[1]:

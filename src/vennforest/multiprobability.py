@@ -71,6 +71,15 @@ class Multiprobability:
             raise ValueError(
                 f"classes must name the {self.lower.shape[1]} columns, got {len(self.classes)}"
             )
+        low, high, rounding = self.lower, self.upper, 1e-9
+        with np.errstate(invalid="ignore"):
+            is_bound = (low >= -rounding) & (low <= high + rounding) & (high <= 1 + rounding)
+        if not is_bound.all():
+            row = int((~is_bound.all(axis=1)).argmax())
+            raise ValueError(
+                "lower and upper must lie in [0, 1], lower at most upper, got "
+                f"{low[row].tolist()[:5]} and {high[row].tolist()[:5]} in row {row}"
+            )
 
     def __len__(self) -> int:
         return len(self.lower)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from vennforest._messages import warn
+from vennforest._messages import shown, warn
 from vennforest._validation import FloatArray, InputError, IntArray, check_array, require
 from vennforest.multiprobability import Multiprobability
 
@@ -41,7 +41,7 @@ def read_shares(
     shares = np.full(len(classes), np.nan)
     for label, share in named.items():
         if label not in column:
-            raise InputError(f"shares must be of classes {classes.tolist()}, got {label!r}")
+            raise InputError(f"shares must be of classes {shown(classes.tolist())}, got {label!r}")
         if not 0 < float(share) < 1:
             raise InputError(
                 f"shares must lie between 0 and 1, both excluded, got {share!r} for {label!r}"
@@ -54,15 +54,16 @@ def read_shares(
     if missing.any():
         if remainder <= 0:
             raise InputError(
-                f"shares must leave something to {classes[missing].tolist()}, got {1 - remainder:g}"
+                f"shares must leave something to {shown(classes[missing].tolist())}, got "
+                f"{1 - remainder:g}"
             )
         unseen = missing & (present == 0)
         if missing.sum() == 1:  # all the rest, whether or not it has examples
             present = missing.astype(np.float64)
         elif unseen.any():
             raise InputError(
-                f"shares must name {classes[unseen].tolist()}, of which there are no calibration "
-                "examples, got none for them"
+                f"shares must name {shown(classes[unseen].tolist())}, of which there are no "
+                "calibration examples, got none for them"
             )
         shares[missing] = remainder * present[missing] / present[missing].sum()
     elif abs(remainder) > SUM_SLACK:
@@ -184,7 +185,7 @@ class ShiftedPrior:
         elif (present == 0).any():
             raise InputError(
                 f"shares must be of classes with calibration examples, got none of "
-                f"{classes[present == 0].tolist()}: name the shares they were drawn with "
+                f"{shown(classes[present == 0].tolist())}: name the shares they were drawn with "
                 "(instead_of), or set more examples aside"
             )
         new_shares = read_shares(shares, classes, present)
@@ -248,8 +249,8 @@ def factors_for_means(p: FloatArray, means: FloatArray) -> FloatArray:
         logs = logs + length * step
     if not np.abs(gradient).max() < 1e-9:
         raise InputError(
-            f"mean must be one that a shift of the log-odds can give these rows, got {means}: "
-            "probabilities of exactly 0 and 1 do not move"
+            f"mean must be one that a shift of the log-odds can give these rows, got "
+            f"{shown(means)}: probabilities of exactly 0 and 1 do not move"
         )
     return np.asarray(np.exp(logs - logs.max()))
 

@@ -119,7 +119,7 @@ def test_the_same_numbers(system, confidence, cases):
 
 def test_more_classes_are_exported_before_their_shares_change():
     moved = VennAbers().fit(np.eye(3), [0, 1, 2]).with_prior({0: 0.7})
-    with pytest.raises(ValueError, match="must be exported before with_prior"):
+    with pytest.raises(ValueError, match="to be exported after with_prior"):
         to_sql(moved, score={0: "a", 1: "b", 2: "c"})
     assert '"reading": null' in to_json(moved)
 
@@ -127,7 +127,7 @@ def test_more_classes_are_exported_before_their_shares_change():
 def test_no_intervals_of_what_gives_none():
     model = PlattScaling().fit([0.1, 0.9], [0, 1])
     for export in (to_json, to_sql):
-        with pytest.raises(InputError, match="confidence must be False: a PlattScaling gives no"):
+        with pytest.raises(InputError, match="confidence must be False: PlattScaling gives no"):
             export(model, confidence=True)
 
 

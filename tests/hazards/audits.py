@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from hazards.table import Hazard, coin, doubled, edited, forest
-from vennforest import audit
+from vennforest import CalibratedClassifier, audit
 
 
 def numbered(make):
@@ -128,6 +128,25 @@ def encoded(step):
     )
 
 
+def waves(rng):
+    X = rng.random((800, 1))
+    return X, (rng.random(800) < 0.5 - 0.4 * np.sin(2 * np.pi * X[:, 0])).astype(int)
+
+
+def rising(rng):
+    X = rng.random((800, 1))
+    return X, (rng.random(800) < X[:, 0]).astype(int)
+
+
+def falls(make, is_calibrated=False):
+    def run(rng):
+        model = FrozenEstimator(LogisticRegression().fit(*rising(rng)))
+        X, y = make(rng)
+        return audit(CalibratedClassifier(model).fit(X, y) if is_calibrated else model, X, y)
+
+    return run
+
+
 BOOSTING = GradientBoostingClassifier(n_estimators=30, random_state=0)
 TRAINED = "trained on these rows"
 
@@ -202,5 +221,11 @@ FOUND = [
         "with labels than without",
         {"step": encoded(Encoder()), "columns": encoded(make_column_transformer((Encoder(), [0])))},
         encoded(OneHotEncoder(handle_unknown="ignore", sparse_output=False)),
+    ),
+    Hazard(
+        "a model whose scores rise where the frequency falls",
+        "falls from",
+        {"fitted": falls(waves, is_calibrated=True), "frozen": falls(waves)},
+        falls(rising),
     ),
 ]

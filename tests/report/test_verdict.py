@@ -232,3 +232,14 @@ def test_findings_of_sections_are_in_the_headline():
     assert "Tests choose: keep the probabilities." in kept.sentence
     moved = check_slope(1.0, 0.25).with_sections([off]).verdict
     assert moved.action == "recalibrate" and "grades: too low in B" in moved.sentence
+
+
+def test_a_frequency_that_falls_is_said_and_one_that_rises_is_not():
+    rng = np.random.default_rng(6)
+    p = rng.random(1500)
+    heading = "Where the frequency falls as the score rises"
+    for frequency, is_falling in ((p, False), (0.5 + 0.4 * np.sin(2 * np.pi * p), True)):
+        y = np.where(rng.random(1500) < frequency, "yes", "no")
+        texts = check(y, p).verdict.reasons
+        assert (heading in texts) == is_falling
+    assert texts[heading].startswith("The frequency of “yes” falls from ")

@@ -6,6 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_classification
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -148,3 +150,21 @@ def test_bagging_over_any_base_by_hand(base, settings, votes):
     assert_allclose(model.predict_proba(new), whole, rtol=0, atol=1e-12)
     if votes == "soft" and hasattr(base, "predict_proba"):
         assert_allclose(whole, ensemble.predict_proba(new), atol=1e-12)
+
+
+def test_members_over_text_are_scored_out_of_bag():
+    rng = np.random.default_rng(3)
+    X = rng.choice(list("xyz"), (150, 2))
+    y = ((X[:, 0] == "x") + rng.normal(size=150) > 0.5).astype(int)
+    members = make_pipeline(OneHotEncoder(handle_unknown="ignore"), GaussianNB())
+    members.steps.insert(1, ("dense", FunctionTransformer(np.asarray)))
+    members.set_params(onehotencoder__sparse_output=False)
+    bagging = BaggingClassifier(members, 30, random_state=0)
+    model = CalibratedClassifier(bagging, random_state=0).fit(X, y)
+    fitted = model.estimator_
+    for i in (0, 7, 91):
+        own = [m for m, bag in zip(fitted.estimators_, fitted.estimators_samples_, strict=True)
+               if i not in bag]  # fmt: skip
+        expected = np.mean([m.predict_proba(X[i : i + 1])[0, 1] for m in own])
+        assert_allclose(model.calibration_scores_[i], expected, rtol=1e-11)
+    assert np.isfinite(model.predict_proba(X)).all()

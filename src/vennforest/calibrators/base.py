@@ -14,6 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._class_columns import in_class_order
+from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -119,7 +121,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         ----------
         scores : array-like of shape (n,) or (n, k)
             Calibration scores: one column, of the second of two classes, or one per class in sorted
-            order of the labels. ``vennforest.scores`` says what each is read as.
+            order of the labels; those of a data frame that are called like the labels or
+            ``p(label)`` are of these classes. ``vennforest.scores`` says what each is read as.
         y : array-like of shape (n,)
             Their labels, of any dtype.
         sample_weight : array-like of shape (n,), optional
@@ -143,6 +146,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if not len(checked):
             raise ValueError("scores must contain at least one example, got 0 sample(s)")
         codes, labels, weight = read_examples(checked, y, sample_weight, classes)
+        checked = as_numbers(in_class_order(scores, labels, self.on))
         values, kind = self._read(checked, len(labels), self.on)
         warn_of_probabilities(checked, self.on)
         x = self._as_read(values, kind)
@@ -154,6 +158,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def fit_counts(self, counts: ScoreCounts, *, increasing: Increasing = True) -> Self:
         """Learn the map from class counts at distinct scores; ``increasing`` as in ``fit``."""
+        counts = counts.check()
         if not counts.total > 0:
             raise ValueError("counts must contain at least one example, got none")
         values, kind = self._read(counts.scores, len(counts.classes), self.on)
@@ -300,7 +305,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if len(self.classes_) != 2 or not self._is_monotone:
             raise InputError("score_for must be used with two classes and a map that is monotone")
         if not ((p > 0) & (p < 1)).all():
-            raise InputError(f"probability must lie between 0 and 1, both excluded, got {p}")
+            raise InputError(f"probability must lie between 0 and 1, both excluded, got {shown(p)}")
         ends = 0.0, 1.0
         if self.on_ == "logit" and self._reads == "probability":
             ends = -MAX_LOG_ODDS, MAX_LOG_ODDS
@@ -362,6 +367,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Return new scores as ``_fit`` has seen those of calibration examples; refuse others."""
         if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
+        scores = in_class_order(scores, self.classes_, self.on_)
         values, kind = self._read(scores, len(self.classes_), self.on_)
         x = self._as_read(values, kind)
         warn_of_probabilities(scores, kind)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vennforest._messages import shown
 from vennforest._validation import FloatArray, IntArray, check_array, check_option
 from vennforest.calibrators.base import Calibrator
 from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
@@ -79,7 +80,7 @@ class BoundedCalibrator(Calibrator):
             raise ValueError("left_out must be None after fit_counts, which knows no examples")
         n = len(self.example_codes_)
         if rows.shape != (m,) or (rows.dtype.kind not in "iu" and m):
-            raise ValueError(f"left_out must be {m} integers, got {rows.tolist()}")
+            raise ValueError(f"left_out must be {m} integers, got {shown(rows)}")
         wrong = rows[(rows < -1) | (rows >= n)]
         if len(wrong):
             raise ValueError(f"left_out must lie between -1 and {n - 1}, got {wrong[0]}")

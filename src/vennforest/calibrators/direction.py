@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from vennforest._messages import InputError, warn
+from vennforest._messages import InputError, shown, warn
 from vennforest._validation import FloatArray
 from vennforest.counts import ScoreCounts
 
@@ -40,10 +40,12 @@ def reversal_center(
 ) -> float | None:
     """Return c where scores s become c - s (1 of probabilities, else 0), None where they stay."""
     if not (isinstance(increasing, bool) or increasing == "auto"):
-        raise InputError(f'increasing must be True, False or "auto", got {increasing!r}')
+        raise InputError(f'increasing must be True, False or "auto", got {shown(increasing)}')
     if len(counts.classes) > 2:
         if increasing is not True:
-            raise InputError(f"increasing must be True with several classes, got {increasing!r}")
+            raise InputError(
+                f"increasing must be True with several classes, got {shown(increasing)}"
+            )
         return None
     area, is_sure = ranking(counts)
     if increasing is True and is_sure and area < 0.5:

@@ -21,7 +21,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from vennforest._messages import warn
+from vennforest._messages import shown, warn
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -47,6 +47,7 @@ from vennforest.classifier.prediction import (
     predict_confidence,
     predict_scores,
 )
+from vennforest.counts import check_ratio
 from vennforest.forest import (
     BagsError,
     MixedForestClassifier,
@@ -113,8 +114,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         one score by weights that are fitted to their calibration scores: see ``blend_``.
     method : str or calibrator, default="venn-abers"
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
-        ``"temperature"``, ``"matrix"``, ``"spline"``, ``"pooled"``, ``"none"``, or an instance from
-        ``vennforest.calibrators``.
+        ``"temperature"``, ``"matrix"``, ``"spline"``, ``"none"``, or an instance from
+        ``vennforest.calibrators``, such as ``PooledCalibration()``.
     calibrate_on : str or source, default="auto"
         The source of calibration scores.
 
@@ -247,6 +248,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         frozen_classes = _frozen_classes(estimators)
         codes, classes = encode_labels(y, frozen_classes)
         weight = check_weights(sample_weight, len(codes))
+        if weight is not None:
+            check_ratio(weight)
         _check_classes(codes, classes, weight, frozen_classes is not None)
         codes = codes.astype(np.min_scalar_type(len(classes) - 1))
         members = {}
@@ -427,7 +430,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         if (prior == 0).any():
             raise ValueError(
                 "calibration examples must be of every class to estimate shares, got none of "
-                f"{classes[prior == 0].tolist()}"
+                f"{shown(classes[prior == 0].tolist())}"
             )
         return estimate_shares(predict(plain, X, False)[1], prior, classes)
 
@@ -596,7 +599,7 @@ def _check_classes(
     elif len(classes) - len(missing) < 2:
         raise ValueError(
             "y must contain at least two classes with a weight above zero, got one class: "
-            f"{classes[counts > 0].tolist()}"
+            f"{shown(classes[counts > 0].tolist())}"
         )
 
 
@@ -617,7 +620,7 @@ def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
         if not is_named or isinstance(pair[1], type) or not hasattr(pair[1], "fit"):
             raise TypeError(
                 "estimator must be a classifier (an instance, not fitted) or a list of (name, "
-                f"classifier), got {estimator!r}"
+                f"classifier), got {shown(estimator)}"
             )
     if is_list and len(pairs) < 2:
         raise InputError(
@@ -669,7 +672,7 @@ def check_parameters(model: Any) -> None:
     check_numbers(model)
     if model.merge != "auto" and not method_has_bounds(model.method):
         name = model.method if isinstance(model.method, str) else type(model.method).__name__
-        warn(f"merge={model.merge!r} has no effect with {name}, which gives no bounds")
+        warn(f"merge={shown(model.merge)} has no effect with {name}, which gives no bounds")
     if model.by is not None:
         check_by(model.by)
     if isinstance(model.estimator, list | tuple):
@@ -690,16 +693,18 @@ def check_numbers(model: Any) -> None:
         0 < float(size) < 1 or (isinstance(size, Integral) and int(size) >= 1)
     ):
         raise InputError(
-            f"holdout_size must be a share in (0, 1) or a number of examples, got {size!r}"
+            f"holdout_size must be a share in (0, 1) or a number of examples, got {shown(size)}"
         )
     if isinstance(cv, Integral):
         check_count(cv, "cv", 2)
     if not isinstance(model.ensemble, bool | np.bool_):
-        raise InputError(f"ensemble must be True or False, got {model.ensemble!r}")
+        raise InputError(f"ensemble must be True or False, got {shown(model.ensemble)}")
     if model.n_jobs is not None and (
         isinstance(model.n_jobs, bool) or not isinstance(model.n_jobs, Integral) or not model.n_jobs
     ):
-        raise InputError(f"n_jobs must be None or an integer other than 0, got {model.n_jobs!r}")
+        raise InputError(
+            f"n_jobs must be None or an integer other than 0, got {shown(model.n_jobs)}"
+        )
 
 
 def route(
@@ -846,8 +851,9 @@ def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, 
     if isinstance(estimator, FrozenEstimator):
         if source not in ("auto", "oob"):
             raise ValueError(
-                f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {source!r}: the '
-                'data given to fit calibrates; with "oob" the model was trained on it'
+                f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got '
+                f'{shown(source)}: the data given to fit calibrates; with "oob" the model was '
+                "trained on it"
             )
         ensemble = split_pipeline(estimator.estimator)[1]
         # Members that are trees show whether the rows are those of their training.
@@ -857,7 +863,7 @@ def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, 
         return "oob", "the rows are those that the frozen ensemble was trained on"
     if source in ("oob", "holdout") and has_splitter:
         raise ValueError(
-            f"cv must be left out with calibrate_on={source!r}, which does not split by it, "
+            f"cv must be left out with calibrate_on={shown(source)}, which does not split by it, "
             f'got {type(model.cv).__name__}: use calibrate_on="cv"'
         )
     if source == "training" and data.groups is not None:
@@ -879,7 +885,7 @@ def _warn_of_no_effect(model: Any, sources: Sequence[str], reason: str) -> None:
     """Warn of parameters that no source takes; searches over parameters set such pairs."""
     values, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
     unused = [
-        f"{name}={values[name]!r}"
+        f"{name}={shown(values[name])}"
         for name, source_of_parameter in SOURCE_PARAMETERS.items()
         if source_of_parameter not in sources
         and repr(values[name]) not in ("None", repr(defaults[name]))

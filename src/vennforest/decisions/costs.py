@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._files import refuse_special
+from vennforest._messages import shown
 from vennforest._validation import FloatArray, InputError, IntArray
 
 FORM = 'JSON {"observed class": {"decision": cost}}, or a list of rows in the order of the classes'
@@ -70,7 +71,7 @@ class CostMatrix:
         try:
             costs = np.asarray(source, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"costs must be {FORM}, got {str(source)[:80]}") from None
+            raise InputError(f"costs must be {FORM}, got {shown(source)}") from None
         if costs.shape != (len(names), len(decisions)):
             raise InputError(
                 f"costs must have a row and a column for each of {len(names)} classes "

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -244,16 +245,16 @@ def _read_promise(
         )
     ((promise, target),) = targets.items()
     if (costs is None) == (promise == "cost"):
-        raise InputError(f"costs must be given with cost, and only with it, got {costs!r}")
+        raise InputError(f"costs must be given with cost, and only with it, got {shown(costs)}")
     if promise != "cost":
         return promise, check_inside(target, promise)
     pair = np.asarray(costs, np.float64)
     if pair.shape != (2,) or not (np.isfinite(pair) & (pair >= 0)).all() or not pair.any():
         raise InputError(
-            f"costs must be two numbers, of a false alarm and of a miss, got {costs!r}"
+            f"costs must be two numbers, of a false alarm and of a miss, got {shown(costs)}"
         )
     if isinstance(target, bool) or not isinstance(target, Real) or not 0 < float(target) < inf:
-        raise InputError(f"cost must be a number above 0, got {target!r}")
+        raise InputError(f"cost must be a number above 0, got {shown(target)}")
     return promise, float(target)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from vennforest._messages import shown
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import check_parameters, resolve_estimator
@@ -67,7 +68,9 @@ def fit_partitions(
         )
     classes = classes_of([contents[number][0] for number in numbers], target)
     if len(classes) < 2:
-        raise InputError(f"{target!r} must contain two classes or more, got {classes.tolist()}")
+        raise InputError(
+            f"{target!r} must contain two classes or more, got {shown(classes.tolist())}"
+        )
     checksums = {number: checksum for number, (_, checksum) in contents.items()}
     crews = plan_crews(estimator, numbers)
     grown = run(columns, partial(_grow, columns, checksums, classes, crews))
@@ -95,7 +98,7 @@ def _check_model(model: CalibratedClassifier) -> None:
         if not isinstance(value, str | None) or value not in values:
             raise InputError(
                 f"{name} must be {' or '.join(map(repr, values))} where trees are grown on "
-                f"partitions of an engine, got {value!r}"
+                f"partitions of an engine, got {shown(value)}"
             )
 
 

@@ -205,5 +205,5 @@ def _batches(part: pd.DataFrame) -> Any:
 
 
 def _dask() -> Any:
-    needed("dask.dataframe", "data frames of Dask", "dask")
-    return needed("dask", "data frames of Dask", "dask")
+    needed("dask.dataframe", "data frames of Dask")
+    return needed("dask", "data frames of Dask")

@@ -127,7 +127,7 @@ def _select(frame: Any, columns: Sequence[str]) -> Any:
 
 def _arrow_schema(frame: Any) -> pa.Schema:
     """Return the Arrow schema of a Spark data frame."""
-    needed("pyspark", "data frames of Spark", "spark")
+    needed("pyspark", "data frames of Spark")
     if not hasattr(frame, "mapInArrow"):
         raise InputError(f"frame must be a Spark DataFrame, got {type(frame).__name__}")
     from pyspark.sql.pandas.types import to_arrow_schema

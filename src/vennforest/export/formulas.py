@@ -60,12 +60,13 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
     if confidence:
         if not isinstance(calibrator, VennAbers):
             name = type(calibrator).__name__
-            raise InputError(f"confidence must be False: a {name} gives no confidence intervals")
+            raise InputError(f"confidence must be False: {name} gives no confidence intervals")
         formulas |= interval_formulas(calibrator._interval_curves(LEVEL), scores)
     if calibrator.shift_ is not None:
         if k > 2:
             raise ValueError(
-                "calibrators of more than two classes must be exported before with_prior"
+                f"calibrator must have two classes to be exported after with_prior, got {k}: "
+                "export it before"
             )
         f0, f1 = calibrator.shift_.factors.tolist()
         for name, (p,) in formulas.items():  # the odds of all of them are multiplied by f1 / f0

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._class_columns import ClassColumns, ScoreNames, class_columns
+from vennforest._messages import shown
 from vennforest._program import __version__
 from vennforest._state import check_state, with_state
 from vennforest._validation import InputError, require
@@ -178,7 +179,7 @@ def _encode(value: Any) -> Any:
     name = type(value).__name__
     if _part_types().get(name) is not type(value):
         raise ValueError(
-            f"calibrator must be of numbers and text for JSON, got {value!r}: use vennforest.save"
+            f"calibrator must be of numbers and text for JSON, got {shown(value)}: use save"
         )
     state: Any = value.__getstate__()
     return {"type": name, **{key: _encode(item) for key, item in state.items() if key[0] != "_"}}

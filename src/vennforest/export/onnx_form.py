@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line, refused_as
-from vennforest._messages import needed
+from vennforest._messages import needed, shown
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import Operation, Score, Steps, Term, Terms
@@ -83,7 +83,7 @@ def to_onnx(
     estimators are converted by skl2onnx, partly in single precision: scores may differ by about
     1e-7, and in rare cases fall on the other side of a threshold.
     """
-    needed("onnx", "ONNX graphs", "onnx")
+    needed("onnx", "ONNX graphs")
     graph = _Graph()
     if isinstance(model, Calibrator):
         check_is_fitted(model, "classes_")
@@ -254,7 +254,7 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
     is_subforest = model.calibrate_on_ in ("oob", "partitions")
     is_subforest = is_subforest and model.subforest == "exchangeable"
     for applies, rule in (
-        (model.by is not None, f"calibrate all rows in the same way, got by={model.by!r}"),
+        (model.by is not None, f"calibrate all rows in the same way, got by={shown(model.by)}"),
         (len(folds) > 1, f"have one estimator, got {len(folds)}: use ensemble=False or out of bag"),
         (is_subforest, 'score new rows by all trees: use subforest="all"'),
         (is_blend, "be of one estimator, got a blend of several: give the one that must serve"),
@@ -270,7 +270,7 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
 
 def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> Any:
     """Convert an estimator or transformers to ONNX with skl2onnx."""
-    needed("skl2onnx", "ONNX graphs of other estimators", "onnx")
+    needed("skl2onnx", "ONNX graphs of other estimators")
     from skl2onnx import to_onnx as convert
     from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 

@@ -470,7 +470,8 @@ class Members:
                 f'{type(ensemble).__name__} does not ({error}): use calibrate_on="cv"',
                 "the ensemble does not name the rows that its members were trained on",
             ) from error
-        for number, sample in bags.items():
+        if rows.dtype.kind in "fiub":  # members over text are no trees
             rows = rows.astype(np.float32, copy=False)
+        for number, sample in bags.items():
             verify_member(ensemble, number, sample, rows, codes, weight)
         return membership

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from scipy.stats import t as student
 from sklearn.utils.validation import check_consistent_length
 
+from vennforest._messages import shown
 from vennforest._validation import FloatArray, IntArray, class_index, encode_labels
 from vennforest.multiprobability import Multiprobability
 from vennforest.scores import check_scores
@@ -85,7 +86,7 @@ def interval_curve(
         The class; by default the second of two, and with more the predicted label.
     """
     if not isinstance(m, Multiprobability) or not len(m):
-        raise ValueError(f"m must be a Multiprobability of at least one object, got {m!r}")
+        raise ValueError(f"m must be a Multiprobability of at least one object, got {shown(m)}")
     max_points = MAX_POINTS_BY_PROBABILITY if scores is None else MAX_POINTS_BY_SCORE
     middle = (m.lower + m.upper) / 2 if p is None else check_scores(p, "p")
     if middle.shape != m.lower.shape:

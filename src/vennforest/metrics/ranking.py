@@ -302,9 +302,9 @@ def decision_curve(
         hits, alarms = _weight_above(values, positive, at), _weight_above(values, negative, at)
         return np.asarray((hits - alarms * odds) / n)
 
+    check_inside(level, "level")
     band: dict[str, FloatArray] = {}
     if versus is not None:
-        check_inside(level, "level")
         p_versus = positive_problem(y, versus, sample_weight, classes, pos_label).p
         group = group_numbers(groups, len(np.asarray(y)), sample_weight)
         band = {"versus": benefit(p_versus), "difference": benefit(estimate) - benefit(p_versus)}

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._messages import warn
+from vennforest._messages import shown, warn
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -173,7 +173,7 @@ class Monitor(BaseEstimator):
         if len(scores) != len(codes):
             raise InputError(f"y must have {len(scores)} labels, got {len(codes)}")
         if len(labels) < 2:
-            raise InputError(f"y must contain two classes or more, got {labels.tolist()}")
+            raise InputError(f"y must contain two classes or more, got {shown(labels.tolist())}")
         if len(codes) < MIN_REFERENCE:
             raise InputError(f"X must have {MIN_REFERENCE} rows or more, got {len(codes)}")
         self.classes_, self._watch = labels, self.watch

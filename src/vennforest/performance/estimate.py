@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from vennforest._messages import warn
+from vennforest._messages import needed, shown, warn
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -98,10 +98,11 @@ class PerformanceEstimate:
 
     def table(self) -> pd.DataFrame:
         """Return a data frame of estimates and intervals, with a row for each measure."""
-        import pandas as pd
-
+        pandas = needed("pandas", "data frames")
         columns = {"estimate": self.estimate, "lower": self.lower, "upper": self.upper}
-        return pd.DataFrame(columns, index=pd.Index(self.metrics, name="metric"))
+        index = pandas.Index(self.metrics, name="metric")
+        frame: pd.DataFrame = pandas.DataFrame(columns, index)
+        return frame
 
     def __getitem__(self, metric: str) -> tuple[float, float, float]:
         """Return estimate, lower and upper end of a measure."""
@@ -355,7 +356,7 @@ def _decide(
     decisions = p.argmax(axis=1)
     if threshold is not None:
         if not isinstance(threshold, Real) or not 0 <= float(threshold) <= 1:
-            raise InputError(f"threshold must be a probability in [0, 1], got {threshold!r}")
+            raise InputError(f"threshold must be a probability in [0, 1], got {shown(threshold)}")
         decisions = np.where(p[:, code] >= float(threshold), code, 1 - code)
     costs_of_rows = None
     if costs is not None:
@@ -433,7 +434,7 @@ def _stack(above: Any, below: Any) -> Any:
     if issparse(above) or issparse(below):
         return vstack([above, below], format="csr")
     if hasattr(above, "iloc") and hasattr(below, "iloc"):
-        import pandas as pd
+        pd = needed("pandas", "data frames")
 
         return pd.concat([above, below], ignore_index=True)
     return np.concatenate([np.asarray(above), np.asarray(below)])

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line, written_whole
-from vennforest._messages import InputError, listed, needed, warn
+from vennforest._messages import InputError, how_to_install, listed, needed, warn
 from vennforest._program import __version__
 from vennforest._state import is_own_type
 from vennforest.persistence.archive import FORMAT, HEADER, SCHEMA, open_archive
@@ -231,8 +231,7 @@ def _check_versions(header: Mapping[str, Any], name: str) -> None:
         saved, installed = header.get("libraries", {}).get(library), _installed(library)
         if saved and installed is None:
             raise ImportError(
-                f"{name} contains a model made with {library}: install it with "
-                f"pip install {library}"
+                f"{name} contains a model made with {library}: {how_to_install(library)}"
             )
         if saved and saved != installed:
             warn(

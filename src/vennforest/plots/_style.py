@@ -40,7 +40,7 @@ def style(i: int) -> Style:
 
 def new_axes(size: tuple[float, float]) -> Axes:
     """Return the axes of a new figure."""
-    pyplot = needed("matplotlib.pyplot", "plots", "report")
+    pyplot = needed("matplotlib.pyplot", "plots")
     axes: Axes = pyplot.subplots(figsize=size, layout="constrained")[1]
     return axes
 

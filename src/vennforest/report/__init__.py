@@ -4,10 +4,14 @@
 and one web page of them.
 """
 
+from vennforest._messages import needed
 from vennforest.decisions import CostMatrix
-from vennforest.report.check import check
-from vennforest.report.evaluate import evaluate
-from vennforest.report.evaluation import Evaluation
-from vennforest.report.words import Verdict
+
+needed("pandas", "reports")
+
+from vennforest.report.check import check  # noqa: E402
+from vennforest.report.evaluate import evaluate  # noqa: E402
+from vennforest.report.evaluation import Evaluation  # noqa: E402
+from vennforest.report.words import Verdict  # noqa: E402
 
 __all__ = ["CostMatrix", "Evaluation", "Verdict", "check", "evaluate"]

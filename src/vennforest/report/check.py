@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vennforest._messages import shown
 from vennforest._validation import InputError, encode_labels
 from vennforest.classifier import CalibratedClassifier
 from vennforest.metrics._inputs import check_probabilities
@@ -149,9 +150,11 @@ def _estimates(
     elif isinstance(values, tuple) and isinstance(values[-1], Multiprobability):
         values, bounds = values
     if bounds is not None and (bounds.classes.tolist() != labels.tolist() or len(bounds) != n):
-        raise InputError(f"p of {name!r} must be of {n} rows and of the classes {labels.tolist()}")
+        raise InputError(
+            f"p of {name!r} must be of {n} rows and of the classes {shown(labels.tolist())}"
+        )
     try:
-        p = check_probabilities(values)
+        p = check_probabilities(values, labels)
     except ValueError as error:
         raise InputError(f"p of {name!r}: {error}") from error
     if len(p) != n:

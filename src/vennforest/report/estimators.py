@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from vennforest._messages import not_one_of
+from vennforest._messages import needed, not_one_of
 from vennforest._validation import check_labels, require
 
 DEFAULT_ESTIMATOR = "mixed-forest"
@@ -91,10 +90,7 @@ def make_estimator(name: str | None, n_trees: int, seed: int, n_jobs: int | None
     if name == "logistic":
         imputer = SimpleImputer(strategy="median", add_indicator=True)
         return make_pipeline(imputer, StandardScaler(), LogisticRegression(max_iter=1000))
-    try:
-        kind = getattr(import_module(module), class_name)
-    except ImportError as error:
-        raise ImportError(f"estimator needs {module}: pip install {module} ({error})") from error
+    kind = getattr(needed(module, f"classifiers named {name!r}"), class_name)
     options: dict[str, Any] = {"random_state": seed}
     if has_trees:
         options |= {"n_estimators": n_trees, "n_jobs": n_jobs}

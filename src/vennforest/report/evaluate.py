@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
-from vennforest._messages import not_one_of
+from vennforest._messages import not_one_of, shown
 from vennforest._validation import InputError, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
@@ -188,6 +188,6 @@ def _noun(estimator: Any) -> str:
     if isinstance(estimator, type) or not hasattr(estimator, "predict_proba"):
         raise InputError(
             "estimator must be a name or a classifier with predict_proba (an instance, not "
-            f"fitted), got {estimator!r}"
+            f"fitted), got {shown(estimator)}"
         )
     return type(estimator).__name__

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._files import write_text, written_whole
+from vennforest._messages import needed
 from vennforest._validation import FloatArray
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.metrics import ReliabilityCurve, decision_curve, interval_curve, reliability_curve
@@ -80,7 +81,7 @@ def encode(
     name: str, paint: Paint, size: tuple[float, float], font_size: float, *formats: str
 ) -> dict[str, bytes]:
     """Return the bytes of the figure drawn by ``paint`` in each format; they are reproducible."""
-    import matplotlib
+    matplotlib = needed("matplotlib", "pictures")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from vennforest._messages import shown
 from vennforest._validation import (
     CodeArray,
     FloatArray,
@@ -331,7 +332,7 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         if not set(column) <= set(classes.tolist()):
             raise InputError(
                 "estimator must keep the labels of y in classes_, got others: "
-                f"{model_classes.tolist()} for {classes.tolist()}"
+                f"{shown(model_classes.tolist())} for {shown(classes.tolist())}"
             )
         scores = np.column_stack(
             [scores[:, column[c]] if c in column else missing for c in classes.tolist()]

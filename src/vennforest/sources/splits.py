@@ -20,7 +20,7 @@ from sklearn.model_selection import (
     train_test_split,
 )
 
-from vennforest._messages import warn
+from vennforest._messages import shown, warn
 from vennforest._validation import CodeArray, InputError, IntArray
 from vennforest.sources.data import Fold, TrainingData, share_steps
 
@@ -51,7 +51,7 @@ def held_out_fold(
     n = len(data) if groups is None else int(groups.max()) + 1
     if not 1 <= (n * size if size < 1 else size) <= n - 1:
         unit = "examples" if groups is None else "groups"
-        raise ValueError(f"holdout_size must leave {unit} on both sides of {n}, got {size!r}")
+        raise ValueError(f"holdout_size must leave {unit} on both sides of {n}, got {shown(size)}")
     index, held_index = np.arange(n), None
     if groups is None and must_stratify(data, "the part held out"):
         with suppress(ValueError):  # a class of one example, or more classes than rows in a part
@@ -190,14 +190,14 @@ def _check_fold_classes(
         if occurs.sum() < 2:
             raise InputError(
                 "cv must leave two classes or more to train on in every fold, got a fold with "
-                f"{classes[occurs].tolist()} alone: use StratifiedKFold, or fewer folds"
+                f"{shown(classes[occurs].tolist())} alone: use StratifiedKFold, or fewer folds"
             )
     is_missed = np.any(seen, axis=0) & ~np.all(seen, axis=0)
     if is_missed.any():
         n_folds = sum(bool((is_missed & ~occurs).any()) for occurs in seen)
         warn(
             f"cv leaves {n_folds} of {len(seen)} folds without a training row of class "
-            f"{classes[is_missed].tolist()}: their models give it no probability. Use "
+            f"{shown(classes[is_missed].tolist())}: their models give it no probability. Use "
             "StratifiedKFold, fewer folds or other groups"
         )
 

@@ -174,7 +174,7 @@ def _parquet(paths: Sequence[str]) -> dataset.Dataset:
 
 def _first_sheet(path: Path) -> pa.Table:
     """Return the first sheet of a workbook, without empty rows and nameless empty columns."""
-    needed("openpyxl", "Excel files", "excel")
+    needed("openpyxl", "Excel files")
     try:
         sheet = pd.read_excel(path, keep_default_na=False, na_values=MISSING, engine="openpyxl")
     except (ValueError, KeyError, zipfile.BadZipFile) as error:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta, binom
 
-from vennforest._messages import needed
+from vennforest._messages import needed, shown
 from vennforest._validation import FloatArray, InputError, IntArray, check_inside
 from vennforest.monitoring.columns import holm
 from vennforest.scores import check_scores
@@ -94,7 +94,7 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
 
 def _in_order(grade: ArrayLike, p: FloatArray) -> tuple[IntArray, list[str]]:
     """Return the code of each row's grade (n,) in natural order, and the grades' names."""
-    import pandas as pd
+    pd = needed("pandas", "data frames")
 
     texts = grade_names(grade)
     if len(texts) != len(p):
@@ -119,7 +119,7 @@ def _in_order(grade: ArrayLike, p: FloatArray) -> tuple[IntArray, list[str]]:
 
 def grade_names(grade: Any) -> Any:
     """Return the names of grades (n,) as text: 1, 1.0 and " 1" are the same."""
-    import pandas as pd
+    pd = needed("pandas", "data frames")
 
     column = pd.Series(np.asarray(grade, dtype=object))
     texts = column.astype(str).str.strip()
@@ -185,7 +185,9 @@ def population_stability(
     if shares is not None:
         values = check_scores([*shares.values()], "reference")
         if (values < 0).any() or abs(values.sum() - 1) > 1e-6:
-            raise InputError(f"reference must have shares that sum to 1, got {values.tolist()}")
+            raise InputError(
+                f"reference must have shares that sum to 1, got {shown(values.tolist())}"
+            )
         other_counts = n * np.bincount(codes[n:], values / values.sum(), k)
         draws = rng.multinomial(n, other_counts / n, size=N_DRAWS)
         other_draws = np.broadcast_to(other_counts, draws.shape)

@@ -127,7 +127,7 @@ def _deviance(
 
 def _memberships(columns: pd.DataFrame, p: FloatArray) -> tuple[list[str], CodeArray]:
     """Return the names of m segments, and those of each row (n, c): m where it is in none."""
-    import pandas as pd
+    pd = needed("pandas", "data frames")
 
     levels = [_levels(pd.Series(p), PREDICTED)]
     levels += [_levels(columns.iloc[:, j], str(name)) for j, name in enumerate(columns)]
@@ -157,7 +157,7 @@ def _memberships(columns: pd.DataFrame, p: FloatArray) -> tuple[list[str], CodeA
 
 def _levels(column: pd.Series, name: str) -> tuple[IntArray, list[str]]:
     """Return the level of each cell of a column (n,), and the names of the levels."""
-    import pandas as pd
+    pd = needed("pandas", "data frames")
 
     missing = column.isna().to_numpy()
     column = column.dt.year if column.dtype.kind == "M" else column

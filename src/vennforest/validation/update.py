@@ -14,6 +14,7 @@ from scipy.stats import chi2
 from scipy.stats import f as fisher
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from vennforest._messages import needed
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -178,7 +179,7 @@ def update(
         prior, labels, p = shares_of(p), p.classes_, p.predict_proba(X)
     check_order(p if X is None else X, y=y, groups=groups)
     codes, labels = encode_labels(y, labels)
-    rows = UpdateRows(labels, check_probabilities(p), codes, groups, prior, new_map)
+    rows = UpdateRows(labels, check_probabilities(p, labels), codes, groups, prior, new_map)
     if (k := len(labels)) > 2:
         raise InputError(
             f"y must contain two classes for an update, got {k}: update the probability of one "
@@ -240,8 +241,7 @@ class UpdateRows:
 
     def test(self) -> pd.DataFrame:
         """Test the largest model of two classes against each smaller one."""
-        import pandas as pd
-
+        pandas = needed("pandas", "data frames")
         z, is_large = self.z, np.bincount(self.codes, minlength=2).min() >= MIN_ROWS_FOR_SPLINE
         X = spline_features(z, np.unique(np.quantile(z, KNOT_QUANTILES if is_large else ())))
         X = X if np.ptp(z) > 0 else X[:, :1]
@@ -259,7 +259,9 @@ class UpdateRows:
                 statistic /= design_effect(largest, X, z, self.codes, self.groups, smaller)
                 pvalue = fisher.sf(statistic / df, df, max(1, self.groups.max()))
             rows.append((statistic, df, float(pvalue)))
-        return pd.DataFrame(rows, index=hypotheses, columns=["statistic", "df", "pvalue"])
+        names = ["statistic", "df", "pvalue"]
+        frame: pd.DataFrame = pandas.DataFrame(rows, hypotheses, names)
+        return frame
 
     def _regress(self, X: FloatArray, precision: float = 0.0) -> LogisticFit:
         """Fit what is added to the log-odds: a logistic regression on X (n, d)."""
@@ -297,8 +299,7 @@ class UpdateRows:
 
     def gains(self, random_state: int = 0) -> pd.DataFrame:
         """Return the log loss over folds of each update, and its gain over keeping."""
-        import pandas as pd
-
+        pandas = needed("pandas", "data frames")
         is_binary = len(self.classes) == 2
         omitted = [] if is_binary else ["slope", "auto"]
         omitted += ["prior"] if self.prior is None else []
@@ -319,7 +320,8 @@ class UpdateRows:
             ends = gain.mean - gain.margin, gain.mean + gain.margin
             rows[choice] = (loss.mean(), gain.mean, *ends)
         names = ["log_loss", "gain", "gain_low", "gain_high"]
-        return pd.DataFrame.from_dict(rows, orient="index", columns=names)
+        frame: pd.DataFrame = pandas.DataFrame.from_dict(rows, orient="index", columns=names)
+        return frame
 
     def _splits(self, random_state: int) -> list[tuple[IntArray, IntArray]]:
         """Return stratified folds, of whole groups where there are any."""
