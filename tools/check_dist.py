@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # Nothing of these belongs into the archive of the library.
-LEFT_OUT = (".ci/", ".gitignore", "experiments/")
+LEFT_OUT = (".ci/", ".gitignore", "experiments/", "paper/")
 
 
 def tracked():

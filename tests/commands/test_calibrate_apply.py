@@ -11,7 +11,7 @@ import pytest
 from support.commands import refused, run
 from vennforest import VennAbers
 from vennforest.calibrators import METHODS
-from vennforest.export import from_json, to_sql
+from vennforest.export import from_json, to_json, to_sql
 
 # By default pandas 2 reads numbers to within a unit in the last place.
 read_csv = partial(pd.read_csv, float_precision="round_trip")
@@ -364,3 +364,13 @@ def test_apply_and_check_refuse_what_apply_wrote(tmp_path, capsys):
     assert "'p(yes)' seem to be calibrated already" in again
     check = ("check", tmp_path / "c.json", tmp_path / "out.csv", "-t", "y")
     assert "calibrated already" in refused(capsys, *check, "-o", tmp_path / "c.html")
+
+
+def test_sql_of_what_has_no_formula_is_refused_in_a_sentence(tmp_path, capsys):
+    scores = np.random.default_rng(3).dirichlet(np.ones(3), 90)
+    labels = np.array(["a", "b", "c"])[scores.argmax(axis=1)]
+    moved = VennAbers().fit(scores, labels).with_prior({"a": 0.5})
+    (tmp_path / "moved.json").write_text(to_json(moved), encoding="utf-8")
+    columns = [part for label in "abc" for part in ("-s", f"{label}=p_{label}")]
+    message = refused(capsys, "sql", tmp_path / "moved.json", *columns)
+    assert "must have two classes to be exported after with_prior, got 3" in message

@@ -9,8 +9,10 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from support.report_data import nasty_table, table_of
+from vennforest.metrics import calibration_distances
 from vennforest.report import evaluate
 from vennforest.report.estimators import ESTIMATORS
+from vennforest.report.words import key_figures
 
 QUICK = {"n_folds": 2, "n_trees": 10, "methods": ["venn-abers"]}
 
@@ -224,3 +226,24 @@ def test_it_prints_a_few_lines(cancer):
     assert lines[0] == "breast cancer: 569 rows, 2 classes"
     assert lines[1] == cancer.verdict.sentence
     assert len(lines) < 20 and "Venn–Abers" in "".join(lines[2:])
+
+
+@pytest.mark.parametrize("signal", [0.0, 3.0])
+def test_a_loss_above_that_of_the_base_rate_is_called_higher(signal):
+    """Distances from the smooth curve are those of the metric, for the recommended method."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(200, 3))
+    y = np.where(signal * X[:, 0] + rng.normal(size=200) > 0, "yes", "no")
+    evaluation = evaluate(pd.DataFrame(X, columns=list("abc")), y, **QUICK)
+    c = evaluation.comparison
+    reasons = evaluation.verdict.reasons
+    text = next(reasons[name] for name in reasons if name.startswith("How well it predicts"))
+    skills = evaluation.methods.loc[c.method, "brier_skill"]
+    word = "lower" if skills > 0 else "higher"
+    assert f"% {word} than that of always predicting" in text and "is \u2212" not in text
+    assert key_figures(c)[2][1].startswith(f"{word} Brier score")
+    assert (skills > 0) == (signal > 0)
+    p = c.predictions.estimates[c.method].p[:, 1]
+    distances = calibration_distances(c.predictions.codes, p, n_draws=100)
+    assert evaluation.methods.loc[c.method, "ici"] == pytest.approx(distances.ici.value)
+    assert evaluation.methods.loc[c.method, "emax_high"] == pytest.approx(distances.emax.high)

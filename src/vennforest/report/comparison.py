@@ -10,7 +10,13 @@ from scipy.stats import t as student
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.decisions import CostMatrix
-from vennforest.metrics import AucInterval, CalibrationLine, auc_interval, calibration_line
+from vennforest.metrics import (
+    AucInterval,
+    CalibrationLine,
+    auc_interval,
+    calibration_distances,
+    calibration_line,
+)
 from vennforest.metrics.differences import Difference, difference_over_rows
 from vennforest.report.measures import (
     BASELINE,
@@ -89,6 +95,9 @@ def compare_losses(
     )
     gap = difference_over_folds(of_first, of_second, predictions)
     return gap if is_finite else replace(gap, loss="Brier score")
+
+
+N_DRAWS_OF_DISTANCES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,10 +239,25 @@ def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame
             for name in ("observed_expected", "intercept", "slope"):
                 value, low, high = vars(getattr(line, name)).values()
                 row |= {name: value, f"{name}_low": low, f"{name}_high": high}
+            if method == comparison.method:
+                row |= _distances(predictions, predictions.estimates[method])
         if costs is not None and method != BASELINE:
             row["mean_cost"] = costs.mean[method]
         rows[method] = row
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _distances(predictions: Predictions, estimates: MethodEstimates) -> dict[str, float]:
+    """Return ICI, E50, E90 and Emax with the ends of their intervals."""
+    found = calibration_distances(
+        groups=predictions.groups, n_draws=N_DRAWS_OF_DISTANCES, **predictions.for_metric(estimates)
+    )
+    ends = {"": "value", "_low": "low", "_high": "high"}
+    return {
+        f"{name}{end}": getattr(distance, field)
+        for name, distance in vars(found).items()
+        for end, field in ends.items()
+    }
 
 
 def classes_frame(comparison: Comparison) -> pd.DataFrame:

@@ -185,6 +185,7 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
             names[m]: frame.loc[m, "certain"] for m in methods if frame.loc[m].get("certain", 0)
         },
         line=table(frame.loc[methods], LINE, frame.loc[methods, "name"]) if is_binary else None,
+        distances=_distances(frame.loc[comparison.method]) if is_binary else None,
         thresholds=None
         if thresholds is None
         else table(
@@ -206,6 +207,17 @@ def _rendered(section: Section) -> tuple[pd.DataFrame | None, str | None]:
     if section.paint is not None:
         picture = figures.draw(section.anchor, section.size, section.paint, section.caption)
     return None if frame is None else table(frame, section.columns, frame.index), picture
+
+
+def _distances(measures: Any) -> str | None:
+    """Return a clause on the distances from the smooth curve; None where there is no curve."""
+    names = {"ici": "mean (ICI)", "e50": "median (E50)", "e90": "90% quantile (E90)"}
+    shown = [
+        f"{words} {numbers.points(measures[name])} ({numbers.points(measures[f'{name}_low'])} to "
+        f"{numbers.points(measures[f'{name}_high'])})"
+        for name, words in (names | {"emax": "largest (Emax)"}).items()
+    ]
+    return ", ".join(shown) if math.isfinite(measures["ici"]) else None
 
 
 def _differences(evaluation: Evaluation) -> pd.DataFrame:

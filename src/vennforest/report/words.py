@@ -337,10 +337,13 @@ def ranking(c: Comparison) -> str:
     loss, reference = m.brier, baseline.brier
     if gain.loss == "log loss":
         loss, reference = m.log_loss, baseline.log_loss
-    low, high = (signed((gain.mean + sign * gain.margin) / reference) for sign in (-1, 1))
+    better = skill(loss, reference)
+    sign = -1 if better < 0 else 1
+    ends = sorted(sign * (gain.mean + side * gain.margin) / reference for side in (-1, 1))
+    low, high = map(signed, ends)
     text = (
         f"AUC {area(auc.auc)} (95% interval {area(auc.low)} to {area(auc.high)}; random ranking: "
-        f"0.5). Its {gain.loss} is {signed(skill(loss, reference))} lower than that of "
+        f"0.5). Its {gain.loss} is {signed(abs(better))} {lower_or_higher(better)} than that of "
         f"{base_rate(c)} (95% interval {low} to {high}). {percent(m.accuracy)} of its most "
         f"probable classes are right; always “{most_frequent}”: {percent(baseline.accuracy)}."
     )
@@ -348,6 +351,11 @@ def ranking(c: Comparison) -> str:
         n_groups = len(np.unique(c.predictions.groups))
         text += f" Intervals treat the {n_groups:,} groups as independent, not the rows."
     return text
+
+
+def lower_or_higher(gain: float) -> str:
+    """Return in which direction a loss differs, of which ``gain`` is the share that is saved."""
+    return "higher" if gain < 0 else "lower"
 
 
 def calibration(c: Comparison, method: str) -> str:
@@ -408,7 +416,7 @@ def recommendation(c: Comparison, source: Source) -> str:
     for method in shown_methods(c, source)[1:]:
         gap = c.against[method]
         sentences.append(
-            f"Its {gap.loss} is {'lower' if gap.mean > 0 else 'higher'} than that of "
+            f"Its {gap.loss} is {lower_or_higher(gap.mean)} than that of "
             f"{source.in_sentence(method)} by {with_margin(gap.mean, gap.margin)} (95% interval)"
             f"{'' if gap.clear else ', within chance'}."
         )
@@ -465,6 +473,7 @@ def half_width(c: Comparison) -> float:
 def key_figures(c: Comparison) -> list[tuple[str, str]]:
     """Return the four main numbers, each with its meaning."""
     m, auc = c.best, c.auc
+    better = skill(m.brier, c.baseline.brier)
     figures = [
         (
             f"{points(m.calibration_error)} points",
@@ -474,7 +483,7 @@ def key_figures(c: Comparison) -> list[tuple[str, str]]:
             area(auc.auc),
             f"AUC: how well it ranks (95% interval {area(auc.low)} to {area(auc.high)})",
         ),
-        (signed(skill(m.brier, c.baseline.brier)), f"lower Brier score than {base_rate(c)}"),
+        (signed(abs(better)), f"{lower_or_higher(better)} Brier score than {base_rate(c)}"),
     ]
     if c.costs is not None:
         cost, of_constant, *_ = _amounts_of_costs(c)
