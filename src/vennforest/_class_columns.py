@@ -84,9 +84,7 @@ def labels_of_column(name: str, classes: Iterable[Any]) -> list[Any]:
     """
     form = CLASS_COLUMN.fullmatch(name)
     texts = {name, re.sub("^p_", "", name, flags=re.I), form["label"] if form else name}
-    folded, labels = set(map(str.casefold, texts)), list(classes)
-    exact = [label for label in labels if any(_is_label(text, label) for text in texts)]
-    return exact or [c for c in labels if not folded.isdisjoint(map(str.casefold, _texts(c)))]
+    return _labels_of(texts, classes)
 
 
 def split_entry(
@@ -97,23 +95,16 @@ def split_entry(
     The name of a column of the table is taken for that column, whatever signs it contains. Labels
     of ``known`` columns count more than what their names say.
     """
-    classes = list(classes)
     if entry in known:
         return [known[entry]], entry
-    if entry in table or "=" not in entry:
+    if entry in table:
         return labels_of_column(entry, classes), entry
-    pairs = [
-        (label, entry[len(text) + 1 :])
-        for label in classes
-        for text in _texts(label)
-        if entry.casefold().startswith(f"{text}=".casefold())
-    ]
-    pairs = [pair for pair in pairs if entry.startswith(f"{pair[0]}=")] or pairs
-    text, _, column = entry.partition("=")
-    pairs = pairs or [(label, column) for label in classes if _is_label(text, label)]
-    pairs = [pair for pair in pairs if pair[1] in table] or pairs
-    labels = [label for label, _ in pairs]
-    return labels or labels_of_column(entry, classes), pairs[0][1] if pairs else entry
+    splits = [(entry[:i], entry[i + 1 :]) for i, sign in enumerate(entry) if sign == "="]
+    pairs = [(label, column) for text, column in splits for label in _labels_of({text}, classes)]
+    pairs = [(label, column) for label, column in pairs if column in table] or pairs
+    if not pairs:
+        return labels_of_column(entry, classes), entry
+    return [label for label, _ in pairs], pairs[0][1]
 
 
 def class_columns(
@@ -218,6 +209,13 @@ def refuse_own_output(
             "that was calibrated, or, if they are another model's probabilities, rename or leave "
             "out 'label'"
         )
+
+
+def _labels_of(texts: Collection[str], classes: Iterable[Any]) -> list[Any]:
+    """Return the labels that one of the texts stands for, in other letters if in these none."""
+    labels, folded = list(classes), set(map(str.casefold, texts))
+    exact = [label for label in labels if any(_is_label(text, label) for text in texts)]
+    return exact or [c for c in labels if not folded.isdisjoint(map(str.casefold, _texts(c)))]
 
 
 def _is_label(text: str, label: Any) -> bool:
