@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from vennforest._shown import columns_of
 from vennforest._validation import FloatArray, InputError
+from vennforest.scores import as_numbers, is_outside
 
 CLASS_COLUMN = re.compile(
     r"(?:p|lower|upper|(?:low|high)[\d.]+)\((?P<label>.*)\)", re.IGNORECASE | re.DOTALL
 )
 """The form of the names of columns of a class, see `columns_of`."""
-
-ROUNDING = 1e-9
-"""Distance from [0, 1] up to which the probability of the first class counts as rounded."""
 
 ScoreNames = str | Sequence[str] | Mapping[Any, str]
 """A column of scores, several, or the column of each label."""
@@ -28,8 +27,8 @@ ScoreNames = str | Sequence[str] | Mapping[Any, str]
 class ClassColumns:
     """Columns of scores in the order of the classes, or the one column of two classes.
 
-    ``of_first`` says that the one column is the probability of the first of two classes; the
-    score of the second is then 1 minus it, see `of_second`.
+    ``of_first`` says that the one column is the probability, or the logit, of the first of two
+    classes; `of_second` turns it into that of the second.
     """
 
     names: list[str]
@@ -53,18 +52,13 @@ class ClassColumns:
             entries.append(name if is_clear else f"{label}={name}")
         return entries
 
-    @property
-    def last(self) -> ClassColumns:
-        """The same with the second column alone if there are two, of probabilities."""
-        return ClassColumns(self.names[1:], self.classes) if len(self.names) == 2 else self
-
     def of_second(self, values: FloatArray, kind: str = "probability") -> FloatArray:
         """Return scores (n,) of the second class from the values of the one column."""
         if not self.of_first:
             return values
         if kind == "logit":
             return -values
-        wrong = values[(values < -ROUNDING) | (values > 1 + ROUNDING)]
+        wrong = values[is_outside(values)]
         if len(wrong):
             name, (first, second) = self.names[0], self.classes
             raise InputError(
@@ -90,9 +84,7 @@ def labels_of_column(name: str, classes: Iterable[Any]) -> list[Any]:
     """
     form = CLASS_COLUMN.fullmatch(name)
     texts = {name, re.sub("^p_", "", name, flags=re.I), form["label"] if form else name}
-    folded, labels = set(map(str.casefold, texts)), list(classes)
-    exact = [label for label in labels if not texts.isdisjoint(_texts(label))]
-    return exact or [c for c in labels if not folded.isdisjoint(map(str.casefold, _texts(c)))]
+    return _labels_of(texts, classes)
 
 
 def split_entry(
@@ -103,21 +95,16 @@ def split_entry(
     The name of a column of the table is taken for that column, whatever signs it contains. Labels
     of ``known`` columns count more than what their names say.
     """
-    classes = list(classes)
     if entry in known:
         return [known[entry]], entry
-    if entry in table or "=" not in entry:
+    if entry in table:
         return labels_of_column(entry, classes), entry
-    pairs = [
-        (label, entry[len(text) + 1 :])
-        for label in classes
-        for text in _texts(label)
-        if entry.casefold().startswith(f"{text}=".casefold())
-    ]
-    pairs = [pair for pair in pairs if entry.startswith(f"{pair[0]}=")] or pairs
-    pairs = [pair for pair in pairs if pair[1] in table] or pairs
-    labels = [label for label, _ in pairs]
-    return labels or labels_of_column(entry, classes), pairs[0][1] if pairs else entry
+    splits = [(entry[:i], entry[i + 1 :]) for i, sign in enumerate(entry) if sign == "="]
+    pairs = [(label, column) for text, column in splits for label in _labels_of({text}, classes)]
+    pairs = [(label, column) for label, column in pairs if column in table] or pairs
+    if not pairs:
+        return labels_of_column(entry, classes), entry
+    return [label for label, _ in pairs], pairs[0][1]
 
 
 def class_columns(
@@ -136,8 +123,10 @@ def class_columns(
     labels = list(classes)
     k = len(labels)
     if isinstance(given, Mapping):
-        texts = {text: label for label in labels for text in _texts(label)}
-        entries = [([texts[str(key)]] if str(key) in texts else [], c) for key, c in given.items()]
+        entries = [
+            ([label for label in labels if _is_label(str(key), label)], column)
+            for key, column in given.items()
+        ]
     else:
         entries = [split_entry(name, labels, table, known) for name in column_names(given)]
     columns = [column for _, column in entries]
@@ -171,6 +160,28 @@ def class_columns(
     return ClassColumns([column for _, column in ordered], labels)
 
 
+def in_class_order(
+    values: ArrayLike, classes: NDArray[Any], kind: str = "probability", name: str = "scores"
+) -> ArrayLike:
+    """Return the columns of a data frame that are named after classes, in the order of the classes.
+
+    One column of two classes becomes scores (n,) of the second. Other input is returned as it is:
+    arrays, and data frames whose names are numbered by default, are of no class, or are not as many
+    as the classes.
+    """
+    names: Any = getattr(values, "column_names", None)
+    names = getattr(values, "columns", ()) if names is None else names
+    texts, labels = list(map(str, names)), classes.tolist()
+    is_numbered = texts == list(map(str, range(len(texts))))
+    is_size = len(texts) in ({1, 2} if len(labels) == 2 else {len(labels)})
+    if is_numbered or not is_size or not any(labels_of_column(text, labels) for text in texts):
+        return values
+    of_classes, array = class_columns(texts, labels, name, texts), as_numbers(values, name)
+    if len(texts) == 1:
+        return of_classes.of_second(array[:, 0], kind)
+    return array[:, list(map(texts.index, of_classes.names))]
+
+
 def are_predictions(columns: Iterable[str], table: Collection[str], classes: Iterable[Any]) -> bool:
     """Return whether columns are probabilities or bounds that ``predict`` or ``apply`` wrote.
 
@@ -198,6 +209,26 @@ def refuse_own_output(
             "that was calibrated, or, if they are another model's probabilities, rename or leave "
             "out 'label'"
         )
+
+
+def _labels_of(texts: Collection[str], classes: Iterable[Any]) -> list[Any]:
+    """Return the labels that one of the texts stands for, in other letters if in these none."""
+    labels, folded = list(classes), set(map(str.casefold, texts))
+    exact = [label for label in labels if any(_is_label(text, label) for text in texts)]
+    return exact or [c for c in labels if not folded.isdisjoint(map(str.casefold, _texts(c)))]
+
+
+def _is_label(text: str, label: Any) -> bool:
+    """Return whether a text stands for a label; that of a number may be written otherwise."""
+    if text in _texts(label):
+        return True
+    if isinstance(label, bool | str):
+        return False
+    try:
+        number = int(text) if text.lstrip("+-").isdigit() else float(text)
+    except ValueError:
+        return False
+    return bool(number == label)
 
 
 def _texts(label: Any) -> list[str]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv, betaincinv
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest._class_columns import ScoreNames, class_columns, column_names
+from vennforest._class_columns import ScoreNames, class_columns, column_names, in_class_order
 from vennforest._jit import kernel
 from vennforest._messages import shown
 from vennforest._validation import (
@@ -106,7 +106,7 @@ class ScoreCounts:
         check_order(scores, y=y, sample_weight=sample_weight)
         x = as_numbers(scores)
         codes, labels, weight = read_examples(x, y, sample_weight, classes)
-        k = len(labels)
+        x, k = as_numbers(in_class_order(scores, labels, on)), len(labels)
         return count_examples(
             labels, read_scores(x, k, on if k == 2 else "score").values, codes, weight
         )

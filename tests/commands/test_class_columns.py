@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from support.commands import refused, run
 from support.partitions import engine_of
-from vennforest import PlattScaling, ScoreCounts
+from vennforest import IsotonicCalibration, PlattScaling, ScoreCounts
 from vennforest.batch import BatchPredictor
 from vennforest.calibrators import make_calibrator
 from vennforest.engines._tasks import calibrate_partitions
@@ -238,3 +238,33 @@ def test_two_columns_of_logits_are_read_as_their_difference(tmp_path, capsys, me
     assert run(*watch, "-o", tmp_path / "w.html") == 0
     message = refused(capsys, *command, "-s", "yes", "-o", tmp_path / "o.csv")
     assert "--score must name both columns of logits" in message
+
+
+def test_a_number_may_be_written_otherwise_in_the_name_of_its_column(tmp_path, capsys):
+    p, frame = draw(["0", "1"])
+    frame["y"] = "0" + frame["y"]
+    forms = ["p(0)", "p(00)", "p(0.0)", "0e5", "00=other", "+0=other"]
+    frame = frame.assign(**dict.fromkeys([*forms[:4], "other"], p[:, 0]))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("calibrate", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "c.json", "-s")
+    for form in forms:
+        assert run(*fit, form) == 0
+        assert "the score is that of '0'" in capsys.readouterr().err
+
+
+def test_independent_scores_of_each_class_are_calibrated_with_on_score(tmp_path, capsys):
+    p, frame = draw(["a", "b", "c"])
+    frame[["a", "b", "c"]] = scores = p**2
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    options = [part for c in "cab" for part in ("-s", c)]
+    fit = ("calibrate", tmp_path / "t.csv", "-t", "y", *options, "--method", "isotonic")
+    assert "rows that sum to 1" in refused(capsys, *fit, "-o", tmp_path / "c.json")
+    assert run(*fit, "-o", tmp_path / "c.json", "--on", "score") == 0
+    document = (tmp_path / "c.json").read_text(encoding="utf-8")
+    assert json.loads(document)["scores"]["kind"] == "score"
+    expected = IsotonicCalibration(on="score").fit(scores, frame["y"]).predict_proba(scores)
+    assert run("apply", tmp_path / "c.json", tmp_path / "t.csv", "--id", "row",
+               "-o", tmp_path / "o.parquet") == 0  # fmt: skip
+    found = pd.read_parquet(tmp_path / "o.parquet")[["p(a)", "p(b)", "p(c)"]]
+    assert_allclose(found, expected, atol=1e-9)
+    assert "--on must be one of" in refused(capsys, *fit, "--on", "odds")

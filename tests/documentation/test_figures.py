@@ -205,6 +205,24 @@ def means_table():
         yield f"| {events} | {' | '.join(cells)} |"
 
 
+GRID_SOURCES = (
+    "out of bag, forest", "folds, boosting", "folds, boosting, one model",
+    "held-out third, boosting", "frozen logistic",
+)  # fmt: skip
+
+
+def grid_table():
+    methods = dict.fromkeys(row["method"] for row in rows_of("mean_grid"))
+    for classes in ("2", "3"):
+        for method in methods:
+            cells = []
+            for source in GRID_SOURCES:
+                where = {"classes": classes, "method": method, "source": source}
+                ratios = (mean("mean_grid", name, **where) for name in ("ratio", "prior_ratio"))
+                cells.append(" / ".join(f"{ratio:.2f}" for ratio in ratios))
+            yield f"| {method} | {classes} | {' | '.join(cells)} |"
+
+
 def dependence_table():
     for row in rows_of("dependence"):
         names = ("spiegelhalter", "kuiper", "line", "smallest")
@@ -263,7 +281,7 @@ TABLES = {
     "docs/measured.md": [
         map_table("first"), map_table("keel"), package_table(), forest_table(), bounds_table(),
         interval_table(), design_table(), performance_table(), band_table(), net_benefit_table(),
-        speed_table(), dependence_table(), means_table(),
+        speed_table(), dependence_table(), means_table(), grid_table(),
     ],
     "README.md": [
         package_table(

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._class_columns import in_class_order
 from vennforest._messages import shown
 from vennforest._validation import (
     FloatArray,
@@ -120,7 +121,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         ----------
         scores : array-like of shape (n,) or (n, k)
             Calibration scores: one column, of the second of two classes, or one per class in sorted
-            order of the labels. ``vennforest.scores`` says what each is read as.
+            order of the labels; those of a data frame that are called like the labels or
+            ``p(label)`` are of these classes. ``vennforest.scores`` says what each is read as.
         y : array-like of shape (n,)
             Their labels, of any dtype.
         sample_weight : array-like of shape (n,), optional
@@ -144,6 +146,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if not len(checked):
             raise ValueError("scores must contain at least one example, got 0 sample(s)")
         codes, labels, weight = read_examples(checked, y, sample_weight, classes)
+        checked = as_numbers(in_class_order(scores, labels, self.on))
         values, kind = self._read(checked, len(labels), self.on)
         warn_of_probabilities(checked, self.on)
         x = self._as_read(values, kind)
@@ -364,6 +367,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Return new scores as ``_fit`` has seen those of calibration examples; refuse others."""
         if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
+        scores = in_class_order(scores, self.classes_, self.on_)
         values, kind = self._read(scores, len(self.classes_), self.on_)
         x = self._as_read(values, kind)
         warn_of_probabilities(scores, kind)

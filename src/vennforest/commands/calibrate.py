@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from vennforest._class_columns import ClassColumns, are_predictions
 from vennforest._files import refused_as, shown_path, write_text
@@ -18,7 +18,7 @@ from vennforest.commands.terminal import print_json, progress_bar, say, shares_o
 from vennforest.counts import ScoreCounts
 from vennforest.export import to_json
 from vennforest.report.splits import group_codes
-from vennforest.scores import read_scores
+from vennforest.scores import On, read_scores
 from vennforest.tables.files import TableFile, read_table
 from vennforest.tables.labelled_scores import LabelledScores
 from vennforest.tables.target import split_target
@@ -34,7 +34,8 @@ def run(options: Calibrate) -> None:
         check_option(options.increasing, Literal["yes", "no", "auto"], "--increasing")
     method = options.method or "venn-abers"
     check_option(method, METHODS, "--method")
-    calibrator: Calibrator = METHODS[method]()
+    check_option(options.on, On, "--on")
+    calibrator: Calibrator = METHODS[method]().set_params(on=options.on)
     if options.update is None and options.groups is not None:
         raise InputError("--groups is for --update: a calibrator is fitted to single rows")
     result = None
@@ -49,9 +50,9 @@ def run(options: Calibrate) -> None:
             weight=options.weight,
             classes=rows.classes,
         )
-        second = counts
+        second, on = counts, cast(On, options.on)
         if len(rows.classes) == 2:  # of two columns, as calibrators read them
-            second = counts.moved_to(read_scores(counts.scores, 2).values)
+            second = counts.moved_to(read_scores(counts.scores, 2, on).values)
         if options.update is not None:
             _check_update(options, rows, second)
         if options.increasing is None and len(rows.classes) == 2:
@@ -121,8 +122,8 @@ def _check_class_of_score(options: Calibrate, columns: ClassColumns) -> None:
 def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts) -> None:
     """Raise an error for options, classes or scores that cannot be used with ``--update``."""
     check_option(options.update, Choice, "--update")
-    if options.weight is not None or options.increasing is not None:
-        raise InputError("--update takes neither --weight nor --increasing")
+    if options.weight is not None or options.increasing is not None or options.on != "auto":
+        raise InputError("--update takes neither --weight nor --increasing nor --on")
     if len(rows.classes) > 2:
         raise InputError(
             f"--update is for two classes, got {len(rows.classes)}: leave it out, and give "

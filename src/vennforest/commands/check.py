@@ -111,7 +111,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
         of_classes = class_columns(given, classes, "--probability", columns)
         order = [names.index(name) for name in of_classes.names]
         predictions[UNNAMED] = _with_bounds(p[:, order], X, classes)
-        score_options[UNNAMED] = _score_options(of_classes.last.entries)
+        score_options[UNNAMED] = _score_options(of_classes.entries[1 if k == 2 else 0 :])
     else:
         for entry, name, label_of_name, column in zip(given, names, named, p.T, strict=True):
             of_class = class_columns([entry], classes, "--probability", columns)
@@ -149,7 +149,7 @@ def _named_classes(given: Sequence[str], labels: NDArray[Any]) -> list[Any]:
 def _with_update(words: list[str], options: Check, evaluation: Evaluation) -> list[str]:
     """Return the words of ``calibrate`` with the update that the page's tests choose, if any."""
     choice = next((section.choice for section in evaluation.sections if section.choice), "keep")
-    if choice == "keep" or "--increasing" in words:
+    if choice == "keep":
         return words
     groups = ["--groups", options.groups] if options.groups else []
     return [*words, "--update", choice, *groups]

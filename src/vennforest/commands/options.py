@@ -295,7 +295,9 @@ class Check(Options):
     data: OptionalData = None
     output: Page = Path("check.html")
     figures: Figures = None
-    probability: Annotated[Names, column(f"Probabilities of a class or model {SEVERAL}.")] = None
+    probability: Annotated[Names, column(f"Probabilities: COLUMN, or LABEL=COLUMN {SEVERAL}.")] = (
+        None
+    )
     scores: ScoreColumns = None
     prior: Prior = None
     groups: Groups = None
@@ -340,6 +342,9 @@ class Calibrate(Options):
     ] = None
     groups: Annotated[Text, column("Groups of dependent rows, with --update only.")] = None
     weight: Annotated[Text, column("Sample weights.")] = None
+    on: Annotated[
+        str, option("What SCORES are: auto, probability, logit, score (each by itself).")
+    ] = "auto"
     increasing: Annotated[
         Text, option("High scores mean the second class: yes, no, auto.", default="yes")
     ] = None

@@ -8,12 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._class_columns import ROUNDING, ClassColumns, ScoreNames, class_columns
+from vennforest._class_columns import ClassColumns, ScoreNames, class_columns
 from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import LOWEST, Operation, Steps
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
+from vennforest.scores import RANGE_TOLERANCE
 
 Dialect = Literal[
     "duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks", "spark", "redshift",
@@ -128,9 +129,9 @@ def to_sql(
     doubles = [f"(CAST({column} AS DOUBLE) + 0e0)" for column in columns]
     low, high, sum_tolerance = accepted_scores(calibrator)
     if of_classes.of_first and calibrator.on_ != "logit":
-        low, high = -ROUNDING, 1 + ROUNDING
+        low, high = -RANGE_TOLERANCE, 1 + RANGE_TOLERANCE
     if len(names) == len(classes) == 2 and calibrator.on_ == "probability":
-        sum_tolerance = 0.01 + ROUNDING  # two decimals of each
+        sum_tolerance = 0.01 + RANGE_TOLERANCE  # two decimals of each
     ends = f"{sql_number(low)} AND {sql_number(min(high, LARGEST))}"
     tests = [f"{column} BETWEEN {ends}" for column in columns]  # NaN is between no numbers
     if sum_tolerance is not None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
+from vennforest._class_columns import in_class_order
 from vennforest._validation import (
     FloatArray,
     IntArray,
@@ -84,6 +85,7 @@ def check_estimates(
     if not len(estimates):
         raise ValueError("p must contain at least one estimate, got 0 sample(s)")
     codes, labels = encode_labels(y, classes)
+    estimates = check_probabilities(p, labels) if hasattr(p, "columns") else estimates
     k = len(labels)
     if k == 1:
         raise ValueError(
@@ -138,8 +140,13 @@ def group_numbers(
     return numbers
 
 
-def check_probabilities(p: ArrayLike) -> FloatArray:
-    """Return probabilities (n,) or (n, k), in [0, 1], each row divided by its sum."""
+def check_probabilities(p: ArrayLike, classes: NDArray[Any] | None = None) -> FloatArray:
+    """Return probabilities (n,) or (n, k), in [0, 1], each row divided by its sum.
+
+    With ``classes``, columns of a data frame are of the classes that their names say.
+    """
+    if classes is not None and np.ndim(p) == 2 and np.shape(p)[1] > 1:
+        p = in_class_order(p, classes, name="p")
     array = check_scores(p, "p")
     if array.ndim == 2 and array.shape[1] < 2:
         raise ValueError(f"p must have shape (n,) or a column for each class, got {array.shape}")

@@ -154,7 +154,7 @@ def _estimates(
             f"p of {name!r} must be of {n} rows and of the classes {shown(labels.tolist())}"
         )
     try:
-        p = check_probabilities(values)
+        p = check_probabilities(values, labels)
     except ValueError as error:
         raise InputError(f"p of {name!r}: {error}") from error
     if len(p) != n:

@@ -179,7 +179,7 @@ def update(
         prior, labels, p = shares_of(p), p.classes_, p.predict_proba(X)
     check_order(p if X is None else X, y=y, groups=groups)
     codes, labels = encode_labels(y, labels)
-    rows = UpdateRows(labels, check_probabilities(p), codes, groups, prior, new_map)
+    rows = UpdateRows(labels, check_probabilities(p, labels), codes, groups, prior, new_map)
     if (k := len(labels)) > 2:
         raise InputError(
             f"y must contain two classes for an update, got {k}: update the probability of one "

@@ -1,0 +1,88 @@
+"""Columns of data frames are of the classes that their names say, in every function."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from vennforest import PlattScaling, ScoreCounts, update
+from vennforest._class_columns import class_columns, in_class_order, labels_of_column
+from vennforest._validation import InputError
+from vennforest.metrics import brier_decomposition
+from vennforest.report import check
+
+
+def draw(k, n=120):
+    rng = np.random.default_rng()
+    p = rng.dirichlet(np.ones(k), n)
+    y = np.array(["a", "b", "c"])[[rng.choice(k, p=row) for row in p]]
+    y[:k] = ["a", "b", "c"][:k]
+    return p, y
+
+
+def frames_of(p):
+    """Return data frames of probabilities with their columns in another order."""
+    frame = pd.DataFrame(p, columns=[f"p({c})" for c in "abc"[: p.shape[1]]]).iloc[:, ::-1]
+    yield frame
+    yield frame.rename(columns=lambda name: name[2])
+    yield frame.rename(columns=lambda name: f"p_{name[2]}".upper())
+    polars = pytest.importorskip("polars")
+    yield polars.DataFrame({name: frame[name].to_numpy() for name in frame})
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_functions_read_a_data_frame_by_its_names(k):
+    p, y = draw(k)
+    model = PlattScaling().fit(p, y)
+    expected = model.predict_proba(p)
+    counts = ScoreCounts.from_scores(p, y)
+    decomposition, losses = brier_decomposition(y, p), check(y, p).methods["log_loss"].tolist()
+    for frame in frames_of(p):
+        assert_array_equal(PlattScaling().fit(frame, y).predict_proba(p), expected)
+        assert_array_equal(model.predict_proba(frame), expected)
+        assert_array_equal(ScoreCounts.from_scores(frame, y).scores, counts.scores)
+        assert brier_decomposition(y, frame) == decomposition
+        assert check(y, frame).methods["log_loss"].tolist() == losses
+        if k == 2:
+            assert update(frame, y).gains.equals(update(p, y).gains)
+
+
+def test_one_column_of_a_data_frame_is_of_the_class_of_its_name():
+    p, y = draw(2)
+    expected = PlattScaling().fit(1 - p[:, 0], y).predict_proba(1 - p[:, 0])
+    first = pd.DataFrame({"p(a)": p[:, 0]})
+    assert_array_equal(PlattScaling().fit(first, y).predict_proba(first), expected)
+
+
+def test_data_frames_without_names_of_classes_are_read_by_position():
+    p, _ = draw(3)
+    classes = np.array([1, 2, 3])
+    for names in (range(3), ["x", "y", "z"]):
+        frame = pd.DataFrame(p, columns=names)
+        assert in_class_order(frame, classes) is frame
+    assert in_class_order(p, classes) is p
+    with pytest.raises(InputError, match="p must say of which class each column is"):
+        in_class_order(pd.DataFrame(p, columns=["1", "x", "y"]), classes, name="p")
+
+
+@pytest.mark.parametrize(("name", "labels", "expected"), [
+    ("p(a)", ["a", "p(a)"], ["a", "p(a)"]), ("p(p(a))", ["a", "p(a)"], ["p(a)"]),
+    ("P(No)", ["no", "yes"], ["no"]), ("p(No)", ["No", "no"], ["No"]),
+    ("p(NO)", ["No", "no"], ["No", "no"]), ("low97.5(+)", ["+", "-"], ["+"]),
+    ("p_0", [0, 1], [0]), ("1", [0.0, 1.0], [1.0]), ("true", [False, True], [True]),
+    ("p(1)", [False, True], []), ("p(a, b)", ["a, b", "c"], ["a, b"]), ("pa", ["a", "b"], []),
+    ("p(1e0)", [0, 1], [1]), ("p(9007199254740993)", [2**53, 2**53 + 1], [2**53 + 1]),
+])  # fmt: skip
+def test_names_say_classes(name, labels, expected):
+    assert labels_of_column(name, labels) == expected
+
+
+@pytest.mark.parametrize(("entry", "labels", "table", "columns"), [
+    ("a=b=c", ["a", "a=b"], ["c"], {"a=b": "c"}), ("a=b=c", ["a", "a=b"], ["b=c"], {"a": "b=c"}),
+    ("NO=x", ["no", "yes"], ["x"], {"no": "x"}), ("x=y", ["no", "yes"], ["x=y"], {"yes": "x=y"}),
+    ("1.0=x", [1, 2], ["x"], {1: "x"}), ("-=x", ["+", "-"], ["x"], {"-": "x"}),
+])  # fmt: skip
+def test_an_entry_names_a_label_and_a_column(entry, labels, table, columns):
+    assert class_columns([entry], labels, "--score", table).by_label == columns
+    with pytest.raises(InputError, match="of which class each column is"):
+        class_columns(["a=b=c"], ["a", "a=b"], "--score", ["c", "b=c"])
