@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from sklearn.base import clone
 
+from support.arrow import TEXT_TYPES
 from vennforest._validation import InputError
 from vennforest.tables import TableColumns, TableEncoder
 from vennforest.tables.cells import MISSING, Column, number, text_as_floats
@@ -61,7 +62,7 @@ def test_a_column_is_the_same_in_every_format(tmp_path_factory, cells, filled, m
     frame = pd.DataFrame({"c": pd.Series(cells, dtype=object), "d": "k"})
     frame.to_csv(folder / "t.csv", index=False)
     frame.to_parquet(folder / "t.parquet")
-    view = pyarrow.table({"c": pyarrow.array(cells).cast(pyarrow.string_view()), "d": frame["d"]})
+    view = pyarrow.table({"c": pyarrow.array(cells).cast(TEXT_TYPES[-1]), "d": frame["d"]})
     parquet.write_table(view, folder / "v.parquet")
     files = [folder / name for name in ("t.csv", "t.parquet", "v.parquet")]
     tables = [frame, *(read_table(file, (), missing) for file in files)]

@@ -8,6 +8,7 @@ import pyarrow
 import pytest
 from pyarrow import feather, parquet
 
+from support.arrow import TEXT_TYPES
 from vennforest._validation import InputError
 from vennforest.tables import TableColumns
 from vennforest.tables.files import TableFile, find_name, read_table
@@ -137,7 +138,7 @@ def test_large_labels_keep_all_their_digits(tmp_path, kind, gap, offset):
 
 
 @pytest.mark.parametrize(
-    "kind", [pyarrow.binary(), pyarrow.large_binary(), pyarrow.binary(4), pyarrow.string_view()]
+    "kind", [pyarrow.binary(), pyarrow.large_binary(), pyarrow.binary(4), TEXT_TYPES[-1]]
 )
 def test_bytes_are_the_text_they_contain(tmp_path, kind):
     words = ["rote", "blau", None, "1.50"] * 8
