@@ -149,7 +149,7 @@ def test_bounds_as_a_data_frame():
 
 @pytest.mark.parametrize(("lower", "upper"), [
     ([[0.9, 0.2]], [[0.1, 0.3]]), ([[0.1, 0.2]], [[0.3, 1.3]]), ([[-0.1, 0.2]], [[0.3, 0.4]]),
-    ([[np.nan, 0.2]], [[0.3, 0.4]]),
+    ([[np.nan, 0.2]], [[0.3, 0.4]]), ([[0.1, 0.2]], [[0.3, np.nan]]),
 ])  # fmt: skip
 def test_bounds_that_are_none_are_refused(lower, upper):
     good = np.array([[0.1, 0.2]]), np.array([[0.3, 0.4]])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vennforest._messages import harmless, listed, shown
 from vennforest._shown import columns_of
 from vennforest._validation import FloatArray, InputError
 from vennforest.scores import as_numbers, is_outside
@@ -238,7 +239,8 @@ def _texts(label: Any) -> list[str]:
 
 
 def _shown(given: ScoreNames) -> str:
-    names = given.items() if isinstance(given, Mapping) else given
+    """Return names as a user writes them, the first eight of many."""
     if isinstance(given, str):
-        return repr(given)
-    return ", ".join(f"{n[0]}={n[1]}" if isinstance(n, tuple) else n for n in names) or "none"
+        return shown(given)
+    pairs = [f"{k}={v}" for k, v in given.items()] if isinstance(given, Mapping) else list(given)
+    return listed(pairs, 8, lambda name: harmless(str(name))[:80]) or "none"

@@ -74,6 +74,7 @@ class Multiprobability:
         low, high, rounding = self.lower, self.upper, 1e-9
         with np.errstate(invalid="ignore"):
             is_bound = (low >= -rounding) & (low <= high + rounding) & (high <= 1 + rounding)
+        is_bound |= np.isnan(low) & np.isnan(high)  # rows without a score
         if not is_bound.all():
             row = int((~is_bound.all(axis=1)).argmax())
             raise ValueError(

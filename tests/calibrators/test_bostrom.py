@@ -99,7 +99,7 @@ def test_scores_that_are_no_probabilities_are_refused_with_the_way_out():
         BostromScaling().fit(good / 2, y)
     with pytest.raises(ValueError, match=message):
         BostromScaling().fit(good, y).predict_proba(good / 2)
-    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\].*, got -2.0"):
+    with pytest.raises(ValueError, match=r"scores must lie in \[0, 1\].*, got -2.0"):
         BostromScaling().fit([-2.0, 0.5], [0, 1])
     # Single precision sums to 1 only roughly, and is taken.
     rough = np.random.default_rng(0).dirichlet(np.ones(3), 3).astype(np.float32)

@@ -176,7 +176,11 @@ def measures(summary):
     methods = summary["methods"]
     figures = methods["p(+)"] if "p(+)" in methods else methods["venn-abers"]
     counts = {"rows": summary["rows"], **summary["classes"]}
-    return {k: v for k, v in (counts | figures).items() if k not in ("name", "width", "certain")}
+    return {
+        k: np.nan if v is None else v
+        for k, v in (counts | figures).items()
+        if k not in ("name", "width", "certain")
+    }
 
 
 def figures_of(value):

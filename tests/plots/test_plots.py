@@ -180,7 +180,7 @@ def test_bounds_and_confidence_intervals_are_drawn_apart(mostly):
 def test_without_matplotlib_one_sentence(monkeypatch):
     for name in ("matplotlib", "matplotlib.pyplot"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=r"plots need matplotlib: .* 'vennforest\[report\]'"):
+    with pytest.raises(ImportError, match=r"plots need matplotlib: .* 'vennforest\[all\]'"):
         ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.8])
 
 
