@@ -20,6 +20,8 @@ from vennforest.batch import BatchPredictor
 
 MARKERS = ["", "n.d.", "-999"]
 TARGET = "outcome?"
+OF_RECOMMENDED = ("ici", "e50", "e90", "emax")
+"""Figures that the recommended method alone has."""
 
 
 def draw_table(rng, n):
@@ -179,7 +181,7 @@ def measures(summary):
     return {
         k: np.nan if v is None else v
         for k, v in (counts | figures).items()
-        if k not in ("name", "width", "certain")
+        if k not in ("name", "width", "certain") and not k.startswith(OF_RECOMMENDED)
     }
 
 
