@@ -179,7 +179,8 @@ def _encode(value: Any) -> Any:
     name = type(value).__name__
     if _part_types().get(name) is not type(value):
         raise ValueError(
-            f"calibrator must be of numbers and text for JSON, got {shown(value)}: use vennforest.save"
+            f"calibrator must be of numbers and text for JSON, got {shown(value)}: use "
+            "vennforest.save"
         )
     state: Any = value.__getstate__()
     return {"type": name, **{key: _encode(item) for key, item in state.items() if key[0] != "_"}}
