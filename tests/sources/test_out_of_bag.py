@@ -1,5 +1,7 @@
 """Out-of-bag scores and exchangeable predictions by hand, and which ensembles have them."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -168,3 +170,13 @@ def test_members_over_text_are_scored_out_of_bag():
         expected = np.mean([m.predict_proba(X[i : i + 1])[0, 1] for m in own])
         assert_allclose(model.calibration_scores_[i], expected, rtol=1e-11)
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize(("trees", "is_told"), [(12, True), (20, False)])
+def test_forests_of_few_trees_are_announced(trees, is_told):
+    X, y, _ = data()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        CalibratedClassifier(RandomForestClassifier(trees, random_state=0)).fit(X, y)
+    told = [w for w in caught if f"the ensemble has {trees} members" in str(w.message)]
+    assert bool(told) == is_told

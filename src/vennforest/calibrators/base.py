@@ -259,9 +259,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self, "classes_")
         present = self.class_shares_ if self.shift_ is None else self.shift_.shares
-        shifted = copy.copy(self)
-        shifted.shift_ = ShiftedPrior.of(shares, instead_of, present, self.shift_, self.classes_)
-        return shifted
+        return self._with_shift(
+            ShiftedPrior.of(shares, instead_of, present, self.shift_, self.classes_)
+        )
 
     def with_mean(self, means: Mapping[Any, float], scores: ArrayLike) -> Self:
         """Return this calibrator after the shift of the log-odds that gives scores a mean.
@@ -279,9 +279,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         scores : array-like of shape (n,) or (n, k)
             Scores of the portfolio.
         """
-        p = self.predict_proba(scores)
+        return self._with_mean_of(means, self.predict_proba(scores))
+
+    def _with_mean_of(self, means: Mapping[Any, float], p: FloatArray) -> Self:
+        """Return `with_mean` of scores whose probabilities (n, k) are known."""
+        return self._with_shift(ShiftedPrior.of_means(means, p, self.shift_, self.classes_))
+
+    def _with_shift(self, shift: ShiftedPrior) -> Self:
         shifted = copy.copy(self)
-        shifted.shift_ = ShiftedPrior.of_means(means, p, self.shift_, self.classes_)
+        shifted.shift_ = shift
         return shifted
 
     def score_for(self, probability: ArrayLike) -> FloatArray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import softmax
 
 from vennforest._validation import FloatArray, IntArray
 
@@ -21,8 +22,7 @@ def blend_probabilities(
     z = np.zeros_like(logs[0]) + intercept
     for weight, log in zip(weights.tolist(), logs, strict=True):
         z += weight * log
-    p = np.exp(z - z.max(axis=1, keepdims=True))
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
+    return np.asarray(softmax(z, axis=1))
 
 
 def fit_blend(

@@ -14,13 +14,13 @@ from vennforest._messages import warn
 from vennforest._validation import (
     FloatArray,
     InputError,
-    IntArray,
     check_array,
     check_labels,
     require,
 )
 from vennforest.calibrators import Calibrator, PooledCalibration
 from vennforest.calibrators.blend import blend_probabilities, fit_blend
+from vennforest.classifier.fitting import draw_parts, fit_to_examples
 from vennforest.groups import codes_of
 from vennforest.scores import columns, round_scores
 from vennforest.sources import CalibrationExamples, Fold, TrainingData
@@ -127,13 +127,6 @@ def log_of(p: FloatArray) -> FloatArray:
     return np.asarray(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
 
 
-def draw_parts(units: IntArray, n_parts: int) -> IntArray:
-    """Return a part in [0, n_parts) for each row; rows of one unit are in one part."""
-    used, number = np.unique(units, return_inverse=True)
-    parts: IntArray = np.random.RandomState(0).permutation(len(used))[number] % n_parts
-    return parts
-
-
 def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold:
     """Return one fold of the blend of several models, which are given by their folds.
 
@@ -150,13 +143,17 @@ def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold
         raise InputError("X must have two rows or groups that calibrate to blend models, got one")
     members, logs = [], []
     for name, of_name in examples.items():
-        calibrate = _score_map(named_folds[name], of_name, data.classes)
+        folds = named_folds[name]
         p = np.empty((len(parts), len(data.classes)))
         for part in np.unique(parts):
-            is_part = parts == part
-            p[is_part] = calibrate(~is_part).predict_proba(of_name.scores[is_part])
+            rest, of_part = np.flatnonzero(parts != part), np.flatnonzero(parts == part)
+            pool = fit_to_examples(
+                PooledCalibration(), of_name.select(rest), folds[0].kind, data.classes
+            )
+            p[of_part] = pool.predict_proba(of_name.scores[of_part])
         logs.append(log_of(p))
-        members.append(BlendMember(name, named_folds[name], calibrate(slice(None))))
+        pool = fit_to_examples(PooledCalibration(), of_name, folds[0].kind, data.classes)
+        members.append(BlendMember(name, folds, pool))
     weights = np.zeros(len(members))
     used = _with_signal(named_folds, data)
     stack = np.array(logs)[used]
@@ -165,21 +162,6 @@ def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold
     scores = round_scores(columns(p, len(data.classes)))
     model = BlendedModel(members, weights, intercept, data.classes)
     return Fold(model, scores, first.codes, first.weight, first.rows, data.classes)
-
-
-def _score_map(folds: list[Fold], examples: CalibrationExamples, classes: NDArray[Any]) -> Any:
-    """Return a function of an index that fits the map of a model's scores to those examples."""
-
-    def calibrate(index: Any) -> PooledCalibration:
-        has_proba = all(hasattr(fold.model, "predict_proba") for fold in folds)
-        pool = PooledCalibration(on="probability" if has_proba else "score")
-        weight = None if examples.weight is None else examples.weight[index]
-        y = classes[examples.codes[index]]
-        pool.fit(examples.scores[index], y, sample_weight=weight, classes=classes)
-        pool.score_range_ = None  # new scores are by the same model
-        return pool
-
-    return calibrate
 
 
 def _common_examples(named_folds: dict[str, list[Fold]]) -> dict[str, CalibrationExamples]:

@@ -38,7 +38,8 @@ from vennforest.calibrators import METHODS, Calibrator, PooledCalibration
 from vennforest.calibrators.bounded import has_bounds, no_bounds
 from vennforest.calibrators.intervals import ConfidenceIntervals, Method
 from vennforest.calibrators.softmax import SoftmaxMap
-from vennforest.classifier.blend import BlendedModel, blend_models, draw_parts
+from vennforest.classifier.blend import BlendedModel, blend_models
+from vennforest.classifier.fitting import draw_parts, fit_to_examples
 from vennforest.classifier.prediction import (
     FittedClassifier,
     Prediction,
@@ -392,9 +393,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         """
         fitted = self._state
         shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
-        shifted = copy.copy(self)
-        shifted._fitted = replace(fitted, shift=shift)
-        return shifted
+        return self._with_shift(shift)
 
     def with_mean(self, means: Mapping[Any, float], X: Any) -> Self:
         """Return this classifier after the shift of the log-odds that gives rows a mean.
@@ -410,10 +409,16 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         X : array-like, sparse matrix or data frame of shape (n, d)
             Rows of the portfolio.
         """
-        fitted, p = self._state, self.predict_proba(X)
-        shift = ShiftedPrior.of_means(means, p, fitted.shift, fitted.classes)
+        return self._with_mean_of(means, self.predict_proba(X))
+
+    def _with_mean_of(self, means: Mapping[Any, float], p: FloatArray) -> Self:
+        """Return `with_mean` of rows whose probabilities (m, k) are known."""
+        fitted = self._state
+        return self._with_shift(ShiftedPrior.of_means(means, p, fitted.shift, fitted.classes))
+
+    def _with_shift(self, shift: ShiftedPrior) -> Self:
         shifted = copy.copy(self)
-        shifted._fitted = replace(fitted, shift=shift)
+        shifted._fitted = replace(self._state, shift=shift)
         return shifted
 
     def estimate_prior(self, X: Any) -> PriorEstimate:
@@ -760,31 +765,39 @@ def fit_folds(
     estimators = [estimator for estimator, _ in members.values()]
     check_training_data(estimators, data, hashes, [name for name, _ in sources.values()])
     if len(members) > 1:
-        if not (model.cv is None or isinstance(model.cv, Integral)) and not hasattr(
-            model.cv, "split"
-        ):
-            model = clone(model).set_params(cv=list(model.cv))  # a generator ends
-        split_seed = split_state.randint(2**31 - 1)  # of the folds that all members share
+        return _blended_folds(model, members, sources, seed, split_state)
+    ((name, member),) = members.items()
+    folds, source, reason = _member_folds(model, *member, *sources[name], seed, split_state)
+    _warn_of_no_effect(model, [source], reason)
+    return folds, source, reason
+
+
+def _blended_folds(
+    model: Any,
+    members: Mapping[str, tuple[Any, TrainingData]],
+    sources: Mapping[str, tuple[str, str]],
+    seed: int,
+    split_state: RandomState,
+) -> tuple[list[Fold], str, str]:
+    """Return the one fold of the blend of several estimators, their sources and the reasons."""
+    if not (model.cv is None or isinstance(model.cv, Integral) or hasattr(model.cv, "split")):
+        model = clone(model).set_params(cv=list(model.cv))  # a generator ends
+    split_seed = split_state.randint(2**31 - 1)  # of the folds that all members share
     folds: dict[str, list[Fold]] = {}
+    used: dict[str, str] = {}
     for name, member in members.items():
-        state = split_state if len(members) == 1 else RandomState(split_seed)
         try:
-            folds[name], *source = _member_folds(model, *member, *sources[name], seed, state)
+            folds[name], source, reason = _member_folds(
+                model, *member, *sources[name], seed, RandomState(split_seed)
+            )
         except Exception as error:
-            if isinstance(error, TypeError | ValueError):
-                refuse_text(data.X, member[0], error)
-            if len(members) == 1:
-                raise
             raise InputError(
                 f"estimator {name!r} must fit the data, got {type(error).__name__}: {error}"
             ) from error
-        sources[name] = source[0], source[1]
-    used = dict.fromkeys(name for name, _ in sources.values())
-    reasons = "; ".join(dict.fromkeys(reason for _, reason in sources.values()))
+        used[source] = reason
+    reasons = "; ".join(dict.fromkeys(used.values()))
     _warn_of_no_effect(model, list(used), reasons)
-    if len(members) == 1:
-        return folds[name], *sources[name]
-    return [blend_models(folds, data)], " and ".join(used), reasons
+    return [blend_models(folds, member[1])], " and ".join(used), reasons
 
 
 def _member_folds(
@@ -801,13 +814,17 @@ def _member_folds(
     What is wrong with bags shows in the fitted ensemble: a fit is lost, never a guarantee.
     """
     try:
+        try:
+            return _folds_of(name, model, estimator, data, seed, split_state), name, reason
+        except BagsError as error:
+            if not isinstance(model.calibrate_on, str) or model.calibrate_on != "auto":
+                raise
+            is_frozen = isinstance(estimator, FrozenEstimator)
+            name, reason = ("frozen", MODEL_IS_FROZEN) if is_frozen else ("cv", error.reason)
         return _folds_of(name, model, estimator, data, seed, split_state), name, reason
-    except BagsError as error:
-        if not isinstance(model.calibrate_on, str) or model.calibrate_on != "auto":
-            raise
-        is_frozen = isinstance(estimator, FrozenEstimator)
-        name, reason = ("frozen", MODEL_IS_FROZEN) if is_frozen else ("cv", error.reason)
-    return _folds_of(name, model, estimator, data, seed, split_state), name, reason
+    except (TypeError, ValueError) as error:
+        refuse_text(data.X, estimator, error)
+        raise
 
 
 def _folds_of(
@@ -927,18 +944,12 @@ def fit_calibrators(
     point: Calibrator | None,
 ) -> FittedClassifier:
     """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all."""
-    has_proba = all(hasattr(fold.model, "predict_proba") for fold in fitted.folds)
+    kind = fitted.folds[0].kind
 
     def fit(unfitted: Calibrator, examples: CalibrationExamples) -> PerGroup[Calibrator]:
         def fit_some(index: IntArray | None) -> Calibrator:
             some = examples if index is None else examples.select(index)
-            y = fitted.classes[some.codes]
-            new: Calibrator = clone(unfitted)
-            if new.on == "auto":
-                new.on = "probability" if has_proba else "score"
-            new.fit(some.scores, y, sample_weight=some.weight, classes=fitted.classes)
-            new.score_range_ = None  # new scores are by the same model
-            return new
+            return fit_to_examples(unfitted, some, kind, fitted.classes)
 
         return PerGroup.fit(fit_some, codes_of(examples.rows, fitted.group_codes))
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,9 @@ import pyarrow as pa
 
 from vennforest._files import shown_path, written_whole
 from vennforest.batch import BatchPredictor, kinds_of, table_columns
-from vennforest.calibrators import Calibrator
 from vennforest.commands.models import numbers_of_labels, read_model, with_shares
 from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say
-from vennforest.prior import ShiftedPrior
 from vennforest.tables.files import TableFile, output_format, table_as_text, table_writer
 
 ROWS_AT_ONCE = 20_000
@@ -79,14 +75,7 @@ def _with_means(
         for batch in predictor.over(table)
     ]
     p = np.concatenate(parts) if parts else np.empty((0, len(names)))
-    shifted = copy.copy(model)
-    p = p[np.isfinite(p).all(axis=1)]
-    if isinstance(model, Calibrator):
-        shifted.shift_ = ShiftedPrior.of_means(means, p, model.shift_, model.classes_)
-    else:
-        shift = ShiftedPrior.of_means(means, p, model._state.shift, model.classes_)
-        shifted._fitted = replace(model._state, shift=shift)
-    return shifted
+    return model._with_mean_of(means, p[np.isfinite(p).all(axis=1)])
 
 
 @contextmanager

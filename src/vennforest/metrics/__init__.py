@@ -6,7 +6,6 @@ Log loss, the two-class Brier score and the area under the ROC curve are scikit-
 ValueError for invalid options, and for labels, estimates and weights of different lengths.
 """
 
-from vennforest.metrics.auc_difference import AucDifference, auc_difference
 from vennforest.metrics.calibration_error import (
     BrierDecomposition,
     brier_decomposition,
@@ -23,9 +22,11 @@ from vennforest.metrics.curves import (
 )
 from vennforest.metrics.intervals import IntervalCurve, interval_curve
 from vennforest.metrics.ranking import (
+    AucDifference,
     AucInterval,
     DecisionCurve,
     ThresholdTable,
+    auc_difference,
     auc_interval,
     decision_curve,
     threshold_table,

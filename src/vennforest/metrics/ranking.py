@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.special import expit, logit, ndtri, stdtrit
+from scipy.special import erfc, expit, logit, ndtri, stdtrit
 from scipy.stats import rankdata
 
 from vennforest._validation import FloatArray, IntArray, check_inside, class_index
@@ -91,14 +91,7 @@ def auc_interval(
     largest = int(counts.argmax()) if estimates.positive is None else estimates.positive
     in_class = estimates.codes == largest
     n_class, n_rest = (len(np.unique(group[rows])) for rows in (in_class, ~in_class))
-    if groups is None and estimates.positive is not None and min(n_class, n_rest) > 1:
-        # DeLong divides the sum of each class's squares by its own number less one.
-        size = np.where(in_class, n_class, n_rest)
-        influence = influence * np.sqrt(size / (size - 1))
-        variance = float(influence @ influence) / n**2
-    else:
-        sums = np.bincount(group, weights=influence)
-        variance = float(sums @ sums) / n**2 * len(sums) / max(1, len(sums) - 1)
+    variance = _variance_of_mean(influence, estimates, counts, None if groups is None else group)
     if min(n_class, n_rest) < 2 or variance <= 1e-18 or not 0 < area < 1:
         return AucInterval(area, *_score_interval(area, n_class, n_rest, z), level)
     # Of few observations of the rarer class, the variance itself is uncertain.
@@ -106,6 +99,66 @@ def auc_interval(
     margin = quantile * np.sqrt(variance) / (area * (1 - area))
     low, high = expit(logit(area) - margin), expit(logit(area) + margin)
     return AucInterval(area, float(low), float(high), level)
+
+
+@dataclass(frozen=True)
+class AucDifference:
+    """Difference of two AUCs, its confidence interval, and the p-value of no difference."""
+
+    difference: float
+    low: float
+    high: float
+    pvalue: float
+    level: float
+
+
+def auc_difference(
+    y: ArrayLike,
+    p: ArrayLike,
+    versus: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+    level: float = 0.95,
+) -> AucDifference:
+    """Return the AUC of p minus that of other probabilities ``versus`` of the same rows.
+
+    By the paired test of DeLong, DeLong & Clarke-Pearson (1988). All numbers are NaN if there is
+    only one class.
+
+    Parameters
+    ----------
+    y, p, groups, classes, pos_label, level
+        As in ``auc_interval``.
+    versus : array-like of shape (n,) or (n, k)
+        Other probabilities of the same rows.
+    """
+    check_inside(level, "level")
+    both = [check_estimates(y, values, None, classes, pos_label) for values in (p, versus)]
+    first = both[0]
+    counts = np.bincount(first.codes, minlength=first.p.shape[1])
+    if (counts > 0).sum() < 2:
+        return AucDifference(*np.full(4, np.nan).tolist(), level)
+    (area, influence), (area_versus, of_versus) = (_influence(each, counts) for each in both)
+    group = group_numbers(groups, len(first.codes))
+    error = _variance_of_mean(influence - of_versus, first, counts, group) ** 0.5
+    difference, margin = area - area_versus, float(ndtri((1 + level) / 2)) * error
+    pvalue = float(erfc(abs(difference) / error / 2**0.5)) if error > 0 else float(difference == 0)
+    return AucDifference(difference, difference - margin, difference + margin, pvalue, level)
+
+
+def _variance_of_mean(
+    influence: FloatArray, estimates: ClassEstimates, counts: IntArray, group: IntArray | None
+) -> float:
+    """Return the variance of the mean of influences (n,) of rows, whose ``group`` may be None."""
+    n = len(influence)
+    if group is None and estimates.positive is not None and counts.min() > 1:
+        # DeLong divides the sum of each class's squares by its own number less one.
+        size = counts[estimates.codes]
+        return float(influence**2 @ (size / (size - 1))) / n**2
+    sums = influence if group is None else np.bincount(group, weights=influence)
+    return float(sums @ sums) / n**2 * len(sums) / max(1, len(sums) - 1)
 
 
 def _influence(estimates: ClassEstimates, counts: IntArray) -> tuple[float, FloatArray]:

@@ -36,7 +36,7 @@ from vennforest._validation import (
     require,
 )
 from vennforest.forest import Members, Membership
-from vennforest.scores import check_scores, round_scores
+from vennforest.scores import Kind, check_scores, round_scores
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 Scores = tuple[FloatArray, IntArray | None]
@@ -72,6 +72,11 @@ class Fold:
     weight: FloatArray | None = None
     rows: IntArray | None = None
     classes: NDArray[Any] | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """What the scores are: probabilities, or decision values of each class by itself."""
+        return "probability" if hasattr(self.model, "predict_proba") else "score"
 
     @property
     def noise(self) -> FloatArray | None:

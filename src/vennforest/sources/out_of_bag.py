@@ -31,6 +31,9 @@ MAX_NOISE_DIFFERENCE = 0.25
 """Largest difference between classes in the mean noise of out-of-bag scores, as a part of the
 variance of the scores. Plain forests have .00, balanced weights of a class of 10% up to 5."""
 
+MIN_TREES = 20
+"""Members below which a warning says that out-of-bag scores are much noisier than those by all."""
+
 STANDARD_ERRORS_TO_REFUSE = 4.0
 """Standard errors from zero at which a difference in noise between classes is real."""
 
@@ -74,6 +77,12 @@ def out_of_bag_fold(
         model, ensemble_rows = _fit_ensemble(estimator, data)
         inner = model
     members = Members(split_pipeline(inner)[1], votes, n_jobs)
+    if members.n_trees < MIN_TREES:
+        warn(
+            f"the ensemble has {members.n_trees} members: the out-of-bag scores that calibrate are "
+            "by few of them and noisier than those of new rows, so probabilities are too near the "
+            'middle: use 100 or more, or calibrate_on="cv"'
+        )
     try:
         membership = members.read_membership(
             members.check(ensemble_rows), data.codes, data.weight, data.groups, verify
