@@ -139,7 +139,7 @@ def auc_difference(
     first = both[0]
     counts = np.bincount(first.codes, minlength=first.p.shape[1])
     if (counts > 0).sum() < 2:
-        return AucDifference(*np.full(4, np.nan).tolist(), level)
+        return AucDifference(np.nan, np.nan, np.nan, np.nan, level)
     (area, influence), (area_versus, of_versus) = (_influence(each, counts) for each in both)
     group = group_numbers(groups, len(first.codes))
     error = _variance_of_mean(influence - of_versus, first, counts, group) ** 0.5
