@@ -12,6 +12,7 @@ from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
 from vennforest._messages import harmless, needed
+from vennforest._program import __version__
 from vennforest.report import figures, numbers
 from vennforest.report.breakdown import cost_threshold, sentence
 from vennforest.report.measures import BASELINE
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
 
 FOLDER = resources.files("vennforest.report").joinpath("templates")
-LIBRARIES = ("vennforest", "scikit-learn", "numpy", "scipy", "numba")
+LIBRARIES = ("scikit-learn", "numpy", "scipy", "numba")
 
 MEASURES = (
     ("log_loss", "Log loss", "number"),
@@ -138,7 +139,7 @@ def render_page(template: str, command: str, **variables: Any) -> str:
         style=FOLDER.joinpath("page.css").read_text("utf-8"),
         when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         command=command,
-        versions={"Python": platform.python_version()}
+        versions={"Python": platform.python_version(), "vennforest": __version__}
         | {library: metadata.version(library) for library in LIBRARIES},
         **variables,
     )
