@@ -682,7 +682,10 @@ def check_parameters(model: Any) -> None:
         check_by(model.by)
     if isinstance(model.estimator, list | tuple):
         resolve_estimator(model.estimator, model.n_jobs)
-        model._validate_names([*(name for name, _ in model.estimator), "splitter"])
+        names = [name for name, _ in model.estimator]
+        model._validate_names(names)
+        if "splitter" in names:  # so metadata routing calls cv
+            raise InputError("estimator must have other names than 'splitter', got that")
         if model.subforest == "exchangeable":
             raise InputError(
                 'subforest must be "all" with several estimators, got "exchangeable": give one '
