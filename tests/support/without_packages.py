@@ -193,7 +193,10 @@ def calls(folder):
         "tables": tables,
         "MixedForestClassifier": lambda: vf.MixedForestClassifier(5).fit(X, y).predict(X),
     }
-    named |= {f"metrics.{name}": measure_call(metrics, name, y, p, bounds) for name in MEASURES}
+    named |= {
+        f"metrics.{name}": measure_call(metrics, name, y, p, bounds)
+        for name in measures_of(metrics)
+    }
     for name in ("dask", "spark"):
         for function in ("calibrate", "predict", "fit"):
             named[f"engines.{name}.{function}"] = lambda n=name, f=function: engine(n, f)
@@ -220,22 +223,9 @@ def calls(folder):
     return named
 
 
-MEASURES = (
-    "auc_difference",
-    "auc_interval",
-    "brier_decomposition",
-    "calibration_band",
-    "calibration_distances",
-    "calibration_error",
-    "calibration_line",
-    "confidence_minus_accuracy",
-    "decision_curve",
-    "interval_curve",
-    "kuiper_test",
-    "reliability_curve",
-    "spiegelhalter_test",
-    "threshold_table",
-)
+def measures_of(metrics):
+    """Return the names of the public functions of the module, whatever is added to it."""
+    return [name for name in metrics.__all__ if name.islower()]
 
 
 def measure_call(metrics, name, y, p, bounds):
