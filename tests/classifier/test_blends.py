@@ -186,7 +186,7 @@ def test_metadata_goes_to_the_estimators_that_request_it():
         ([("a", GaussianNB())], "two or more"),
         ([], "two or more"),
         ([("cv", GaussianNB()), ("b", GaussianNB())], "constructor arguments"),
-        ([("splitter", GaussianNB()), ("b", GaussianNB())], "not unique"),
+        ([("splitter", GaussianNB()), ("b", GaussianNB())], "other names than"),
         ([("a__b", GaussianNB()), ("b", GaussianNB())], "__"),
     ],
 )

@@ -18,7 +18,7 @@ from vennforest.commands import options
 from vennforest.report.estimators import ESTIMATORS
 
 COMMANDS = ("fit", "predict", "report", "check", "calibrate", "apply", "sql", "watch", "show")
-FAST = ("--folds", "2", "--trees", "10", "--methods", "venn-abers", "--jobs", "1")
+FAST = ("--folds", "2", "--trees", 20, "--methods", "venn-abers", "--jobs", "1")
 
 
 @pytest.fixture

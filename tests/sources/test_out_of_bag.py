@@ -17,6 +17,7 @@ from oracles import formulas as oracle
 from oracles.hashes import draw_by_hand, hash_by_hand
 from support.cases import rounded
 from vennforest import CalibratedClassifier, Venn, VennAbers
+from vennforest.metrics import calibration_line
 
 
 def data(k=2, n=90):
@@ -170,6 +171,21 @@ def test_members_over_text_are_scored_out_of_bag():
         expected = np.mean([m.predict_proba(X[i : i + 1])[0, 1] for m in own])
         assert_allclose(model.calibration_scores_[i], expected, rtol=1e-11)
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_forests_of_few_trees_are_too_cautious():
+    slopes = {}
+    for trees in (8, 100):
+        lines = []
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            X = rng.normal(size=(3400, 6))
+            y = (rng.random(3400) < 1 / (1 + np.exp(-1.5 * X[:, 0] - X[:, 1]))).astype(int)
+            forest = RandomForestClassifier(trees, random_state=seed)
+            model = CalibratedClassifier(forest, random_state=0).fit(X[:400], y[:400])
+            lines.append(calibration_line(y[400:], model.predict_proba(X[400:])[:, 1]))
+        slopes[trees] = np.mean([line.slope.value for line in lines])
+    assert slopes[8] > 1.4 and slopes[8] > slopes[100] + 0.2
 
 
 @pytest.mark.parametrize(("trees", "is_told"), [(12, True), (20, False)])

@@ -39,6 +39,7 @@ EXAMPLES_PER_SLOPE = 4
 MAX_CLASSES_OF_FULL = 50  # classes up to which full matrices are fitted
 MATCHED_RATES = 1e-7  # gradient of the mean log loss from which on Newton's steps find its zero
 MAX_POOLED_SCORES = 4_096  # scores of two classes from which on near-equal ones are put together
+COARSE_BITS = np.uint32(0xFFFFFF00)  # of single precision: sixteen digits of the mantissa
 MAX_SHUFFLED_UNITS = 1 << 20  # units of a line that are shuffled; a longer line repeats them
 
 
@@ -201,9 +202,12 @@ def _lines(counts: ScoreCounts) -> Iterator[tuple[IntArray, IntArray]]:
     """Yield the rows and labels of examples that are dealt out together, in their order."""
     rows, labels = np.nonzero(counts.weights > 0)
     if len(counts.classes) >= MANY_CLASSES:
-        # Any order will do that examples bring along: that of bytes is several times faster.
-        examples = np.ascontiguousarray(np.column_stack([counts.scores[rows], labels]))
-        order = np.argsort(examples.view(f"V{examples.itemsize * examples.shape[1]}")[:, 0])
+        # Any order will do that examples bring along: that of bytes is several times faster. The
+        # last digits differ between processors, and would deal out all examples anew.
+        bits = counts.scores.astype(np.float32).view(np.uint32) & COARSE_BITS
+        examples = np.column_stack([bits[rows], labels.astype(np.uint32)])
+        width = f"V{examples.itemsize * examples.shape[1]}"
+        order = np.argsort(np.ascontiguousarray(examples).view(width)[:, 0], kind="stable")
         yield rows[order], labels[order]
         return
     for j in range(len(counts.classes)):
