@@ -72,8 +72,9 @@ class Multiprobability:
                 f"classes must name the {self.lower.shape[1]} columns, got {len(self.classes)}"
             )
         low, high, rounding = self.lower, self.upper, 1e-9
-        with np.errstate(invalid="ignore"):
-            is_bound = (low >= -rounding) & (low <= high + rounding) & (high <= 1 + rounding)
+        is_bound = (low >= -rounding) & (low <= high + rounding) & (high <= 1 + rounding)
+        if is_bound.all():
+            return
         is_bound |= np.isnan(low) & np.isnan(high)  # rows without a score
         if not is_bound.all():
             row = int((~is_bound.all(axis=1)).argmax())
