@@ -23,6 +23,7 @@ from vennforest._validation import (
     IntArray,
     check_array,
     check_labels,
+    refuse_masked,
     require,
 )
 from vennforest.calibrators import Calibrator
@@ -148,6 +149,7 @@ def score_rows(
     fitted: FittedClassifier, X: Any, *, bounds: bool = True, by_all: bool = False
 ) -> list[RowScores]:
     """Return the scores of the rows of X by each fold, as far as predictions need them."""
+    refuse_masked(X, "X")
     has_point = fitted.point_calibrators is not None
     scored = []
     folds, X = skip_shared_steps(fitted.folds, X)
