@@ -89,6 +89,20 @@ def test_a_named_estimator_is_trained_and_groups_stay_together(data, tmp_path):
     assert "patient_id" not in columns_of(model).feature_names_in_
 
 
+def test_a_blend_is_trained_shown_and_predicts_a_table(data, tmp_path, capsys):
+    model, answers = tmp_path / "m.skops", tmp_path / "p.csv"
+    options = ("--estimator", "blend", "--trees", 30, "--jobs", 1)
+    assert run("fit", data, "-t", "y", "-o", model, *options) == 0
+    weights = load(model).blend_
+    assert list(weights) == ["mixed-forest", "hist-gradient-boosting", "logistic"]
+    blend = ", ".join(f"{name} ({weight:.2f})" for name, weight in weights.items())
+    assert f"Blend of {blend}." in capsys.readouterr().err
+    assert run("predict", model, data, "-o", answers) == 0
+    p = pd.read_csv(answers)["p(yes)"]
+    np.testing.assert_allclose(p, load(model).predict_proba(table()[["x", "ward"]])[:, 1])
+    assert run("show", model) == 0
+
+
 def test_a_repeated_id_is_no_feature_unless_kept_and_the_report_says_so_first(
     data, tmp_path, capsys
 ):

@@ -206,7 +206,15 @@ class Fit(Options):
     data: Data
     target: Target
     output: Annotated[Path, OUTPUT, Output("model")] = Path("model.skops")
-    estimator: Estimator = None
+    estimator: Annotated[
+        Text,
+        option(
+            f"{', '.join(ESTIMATORS)}, or blend: of mixed-forest, hist-gradient-boosting and "
+            "logistic.",
+            metavar="NAME",
+            default="mixed-forest",
+        ),
+    ] = None
     method: Method = "venn-abers"
     trees: Trees = 300
     calibrate_on: Annotated[str, option(f"Calibration scores: {', '.join(SOURCES)}.")] = "auto"
