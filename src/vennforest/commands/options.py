@@ -262,6 +262,14 @@ class Report(Options):
     ] = None
     groups: Groups = None
     time: Annotated[Text, column("Predict each row by a model of earlier rows.")] = None
+    validation: Annotated[
+        Text,
+        option(
+            "by-group, or a COLUMN: predict each site by a model of the others.",
+            metavar="by-group|COLUMN",
+            default="folds",
+        ),
+    ] = None
     by: By = None
     positive: Positive = None
     costs: Costs = None
