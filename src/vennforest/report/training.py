@@ -52,8 +52,8 @@ def cross_validate(
     """Predict every row by all methods, with a model that was not trained on it.
 
     The types of columns are inferred from all rows, as in ``vennforest fit``; everything else is
-    learnt from the training rows of a fold. ``site`` (n,) are codes, NaN where missing. Returns the predictions and the model of the last fold,
-    and appends to ``notes``.
+    learnt from the training rows of a fold. ``site`` (n,) has codes, NaN where missing. Returns
+    the predictions and the model of the last fold, and appends to ``notes``.
     """
     if is_frame(X):
         pipeline: Any = model.estimator

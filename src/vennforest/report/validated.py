@@ -156,11 +156,12 @@ def sites_section(comparison: Comparison, site: Any) -> Section:
             off = values.index[is_clear & ((values - 1).abs() > MAX_RATIO)]
             clauses += [f"{title} of {as_list(off)}"] if len(off) else []
     result = f"off beyond chance are {' and '.join(clauses)}" if clauses else ""
+    first = "O" + result[1:] if result else "No site is off beyond chance"
     dependence = "rows of a site" if groups is None else "groups"
     sentences = [
         f"Each site was predicted by a model of the others (internal-external validation): "
-        f"{', '.join(ranges)}. {result[:1].upper() + result[1:] or 'No site is off beyond chance'} (more than "
-        f"{MAX_RATIO:g} from 1; 5%, adjusted for {2 * len(names)} intervals).",
+        f"{', '.join(ranges)}. {first} (more than {MAX_RATIO:g} from 1; 5%, adjusted for "
+        f"{2 * len(names)} intervals).",
         f"Intervals treat {dependence} as independent. The pooled line is the mean of a "
         "meta-analysis with random effects (Debray et al. 2017), and the last one the range in "
         "which 95% of other sites are expected: of few sites it is wide.",

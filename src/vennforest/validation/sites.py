@@ -122,7 +122,8 @@ def internal_external(
         over_sites[POOLED][measure] = back(mean)
         for name, width in ((POOLED, half), (NEW_SITE, half_of_new)):
             over_sites[name] |= {
-                f"{measure}_low": back(mean - width), f"{measure}_high": back(mean + width)
+                f"{measure}_low": back(mean - width),
+                f"{measure}_high": back(mean + width),
             }
     return pandas.concat([frame, pandas.DataFrame.from_dict(over_sites, orient="index")])
 
