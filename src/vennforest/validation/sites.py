@@ -125,7 +125,9 @@ def internal_external(
                 f"{measure}_low": back(mean - width),
                 f"{measure}_high": back(mean + width),
             }
-    return pandas.concat([frame, pandas.DataFrame.from_dict(over_sites, orient="index")])
+    rest = pandas.DataFrame.from_dict(over_sites, orient="index")
+    table: pd.DataFrame = pandas.concat([frame, rest])
+    return table
 
 
 def pool(values: FloatArray, errors: FloatArray, level: float) -> tuple[float, float, float]:
