@@ -12,12 +12,9 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from vennforest._messages import as_sentence, listed
 from vennforest._validation import FloatArray, InputError, IntArray
-from vennforest.monitoring.stream import as_numbers
-from vennforest.sources.splits import at_most_groups
-from vennforest.tables.cells import Column
-
-Split = tuple[IntArray, IntArray]
-"""Rows to train on and rows to predict."""
+from vennforest.monitoring.stream import times_as_numbers
+from vennforest.sources.splits import Split, at_most_groups
+from vennforest.tables.cells import CellColumn
 
 MAX_SITES = 50
 
@@ -120,7 +117,7 @@ def moments(column: Any, name: str) -> NDArray[Any]:
     """Return the times of a column (n,) as numbers, or as dates; NaN and NaT where missing."""
     import pandas as pd
 
-    cells = Column(pd.Series(column), name)
+    cells = CellColumn(pd.Series(column), name)
     kind, date_format = cells.infer()
     if kind not in ("number", "date"):
         raise InputError(
@@ -133,7 +130,7 @@ def moments(column: Any, name: str) -> NDArray[Any]:
 
 def times(column: Any, name: str) -> FloatArray:
     """Return the times of a column (n,) as numbers, NaN where missing: see `moments`."""
-    return as_numbers(moments(column, name))
+    return times_as_numbers(moments(column, name))
 
 
 def without_single_rows(

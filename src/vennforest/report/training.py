@@ -19,7 +19,7 @@ from vennforest.classifier.prediction import (
     group_codes_of,
     intervals_at,
     predict_scores,
-    score_rows,
+    scores_of_rows,
 )
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.measures import RAW, MethodEstimates, Predictions
@@ -139,7 +139,7 @@ def _predicted(
     state = model._state
     raw: FloatArray = np.mean([e.predict_proba(X) for e in model.estimators_], axis=0)
     estimates = {RAW: MethodEstimates(raw)}
-    scored, codes = score_rows(state, X, by_all=True), group_codes_of(state, X)
+    scored, codes = scores_of_rows(state, X, by_all=True), group_codes_of(state, X)
     # Intervals depend on the scores alone: each method's are widened by its own probabilities.
     intervals = intervals_at(state, scored, codes, CONFIDENCE_LEVEL)
     for method in methods:
