@@ -18,7 +18,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import predict_training_rows
 from vennforest.commands.options import Fit
 from vennforest.commands.pages import split_table
-from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_of
+from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_text
 from vennforest.persistence.model_file import write_model
 from vennforest.report.estimators import BLENDED, DEFAULT_ESTIMATOR, make_estimator
 from vennforest.report.splits import group_codes
@@ -71,7 +71,7 @@ def run(options: Fit) -> None:
     say(f"Trained on {len(y):,} rows and {len(columns.kinds_):,} columns.")
     if hasattr(model, "blend_"):
         say(f"{model.estimator_!r}.")
-    say(f"Classes of {table.target!r}: {shares_of(classes, 1)}.")
+    say(f"Classes of {table.target!r}: {shares_text(classes, 1)}.")
     if measures:
         say(_sentence(measures))
     say(f"Wrote {output} ({seconds:.0f} s)")

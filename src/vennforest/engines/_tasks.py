@@ -51,7 +51,9 @@ def calibrate_partitions(
     )
     scores = of_classes.by_label
     columns = [*of_classes.names, target, *([] if weight is None else [weight])]
-    counts = sum_of(list(run(columns, partial(_count, scores, target, weight, classes)).values()))
+    counts = sum_of(
+        list(run(columns, partial(_count_scores, scores, target, weight, classes)).values())
+    )
     if not len(counts):
         raise InputError("the data must contain at least one row of weight above zero, got none")
     warn_of_small_weights(float(counts.total), len(counts))
@@ -59,7 +61,7 @@ def calibrate_partitions(
     return fitted
 
 
-def _count(
+def _count_scores(
     scores: dict[Any, str],
     target: str,
     weight: str | None,
