@@ -24,7 +24,7 @@ from vennforest._validation import FloatArray, InputError, check_count, check_in
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.bounded import has_bounds, merged
 from vennforest.calibrators.intervals import ConfidenceIntervals
-from vennforest.classifier.prediction import Prediction, predict, predict_confidence
+from vennforest.classifier.prediction import Prediction, predict_confidence, predict_rows
 from vennforest.forest import is_ensemble
 from vennforest.multiprobability import Multiprobability
 from vennforest.scores import is_impossible
@@ -220,7 +220,7 @@ class BatchPredictor:
             if self._scores is not None:
                 return _calibrated(self.model, self._scores.scores_in(rows, self.model.on_), level)
             if level is None:
-                return predict(self.model._state, rows), None
+                return predict_rows(self.model._state, rows), None
             return predict_confidence(self.model._state, rows, level)
         except InputError as error:
             raise InputError(f"{one_line(error)} (in {where})") from error

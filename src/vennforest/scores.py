@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from vennforest._messages import InputError, warn
 from vennforest._validation import FloatArray, check_option, refuse_masked
 
-Kind = Literal["probability", "logit", "score"]
+ScoreKind = Literal["probability", "logit", "score"]
 On = Literal["auto", "probability", "logit", "score"]
 """What scores are; ``"auto"``: as the calibration scores show."""
 
@@ -53,14 +53,14 @@ SPLITTER = 2.0**13 + 1
 """Factor that rounds to 53 - 13 = 40 binary digits (Veltkamp 1968; Dekker 1971)."""
 
 
-class Scores(NamedTuple):
+class ReadScores(NamedTuple):
     """Checked scores and their kind.
 
     ``values`` are (n,), of the second of two classes, or (n, k).
     """
 
     values: FloatArray
-    kind: Kind
+    kind: ScoreKind
 
 
 class ScoreError(InputError):
@@ -142,7 +142,7 @@ def columns(x: FloatArray, k: int) -> FloatArray:
 
 def read_scores(
     scores: ArrayLike, k: int, on: On = "auto", *, on_log_odds: bool = False, name: str = "scores"
-) -> Scores:
+) -> ReadScores:
     """Return checked scores for k classes, and their kind.
 
     Parameters
@@ -169,7 +169,7 @@ def read_scores(
     array = as_numbers(scores, name)
     columns(array, k)  # refuses other shapes
     is_table = array.ndim == 2 and array.shape[1] > 1
-    kind: Kind
+    kind: ScoreKind
     if on != "auto":
         kind = on
     elif is_table:
@@ -183,7 +183,7 @@ def read_scores(
     if is_table and kind == "logit" and k == 2:
         with np.errstate(over="ignore"):
             array = np.nan_to_num(array[:, 1] - array[:, 0])
-    return Scores(columns(array, k), kind)
+    return ReadScores(columns(array, k), kind)
 
 
 def read_probabilities(array: FloatArray, name: str = "scores") -> FloatArray:
@@ -245,7 +245,7 @@ def sums_to_one(p: FloatArray, total: FloatArray | None = None) -> NDArray[np.bo
     return is_one
 
 
-def _kind_of_columns(array: FloatArray, name: str) -> Kind:
+def _kind_of_columns(array: FloatArray, name: str) -> ScoreKind:
     """Return the kind of calibration scores (n, k) in two columns or more."""
     if not np.isfinite(array).all():
         check_finite(array, name, lowest=True)

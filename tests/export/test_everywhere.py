@@ -8,7 +8,7 @@ from support.systems import SYSTEMS
 from vennforest import CalibratedClassifier, PooledCalibration, Venn, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS, PlattScaling
-from vennforest.calibrators.formula import Evaluation, Score
+from vennforest.calibrators.formula import FormulaSteps, Score
 from vennforest.export import to_json, to_sql
 from vennforest.export.formulas import scaled_formulas
 from vennforest.multiprobability import scale_into_bounds
@@ -141,7 +141,7 @@ def test_scaling_into_bounds():
         upper = at + (1 - at) * rng.choice([0.0, 1.0, rng.random()], at.shape)
         p = rng.random(at.shape) * rng.choice([0.0, 1.0, 1e-200, 1e-9], at.shape)
         columns = np.array([Score(j) for j in range(3 * k)]).reshape(3, k)
-        scaled = Evaluation(scaled_formulas(*map(tuple, columns)))(np.hstack([p, lower, upper]))
+        scaled = FormulaSteps(scaled_formulas(*map(tuple, columns)))(np.hstack([p, lower, upper]))
         expected = scale_into_bounds(p, lower, upper)
         np.testing.assert_allclose(scaled, expected, rtol=0, atol=1e-12)
 

@@ -35,7 +35,7 @@ from vennforest.calibrators.direction import (
 )
 from vennforest.calibrators.formula import (
     MAX_LOG_ODDS,
-    Evaluation,
+    FormulaSteps,
     Score,
     Term,
     Terms,
@@ -48,9 +48,9 @@ from vennforest.calibrators.formula import (
 from vennforest.counts import ScoreCounts, count_examples, read_examples
 from vennforest.prior import ShiftedPrior, shift_probabilities
 from vennforest.scores import (
-    Kind,
     On,
-    Scores,
+    ReadScores,
+    ScoreKind,
     as_numbers,
     is_outside,
     read_scores,
@@ -94,7 +94,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     _is_monotone: ClassVar[bool] = True
     """Whether the probability of the second of two classes rises with its score."""
     on: On = "auto"
-    on_: Kind
+    on_: ScoreKind
     classes_: NDArray[Any]
     class_shares_: FloatArray
     score_range_: FloatArray | None
@@ -164,7 +164,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         values, kind = self._read(counts.scores, len(counts.classes), self.on)
         return self._fit_read(counts.moved_to(self._as_read(values, kind)), kind, increasing)
 
-    def _fit_read(self, counts: ScoreCounts, kind: Kind, increasing: Increasing) -> Self:
+    def _fit_read(self, counts: ScoreCounts, kind: ScoreKind, increasing: Increasing) -> Self:
         """Fit to counts of scores that `_as_read` returned."""
         if increasing is True and not self._is_monotone:
             return self._fit_checked(counts, kind=kind)
@@ -173,7 +173,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self._fit_checked(counts, reversal_center(counts, increasing, is_unit), kind=kind)
 
     def _fit_checked(
-        self, counts: ScoreCounts, center: float | None = None, *, kind: Kind = "probability"
+        self, counts: ScoreCounts, center: float | None = None, *, kind: ScoreKind = "probability"
     ) -> Self:
         """Fit to counts, with ``center - s`` in the place of each score s, without warnings."""
         # Nothing of the last fit stays, neither what it learnt nor its caches.
@@ -224,8 +224,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return p if len(self.classes_) > 2 else np.column_stack([1 - p, p])
 
     @cached_property
-    def _evaluation(self) -> Evaluation:
-        return Evaluation(self._formula(self._score_terms()))
+    def _evaluation(self) -> FormulaSteps:
+        return FormulaSteps(self._formula(self._score_terms()))
 
     def _score_terms(self) -> Terms:
         """Return a term for each column of scores."""
@@ -336,7 +336,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             high = np.where(moves & reaches, middle, high)
             low = np.where(moves & ~reaches, middle, low)
 
-    def _read(self, scores: ArrayLike, k: int, on: On) -> Scores:
+    def _read(self, scores: ArrayLike, k: int, on: On) -> ReadScores:
         """Return checked scores and their kind; refuse those that this map is not of."""
         read = read_scores(scores, k, on, on_log_odds=self._reads != "order")
         if self._reads == "probability" and read.kind == "score":
@@ -351,16 +351,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             warn_of_percentages(read.values)
         return read
 
-    def _as_read(self, values: FloatArray, kind: Kind) -> FloatArray:
+    def _as_read(self, values: FloatArray, kind: ScoreKind) -> FloatArray:
         """Return checked scores (n,) or (n, k) as the map takes them, before any reversal."""
         k = 2 if values.ndim == 1 else values.shape[1]
         terms = self._reading_terms(kind, k)
         if all(isinstance(term, Score) for term in terms):
             return values
-        x = Evaluation(terms)(values)
+        x = FormulaSteps(terms)(values)
         return x[:, 0] if k == 2 else x
 
-    def _reading_terms(self, kind: Kind, k: int) -> Terms:
+    def _reading_terms(self, kind: ScoreKind, k: int) -> Terms:
         """Return the terms that the map takes, from those of the columns of scores."""
         scores = tuple(map(Score, range(1 if k == 2 else k)))
         if kind != "logit" or self._reads == "logits":
@@ -387,7 +387,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _check_state(self) -> None:
         """Refuse attributes, read from a file, with which a kernel or a formula would fail."""
         check_option(self.on, On, "on")
-        check_option(self.on_, get_args(Kind), "on_")
+        check_option(self.on_, get_args(ScoreKind), "on_")
         check_labels(self.classes_)
         k = len(self.classes_)
         check_array(self.class_shares_, "class_shares_", (k,), low=0, high=1)

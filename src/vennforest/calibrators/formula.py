@@ -1,6 +1,6 @@
 """Formulas: the arithmetic of a calibrator as a tree of terms.
 
-`Evaluation` computes the tree with numpy; ``vennforest.export`` writes SQL, ONNX and JSON from it.
+`FormulaSteps` computes the tree with numpy; ``vennforest.export`` writes SQL, ONNX and JSON of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Operation = Literal[
 MAX_LOG_ODDS = 700.0
 LOWEST = -float(np.finfo(np.float64).max)  # the smallest score
 # Rows that are evaluated together: a few columns of so many fit into the cache of one core.
-BLOCK_ROWS = 1 << 13
+FORMULA_BLOCK_ROWS = 1 << 13
 ROUNDING_OF_SUM = 1e-12  # distance from 1 up to which a sum of probabilities is 1 but for rounding
 
 
@@ -221,7 +221,7 @@ class Language(Protocol[Code]):
         """Return the same term, computed once for several uses."""
 
 
-def parts_of(term: Term) -> tuple[Term | float, ...]:
+def terms_of(term: Term) -> tuple[Term | float, ...]:
     """Return what a term is computed from."""
     if isinstance(term, Computed):
         return term.terms
@@ -233,7 +233,7 @@ def in_order(terms: Iterable[Term]) -> list[Term]:
     ordered: dict[int, Term] = {}
     stack = list(terms)[::-1]
     while stack:
-        missing = [p for p in parts_of(stack[-1]) if isinstance(p, Term) and id(p) not in ordered]
+        missing = [p for p in terms_of(stack[-1]) if isinstance(p, Term) and id(p) not in ordered]
         if missing:
             stack.extend(missing[::-1])
         else:
@@ -245,13 +245,13 @@ def in_order(terms: Iterable[Term]) -> list[Term]:
 def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
     """Return terms in a language."""
     order = in_order(terms)
-    uses = Counter(id(part) for term in order for part in parts_of(term))
+    uses = Counter(id(part) for term in order for part in terms_of(term))
     codes: dict[int, Code] = {}
     tables: dict[tuple[int, int], Mapping[str, Code]] = {}
     for term in order:
         parts = [
             codes[id(part)] if isinstance(part, Term) else language.number(float(part))
-            for part in parts_of(term)
+            for part in terms_of(term)
         ]
         if isinstance(term, Score):
             code = language.score(term.column)
@@ -294,7 +294,7 @@ OF_NUMBERS: dict[str, Callable[..., Any]] = {
 }
 
 
-class Evaluation:
+class FormulaSteps:
     """Terms computed with numpy: the steps are listed once, by `write_terms`, for all calls."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
@@ -343,8 +343,8 @@ class Evaluation:
         values = self.values.copy()
         of_numbers = len(scores) == 1
         with np.errstate(all="ignore"):
-            for start in range(0, len(scores), BLOCK_ROWS):
-                block = slice(start, start + BLOCK_ROWS)
+            for start in range(0, len(scores), FORMULA_BLOCK_ROWS):
+                block = slice(start, start + FORMULA_BLOCK_ROWS)
                 for i, j in self.scores:
                     column = columns[j, block]
                     values[i] = column[0] if of_numbers else np.ascontiguousarray(column)

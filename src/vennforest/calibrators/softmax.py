@@ -15,7 +15,7 @@ from vennforest._validation import FloatArray
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import (
     ROUNDING_OF_SUM,
-    Evaluation,
+    FormulaSteps,
     Term,
     Terms,
     divided_by_sum,
@@ -327,7 +327,7 @@ class SoftmaxMap(ProbabilityCalibrator):
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
         self.shrinkage_, self.shares_ = self.shrinkage, smoothed_shares(counts)
         if counts.scores.ndim == 1:
-            logs_of = Evaluation(shrunk_logs(self._score_terms(), self.shrinkage_, self.shares_))
+            logs_of = FormulaSteps(shrunk_logs(self._score_terms(), self.shrinkage_, self.shares_))
             counts = group_scores(counts)
             fit = fit_two_classes(logs_of(counts.scores), counts.weights, self.ridge)
         else:

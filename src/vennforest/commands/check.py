@@ -35,7 +35,7 @@ from vennforest.commands.pages import (
 from vennforest.commands.terminal import say
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import Evaluation, check
-from vennforest.report.check import UNNAMED
+from vennforest.report.check import UNNAMED_PREDICTIONS
 from vennforest.report.promises import promised_thresholds
 from vennforest.report.section import Section
 from vennforest.report.validated import grades_section, segments_section
@@ -74,7 +74,7 @@ def run(options: Check) -> None:
         evaluation, rows, commands = _check_columns(options, table, values)
     else:
         cells = frame.loc[table.X.index, options.target]  # as they are written: 01 stays 01
-        evaluation, rows, commands = _check_model(options, model, cells, table, values)
+        evaluation, rows, commands = _judge_model(options, model, cells, table, values)
     comparison = evaluation.comparison
     sections = [promised_thresholds(comparison, targets)] if targets else []
     validation = _validation_sections(options, evaluation, rows)
@@ -110,8 +110,10 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     if k > 2 or sorted(named) == [[label] for label in classes]:
         of_classes = class_columns(given, classes, "--probability", columns)
         order = [names.index(name) for name in of_classes.names]
-        predictions[UNNAMED] = _with_bounds(p[:, order], X, classes)
-        score_options[UNNAMED] = _score_options(of_classes.entries[1 if k == 2 else 0 :])
+        predictions[UNNAMED_PREDICTIONS] = _with_bounds(p[:, order], X, classes)
+        score_options[UNNAMED_PREDICTIONS] = _score_options(
+            of_classes.entries[1 if k == 2 else 0 :]
+        )
     else:
         for entry, name, label_of_name, column in zip(given, names, named, p.T, strict=True):
             of_class = class_columns([entry], classes, "--probability", columns)
@@ -202,7 +204,7 @@ def _model_of(options: Check) -> Any:
     return with_shares(read_model(options.predictions, options.trusted), options.prior)
 
 
-def _check_model(
+def _judge_model(
     options: Check, model: Any, labels: Any, table: LabelledTable, values: dict[str, Any]
 ) -> Outcome:
     """Evaluate a model or a calibrator in a file."""

@@ -28,7 +28,7 @@ from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.export.json_form import score_columns
 from vennforest.scores import read_scores
-from vennforest.tables.cells import Column, as_floats
+from vennforest.tables.cells import CellColumn, as_floats
 from vennforest.tables.columns import unknown_names
 from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import typed_labels
@@ -102,7 +102,7 @@ def labels_of_model(cells: Any, target: str, classes: NDArray[Any]) -> NDArray[A
     InputError
         If no row has a label, or a label is none of the classes.
     """
-    column = Column(cells, target)
+    column = CellColumn(cells, target)
     label_of = label_of_text(classes)
     labels = column.array.drop_null().to_pylist()
     if not labels:
@@ -163,7 +163,7 @@ def check_probabilities_in(column: FloatArray, name: str) -> None:
 
 def numbers_in(frame: pd.DataFrame, name: str) -> FloatArray:
     """Return a column as float64, NaN where a cell is empty."""
-    cells = Column(frame[find_name(frame.columns, name)], name).array
+    cells = CellColumn(frame[find_name(frame.columns, name)], name).array
     return as_floats(cells, name, "the table").astype(np.float64)
 
 

@@ -23,11 +23,11 @@ from vennforest.calibrators.formula import (
     summed,
     write_terms,
 )
-from vennforest.calibrators.intervals import IntervalCurve
-from vennforest.calibrators.venn import N_BINS, bins_of
+from vennforest.calibrators.intervals import ScoreIntervals
+from vennforest.calibrators.venn import N_VENN_BINS, bins_of
 from vennforest.multiprobability import SMALLEST_PROBABILITY, Multiprobability, merge_formula
 
-LEVEL = 0.95
+INTERVAL_LEVEL = 0.95
 """Level of the exported confidence intervals."""
 
 
@@ -61,7 +61,7 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
         if not isinstance(calibrator, VennAbers):
             name = type(calibrator).__name__
             raise InputError(f"confidence must be False: {name} gives no confidence intervals")
-        formulas |= interval_formulas(calibrator._interval_curves(LEVEL), scores)
+        formulas |= interval_formulas(calibrator._interval_curves(INTERVAL_LEVEL), scores)
     if calibrator.shift_ is not None:
         if k > 2:
             raise ValueError(
@@ -74,7 +74,7 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
     return widened(formulas)
 
 
-def interval_formulas(curves: Sequence[IntervalCurve], scores: Terms) -> dict[str, Terms]:
+def interval_formulas(curves: Sequence[ScoreIntervals], scores: Terms) -> dict[str, Terms]:
     """Return the formulas of confidence intervals, from one curve for each column of scores."""
     ends = []
     for curve, score in zip(curves, scores, strict=True):
@@ -125,9 +125,9 @@ def bound_formulas(calibrator: BoundedCalibrator, scores: Terms) -> dict[str, Te
 
 def _starts_of_bins() -> FloatArray:
     """Return the first score of each bin, which may differ from the bin's edge by rounding."""
-    edges = np.arange(1, 2 * N_BINS) / (2 * N_BINS)
+    edges = np.arange(1, 2 * N_VENN_BINS) / (2 * N_VENN_BINS)
     near = edges[:, None] + np.arange(-64, 65) * np.spacing(edges)[:, None]
-    is_in = bins_of(near.ravel()).reshape(near.shape) >= np.arange(1, 2 * N_BINS)[:, None]
+    is_in = bins_of(near.ravel()).reshape(near.shape) >= np.arange(1, 2 * N_VENN_BINS)[:, None]
     starts: FloatArray = near[np.arange(len(edges)), is_in.argmax(axis=1)]
     return starts
 
@@ -158,7 +158,7 @@ def _category_formula(scores: Terms, in_bins: bool) -> Term:
         return label
     lowest = 1 / len(scores)
     share = (largest.clip(lowest, 1.0) - lowest) / (1 - lowest)
-    return float(N_BINS) * label + (share * float(N_BINS)).floor().min(N_BINS - 1)
+    return float(N_VENN_BINS) * label + (share * float(N_VENN_BINS)).floor().min(N_VENN_BINS - 1)
 
 
 def _venn_abers_formulas(calibrator: VennAbers, scores: Terms) -> dict[str, Terms]:

@@ -35,7 +35,7 @@ MAX_BAND_GROUPS = 200
 this number makes the band narrowest for 1,000 to 100,000 rows."""
 
 
-class Recalibration(NamedTuple):
+class IsotonicFit(NamedTuple):
     """Isotonic regression of outcomes on estimates, at the m distinct estimates.
 
     ``p`` (m,) are the increasing estimates, ``weight`` (m,) their numbers of observations,
@@ -48,7 +48,7 @@ class Recalibration(NamedTuple):
     fitted: FloatArray
 
 
-def recalibrate(problem: EventEstimates) -> Recalibration:
+def recalibrate(problem: EventEstimates) -> IsotonicFit:
     """Return the isotonic regression of the outcomes on the distinct estimates."""
     p, level = np.unique(problem.p, return_inverse=True)
     weight = np.bincount(level, weights=problem.weight).astype(np.float64)
@@ -56,7 +56,7 @@ def recalibrate(problem: EventEstimates) -> Recalibration:
     # Sums of weights may round the share of an event that always happened to just below 1.
     observed = np.clip(observed, 0.0, 1.0)
     fitted = np.clip(isotonic_regression(observed, weights=weight).x, 0.0, 1.0)
-    return Recalibration(p, weight, observed, fitted)
+    return IsotonicFit(p, weight, observed, fitted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +215,7 @@ def reliability_curve(
 
 
 def _consistency_band(
-    fit: Recalibration, level: float, n_resamples: int, rng: np.random.Generator
+    fit: IsotonicFit, level: float, n_resamples: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return estimates, and lower and upper quantiles of CORP curves under calibration, (g,)."""
     starts = _group_starts(fit.weight, MAX_BAND_LEVELS)
@@ -293,7 +293,7 @@ def calibration_band(
     return _confidence_band(recalibrate(problem), level)
 
 
-def _confidence_band(fit: Recalibration, level: float) -> CalibrationBand:
+def _confidence_band(fit: IsotonicFit, level: float) -> CalibrationBand:
     """Return the simultaneous confidence band of an isotonic regression."""
     fractions = fit.weight[fit.weight != np.rint(fit.weight)]
     if len(fractions):

@@ -21,9 +21,9 @@ from vennforest.report.splits import group_codes
 from vennforest.report.updates import updates
 from vennforest.report.words import Source
 from vennforest.sources.row_hashes import hash_rows
-from vennforest.validation.update import shares_of
+from vennforest.validation.update import class_shares_of
 
-UNNAMED = "Predictions"
+UNNAMED_PREDICTIONS = "Predictions"
 """Name of probabilities that are given without a name."""
 
 
@@ -101,14 +101,14 @@ def check(
             else "The numbers are right only if the model was not trained on these rows."
         )
     else:
-        by_model = p if isinstance(p, Mapping) else {UNNAMED: p}
+        by_model = p if isinstance(p, Mapping) else {UNNAMED_PREDICTIONS: p}
         if not by_model:
             raise InputError("p must be of at least one model, got none")
         estimates = {}
         for key, values in by_model.items():
             model = f"{key} (given)" if str(key) in (RAW, BASELINE) else str(key)
             estimates[model] = _estimates(model, values, labels, len(codes), positive)
-        names = {key: key if key == UNNAMED else f"“{key}”" for key in estimates}
+        names = {key: key if key == UNNAMED_PREDICTIONS else f"“{key}”" for key in estimates}
         names[BASELINE] = METHOD_NAMES[BASELINE]
     rows = np.arange(len(codes))
     source = Source(
@@ -135,7 +135,7 @@ def check(
     if is_trained_on_rows:
         return evaluation
     method = [*estimates][-1] if is_model else evaluation.verdict.method
-    prior = shares_of(p) if is_model else None
+    prior = class_shares_of(p) if is_model else None
     sections = updates(evaluation.comparison.predictions, method, prior, random_state)
     return evaluation.with_sections(sections)
 

@@ -186,7 +186,7 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
             names[m]: frame.loc[m, "certain"] for m in methods if frame.loc[m].get("certain", 0)
         },
         line=table(frame.loc[methods], LINE, frame.loc[methods, "name"]) if is_binary else None,
-        distances=_distances(frame.loc[comparison.method]) if is_binary else None,
+        distances=_distances_sentence(frame.loc[comparison.method]) if is_binary else None,
         thresholds=None
         if thresholds is None
         else table(
@@ -196,7 +196,7 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         ),
         classes=table(evaluation.classes, CLASSES, evaluation.classes.index),
         class_diagrams={} if is_binary else figures.classes(comparison, names),
-        costs=None if costs is None else _costs(evaluation),
+        costs=None if costs is None else _costs_table(evaluation),
         subgroups=[] if evaluation.subgroups is None else _subgroups(evaluation),
         sections=[(section, *_rendered(section)) for section in evaluation.sections],
     )
@@ -210,7 +210,7 @@ def _rendered(section: Section) -> tuple[pd.DataFrame | None, str | None]:
     return None if frame is None else table(frame, section.columns, frame.index), picture
 
 
-def _distances(measures: Any) -> str | None:
+def _distances_sentence(measures: Any) -> str | None:
     """Return a clause on the distances from the smooth curve; None where there is no curve."""
     names = {"ici": "mean (ICI)", "e50": "median (E50)", "e90": "90% quantile (E90)"}
     shown = [
@@ -236,7 +236,7 @@ def _differences(evaluation: Evaluation) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=titles, index=[names[method] for method in against])
 
 
-def _costs(evaluation: Evaluation) -> pd.DataFrame:
+def _costs_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the costs of decisions by each method and of constant decisions, as text."""
     import pandas as pd
 

@@ -11,7 +11,7 @@ from vennforest.report.measures import Predictions
 from vennforest.report.section import Section
 from vennforest.validation.update import TITLES, UpdateRows, by_tests
 
-MAX_CLASSES = 10
+MAX_UPDATED_CLASSES = 10
 """Maximum number of classes for which updates are compared, since maps of more are slow."""
 
 
@@ -22,7 +22,7 @@ def updates(
 
     ``prior`` (k,) are the class shares for which the probabilities are calibrated, if known.
     """
-    if len(predictions.classes) > MAX_CLASSES:
+    if len(predictions.classes) > MAX_UPDATED_CLASSES:
         return []
     p, groups = predictions.estimates[method].p, predictions.groups
     try:

@@ -5,15 +5,20 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from scipy.special import ndtri
+
 from vennforest._messages import listed
 from vennforest._validation import InputError
 from vennforest.report import numbers
 from vennforest.report.comparison import Comparison
 from vennforest.report.figures import paint_rates
 from vennforest.report.section import Section
+from vennforest.report.words import MAX_RATIO
 from vennforest.validation._rows import MIN_ROWS
 from vennforest.validation.grades import grade_names, grades, population_stability
 from vennforest.validation.segments import segments
+from vennforest.validation.sites import NEW_SITE, POOLED, SCALES, internal_external
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +37,12 @@ SEGMENTS = [
     ("n", "Rows", "count"), ("expected", "Expected", "probability"),
     ("observed", "Observed", "probability"), ("pvalue", "p if calibrated, adjusted", "pvalue"),
 ]  # fmt: skip
+SITES = [
+    ("n", "Rows", "count"), ("events", "Events", "count"),
+    ("observed_expected", "Observed / expected", "short"), ("slope", "Slope", "short"),
+    ("auc", "C (AUC)", "number"),
+]  # fmt: skip
+SITE_MEASURES = {"observed_expected": "observed over expected", "slope": "the slope", "auc": "C"}
 as_list = partial(listed, n=5, to_text=str)
 
 
@@ -120,3 +131,40 @@ def segments_section(comparison: Comparison, X: pd.DataFrame, seed: int) -> Sect
     frame = frame[~frame.duplicated(["n", "expected", "observed"])].head(MAX_SEGMENTS)
     finding = f"segments: {result}" if n_off else ""
     return Section("Segments", "segments", sentences, frame, SEGMENTS, finding=finding)
+
+
+def sites_section(comparison: Comparison, site: Any) -> Section:
+    """Return the section on sites (n,), each of which was predicted by a model of the others."""
+    predictions = comparison.predictions
+    groups, names = predictions.groups, np.unique(site)
+    pairs = set() if groups is None else {*zip(site.tolist(), groups.tolist(), strict=True)}
+    if len(pairs) <= len(names):  # the groups are the sites
+        groups = None
+    options = predictions.for_metric(predictions.estimates[comparison.method])
+    frame = internal_external(site=site, groups=groups, **options).rename_axis("Site")
+    of_sites, clauses, ranges = frame.drop([POOLED, NEW_SITE]), [], []
+    quantile = ndtri(1 - 0.025 / (2 * len(names))) / ndtri(0.975)
+    for measure, (scale, _) in SCALES.items():
+        values, low, high = (of_sites[measure + end] for end in ("", "_low", "_high"))
+        ends = (numbers.fixed(value, 2) for value in (values.min(), values.max()))
+        title = SITE_MEASURES[measure]
+        ranges.append(f"{title} from {' to '.join(ends)}")
+        if measure != "auc":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                half = (scale(high) - scale(low)) / 2
+                is_clear = (scale(values) - scale(1.0)).abs() > quantile * half
+            off = values.index[is_clear & ((values - 1).abs() > MAX_RATIO)]
+            clauses += [f"{title} of {as_list(off)}"] if len(off) else []
+    result = f"off beyond chance are {' and '.join(clauses)}" if clauses else ""
+    first = "O" + result[1:] if result else "No site is off beyond chance"
+    dependence = "rows of a site" if groups is None else "groups"
+    sentences = [
+        f"Each site was predicted by a model of the others (internal-external validation): "
+        f"{', '.join(ranges)}. {first} (more than {MAX_RATIO:g} from 1; 5%, adjusted for "
+        f"{2 * len(names)} intervals).",
+        f"Intervals treat {dependence} as independent. The pooled line is the mean of a "
+        "meta-analysis with random effects (Debray et al. 2017), and the last one the range in "
+        "which 95% of other sites are expected: of few sites it is wide.",
+    ]
+    finding = f"sites: {result}" if result else ""
+    return Section("Sites", "sites", sentences, frame, SITES, finding=finding)

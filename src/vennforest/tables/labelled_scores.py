@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vennforest._class_columns import class_columns
 from vennforest._validation import InputError
 from vennforest.scores import On, is_impossible
-from vennforest.tables.cells import Column, as_floats, is_text, row_name, shown_cell
+from vennforest.tables.cells import CellColumn, as_floats, is_text, row_name, shown_cell
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import MAX_CLASSES, check_classes, typed_labels
 from vennforest.tables.text import with_decimal_point
@@ -47,7 +47,7 @@ class LabelledScores:
         self._cells = pa.array([], pa.null())
         self.n_rows = self.n_missing = 0
         for batch in table.batches([target]):
-            array = Column(batch[target], target).array
+            array = CellColumn(batch[target], target).array
             self.n_missing += array.null_count
             self.n_rows += len(array) - array.null_count
             cells = self._cells.cast(array.type)
@@ -55,7 +55,7 @@ class LabelledScores:
             if len(self._cells) > MAX_CLASSES:
                 check_classes(np.asarray(self._cells.to_pylist(), dtype=object), target)
             self._report(self.n_rows + self.n_missing)
-        labels = typed_labels(Column(self._cells, target), target)
+        labels = typed_labels(CellColumn(self._cells, target), target)
         self.classes: list[Any] = check_classes(np.unique(labels), target).tolist()
         self._labels = pa.array(labels.tolist())
         self.columns = class_columns(scores, self.classes, "--score", table.names)
@@ -73,7 +73,7 @@ class LabelledScores:
         n_rows = 0
         names = self._numbers()
         for batch in self.table.batches([*names, self.target]):
-            codes = pc.index_in(Column(batch[self.target], self.target).array, self._cells)
+            codes = pc.index_in(CellColumn(batch[self.target], self.target).array, self._cells)
             rows = np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))
             arrays = [self._floats(batch[name], name, rows, n_rows) for name in names]
             n_rows += batch.num_rows
@@ -90,7 +90,7 @@ class LabelledScores:
     ) -> pa.Array:
         """Return the scores or weights of labelled rows; other rows are not validated."""
         table = str(self.table.path)
-        cells = Column(cells, name).array
+        cells = CellColumn(cells, name).array
         if self.table.decimal == "," and is_text(cells.type):
             cells = with_decimal_point(cells)
         if len(rows) < len(cells):
