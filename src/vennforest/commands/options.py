@@ -209,7 +209,15 @@ class Fit(Options):
     data: Data
     target: Target
     output: Annotated[Path, OUTPUT, Output("model")] = Path("model.skops")
-    estimator: Estimator = None
+    estimator: Annotated[
+        Text,
+        option(
+            f"{', '.join(ESTIMATOR_NAMES)}, or blend: of mixed-forest, hist-gradient-boosting and "
+            "logistic.",
+            metavar="NAME",
+            default="mixed-forest",
+        ),
+    ] = None
     method: MethodName = "venn-abers"
     trees: Trees = 300
     calibrate_on: Annotated[str, option(f"Calibration scores: {', '.join(SOURCES)}.")] = "auto"
