@@ -197,7 +197,7 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         thresholds=None
         if thresholds is None
         else table(  # intervals of the predictive values too would not fit: they are in the JSON
-            thresholds[[key for key in thresholds if "value_" not in key]],
+            thresholds.filter(regex="^(?!.*value_)"),
             THRESHOLDS,
             [numbers.percent(t) + " (your costs)" * (t == tie) for t in thresholds.index],
         ),
