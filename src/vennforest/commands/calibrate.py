@@ -39,7 +39,7 @@ def run(options: Calibrate) -> None:
     if options.update is None and options.groups is not None:
         raise InputError("--groups is for --update: a calibrator is fitted to single rows")
     result = None
-    table = TableFile(options.data, options.decimal)
+    table = TableFile(options.data, options.form)
     with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
         on = cast(On, options.on)
         rows = LabelledScores(table, options.scores, options.target, options.weight, progress, on)
@@ -137,7 +137,7 @@ def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts)
 def _update(options: Calibrate, rows: LabelledScores) -> Update:
     """Return the update of the probabilities in the column of scores."""
     choose: Any = options.update
-    frame = read_table(options.data, [options.target], decimal=options.decimal)
+    frame = read_table(options.data, [options.target], form=options.form)
     table = split_target(frame, options.target, screened=False)
     p = rows.columns.of_second(numbers_in(table.X, rows.columns.names[-1]))
     column = values_of_columns(frame, table, [options.groups]).get(options.groups or "")

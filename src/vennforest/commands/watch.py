@@ -93,7 +93,7 @@ def _ordered_rows(
     options: Watch, model: Any, notes: list[str]
 ) -> tuple[pd.DataFrame, NDArray[Any] | None]:
     """Return the rows sorted by time, and their times; None without ``--time``."""
-    table = read_rows(options.data, model, options.decimal, options.target)
+    table = read_rows(options.data, model, options.form, options.target)
     if options.time is None:
         return table, None
     name = find_name(table.columns, options.time)
@@ -189,7 +189,7 @@ def _reference(
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return reference rows with their labels, and the columns to compare."""
     model, target = monitor.model, header.get("target", "")
-    table = read_rows(path, model, options.decimal, target)
+    table = read_rows(path, model, options.form, target)
     find_name(table.columns, target, "target")
     labels = _labels_in(table, target, monitor)
     has_label = np.array([label is not None for label in labels.tolist()])
