@@ -24,7 +24,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.classifier import named_estimators
+from vennforest.classifier.parameters import named_estimators
 from vennforest.forest import leaves_rows_out
 from vennforest.metrics.monotonicity import falling_frequency
 from vennforest.sources.checks import copied_rows, copies_message, features_of, is_measured_column
