@@ -123,6 +123,9 @@ CostsTable = Annotated[
 Tolerance = Annotated[
     float | None, option("Acceptable miscalibration, in percentage points.", default="2")
 ]
+Thresholds = Annotated[
+    Text, option("Thresholds of the table.", metavar=".02,.05,…", default="usual ones")
+]
 Prior = Annotated[
     Names,
     option(f"Share of a class in DATA {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
@@ -206,7 +209,15 @@ class Fit(Options):
     data: Data
     target: Target
     output: Annotated[Path, OUTPUT, Output("model")] = Path("model.skops")
-    estimator: Estimator = None
+    estimator: Annotated[
+        Text,
+        option(
+            f"{', '.join(ESTIMATOR_NAMES)}, or blend: of mixed-forest, hist-gradient-boosting and "
+            "logistic.",
+            metavar="NAME",
+            default="mixed-forest",
+        ),
+    ] = None
     method: MethodName = "venn-abers"
     trees: Trees = 300
     calibrate_on: Annotated[str, option(f"Calibration scores: {', '.join(SOURCES)}.")] = "auto"
@@ -262,10 +273,19 @@ class Report(Options):
     ] = None
     groups: GroupsColumn = None
     time: Annotated[Text, column("Predict each row by a model of earlier rows.")] = None
+    validation: Annotated[
+        Text,
+        option(
+            "by-group, or a COLUMN: predict each site by a model of the others.",
+            metavar="by-group|COLUMN",
+            default="folds",
+        ),
+    ] = None
     by: By = None
     positive: Positive = None
     costs: CostsTable = None
     tolerance: Tolerance = None
+    thresholds: Thresholds = None
     decimal: Decimal = None
     drop: Drop = None
     keep: Keep = None
@@ -305,6 +325,7 @@ class Check(Options):
     positive: Positive = None
     costs: CostsTable = None
     tolerance: Tolerance = None
+    thresholds: Thresholds = None
     decimal: Decimal = None
     trusted: Trusted = None
     sensitivity: Share = None
@@ -314,6 +335,9 @@ class Check(Options):
     reference: Annotated[
         Path | None, option("Rows with earlier grades.", metavar="TABLE"), Input("reference")
     ] = None
+    updates: Annotated[
+        bool, option("Compare updates for another population anyway.", "--updates")
+    ] = False
     segments: Annotated[
         Names, option(f"Search these for faults, or auto {SEVERAL}.", metavar="COLUMN")
     ] = None

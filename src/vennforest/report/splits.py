@@ -16,6 +16,8 @@ from vennforest.monitoring.stream import times_as_numbers
 from vennforest.sources.splits import Split, at_most_groups
 from vennforest.tables.cells import CellColumn
 
+MAX_SITES = 50
+
 
 def shuffled(
     codes: IntArray, groups: IntArray | None, n_folds: int, seed: int, notes: list[str]
@@ -41,6 +43,18 @@ def forward(
         raise InputError("time must have at least two different times, got one")
     part = equal_parts(time, min(n_folds + 1, n_times))
     splits = [(np.flatnonzero(part < i), np.flatnonzero(part == i)) for i in np.unique(part)[1:]]
+    return _trainable(splits, codes, groups)
+
+
+def one_site_out(codes: IntArray, site: FloatArray, groups: IntArray | None) -> list[Split]:
+    """Return a fold for each site, whose training rows are those of the other sites."""
+    sites = np.unique(site)
+    if not 2 <= len(sites) <= MAX_SITES:
+        raise InputError(
+            f"site must have 2 to {MAX_SITES} different values, got {len(sites)}: each takes a "
+            "model of the others"
+        )
+    splits = [(np.flatnonzero(site != s), np.flatnonzero(site == s)) for s in sites]
     return _trainable(splits, codes, groups)
 
 
