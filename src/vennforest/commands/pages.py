@@ -155,9 +155,13 @@ def write_page(
     output = shown_path(options.output)
     if options.as_json:
         names = ("groups", "grades", "by", "validation")
-        summary = {"version": __version__, "command": command, "inputs": inputs_of(options)}
-        summary["columns"] = {"probabilities": columns}
-        summary["columns"] |= {name: getattr(options, name, None) for name in names}
+        summary: dict[str, Any] = {
+            "version": __version__,
+            "command": command,
+            "inputs": inputs_of(options),
+        }
+        of_roles = {name: getattr(options, name, None) for name in names}
+        summary["columns"] = {"probabilities": columns, **of_roles}
         print_json({**summary, **evaluation.summary(), "advised": advised, "report": output})
     say(evaluation.verdict.sentence)
     for line in lines:
