@@ -10,7 +10,7 @@ from vennforest._validation import InputError
 from vennforest.calibrators import METHODS, PlattScaling
 from vennforest.calibrators.formula import Evaluation, Score
 from vennforest.export import to_json, to_sql
-from vennforest.export.formulas import scaled_formulas
+from vennforest.export.formulas import scaled_formula
 from vennforest.multiprobability import scale_into_bounds
 
 SEED = 20261123
@@ -134,15 +134,15 @@ def test_no_intervals_of_what_gives_none():
 def test_scaling_into_bounds():
     """Drawn rows, some with zeros, and with bounds that leave one point: to 1e-12."""
     rng = np.random.default_rng(20261125)
-    for _ in range(100):
+    for _ in range(300):
         k = int(rng.integers(3, 8))
-        at = rng.dirichlet(np.full(k, rng.choice([0.05, 1.0])), 30)
-        lower = at * rng.choice([0.0, 1.0, rng.random()], at.shape)
-        upper = at + (1 - at) * rng.choice([0.0, 1.0, rng.random()], at.shape)
-        p = rng.random(at.shape) * rng.choice([0.0, 1.0, 1e-200, 1e-9], at.shape)
-        columns = np.array([Score(j) for j in range(3 * k)]).reshape(3, k)
-        scaled = Evaluation(scaled_formulas(*map(tuple, columns)))(np.hstack([p, lower, upper]))
-        expected = scale_into_bounds(p, lower, upper)
+        at = rng.dirichlet(np.full(k, rng.choice([0.05, 1.0])))
+        lower = at * rng.choice([0.0, 1.0, rng.random()], k)
+        upper = at + (1 - at) * rng.choice([0.0, 1.0, rng.random()], k)
+        p = rng.random(k) * rng.choice([0.0, 1.0, 1e-200, 1e-9], k)
+        rows = [0.0 * Score() + row for row in (p, lower, upper)]
+        scaled = Evaluation(scaled_formula(*rows, k))(np.ones((1, k)))
+        expected = scale_into_bounds(p[None], lower[None], upper[None])
         np.testing.assert_allclose(scaled, expected, rtol=0, atol=1e-12)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from vennforest._files import one_line, refused_as
 from vennforest._messages import needed, shown
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Operation, Score, Steps, Term, Terms
+from vennforest.calibrators.formula import LOWEST, Operation, Score, Steps, Term, Value
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
 from vennforest.classifier.prediction import interval_curves_of
@@ -40,8 +39,12 @@ TREES = ("ai.onnx.ml", 5)
 
 REFUSAL = "model must be a table or a formula"
 
-OPERATORS = {"subtract": "Sub", "multiply": "Mul", "divide": "Div"}
+OPERATORS = {"subtract": "Sub", "multiply": "Mul", "divide": "Div", "product": "MatMul"}
 """Names of operators that differ from the capitalized names of the operations."""
+
+
+REDUCTIONS = {"sum": "ReduceSum", "largest": "ReduceMax", "smallest": "ReduceMin"}
+"""Names of operators on the numbers of all classes."""
 
 
 def to_onnx(
@@ -88,12 +91,12 @@ def to_onnx(
     if isinstance(model, Calibrator):
         check_is_fitted(model, "classes_")
         k = len(model.classes_)
-        graph.scores = ["score"] if k == 2 else [graph.gather("scores", j) for j in range(k)]
         name, shape = ("score", (None,)) if k == 2 else ("scores", (None, k))
+        graph.scores = name
         with refused_as(REFUSAL):
             formulas = output_formulas(model, confidence)
         outputs = _outputs(graph, model, formulas)
-        return graph.model(outputs, [graph.input(name, *shape)])
+        return graph.model(outputs, k, [graph.input(name, *shape)])
     if not isinstance(model, CalibratedClassifier):
         raise TypeError(
             f"model must be a CalibratedClassifier or calibrator, got {type(model).__name__}"
@@ -112,12 +115,14 @@ def to_onnx(
     if is_forest:
         scores = _forest_scores(graph, last, scores, model.votes)
     scores = graph.node("Cast", scores, to=graph.kinds.DOUBLE)
-    graph.scores = [_rounded(graph, graph.gather(scores, j)) for j in ([1] if k == 2 else range(k))]
+    if k == 2:
+        scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
+    graph.scores = _rounded(graph, scores)
     with refused_as(REFUSAL):
         formulas = _classifier_formulas(model, confidence)
     outputs = _outputs(graph, model._state.calibrators[0], formulas)
     inputs = [graph.input("X", None, model.n_features_in_)] if base is None else base.graph.input
-    return graph.model(outputs, inputs, base)
+    return graph.model(outputs, k, inputs, base)
 
 
 def _rounded(graph: _Graph, score: str) -> str:
@@ -126,19 +131,18 @@ def _rounded(graph: _Graph, score: str) -> str:
     return graph.apply("subtract", product, graph.apply("subtract", product, score))
 
 
-def _classifier_formulas(model: CalibratedClassifier, confidence: bool) -> dict[str, Terms]:
+def _classifier_formulas(model: CalibratedClassifier, confidence: bool) -> dict[str, Term]:
     """Return the formulas of a classifier's outputs from its scores."""
     formulas = output_formulas(model._state.calibrators[0])
     point = model._state.point_calibrator
     if point is not None:
         p = formulas["p"] = output_formulas(point)["p"]
         if "p0" in formulas:
-            formulas["p0"] = tuple(map(Term.min, formulas["p0"], p))
-            formulas["p1"] = tuple(map(Term.max, formulas["p1"], p))
+            formulas["p0"] = formulas["p0"].min(p)
+            formulas["p1"] = formulas["p1"].max(p)
     if confidence:
         curves = interval_curves_of(model._state, LEVEL).overall
-        scores = tuple(Score(j) for j in range(len(curves)))
-        formulas = widened(formulas | interval_formulas(curves, scores))
+        formulas = widened(formulas | interval_formulas(curves, Score()))
     return formulas
 
 
@@ -220,31 +224,23 @@ def _add_tree(
         nodes[f"{name}leafs"] += is_leaf[child].astype(int).tolist()
 
 
-def _outputs(graph: _Graph, calibrator: Calibrator, formulas: dict[str, Terms]) -> dict[str, str]:
+def _outputs(graph: _Graph, calibrator: Calibrator, formulas: dict[str, Term]) -> dict[str, str]:
     """Add outputs that are NaN where the calibrator rejects the scores; return their names."""
-    columns = write_outputs(formulas, graph)
+    codes: dict[str, str] = write_outputs(formulas, graph)
     low, high, sum_tolerance = accepted_scores(calibrator)
+    scores, zero, one = graph.scores, graph.number(0.0), graph.number(1.0)
+    # 1 where a score is accepted, which NaN is not.
+    is_low = graph.apply("if <=", graph.number(low), scores, one, zero)
+    flags = graph.apply("if <=", scores, graph.number(high), is_low, zero)
+    is_accepted = graph.node("Equal", flags, one)
+    if len(calibrator.classes_) > 2:
+        flags = graph.apply("smallest", flags)
+        if sum_tolerance is not None:
+            deviation = graph.node("Abs", graph.apply("subtract", graph.apply("sum", scores), one))
+            flags = graph.apply("if <=", deviation, graph.number(sum_tolerance), flags, zero)
+        is_accepted = graph.node("Equal", flags, one)
     nan = graph.number(np.nan)
-
-    def where_accepted(code: str) -> str:
-        for x in graph.scores:
-            below = graph.apply("if <=", x, graph.number(high), code, nan)
-            code = graph.apply("if <=", graph.number(low), x, below, nan)
-        if sum_tolerance is None:
-            return code
-        total = reduce(lambda a, b: graph.apply("add", a, b), graph.scores)
-        deviation = graph.node("Abs", graph.apply("subtract", total, graph.number(1.0)))
-        return graph.apply("if <=", deviation, graph.number(sum_tolerance), code, nan)
-
-    outputs = {}
-    for name, codes in columns.items():
-        parts = [where_accepted(code) for code in codes]
-        if len(parts) > 1:
-            axis = graph.constant(np.array([1], np.int64))
-            parts = [graph.node("Unsqueeze", part, axis) for part in parts]
-            parts = [graph.node("Concat", *parts, axis=1)]
-        outputs[name] = parts[0]
-    return outputs
+    return {name: graph.node("Where", is_accepted, code, nan) for name, code in codes.items()}
 
 
 def _estimator_of(model: CalibratedClassifier) -> Any:
@@ -303,7 +299,7 @@ class _Graph:
         self.onnx, self.kinds = onnx, onnx.TensorProto
         self.nodes: list[Any] = []
         self.constants: dict[tuple[str, bytes], Any] = {}
-        self.scores: list[str] = []
+        self.scores = ""
 
     def input(self, name: str, *shape: int | None) -> Any:
         return self.onnx.helper.make_tensor_value_info(name, self.kinds.DOUBLE, shape)
@@ -323,16 +319,20 @@ class _Graph:
         )
         return name
 
-    def gather(self, columns: str, j: int) -> str:
-        return self.node("Gather", columns, self.constant(np.int64(j)), axis=1)
+    def score(self) -> str:
+        return self.scores
 
-    def score(self, column: int) -> str:
-        return self.scores[column]
+    def number(self, value: Value) -> str:
+        return self.constant(np.asarray(value, np.float64))
 
-    def number(self, value: float) -> str:
-        return self.constant(np.float64(value))
+    def of_class(self, term: str, j: int) -> str:
+        return self.node("Gather", term, self.constant(np.array([j])), axis=1)
 
     def apply(self, operation: Operation, *terms: str) -> str:
+        if operation in REDUCTIONS:
+            axes = [self.constant(np.array([1]))] if operation == "sum" else []
+            options = {} if axes else {"axes": [1]}
+            return self.node(REDUCTIONS[operation], *terms, *axes, keepdims=1, **options)
         if operation == "if <=":
             return self.node("Where", self.node("LessOrEqual", *terms[:2]), *terms[2:])
         return self.node(OPERATORS.get(operation, operation.capitalize()), *terms)
@@ -340,27 +340,44 @@ class _Graph:
     def keep(self, term: str) -> str:
         return term
 
-    def look_up(self, table: Steps, x: str) -> dict[str, str]:
-        # Binary search for the interval: a few nodes for each bit of its index.
-        bits = max(len(table.start) - 1, 1).bit_length()
-        padding = (0, (1 << bits) - len(table.start))  # infinity is above these too
-        starts = self.constant(np.pad(table.start, padding, constant_values=np.inf))
+    def look_up(self, tables: Sequence[Steps], x: str) -> dict[str, str]:
+        # Binary search for the interval: a few nodes for each bit of its index. Tables of equal
+        # length lie one after the other: row 0 of the table of each class is its offset.
+        size = max(len(table.start) for table in tables)
+        bits = max(size - 1, 1).bit_length()
+
+        def joined(columns: Sequence[FloatArray], fill: float) -> str:
+            padded = [
+                np.pad(x, [(0, (1 << bits) - len(x))] + [(0, 0)] * (x.ndim - 1), constant_values=fill)
+                for x in columns
+            ]
+            return self.constant(np.concatenate(padded))
+
+        starts = joined([table.start for table in tables], np.inf)  # infinity is above these too
+        offsets = np.arange(len(tables)) << bits
         # No number is below -inf, nor is NaN: zeros in the shape of x.
         is_never = self.node("Less", x, self.number(-np.inf))
         row = self.node("Cast", is_never, to=self.kinds.INT64)
+        if len(tables) > 1:
+            row = self.node("Add", row, self.constant(offsets))
         for bit in reversed(range(bits)):
             candidate = self.node("Add", row, self.constant(np.int64(1 << bit)))
             start = self.node("Gather", starts, candidate)
             row = self.node("Where", self.node("GreaterOrEqual", x, start), candidate, row)
+        first = tables[0].columns
+        if any(column.ndim == 2 for column in first.values()):  # of all classes: (n, 1) to (n, k)
+            row = self.node("Squeeze", row, self.constant(np.array([1])))
         return {
-            name: self.node("Gather", self.constant(np.pad(column, padding)), row)
-            for name, column in table.columns.items()
+            name: self.node("Gather", joined([table.columns[name] for table in tables], 0.0), row)
+            for name in first
         }
 
-    def model(self, outputs: dict[str, str], inputs: Sequence[Any], base: Any = None) -> Any:
+    def model(
+        self, outputs: dict[str, str], k: int, inputs: Sequence[Any], base: Any = None
+    ) -> Any:
         """Return a checked ONNX model of the nodes of ``base`` followed by those of this graph."""
         helper = self.onnx.helper
-        shape = [None] * min(2, len(self.scores))
+        shape = [None] if k == 2 else [None, k]
         names = [name for name in ("p0", "p1", "p", "low95", "high95") if name in outputs]
         ends = [helper.make_node("Identity", [outputs[n]], [n], f"{n}_node") for n in names]
         nodes = [*self.nodes, *ends]
