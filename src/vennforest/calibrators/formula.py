@@ -109,9 +109,7 @@ class Term:
         """Return the number of one class."""
         return OfClass(self, j)
 
-    def unless_above(
-        self, limit: Term | Value, value: Term | Value, above: Term | Value
-    ) -> Term:
+    def unless_above(self, limit: Term | Value, value: Term | Value, above: Term | Value) -> Term:
         """Return ``value`` where the number is at most the limit, else ``above``."""
         return if_at_most(self, limit, value, above)
 

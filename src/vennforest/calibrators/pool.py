@@ -131,9 +131,9 @@ class PooledCalibration(ProbabilityCalibrator):
         pooled = self._pooled(p)
         if len(self.factors_) == 2:
             first, second = self.factors_.tolist()
-            raised = second * pooled
-            return raised / (first * (1.0 - pooled) + raised)
-        raised = self.factors_ * pooled
+            of_second = second * pooled
+            return of_second / (first * (1.0 - pooled) + of_second)
+        raised = pooled * self.factors_
         return raised / raised.sum()
 
 

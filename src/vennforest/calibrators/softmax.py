@@ -280,8 +280,8 @@ class SoftmaxMap(ProbabilityCalibrator):
         self.shrinkage_, self.shares_ = self.shrinkage, smoothed_shares(counts)
         if counts.scores.ndim == 1:
             counts = group_scores(counts)
-            logs = [Evaluation(log)(counts.scores) for log in self._logs_of_two(Score())]
-            fit = fit_two_classes(np.column_stack(logs), counts.weights, self.ridge)
+            columns = [Evaluation(log)(counts.scores) for log in self._logs_of_two(Score())]
+            fit = fit_two_classes(np.column_stack(columns), counts.weights, self.ridge)
         else:
             logs = Evaluation(self._logs(Score()))(counts.scores)
             fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge)
@@ -300,7 +300,7 @@ class SoftmaxMap(ProbabilityCalibrator):
         if len(b) == 2:
             slopes = (W[1] - W[0]).tolist()
             pairs = zip(slopes, self._logs_of_two(p), strict=True)
-            products = [slope * log for slope, log in pairs if slope != 0]
+            products: list[Term] = [slope * log for slope, log in pairs if slope != 0]
             z = reduce(Term.__add__, products or [0.0 * p])
             return (z + float(b[1] - b[0])).logistic()
         logs = self._logs(p)

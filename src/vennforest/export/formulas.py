@@ -15,7 +15,6 @@ from vennforest.calibrators.formula import (
     LOWEST,
     Code,
     Language,
-    Score,
     Term,
     divided_by_sum,
     first_of_largest,

@@ -15,7 +15,7 @@ from vennforest._files import one_line, refused_as
 from vennforest._messages import needed, shown
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import LOWEST, Operation, Score, Steps, Term, Value
+from vennforest.calibrators.formula import Operation, Score, Steps, Term, Value
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
 from vennforest.classifier.prediction import interval_curves_of
@@ -347,19 +347,18 @@ class _Graph:
         bits = max(size - 1, 1).bit_length()
 
         def joined(columns: Sequence[FloatArray], fill: float) -> str:
-            padded = [
-                np.pad(x, [(0, (1 << bits) - len(x))] + [(0, 0)] * (x.ndim - 1), constant_values=fill)
-                for x in columns
-            ]
-            return self.constant(np.concatenate(padded))
+            shape = (len(columns), 1 << bits, *columns[0].shape[1:])
+            padded = np.full(shape, fill)
+            for rows, column in zip(padded, columns, strict=True):
+                rows[: len(column)] = column
+            return self.constant(padded.reshape(-1, *shape[2:]))
 
         starts = joined([table.start for table in tables], np.inf)  # infinity is above these too
-        offsets = np.arange(len(tables)) << bits
         # No number is below -inf, nor is NaN: zeros in the shape of x.
         is_never = self.node("Less", x, self.number(-np.inf))
         row = self.node("Cast", is_never, to=self.kinds.INT64)
         if len(tables) > 1:
-            row = self.node("Add", row, self.constant(offsets))
+            row = self.node("Add", row, self.constant(np.arange(len(tables)) << bits))
         for bit in reversed(range(bits)):
             candidate = self.node("Add", row, self.constant(np.int64(1 << bit)))
             start = self.node("Gather", starts, candidate)

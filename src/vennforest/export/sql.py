@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any, Literal
 
@@ -284,11 +284,9 @@ class _Query:
         if operation in OF_CLASSES:
             return reduce(partial(self._apply, OF_CLASSES[operation]), terms[0])
         if operation == "product":
-            columns = zip(*terms[1], strict=True)
-            return [
-                self.apply("sum", [self._apply("multiply", *pair) for pair in zip(terms[0], column)])
-                for column in columns
-            ]
+            scores, matrix = terms
+            columns = map(list, zip(*matrix, strict=True))
+            return [self.apply("sum", self.apply("multiply", scores, part)) for part in columns]
         if all(isinstance(term, str) for term in terms):
             return self._apply(operation, *terms)
         k = len(self.scores)
@@ -299,7 +297,7 @@ class _Query:
     def _shared(self, term: str) -> str:
         return self._keep(term) if term in self.depth_of else term
 
-    def _apply(self, operation: Operation, *terms: str) -> str:
+    def _apply(self, operation: Operation, *terms: Any) -> str:
         code = OPERATIONS[operation].format(*terms)
         self.level_of[code] = max(self.level_of.get(term, 0) for term in terms)
         self.depth_of[code] = 1 + max(self.depth_of.get(term, 0) for term in terms)
@@ -325,7 +323,7 @@ class _Query:
         self.level_of[name] = level + 1
         return name
 
-    def look_up(self, tables: Sequence[Steps], x: SqlCode) -> dict[str, SqlCode]:
+    def look_up(self, tables: Sequence[Steps], x: SqlCode) -> Mapping[str, SqlCode]:
         names = [*tables[0].columns]
         if isinstance(x, list):
             parts = [self._look_up(*part) for part in zip(tables, x, strict=True)]
