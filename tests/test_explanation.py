@@ -82,7 +82,7 @@ def test_in_proportion_to_the_attributions_of_the_score():
 
 
 def test_near_the_base_score_attributions_stay_finite_and_add_up():
-    from vennforest.explanation import _share
+    from vennforest.explanation import _share_out
 
     rng = np.random.default_rng()
     phi = rng.normal(size=(200, 6, 1)) * 10.0 ** rng.integers(-9, 1, (200, 1, 1))
@@ -90,7 +90,7 @@ def test_near_the_base_score_attributions_stay_finite_and_add_up():
     phi[:5] = 0
     moved = phi.sum(axis=1)
     wanted = 5 * moved + rng.normal(size=(200, 1)) * 1e-3
-    values = _share(phi, moved, wanted, np.full((200, 1), 5.0))
+    values = _share_out(phi, moved, wanted, np.full((200, 1), 5.0))
     np.testing.assert_allclose(values.sum(axis=1), wanted, rtol=0, atol=1e-13)
     near = np.abs(moved[:, 0]) < 1e-3
     assert near.sum() > 20

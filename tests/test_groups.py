@@ -18,7 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import vennforest.tables
 from vennforest import CalibratedClassifier, Venn, VennAbers, groups
-from vennforest.classifier.prediction import predict
+from vennforest.classifier.prediction import predict_rows
 from vennforest.groups import Groups, PerGroup
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
@@ -156,11 +156,13 @@ def test_large_groups_are_calibrated_by_their_own_examples(settings, k):
     new, _ = problem(k, 60, seed=1)
     forest = RandomForestClassifier(30, random_state=0)
     model = CalibratedClassifier(forest, by=2, random_state=0, **settings).fit(X, y)
-    bounds, p = predict(model._state, new)
+    bounds, p = predict_rows(model._state, new)
     assert_array_equal(p, model.predict_proba(new))
     for group in range(3):
         rows = new[:, 2] == group
-        assert_array_equal(predict(model._state, new[rows])[1], p[rows])  # whatever the other rows
+        assert_array_equal(
+            predict_rows(model._state, new[rows])[1], p[rows]
+        )  # whatever the other rows
         of_fold = []
         for fold, calibrator in zip(model._state.folds, model.calibrators_, strict=True):
             mine = codes_of(model, fold) == group
@@ -214,9 +216,9 @@ def test_small_and_unseen_groups_have_the_calibrator_of_all():
     settings = {"merge": "log", "random_state": 0}
     model = CalibratedClassifier(forest, by=lambda X: X[:, 2], **settings).fit(X, y)
     with pytest.warns(UserWarning, match="6 of 40 rows are of groups without"):
-        bounds, p = predict(model._state, new)
+        bounds, p = predict_rows(model._state, new)
     plain = CalibratedClassifier(forest, **settings).fit(X, y)
-    m, q = predict(plain._state, new)
+    m, q = predict_rows(plain._state, new)
     small = ~np.isin(new[:, 2], [0, 1])
     assert small.sum() > 6
     assert_array_equal(p[small], q[small])
@@ -266,7 +268,7 @@ def test_files_keep_groups_of_columns_and_refuse_functions(tmp_path):
     model = CalibratedClassifier(forest, by="town", random_state=0).fit(data, y)
     vennforest.save(model, tmp_path / "model.skops")
     loaded = vennforest.load(tmp_path / "model.skops")
-    (bounds, p), (same, q) = predict(model._state, data), predict(loaded._state, data)
+    (bounds, p), (same, q) = predict_rows(model._state, data), predict_rows(loaded._state, data)
     assert_array_equal(p, q)
     assert_array_equal(bounds.lower, same.lower)
     assert_array_equal(loaded._state.groups.labels, model._state.groups.labels)

@@ -24,7 +24,7 @@ from oracles.formulas import venn_abers
 from support.cases import draw_scores
 from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
 from vennforest.calibrators import METHODS
-from vennforest.classifier.prediction import predict
+from vennforest.classifier.prediction import predict_rows
 from vennforest.export import from_json, to_json
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
@@ -167,7 +167,7 @@ def test_models_shift_their_odds(settings, k):
     odds = p * factors
     assert q == pytest.approx(odds / odds.sum(axis=1, keepdims=True), abs=1e-12)
     assert (other.predict(new) == q.argmax(axis=1)).all()
-    bounds, again = predict(other._state, new)
+    bounds, again = predict_rows(other._state, new)
     assert (again == q).all()
     # The first model is as it was, and one shifted back is it again.
     assert (model.predict_proba(new) == p).all()
@@ -179,7 +179,7 @@ def test_models_shift_their_odds(settings, k):
     assert bounds.lower.min() >= 0 and bounds.upper.max() <= 1
     if settings in ({}, {"calibrate_on": "holdout"}):
         unpooled = dataclasses.replace(model._state, point_calibrators=None)
-        wide = shift_bounds(predict(unpooled, new)[0], factors).widen(q)
+        wide = shift_bounds(predict_rows(unpooled, new)[0], factors).widen(q)
         assert bounds.lower == pytest.approx(wide.lower, abs=1e-12)
         assert bounds.upper == pytest.approx(wide.upper, abs=1e-12)
 

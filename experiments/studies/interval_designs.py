@@ -12,7 +12,7 @@ import secrets
 import numpy as np
 from experiments.studies.tables import RESULTS, append_row, read_rows
 
-from vennforest.calibrators.intervals import interval_curve
+from vennforest.calibrators.intervals import intervals_at_scores
 from vennforest.counts import count_examples
 
 SIZES = {300: 500, 2000: 300, 8000: 150}
@@ -62,7 +62,7 @@ def measure(design, n, n_draws):
         scores = rng.choice(LEVELS, n) if design == "ten levels" else rng.random(n)
         event = (rng.random(n) < frequency(design, scores)).astype(np.intp)
         counts = count_examples(np.arange(2), scores, event, np.ones(n))
-        curve = interval_curve(counts.scores, counts.weights.sum(axis=1), counts.weights[:, 1])
+        curve = intervals_at_scores(counts.scores, counts.weights.sum(axis=1), counts.weights[:, 1])
         lower, upper = curve.at(new)
         covered += (lower <= truth + 1e-12) & (truth <= upper + 1e-12)
         width += float((upper - lower).mean())

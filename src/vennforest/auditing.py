@@ -27,12 +27,12 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import named_estimators
 from vennforest.forest import leaves_rows_out
 from vennforest.metrics.monotonicity import falling_frequency
-from vennforest.sources.checks import columns_of, copied_rows, copies_message, is_measured_column
-from vennforest.sources.data import parts_of, split_pipeline, transform_rows
+from vennforest.sources.checks import copied_rows, copies_message, features_of, is_measured_column
+from vennforest.sources.data import nested_estimators, split_pipeline, transform_rows
 from vennforest.sources.row_hashes import hash_rows, sketch_rows
 
-MIN_ROWS = 40
-MAX_ROWS = 5_000
+MIN_AUDITED_ROWS = 40
+MAX_AUDITED_ROWS = 5_000
 """Rows that steps are fitted to and columns are judged by; below the first nothing is reported."""
 
 MAX_SAMPLED_ROWS = 500
@@ -61,7 +61,7 @@ rows with one ID that have the same label."""
 MAX_ROWS_OF_MODEL = 1_000
 MOVE_DISTANCES = (1.0, 3.0)
 N_MOVES = 4
-MIN_STANDARD_ERRORS = 4.0
+STANDARD_ERRORS_OF_MEMORY = 4.0
 """A model is asked at so many rows and beside them, moved so often by these multiples of the
 distance to the nearest row, and is more certain at rows by so many standard errors."""
 
@@ -182,11 +182,11 @@ def _findings(
         return
     codes = np.unique(y, return_inverse=True)[1]
     is_table = not issparse(X) and len(getattr(X, "shape", ())) < 3
-    columns = columns_of(X) if is_table else []
+    columns = features_of(X) if is_table else []
     yield from _copies(X, columns, codes, groups)
-    if len(y) >= MIN_ROWS:
+    if len(y) >= MIN_AUDITED_ROWS:
         names = getattr(X, "columns", range(len(columns)))
-        yield from _columns(dict(zip(names, columns, strict=True)), codes, groups)
+        yield from _audited_columns(dict(zip(names, columns, strict=True)), codes, groups)
     for member in estimators:
         if isinstance(member, Pipeline):
             yield from _steps(member, X, y)
@@ -214,7 +214,7 @@ def _copies(
         return
     table, is_measured = _standardized(columns, n)
     n_measured = int(is_measured.sum())
-    if n < MIN_ROWS or not table.shape[1] or 0 < n_measured < MIN_COLUMNS:
+    if n < MIN_AUDITED_ROWS or not table.shape[1] or 0 < n_measured < MIN_COLUMNS:
         return
     sampled = np.sort(np.random.default_rng(0).permutation(n)[:MAX_SAMPLED_ROWS])
     neighbors, distance = _neighbors(table, sampled, groups)
@@ -315,15 +315,15 @@ def _as_numbers(column: NDArray[Any]) -> FloatArray:
 # --- columns: repeated IDs, leaks ----------------------------------------------------------------
 
 
-def _columns(
+def _audited_columns(
     columns: dict[Any, NDArray[Any]], codes: IntArray, groups: IntArray | None
 ) -> Iterator[Finding]:
     """Yield a finding for each column that is a repeated ID or predicts the label on its own."""
-    rows = np.sort(np.random.default_rng(0).permutation(len(codes))[:MAX_ROWS])
+    rows = np.sort(np.random.default_rng(0).permutation(len(codes))[:MAX_AUDITED_ROWS])
     codes = np.unique(codes[rows], return_inverse=True)[1]
     for name, column in columns.items():
         column = column[rows]
-        if leaks(column, codes):
+        if leaks_class(column, codes):
             message = (
                 f"column {name!r} alone predicts the label almost without error: leave it out if "
                 "it was recorded after the outcome"
@@ -338,7 +338,7 @@ def _columns(
             yield Finding("repeated ID", "warning", message)
 
 
-def leaks(column: NDArray[Any], codes: IntArray) -> bool:
+def leaks_class(column: NDArray[Any], codes: IntArray) -> bool:
     """Return whether a small tree on a column (n,) predicts the class (n,) almost perfectly."""
     values, counts = _as_numbers(column), np.bincount(codes)
     n_errors = len(codes) - counts.max()
@@ -422,7 +422,7 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
     """
     rng = np.random.default_rng(0)
     rows = np.sort(rng.permutation(len(y))[:MAX_ROWS_OF_MODEL])
-    if len(rows) < MIN_ROWS:
+    if len(rows) < MIN_AUDITED_ROWS:
         return False
     examined, labels = _safe_indexing(X, rows), y[rows]
     half = rng.permutation(len(rows)) < len(rows) // 2
@@ -437,7 +437,9 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
                     if _are_of_training_rows(peaks, of_copy[half], of_copy[~half]):
                         return True
             retrained = clone(model).fit(X, y)
-            p, p_copy, p_retrained = (_probabilities(m, examined) for m in (model, copy, retrained))
+            p, p_copy, p_retrained = (
+                _audited_probabilities(m, examined) for m in (model, copy, retrained)
+            )
     except Exception:  # the model cannot be trained on so few rows, or refuses moved rows
         return False
     # A model of n other rows differs by (m / n) ** 0.5 times as much as the copy of m rows does.
@@ -456,8 +458,8 @@ def _are_of_training_rows(
         for p in (peaks, in_training, in_new_rows)
     )
     return bool(
-        high - low > MIN_STANDARD_ERRORS * np.hypot(high_error, low_error)
-        and mean - low > MIN_STANDARD_ERRORS * np.hypot(error, low_error)
+        high - low > STANDARD_ERRORS_OF_MEMORY * np.hypot(high_error, low_error)
+        and mean - low > STANDARD_ERRORS_OF_MEMORY * np.hypot(error, low_error)
         and mean - low > (high - low) / 3
     )
 
@@ -467,12 +469,14 @@ def _peaks(model: Any, X: Any, tables: list[Any], y: NDArray[Any]) -> FloatArray
     column = {label: j for j, label in enumerate(model.classes_.tolist())}
     label = np.array([column.get(name, -1) for name in y.tolist()])
     rows = np.arange(len(y))
-    at_row = _probabilities(model, X)[rows, label]
-    nearby = np.mean([_probabilities(model, moved)[rows, label] for moved in tables], axis=0)
+    at_row = _audited_probabilities(model, X)[rows, label]
+    nearby = np.mean(
+        [_audited_probabilities(model, moved)[rows, label] for moved in tables], axis=0
+    )
     return np.where(label >= 0, at_row - nearby, np.nan)
 
 
-def _probabilities(model: Any, X: Any) -> FloatArray:
+def _audited_probabilities(model: Any, X: Any) -> FloatArray:
     """Return probabilities (n, k), or logistic transforms of two-class decision values."""
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X), np.float64)
@@ -484,7 +488,7 @@ def _moved(X: Any, distance: float) -> list[Any]:
     """Return copies of X with rows moved by ``distance`` times that to their nearest row."""
     if issparse(X) or len(getattr(X, "shape", ())) != 2:
         return []
-    rng, n, columns = np.random.default_rng(1), len(X), columns_of(X)
+    rng, n, columns = np.random.default_rng(1), len(X), features_of(X)
     measured = [
         j
         for j, column in enumerate(columns)
@@ -529,10 +533,12 @@ def _with_columns(X: Any, cells: dict[int, Any]) -> Any:
 def _steps(estimator: Pipeline, X: Any, y: NDArray[Any]) -> Iterator[Finding]:
     """Yield a finding if steps before a forest learn from labels and do not declare it."""
     steps, last = split_pipeline(estimator)
-    packages = {type(part).__module__.split(".")[0] for step in steps for part in parts_of(step)}
+    packages = {
+        type(part).__module__.split(".")[0] for step in steps for part in nested_estimators(step)
+    }
     if packages <= DECLARING_PACKAGES or not leaves_rows_out(last):
         return
-    rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MAX_ROWS])
+    rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MAX_AUDITED_ROWS])
     reason = sees_labels(estimator[:-1], _safe_indexing(X, rows), y[rows])
     if reason:
         names = ", ".join(type(step).__name__ for step in steps)

@@ -20,7 +20,7 @@ from vennforest.classifier.prediction import (
     group_codes_of,
     intervals_at,
     predict_scores,
-    score_rows,
+    scores_of_rows,
 )
 from vennforest.sources.data import split_pipeline, transform_rows
 
@@ -112,11 +112,11 @@ def explain(
     at_base = log_odds_at(base)
     below, above = ([log_odds_at(near) for near in _moved_scores(base, d)] for d in (-NEAR, NEAR))
     explanations, output_names = [], None if k == 2 else fitted.classes.tolist()
-    for i, target in enumerate(log_odds(score_rows(fitted, X, bounds=False, by_all=interval))):
+    for i, target in enumerate(log_odds(scores_of_rows(fitted, X, bounds=False, by_all=interval))):
         middle = np.broadcast_to(at_base[i], target.shape)
         rises = [above[c][i][:, c] - below[c][i][:, c] for c in range(len(above))]
         slope = np.broadcast_to(np.column_stack(rises) / (2 * NEAR), target.shape)
-        values = _share(phi, phi.sum(axis=1), target - middle, slope)
+        values = _share_out(phi, phi.sum(axis=1), target - middle, slope)
         if k == 2:
             values, middle = values[:, :, 0], middle[:, 0]
         explanations.append(
@@ -188,7 +188,9 @@ def _moved_scores(score: FloatArray, step: float) -> list[FloatArray]:
     return moved
 
 
-def _share(phi: FloatArray, moved: FloatArray, wanted: FloatArray, slope: FloatArray) -> FloatArray:
+def _share_out(
+    phi: FloatArray, moved: FloatArray, wanted: FloatArray, slope: FloatArray
+) -> FloatArray:
     """Return attributions (n, d, c) that sum to ``wanted`` (n, c), in proportion to phi."""
     near = np.abs(moved) < NEAR
     factor = np.where(near, slope, wanted / np.where(near, 1.0, moved))

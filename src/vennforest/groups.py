@@ -64,7 +64,7 @@ class Groups:
     def fit(cls, by: Any, X: Any, n: int) -> tuple[Groups, IntArray]:
         """Return the groups of n rows, and the code of each row's group, (n,)."""
         check_by(by)
-        row_labels, missing = _labels(by, X, n)
+        row_labels, missing = _group_labels(by, X, n)
         labels = np.unique(row_labels[~missing])
         n_groups = len(labels) + missing.any()
         if 2 * n_groups > n > 2:
@@ -88,7 +88,7 @@ class Groups:
 
     def codes(self, X: Any, n: int) -> IntArray:
         """Return the code of each row's group (n,), -1 for groups that ``fit`` did not see."""
-        return self._codes(*_labels(self.by, X, n))
+        return self._codes(*_group_labels(self.by, X, n))
 
     def _codes(self, row_labels: NDArray[Any], missing: NDArray[np.bool_]) -> IntArray:
         codes = np.full(len(row_labels), len(self.labels) if self.has_missing else -1, np.intp)
@@ -188,7 +188,7 @@ def codes_of(rows: IntArray | None, row_codes: IntArray | None) -> IntArray | No
     return None if rows is None or row_codes is None else row_codes[rows]
 
 
-def _labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _group_labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the label of each row as float64 or text, and a mask of missing labels, each (n,)."""
     column = by(X) if callable(by) else _column(by, X)
     if hasattr(column, "to_numpy"):

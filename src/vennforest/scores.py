@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._messages import InputError, warn
-from vennforest._validation import FloatArray, check_option
+from vennforest._validation import FloatArray, check_option, refuse_masked
 
-Kind = Literal["probability", "logit", "score"]
+ScoreKind = Literal["probability", "logit", "score"]
 On = Literal["auto", "probability", "logit", "score"]
 """What scores are; ``"auto"``: as the calibration scores show."""
 
@@ -53,14 +53,14 @@ SPLITTER = 2.0**13 + 1
 """Factor that rounds to 53 - 13 = 40 binary digits (Veltkamp 1968; Dekker 1971)."""
 
 
-class Scores(NamedTuple):
+class ReadScores(NamedTuple):
     """Checked scores and their kind.
 
     ``values`` are (n,), of the second of two classes, or (n, k).
     """
 
     values: FloatArray
-    kind: Kind
+    kind: ScoreKind
 
 
 class ScoreError(InputError):
@@ -77,6 +77,7 @@ def as_numbers(scores: ArrayLike, name: str = "scores") -> FloatArray:
 
     Tensors of PyTorch are read in any precision, with gradients and on any device.
     """
+    refuse_masked(scores, name)
     if hasattr(scores, "detach"):
         scores = scores.detach().cpu().double().numpy()
     try:
@@ -112,6 +113,19 @@ def check_finite(array: FloatArray, name: str = "scores", lowest: bool = False) 
     raise ScoreError(f"{name} must be finite", found, int(place[0]), column, "")
 
 
+def takes_minus_infinity(on: On, n_columns: int) -> bool:
+    """Return whether minus infinity is a score: the logit of probability 0."""
+    return on == "logit" or (on == "auto" and n_columns > 1)
+
+
+def is_impossible(values: FloatArray, on: On, n_columns: int) -> NDArray[np.bool_]:
+    """Return a mask of the values that no column of such scores can have: NaN and infinities."""
+    impossible = ~np.isfinite(values)
+    if takes_minus_infinity(on, n_columns):
+        impossible &= values != -np.inf
+    return impossible
+
+
 def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
     """Return finite scores of shape (n,) or (n, k), whatever they mean."""
     return check_finite(as_numbers(scores, name), name)
@@ -128,7 +142,7 @@ def columns(x: FloatArray, k: int) -> FloatArray:
 
 def read_scores(
     scores: ArrayLike, k: int, on: On = "auto", *, on_log_odds: bool = False, name: str = "scores"
-) -> Scores:
+) -> ReadScores:
     """Return checked scores for k classes, and their kind.
 
     Parameters
@@ -155,7 +169,7 @@ def read_scores(
     array = as_numbers(scores, name)
     columns(array, k)  # refuses other shapes
     is_table = array.ndim == 2 and array.shape[1] > 1
-    kind: Kind
+    kind: ScoreKind
     if on != "auto":
         kind = on
     elif is_table:
@@ -169,7 +183,7 @@ def read_scores(
     if is_table and kind == "logit" and k == 2:
         with np.errstate(over="ignore"):
             array = np.nan_to_num(array[:, 1] - array[:, 0])
-    return Scores(columns(array, k), kind)
+    return ReadScores(columns(array, k), kind)
 
 
 def read_probabilities(array: FloatArray, name: str = "scores") -> FloatArray:
@@ -231,7 +245,7 @@ def sums_to_one(p: FloatArray, total: FloatArray | None = None) -> NDArray[np.bo
     return is_one
 
 
-def _kind_of_columns(array: FloatArray, name: str) -> Kind:
+def _kind_of_columns(array: FloatArray, name: str) -> ScoreKind:
     """Return the kind of calibration scores (n, k) in two columns or more."""
     if not np.isfinite(array).all():
         check_finite(array, name, lowest=True)

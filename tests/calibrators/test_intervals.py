@@ -17,8 +17,8 @@ from vennforest.calibrators.intervals import (
     LIMIT_QUANTILES,
     MAX_CURVE_SCORES,
     expected_scores,
-    interval_curve,
     interval_curves,
+    intervals_at_scores,
     likelihood_ratio_ends,
     limit_quantile,
     read_intervals,
@@ -85,7 +85,7 @@ def test_exact_ends_are_those_of_the_slow_version():
         y = (rng.random(n) < rng.choice([0.1, 0.5, 0.9])).astype(int)
         new = rng.choice(np.append(scores, [-1, 0.5, 2]), 5)
         level = rng.choice([0.5, 0.9, 0.999])
-        ends = interval_curve(*count(scores, y), level, "exact").at(new)
+        ends = intervals_at_scores(*count(scores, y), level, "exact").at(new)
         expected = [slow_exact(scores, y, s, level) for s in new]
         assert_allclose(np.column_stack(ends), expected, rtol=0, atol=1e-9)
 
@@ -96,7 +96,7 @@ def exact_coverage(f, scores, new, level):
     covered = np.zeros(len(new))
     for labels in product((0, 1), repeat=len(scores)):
         y = np.array(labels)
-        low, up = interval_curve(*count(scores, y), level, "exact").at(new)
+        low, up = intervals_at_scores(*count(scores, y), level, "exact").at(new)
         probability = np.prod(np.where(y == 1, p, 1 - p))
         covered += probability * ((low <= f(new)) & (f(new) <= up))
     return covered
@@ -117,7 +117,7 @@ def test_many_scores_are_bounded_at_some_of_them_and_counts_rounded_outwards():
     rng = np.random.default_rng(53)
     n = 20_000
     scores, y = np.arange(n) / n, (rng.random(n) < 0.4).astype(int)
-    curve = interval_curve(*count(scores, y), 0.9, "exact")
+    curve = intervals_at_scores(*count(scores, y), 0.9, "exact")
     assert len(curve.x) <= MAX_CURVE_SCORES
     lengths = [4 << d for d in range(13)]
     for i in np.searchsorted(scores, curve.x)[[3, 200, 700, -70]]:
@@ -175,7 +175,7 @@ def test_a_curve_contains_the_interval_of_the_limit(n):
     rng = np.random.default_rng([274, n])
     scores = rng.random(n)
     y = (rng.random(n) < scores).astype(int)
-    curve = interval_curve(*count(scores, y), 0.9)
+    curve = intervals_at_scores(*count(scores, y), 0.9)
     assert (np.diff(curve.x) > 0).all()
     at = np.searchsorted(np.sort(scores), curve.x)
     low, up = (end[at] for end in ends_of(scores, y, None, limit_quantile(0.9)))
@@ -301,7 +301,7 @@ def test_exact_intervals_are_wider_and_few_examples_bound_nothing():
     ]
     assert widths[1] > 1.3 * widths[0]
     few = interval_curves(np.array([0.1, 0.5, 0.9]), np.array([0, 1, 1]), 2, method="exact")[0]
-    none = (interval_curve(*np.empty((3, 0)), method=m) for m in ("likelihood-ratio", "exact"))
+    none = (intervals_at_scores(*np.empty((3, 0)), method=m) for m in ("likelihood-ratio", "exact"))
     for curve in (few, *none):
         assert_array_equal(curve.at(np.array([0.5])), [[0], [1]])
 

@@ -9,8 +9,8 @@ from oracles import maps
 from vennforest.calibrators import SplineCalibration
 from vennforest.calibrators.newton import _newton_step, fit_logistic, group_scores
 from vennforest.calibrators.spline import (
-    RIDGE,
     ROUGHNESS,
+    SPLINE_RIDGE,
     integrals,
     left_out_loss,
     slope_penalty,
@@ -58,7 +58,9 @@ def test_no_step_within_the_bounds_improves_the_formula(shape):
         def loss(theta, z=z, y=y, w=w, knots=knots, roughness=model.roughness_[0]):
             coefficients = theta[:-1].tolist(), theta[-1]
             labels = y.tolist()
-            return maps.slope_loss(z, labels, w, knots.tolist(), *coefficients, RIDGE, roughness)
+            return maps.slope_loss(
+                z, labels, w, knots.tolist(), *coefficients, SPLINE_RIDGE, roughness
+            )
 
         smallest = loss(best)
         for j in range(len(best)):

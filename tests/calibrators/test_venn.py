@@ -8,7 +8,7 @@ from scipy.special import expit, softmax
 from oracles import formulas as oracle
 from support.cases import draw_categorised
 from vennforest import Venn
-from vennforest.calibrators.venn import N_BINS, bins_of, label_of
+from vennforest.calibrators.venn import N_VENN_BINS, bins_of, label_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:the scores of")  # of drawn labels
 
@@ -68,12 +68,12 @@ def test_taxonomies_are_their_definitions():
         labels = [oracle.label_category(s) for s in new]
         assert label_of(new).tolist() == labels
         for score, label, category in zip(new, labels, bins_of(new).tolist(), strict=True):
-            assert category // N_BINS == label
-            part = category % N_BINS
+            assert category // N_VENN_BINS == label
+            part = category % N_VENN_BINS
             if k == 2 and label == 0:  # numbered as the score of the second class increases
-                part = N_BINS - 1 - part
+                part = N_VENN_BINS - 1 - part
             confidence = min(max(max(oracle.score_vector(score)), 1 / k), 1)
-            position = N_BINS * (confidence - 1 / k) / (1 - 1 / k)
+            position = N_VENN_BINS * (confidence - 1 / k) / (1 - 1 / k)
             assert part - 1e-12 <= position <= part + 1 + 1e-12
 
 

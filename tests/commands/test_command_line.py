@@ -119,7 +119,7 @@ def test_our_errors_ask_for_a_report(table, tmp_path, capsys, monkeypatch):
 def test_help_names_what_comes_with_the_library(capsys):
     assert list(options.METHODS) == list(METHODS)
     assert set(options.SOURCES) <= set(SOURCE_NAMES)
-    assert set(options.ESTIMATORS) == set(ESTIMATORS)
+    assert set(options.ESTIMATOR_NAMES) == set(ESTIMATORS)
     for command in ("fit", "report", "calibrate"):
         assert run(command, "--help") == 0
         assert set(METHODS) - {"none"} <= set(re.findall(r"[\w-]+", capsys.readouterr().out))

@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from support.commands import refused, run
 from vennforest import CalibratedClassifier, load, save
+from vennforest.persistence import read_header
 from vennforest.report.estimators import NumberedLabels
 
 FAST = ("--trees", 15, "--jobs", 1)
@@ -87,6 +88,31 @@ def test_a_named_estimator_is_trained_and_groups_stay_together(data, tmp_path):
     assert "LogisticRegression" in repr(fitted.estimators_[0][-1])
     assert fitted.calibrate_on_ == "cv"
     assert "patient_id" not in columns_of(model).feature_names_in_
+
+
+def blend_of(data, model):
+    table(60).to_csv(data, index=False)
+    options = ("--estimator", "blend", "--trees", 15, "--jobs", 1, "--drop", "patient_id")
+    assert run("fit", data, "-t", "y", "-o", model, *options) == 0
+    return read_header(model)["description"]["estimator"]
+
+
+def test_the_summary_and_the_header_of_a_blend_have_its_weights(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("vennforest.commands.fit.BLENDED", ("mixed-forest", "logistic"))
+    weights = blend_of(tmp_path / "t.csv", tmp_path / "m.skops")
+    assert re.fullmatch(r"Blend of mixed-forest \(0\.\d\d\), logistic \(0\.\d\d\)", weights)
+    assert f"{weights}." in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_blend_of_forest_boosting_and_logistic_regression_predicts_a_table(tmp_path):
+    data, path, answers = tmp_path / "t.csv", tmp_path / "m.skops", tmp_path / "p.csv"
+    blend_of(data, path)
+    model = load(path)
+    assert list(model.blend_) == ["mixed-forest", "hist-gradient-boosting", "logistic"]
+    assert run("predict", path, data, "-o", answers) == 0
+    p = pd.read_csv(answers)["p(yes)"]
+    np.testing.assert_allclose(p, model.predict_proba(table(60)[["x", "ward"]])[:, 1])
 
 
 def test_a_repeated_id_is_no_feature_unless_kept_and_the_report_says_so_first(

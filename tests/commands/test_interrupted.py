@@ -109,7 +109,7 @@ def test_being_stopped_leaves_nothing_half_written(
         return table_as_text(table, escape_formulas)
 
     monkeypatch.setattr(predict, "table_as_text", as_text)
-    monkeypatch.setattr(predict, "ROWS_AT_ONCE", 20)
+    monkeypatch.setattr(predict, "ROWS_PREDICTED_AT_ONCE", 20)
     monkeypatch.setattr("sys.argv", ["vennforest", *map(str, commands(folder, output)["predict"])])
     assert vennforest_command() == 130
     assert capsys.readouterr() == ("", "Stopped: nothing was written.\n")

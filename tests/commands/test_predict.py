@@ -129,7 +129,7 @@ def test_what_is_written_of_each_class_can_be_chosen(folder, tmp_path, capsys):
 
 
 def test_types_formats_and_batches_make_no_difference(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("vennforest.commands.predict.ROWS_AT_ONCE", 43)
+    monkeypatch.setattr("vennforest.commands.predict.ROWS_PREDICTED_AT_ONCE", 43)
     expected = pd.read_parquet(folder / "p.parquet")
     frame = read_csv(folder / "new.csv")
     frame["joined"] = pd.to_datetime(frame["joined"], format="%d/%m/%Y")

@@ -234,3 +234,16 @@ def test_the_advised_command_reads_the_table_as_the_report_did(tmp_path, action)
             for text in value if isinstance(value, list) else [value]:
                 assert (f"--{name}", str(text)) in itertools.pairwise(words), name
     assert words[:4] == ["report" if action == "check" else "fit", str(options.data), "-t", "y"]
+
+
+def test_a_column_of_sites_is_no_feature_and_has_a_line_for_each(tmp_path, capsys):
+    X, y = table_of(150, 4)
+    X.assign(y=y, ward=np.arange(150) % 2, who=np.arange(150) // 2).to_csv(tmp_path / "t.csv")
+    command = ["report", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "p.html", "--json"]
+    command += ["--estimator", "logistic", "--methods", "platt", "--jobs", 1]
+    assert "must be used with --groups" in refused(capsys, *command, "--validation", "by-group")
+    assert run(*command, "--validation", "ward") == 0
+    summary = json.loads(capsys.readouterr().out)
+    sites = [row["Site"] for row in summary["sections"]["sites"]["table"]]
+    assert sites == ["0", "1", "pooled", "another site"]
+    assert "ward" not in summary["settings"]["columns"] and summary["settings"]["n_folds"] == 2

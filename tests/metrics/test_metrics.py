@@ -12,7 +12,7 @@ from oracles import formulas as oracle
 from support.cases import close, draw_estimates
 from vennforest import metrics
 from vennforest.metrics._inputs import check_probabilities
-from vennforest.metrics.calibration_error import Kind
+from vennforest.metrics.calibration_error import ErrorKind
 
 MEASURES = {
     "brier": lambda y, p, **kw: metrics.brier_decomposition(y, p, **kw).brier,
@@ -23,7 +23,10 @@ MEASURES = {
     "spiegelhalter": lambda y, p, **kw: metrics.spiegelhalter_test(y, p, **kw).statistic,
     "kuiper": lambda y, p, **kw: metrics.kuiper_test(y, p, **kw).statistic,
     "confidence": metrics.confidence_minus_accuracy,
-    **{f"error-{kind}": partial(metrics.calibration_error, kind=kind) for kind in get_args(Kind)},
+    **{
+        f"error-{kind}": partial(metrics.calibration_error, kind=kind)
+        for kind in get_args(ErrorKind)
+    },
 }
 
 

@@ -25,7 +25,7 @@ from vennforest.monitoring.bets import (
 from vennforest.monitoring.evidence import (
     HALF_BET_AFTER,
     JUMP_RATES,
-    advance,
+    advance_evidence,
     channels,
     combine,
     log_copies,
@@ -70,7 +70,7 @@ def test_channel_is_the_mixture(of_labels):
         logs = []
         for t in range(14):
             rows = slice(t, t + 1)
-            advance(state, watched, scores[rows], hits[rows].astype(int), None, t)
+            advance_evidence(state, watched, scores[rows], hits[rows].astype(int), None, t)
             logs.append(log_copies(state)[0, channel])
         bins = [np.searchsorted(bets.edges, s[:, 0], side="right") for s in (before, scores)]
         reference = list(zip(bins[0].tolist(), known.tolist(), strict=True))

@@ -12,7 +12,7 @@ from sklearn.metrics import (
 )
 
 from oracles.performance import measures
-from vennforest.performance.measures import Metric, Predictions
+from vennforest.performance.measures import LabelledPredictions, Metric
 
 
 def drawn_case(seed):
@@ -34,7 +34,7 @@ def drawn_case(seed):
 def test_expected_measures_are_those_of_every_row_and_pair(seed):
     p, q, decided, costs = drawn_case(seed)
     paid = costs[:, decided.astype(int)].T
-    given = Predictions(np.column_stack([1 - p, p]), decided.astype(int), [1], paid)
+    given = LabelledPredictions(np.column_stack([1 - p, p]), decided.astype(int), [1], paid)
     found = given.expected(np.column_stack([1 - q, q]))
     wanted = measures(q.tolist(), p.tolist(), decided.tolist(), 1, costs.tolist())
     for metric in get_args(Metric):
@@ -49,7 +49,7 @@ def test_with_drawn_labels_they_are_those_of_scikit_learn(k, seed):
     codes = np.array([rng.choice(k, p=row) for row in p])
     decided = p.argmax(axis=1)
     counted = [1] if k == 2 else list(range(k))
-    given = Predictions(p, decided, counted, None)
+    given = LabelledPredictions(p, decided, counted, None)
     found = given.of_labels(codes)
     average = {"average": "macro"} if k > 2 else {}
     squares = ((p - np.eye(k)[codes]) ** 2).sum(axis=1)

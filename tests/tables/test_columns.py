@@ -18,7 +18,7 @@ from sklearn.base import clone
 from support.arrow import TEXT_TYPES
 from vennforest._validation import InputError
 from vennforest.tables import TableColumns, TableEncoder
-from vennforest.tables.cells import MISSING, Column, number, text_as_floats
+from vennforest.tables.cells import MISSING_MARKERS, CellColumn, number, text_as_floats
 from vennforest.tables.files import read_table
 
 
@@ -40,7 +40,9 @@ def test_kinds(cells, kind):
 
 NUMBERS = st.text("0123456789.eE+-_ infaNxd\u00a0\t", max_size=6)
 WORDS = st.one_of(
-    st.sampled_from([*MISSING, "None", "true", "False", "2020-01-02", "02/01/2020", "x", "?"]),
+    st.sampled_from(
+        [*MISSING_MARKERS, "None", "true", "False", "2020-01-02", "02/01/2020", "x", "?"]
+    ),
     st.sampled_from(["-999", "-999.0", " -9.99e2", "?", "5"]),
     st.integers(-(10**20), 10**20).map(str),
     st.floats(allow_nan=False).map(repr),
@@ -183,7 +185,7 @@ def test_numbers_read_together_are_read_as_one_by_one():
         columns = TableColumns().fit(table)
         read = columns.transform(table[list(rng.permutation(table.columns))].assign(other=1.0))
         for name, kind, date_format in columns._learnt():
-            column = Column(table[name], name)
+            column = CellColumn(table[name], name)
             assert column.infer() == (kind, date_format)
             np.testing.assert_array_equal(read[name], column.read(kind, date_format))
 

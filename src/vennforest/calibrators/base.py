@@ -35,7 +35,7 @@ from vennforest.calibrators.direction import (
 )
 from vennforest.calibrators.formula import (
     MAX_LOG_ODDS,
-    Evaluation,
+    FormulaSteps,
     Score,
     Term,
     divided_by_sum,
@@ -46,9 +46,9 @@ from vennforest.calibrators.formula import (
 from vennforest.counts import ScoreCounts, count_examples, read_examples
 from vennforest.prior import ShiftedPrior, shift_probabilities
 from vennforest.scores import (
-    Kind,
     On,
-    Scores,
+    ReadScores,
+    ScoreKind,
     as_numbers,
     is_outside,
     read_scores,
@@ -92,7 +92,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     _is_monotone: ClassVar[bool] = True
     """Whether the probability of the second of two classes rises with its score."""
     on: On = "auto"
-    on_: Kind
+    on_: ScoreKind
     classes_: NDArray[Any]
     class_shares_: FloatArray
     score_range_: FloatArray | None
@@ -162,7 +162,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         values, kind = self._read(counts.scores, len(counts.classes), self.on)
         return self._fit_read(counts.moved_to(self._as_read(values, kind)), kind, increasing)
 
-    def _fit_read(self, counts: ScoreCounts, kind: Kind, increasing: Increasing) -> Self:
+    def _fit_read(self, counts: ScoreCounts, kind: ScoreKind, increasing: Increasing) -> Self:
         """Fit to counts of scores that `_as_read` returned."""
         if increasing is True and not self._is_monotone:
             return self._fit_checked(counts, kind=kind)
@@ -171,7 +171,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self._fit_checked(counts, reversal_center(counts, increasing, is_unit), kind=kind)
 
     def _fit_checked(
-        self, counts: ScoreCounts, center: float | None = None, *, kind: Kind = "probability"
+        self, counts: ScoreCounts, center: float | None = None, *, kind: ScoreKind = "probability"
     ) -> Self:
         """Fit to counts, with ``center - s`` in the place of each score s, without warnings."""
         # Nothing of the last fit stays, neither what it learnt nor its caches.
@@ -222,8 +222,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return p if p.ndim == 2 else np.column_stack([1 - p, p])
 
     @cached_property
-    def _evaluation(self) -> Evaluation:
-        return Evaluation(self._formula(Score()))
+    def _evaluation(self) -> FormulaSteps:
+        return FormulaSteps(self._formula(Score()))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out cached properties; the next use computes them again."""
@@ -330,7 +330,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             high = np.where(moves & reaches, middle, high)
             low = np.where(moves & ~reaches, middle, low)
 
-    def _read(self, scores: ArrayLike, k: int, on: On) -> Scores:
+    def _read(self, scores: ArrayLike, k: int, on: On) -> ReadScores:
         """Return checked scores and their kind; refuse those that this map is not of."""
         read = read_scores(scores, k, on, on_log_odds=self._reads != "order")
         if self._reads == "probability" and read.kind == "score":
@@ -345,12 +345,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             warn_of_percentages(read.values)
         return read
 
-    def _as_read(self, values: FloatArray, kind: Kind) -> FloatArray:
+    def _as_read(self, values: FloatArray, kind: ScoreKind) -> FloatArray:
         """Return checked scores (n,) or (n, k) as the map takes them, before any reversal."""
         term = self._reading_term(kind, is_of_classes=values.ndim == 2)
-        return values if isinstance(term, Score) else Evaluation(term)(values)
+        return values if isinstance(term, Score) else FormulaSteps(term)(values)
 
-    def _reading_term(self, kind: Kind, is_of_classes: bool) -> Term:
+    def _reading_term(self, kind: ScoreKind, is_of_classes: bool) -> Term:
         """Return what the map takes, from the score of two classes or the scores of more."""
         if kind != "logit" or self._reads == "logits":
             return Score()
@@ -377,7 +377,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _check_state(self) -> None:
         """Refuse attributes, read from a file, with which a kernel or a formula would fail."""
         check_option(self.on, On, "on")
-        check_option(self.on_, get_args(Kind), "on_")
+        check_option(self.on_, get_args(ScoreKind), "on_")
         check_labels(self.classes_)
         k = len(self.classes_)
         check_array(self.class_shares_, "class_shares_", (k,), low=0, high=1)

@@ -1,7 +1,7 @@
 """Formulas: the arithmetic of a calibrator as a tree of terms.
 
 A term is a number for every row or, for more than two classes, one number per class for every row.
-`Evaluation` computes the tree with numpy; ``vennforest.export`` writes SQL, ONNX and JSON from it.
+`FormulaSteps` computes the tree with numpy; ``vennforest.export`` writes SQL, ONNX and JSON of it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_LOG_ODDS = 700.0
 LOWEST = -float(np.finfo(np.float64).max)  # the smallest score
 # Rows, and numbers of several classes, that are evaluated together: a few columns of so many fit
 # into the cache of one core.
-BLOCK_ROWS, BLOCK_NUMBERS = 1 << 13, 1 << 16
+FORMULA_BLOCK_ROWS, BLOCK_NUMBERS = 1 << 13, 1 << 16
 ROUNDING_OF_SUM = 1e-12  # distance from 1 up to which a sum of probabilities is 1 but for rounding
 
 
@@ -290,7 +290,7 @@ class Language(Protocol[Code]):
         """Return the same term, computed once for several uses."""
 
 
-def parts_of(term: Term) -> tuple[Term | Value, ...]:
+def terms_of(term: Term) -> tuple[Term | Value, ...]:
     """Return what a term is computed from."""
     if isinstance(term, Computed):
         return term.terms
@@ -302,7 +302,7 @@ def in_order(terms: Iterable[Term]) -> list[Term]:
     ordered: dict[int, Term] = {}
     stack = list(terms)[::-1]
     while stack:
-        missing = [p for p in parts_of(stack[-1]) if isinstance(p, Term) and id(p) not in ordered]
+        missing = [p for p in terms_of(stack[-1]) if isinstance(p, Term) and id(p) not in ordered]
         if missing:
             stack.extend(missing[::-1])
         else:
@@ -314,13 +314,13 @@ def in_order(terms: Iterable[Term]) -> list[Term]:
 def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
     """Return terms in a language."""
     order = in_order(terms)
-    uses = Counter(id(part) for term in order for part in parts_of(term))
+    uses = Counter(id(part) for term in order for part in terms_of(term))
     codes: dict[int, Code] = {}
     tables: dict[tuple[int, int], Mapping[str, Code]] = {}
     for term in order:
         parts = [
             codes[id(part)] if isinstance(part, Term) else language.number(part)
-            for part in parts_of(term)
+            for part in terms_of(term)
         ]
         if isinstance(term, Score):
             code = language.score()
@@ -371,7 +371,7 @@ OF_NUMBERS: dict[str, Callable[..., Any]] = {
 }
 
 
-class Evaluation:
+class FormulaSteps:
     """A term computed with numpy: the steps are listed once, by `write_terms`, for all calls."""
 
     def __init__(self, term: Term) -> None:
@@ -440,7 +440,7 @@ class Evaluation:
         out = np.empty(scores.shape)
         values, n = self.values.copy(), len(scores)
         of_numbers = scores.shape == (1,)
-        size = BLOCK_ROWS if scores.ndim == 1 else max(BLOCK_NUMBERS // scores.shape[1], 2)
+        size = FORMULA_BLOCK_ROWS if scores.ndim == 1 else max(BLOCK_NUMBERS // scores.shape[1], 2)
         with np.errstate(all="ignore"):
             for start in range(0, n, size):
                 block = scores[start : start + size]

@@ -23,7 +23,7 @@ import numpy as np
 from vennforest._jit import kernel
 
 END_PRECISION = 1e-12  # relative precision of the ends, which err outwards
-RIDGE = 0.01  # on slopes per standard deviation of ranks: they stay finite under separation
+SLOPE_RIDGE = 0.01  # on slopes per standard deviation of ranks: they stay finite under separation
 
 
 @kernel
@@ -156,7 +156,7 @@ def fit_line(ranks, weight, positive, start, stop):
         return flat, constant, 0.0, center
     intercept, slope, best = constant, 0.0, flat
     for _ in range(25):  # Newton steps, halved until the likelihood does not fall
-        g0, g1, h00, h01, h11 = 0.0, -RIDGE * slope, 0.0, 0.0, RIDGE
+        g0, g1, h00, h01, h11 = 0.0, -SLOPE_RIDGE * slope, 0.0, 0.0, SLOPE_RIDGE
         for i in range(start, stop):
             z = (ranks[i] - center) / spread
             p = 1.0 / (1.0 + math.exp(-(intercept + slope * z)))
@@ -170,7 +170,7 @@ def fit_line(ranks, weight, positive, start, stop):
         step1 = (h00 * g1 - h01 * g0) / determinant
         gain = -1.0
         for _ in range(20):
-            likelihood = -0.5 * RIDGE * (slope + step1) ** 2
+            likelihood = -0.5 * SLOPE_RIDGE * (slope + step1) ** 2
             for i in range(start, stop):
                 logit = intercept + step0 + (slope + step1) * (ranks[i] - center) / spread
                 softplus = max(logit, 0.0) + math.log1p(math.exp(-abs(logit)))

@@ -38,13 +38,13 @@ from vennforest._validation import FloatArray, InputError, IntArray, check_insid
 from vennforest.calibrators import interval_kernels as kernels
 from vennforest.counts import binomial_bound, count_examples
 
-Method = Literal["likelihood-ratio", "exact"]
+IntervalMethod = Literal["likelihood-ratio", "exact"]
 """How an interval is computed."""
 
 MIN_STRETCH = 4  # examples of the shortest stretch: fewer bound nothing at the usual levels
 # Simulated, with standard errors of .002 to .09; Banerjee & Wellner (2005) have 1.604 and 2.267 for
 # the levels .9 and .95.
-LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995, 0.999)
+TABULATED_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995, 0.999)
 LIMIT_QUANTILES = (
     0.280, 0.430, 0.651, 0.984, 1.236, 1.602, 1.871, 2.269, 2.960, 3.894, 4.631, 6.380,
 )  # fmt: skip
@@ -120,7 +120,7 @@ class ConfidenceIntervals:
         return replace(self, lower=lower, upper=upper, widened=widened)
 
 
-class IntervalCurve(NamedTuple):
+class ScoreIntervals(NamedTuple):
     """Lower and upper ends (m,) of the intervals at increasing scores x (m,)."""
 
     x: FloatArray
@@ -145,16 +145,16 @@ def interval_curves(
     codes: IntArray,
     n_classes: int,
     level: float = 0.95,
-    method: Method = "likelihood-ratio",
+    method: IntervalMethod = "likelihood-ratio",
     *,
     weight: FloatArray | None = None,
     groups: IntArray | None = None,
     noise: FloatArray | None = None,
-) -> list[IntervalCurve]:
+) -> list[ScoreIntervals]:
     """Return the curve of the second of two classes, or one per class, from calibration examples.
 
     Examples of one of the ``groups`` (n,), numbered from 0, are not independent: see
-    `design_effect`. Scores s of new objects vary less than those of examples by the variance
+    `group_design_effect`. Scores s of new objects vary less than those of examples by the variance
     ``noise * s * (1 - s)``: see `expected_scores`. The exact method ignores both.
     """
     columns = scores.reshape(len(scores), -1)
@@ -167,30 +167,30 @@ def interval_curves(
             column = expected_scores(column, noise * column * (1 - column))
         x, total, positives = _count(column, weight, positive)
         if groups is not None and method != "exact":
-            effect = design_effect(column, positive, weight, groups)
+            effect = group_design_effect(column, positive, weight, groups)
             total, positives = total / effect, positives / effect
-        curves.append(interval_curve(x, total, positives, level, method))
+        curves.append(intervals_at_scores(x, total, positives, level, method))
     return curves
 
 
-def interval_curve(
+def intervals_at_scores(
     x: FloatArray,
     total: FloatArray,
     positive: FloatArray,
     level: float = 0.95,
-    method: Method = "likelihood-ratio",
-) -> IntervalCurve:
+    method: IntervalMethod = "likelihood-ratio",
+) -> ScoreIntervals:
     """Return the curve for the weight of all, and of positive, examples (m,) at scores x (m,)."""
     check_inside(level, "level")
-    check_option(method, Method, "method")
+    check_option(method, IntervalMethod, "method")
     if not len(x):
-        return IntervalCurve(*np.empty((3, 0)))
+        return ScoreIntervals(*np.empty((3, 0)))
     curve_of = _exact_curve if method == "exact" else _likelihood_ratio_curve
     return curve_of(x, total, positive, level)
 
 
 def read_intervals(
-    curves: Sequence[IntervalCurve], scores: FloatArray, classes: NDArray[Any], level: float
+    curves: Sequence[ScoreIntervals], scores: FloatArray, classes: NDArray[Any], level: float
 ) -> ConfidenceIntervals:
     """Return the intervals at new scores (n,) of the second of two classes, or (n, k)."""
     if len(classes) == 2:
@@ -232,7 +232,7 @@ def expected_scores(scores: FloatArray, variance: FloatArray) -> FloatArray:
     return np.asarray(np.interp(scores, knots, increasing))
 
 
-def design_effect(
+def group_design_effect(
     scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray, groups: IntArray
 ) -> float:
     """Return how many dependent examples count as one independent one, at least 1.
@@ -286,7 +286,7 @@ def _spread(
 
 def _exact_curve(
     x: FloatArray, total: FloatArray, positive: FloatArray, level: float
-) -> IntervalCurve:
+) -> ScoreIntervals:
     sums = np.append(total, positive)
     fractions = sums[sums != np.rint(sums)]
     if len(fractions):
@@ -312,7 +312,7 @@ def _exact_curve(
         begin, stop = begin[is_long], indices[is_long] + 1
         s, m = positives[stop] - positives[begin], ends[stop] - ends[begin]
         lower[is_long] = np.maximum(lower[is_long], binomial_bound(s, m, error, upper=False))
-    return IntervalCurve(x[indices], lower, upper)
+    return ScoreIntervals(x[indices], lower, upper)
 
 
 # Likelihood-ratio intervals
@@ -320,7 +320,7 @@ def _exact_curve(
 
 def _likelihood_ratio_curve(
     x: FloatArray, total: FloatArray, positive: FloatArray, level: float
-) -> IntervalCurve:
+) -> ScoreIntervals:
     fit, ranks = isotonic_regression(positive / total, weights=total).x, _ranks(total)
     curve, jumps = _piecewise_curve(total, positive, fit, ranks)
     starts = _spread(ranks, MAX_SIMULATION_GROUPS, N_SINGLE_SCORES, jumps)
@@ -346,13 +346,13 @@ def _likelihood_ratio_curve(
     lower_quantile = np.where(fit[indices] == 1, exact, quantile)
     upper_quantile = np.where(fit[indices] == 0, exact, quantile)
     ends = likelihood_ratio_ends(total, positive, fit, indices, lower_quantile, upper_quantile)
-    return IntervalCurve(x[indices], *ends)
+    return ScoreIntervals(x[indices], *ends)
 
 
 def limit_quantile(level: float) -> float:
     """Return the quantile of 2 log lambda at smooth, rising f, in the limit of many examples."""
     # Between tabulated levels, and beyond the last one, it is linear in -log(1 - level).
-    tail = -np.log1p(-np.array((0.0, *LEVELS)))
+    tail = -np.log1p(-np.array((0.0, *TABULATED_LEVELS)))
     values = np.array((0.0, *LIMIT_QUANTILES))
     position = -np.log1p(-level)
     beyond = max(0.0, position - tail[-1]) * (values[-1] - values[-2]) / (tail[-1] - tail[-2])

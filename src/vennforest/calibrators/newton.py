@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.formula import Evaluation, Score, Term, Value
+from vennforest.calibrators.formula import FormulaSteps, Score, Term, Value
 from vennforest.counts import ScoreCounts
 
 # Limits of the distance between 0 or 1 and the score at which log-odds are cut off.
@@ -34,7 +34,7 @@ def log_odds(x: Term, low: Value, high: Value) -> Term:
 
 def log_odds_of(scores: FloatArray, low: float, high: float) -> FloatArray:
     """Return `log_odds` of scores (n,)."""
-    return Evaluation(log_odds(Score(), low, high))(scores)
+    return FormulaSteps(log_odds(Score(), low, high))(scores)
 
 
 def standardise(x: FloatArray, weight: FloatArray) -> tuple[float, float]:

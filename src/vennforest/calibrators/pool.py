@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Evaluation, Score, Term
+from vennforest.calibrators.formula import FormulaSteps, Score, Term
 from vennforest.calibrators.newton import group_scores
 from vennforest.calibrators.sigmoid import PlattScaling
 from vennforest.calibrators.softmax import (
@@ -112,7 +112,7 @@ class PooledCalibration(ProbabilityCalibrator):
         self.members_ = {name: member._fit_checked(counts) for name, member in members.items()}
         self.factors_ = np.ones(k)
         if k < MANY_CLASSES:
-            pooled = Evaluation(self._pooled(Score()))(examples.scores)
+            pooled = FormulaSteps(self._pooled(Score()))(examples.scores)
             if k == 2:
                 pooled = np.column_stack([1 - pooled, pooled])
             self.factors_ = matching_factors(pooled, examples.weights)

@@ -14,7 +14,7 @@ from vennforest._messages import warn
 from vennforest._validation import FloatArray
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import (
-    Evaluation,
+    FormulaSteps,
     Score,
     Term,
     Value,
@@ -280,10 +280,10 @@ class SoftmaxMap(ProbabilityCalibrator):
         self.shrinkage_, self.shares_ = self.shrinkage, smoothed_shares(counts)
         if counts.scores.ndim == 1:
             counts = group_scores(counts)
-            columns = [Evaluation(log)(counts.scores) for log in self._logs_of_two(Score())]
+            columns = [FormulaSteps(log)(counts.scores) for log in self._logs_of_two(Score())]
             fit = fit_two_classes(np.column_stack(columns), counts.weights, self.ridge)
         else:
-            logs = Evaluation(self._logs(Score()))(counts.scores)
+            logs = FormulaSteps(self._logs(Score()))(counts.scores)
             fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge)
         # In rows, as files have it: products of other layouts differ in the last place.
         self.coef_, self.intercept_ = np.ascontiguousarray(fit[0]), fit[1]

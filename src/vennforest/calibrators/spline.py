@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from vennforest._validation import FloatArray
 from vennforest.calibrators.base import normalised_formula
-from vennforest.calibrators.formula import Evaluation, Score, Term, Value, entry_or_row
+from vennforest.calibrators.formula import FormulaSteps, Score, Term, Value, entry_or_row
 from vennforest.calibrators.newton import fit_logistic, group_scores
 from vennforest.calibrators.softmax import ProbabilityCalibrator, shrunk_log, smoothed_shares
 from vennforest.counts import ScoreCounts
@@ -18,7 +18,7 @@ from vennforest.scores import On
 N_KNOTS = 8  # knots of the slope
 # Penalties of the bend to choose among, from the straightest map to the most pliable.
 ROUGHNESS = (1000.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
-RIDGE = 0.3  # penalty of the distance of the mean slope from 1 and of the intercept from 0
+SPLINE_RIDGE = 0.3  # penalty of the distance of the mean slope from 1 and of the intercept from 0
 NARROW_RANGE = 1e-9  # relative range of the log-odds up to which all of them count as one
 
 
@@ -75,7 +75,7 @@ class SplineCalibration(ProbabilityCalibrator):
         for column in counts.columns():
             column = group_scores(column)
             share = smoothed_shares(column)
-            z = Evaluation(shrunk_log_odds(Score(), self.shrinkage_, *share))(column.scores)
+            z = FormulaSteps(shrunk_log_odds(Score(), self.shrinkage_, *share))(column.scores)
             knots = place_knots(z, column.weights.sum(axis=1))
             theta, penalty = fit_slopes(z, column.weights, knots)
             self.knots_.append(knots)
@@ -177,7 +177,7 @@ def integrals(z: FloatArray, knots: FloatArray, slopes: FloatArray) -> FloatArra
 def slope_penalty(knots: FloatArray, roughness: float) -> FloatArray:
     """Return the penalty (m + 1, m + 1) of the slopes' distance from 1, the intercept, the bend."""
     m = len(knots)
-    penalty = np.diag(np.append(np.full(m, RIDGE / m), RIDGE / 2))
+    penalty = np.diag(np.append(np.full(m, SPLINE_RIDGE / m), SPLINE_RIDGE / 2))
     if m > 1:
         width = np.diff(knots)  # the integral of the squared bend, in units of the knots' range
         bends = np.diff(np.eye(m), axis=0) / np.sqrt(width / width.sum())[:, None]

@@ -22,7 +22,7 @@ from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.scores import On
 
-N_BINS = 10
+N_VENN_BINS = 10
 """Bins of the largest score within each label, with ``taxonomy="bins"``."""
 
 
@@ -109,7 +109,7 @@ class Venn(BoundedCalibrator):
     def _n_categories(self) -> int:
         if self.categories_ is not None:
             return len(self.categories_)
-        return len(self.classes_) * (N_BINS if self.taxonomy == "bins" else 1)
+        return len(self.classes_) * (N_VENN_BINS if self.taxonomy == "bins" else 1)
 
     def _category_of(self, scores: FloatArray) -> IntArray:
         """Return the category of each score, (n,); -1: none that occurred in ``fit``."""
@@ -175,7 +175,7 @@ def bins_of(scores: FloatArray) -> IntArray:
     largest = np.maximum(scores, 1 - scores) if scores.ndim == 1 else scores.max(axis=1)
     lowest = 1 / (2 if scores.ndim == 1 else scores.shape[1])
     share = (np.clip(largest, lowest, 1) - lowest) / (1 - lowest)
-    part = np.minimum((share * N_BINS).astype(np.intp), N_BINS - 1)
+    part = np.minimum((share * N_VENN_BINS).astype(np.intp), N_VENN_BINS - 1)
     if scores.ndim == 1:
-        part = np.where(label == 0, N_BINS - 1 - part, part)  # as the second's score increases
-    return label * N_BINS + part
+        part = np.where(label == 0, N_VENN_BINS - 1 - part, part)  # as the second's score increases
+    return label * N_VENN_BINS + part

@@ -20,12 +20,12 @@ from vennforest._validation import (
 from vennforest.calibrators import venn_abers_kernels as kernels
 from vennforest.calibrators.base import Reads
 from vennforest.calibrators.bounded import BoundedCalibrator, normalised_bounds
-from vennforest.calibrators.formula import Evaluation, Score, Term, log_logistic
+from vennforest.calibrators.formula import FormulaSteps, Score, Term, log_logistic
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
-    IntervalCurve,
-    Method,
-    interval_curve,
+    IntervalMethod,
+    ScoreIntervals,
+    intervals_at_scores,
     read_intervals,
 )
 from vennforest.calibrators.pool import PooledCalibration
@@ -54,7 +54,7 @@ class StepFunction(NamedTuple):
     grid: tuple[NDArray[np.uint32], float, float]
 
 
-Examples = tuple[Int32Array, NDArray[np.bool_], FloatArray]
+CountedExamples = tuple[Int32Array, NDArray[np.bool_], FloatArray]
 """Of each calibration example the number of its score, whether it is of the class, its weight."""
 
 
@@ -97,7 +97,7 @@ class StepTable:
         return (self.W, self.Y, heights, np.repeat(slopes, np.diff(hull))), (corners, sizes)
 
     def look_up_left_out(
-        self, scores: FloatArray, left_out: IntArray, examples: Examples, out: FloatArray
+        self, scores: FloatArray, left_out: IntArray, examples: CountedExamples, out: FloatArray
     ) -> None:
         """Write p0 and p1 of scores, each without an example ``left_out`` (n,); -1: with all."""
         steps = [(steps.ends, steps.a, steps.b) for steps in (self.p0, self.p1)]
@@ -205,8 +205,8 @@ class VennAbers(BoundedCalibrator):
         return log_logistic(scores) if is_log_odds else scores
 
     @cached_property
-    def _pool_scores(self) -> Evaluation:
-        return Evaluation(self._pool_term(Score()))
+    def _pool_scores(self) -> FormulaSteps:
+        return FormulaSteps(self._pool_term(Score()))
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         if self.merge == "pooled":
@@ -222,7 +222,7 @@ class VennAbers(BoundedCalibrator):
         return list(map(StepTable, self.scores_, self.weights_))
 
     @cached_property
-    def _examples(self) -> list[Examples]:
+    def _examples(self) -> list[CountedExamples]:
         scores, codes, weights = self.example_scores_, self.example_codes_, self.example_weights_
         assert scores is not None and codes is not None
         weights = np.ones(len(codes)) if weights is None else weights
@@ -262,7 +262,7 @@ class VennAbers(BoundedCalibrator):
             self._tables[j].look_up_left_out(scores, left_out, self._examples[j], out)
 
     def predict_confidence(
-        self, scores: ArrayLike, level: float = 0.95, method: Method = "likelihood-ratio"
+        self, scores: ArrayLike, level: float = 0.95, method: IntervalMethod = "likelihood-ratio"
     ) -> ConfidenceIntervals:
         """Return confidence intervals for the frequency of every class at new scores.
 
@@ -301,16 +301,16 @@ class VennAbers(BoundedCalibrator):
         return intervals.widen(p)
 
     def _interval_curves(
-        self, level: float, method: Method = "likelihood-ratio"
-    ) -> list[IntervalCurve]:
+        self, level: float, method: IntervalMethod = "likelihood-ratio"
+    ) -> list[ScoreIntervals]:
         """Return the curves of ``predict_confidence``, computed once for a level and method."""
         if (level, method) not in self._curves:
             self._curves[level, method] = [
-                interval_curve(x, weights.sum(axis=1), weights[:, 1], level, method)
+                intervals_at_scores(x, weights.sum(axis=1), weights[:, 1], level, method)
                 for x, weights in zip(self.scores_, self.weights_, strict=True)
             ]
         return self._curves[level, method]
 
     @cached_property
-    def _curves(self) -> dict[tuple[float, str], list[IntervalCurve]]:
+    def _curves(self) -> dict[tuple[float, str], list[ScoreIntervals]]:
         return {}

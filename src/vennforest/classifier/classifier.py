@@ -36,7 +36,7 @@ from vennforest._validation import (
 )
 from vennforest.calibrators import METHODS, Calibrator, PooledCalibration
 from vennforest.calibrators.bounded import has_bounds, no_bounds
-from vennforest.calibrators.intervals import ConfidenceIntervals, Method
+from vennforest.calibrators.intervals import ConfidenceIntervals, IntervalMethod
 from vennforest.calibrators.softmax import SoftmaxMap
 from vennforest.classifier.blend import BlendedModel, blend_models
 from vennforest.classifier.fitting import draw_parts, fit_to_examples
@@ -44,8 +44,8 @@ from vennforest.classifier.prediction import (
     FittedClassifier,
     Prediction,
     RowScores,
-    predict,
     predict_confidence,
+    predict_rows,
     predict_scores,
 )
 from vennforest.counts import check_ratio
@@ -313,7 +313,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
         X : array-like, sparse matrix or data frame of shape (n, d)
             Rows as the estimator takes them.
         """
-        return predict(self._state, X, bounds=False)[1]
+        return predict_rows(self._state, X, bounds=False)[1]
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of `predict_proba` (n, k), -inf for a probability of 0."""
@@ -342,12 +342,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
             Bounds of shape (n, k), over folds the means of theirs. With ``merge="pooled"``, and
             over folds, they are widened where needed to contain the probability.
         """
-        bounds = predict(self._state, X)[0]
+        bounds = predict_rows(self._state, X)[0]
         assert bounds is not None
         return bounds
 
     def predict_confidence(
-        self, X: Any, level: float = 0.95, method: Method = "likelihood-ratio"
+        self, X: Any, level: float = 0.95, method: IntervalMethod = "likelihood-ratio"
     ) -> ConfidenceIntervals:
         """Return confidence intervals for the frequency of each class among cases with such scores.
 
@@ -437,7 +437,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
                 "calibration examples must be of every class to estimate shares, got none of "
                 f"{shown(classes[prior == 0].tolist())}"
             )
-        return estimate_shares(predict(plain, X, False)[1], prior, classes)
+        return estimate_shares(predict_rows(plain, X, False)[1], prior, classes)
 
     @property
     def _state(self) -> FittedClassifier:

@@ -10,14 +10,14 @@ from sklearn.base import clone
 
 from vennforest._validation import IntArray
 from vennforest.calibrators import Calibrator
-from vennforest.scores import Kind
+from vennforest.scores import ScoreKind
 from vennforest.sources import CalibrationExamples
 
 AnyCalibrator = TypeVar("AnyCalibrator", bound=Calibrator)
 
 
 def fit_to_examples(
-    unfitted: AnyCalibrator, examples: CalibrationExamples, kind: Kind, classes: NDArray[Any]
+    unfitted: AnyCalibrator, examples: CalibrationExamples, kind: ScoreKind, classes: NDArray[Any]
 ) -> AnyCalibrator:
     """Return a clone of a calibrator that is fitted to a model's scores of examples.
 

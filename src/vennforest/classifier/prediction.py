@@ -1,8 +1,9 @@
 """From rows to bounds, probabilities and confidence intervals.
 
-`predict` scores the rows with the model of every fold (`score_rows`). Then `predict_scores`
-calibrates the scores of each fold within groups (`calibrate_fold`), combines the folds
-(`combine_probabilities`, `combine_bounds`) and applies other shares of the classes (`apply_prior`).
+`predict_rows` scores the rows with the model of every fold (`scores_of_rows`). Then
+`predict_scores` calibrates the scores of each fold within groups (`calibrate_fold`), combines the
+folds (`combine_probabilities`, `combine_bounds`) and applies other shares of the classes
+(`apply_prior`).
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from vennforest._validation import (
     IntArray,
     check_array,
     check_labels,
+    refuse_masked,
     require,
 )
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.bounded import has_bounds, merged
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
-    IntervalCurve,
-    Method,
+    IntervalMethod,
+    ScoreIntervals,
     interval_curves,
     read_intervals,
 )
@@ -50,7 +52,7 @@ from vennforest.sources.row_hashes import HashArray
 Prediction = tuple[Multiprobability | None, FloatArray]
 """Bounds, where the method has them, and probabilities (n, k)."""
 
-Curves = PerGroup[list[IntervalCurve]]
+Curves = PerGroup[list[ScoreIntervals]]
 _CURVES: WeakKeyDictionary[Any, dict[tuple[float, str], Curves]] = WeakKeyDictionary()
 """Interval curves of models in use, by their first calibrator, level and method."""
 
@@ -138,16 +140,17 @@ class RowScores(NamedTuple):
 # --- predictions ---------------------------------------------------------------------------------
 
 
-def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction:
+def predict_rows(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction:
     """Return the bounds and probabilities of the rows of X; without ``bounds`` less is computed."""
-    scored = score_rows(fitted, X, bounds=bounds)
+    scored = scores_of_rows(fitted, X, bounds=bounds)
     return predict_scores(fitted, scored, group_codes_of(fitted, X))
 
 
-def score_rows(
+def scores_of_rows(
     fitted: FittedClassifier, X: Any, *, bounds: bool = True, by_all: bool = False
 ) -> list[RowScores]:
     """Return the scores of the rows of X by each fold, as far as predictions need them."""
+    refuse_masked(X, "X")
     has_point = fitted.point_calibrators is not None
     scored = []
     folds, X = skip_shared_steps(fitted.folds, X)
@@ -296,7 +299,7 @@ def predict_confidence(
     fitted: FittedClassifier,
     X: Any,
     level: float = 0.95,
-    method: Method = "likelihood-ratio",
+    method: IntervalMethod = "likelihood-ratio",
     bounds: bool = True,
 ) -> tuple[Prediction, ConfidenceIntervals]:
     """Return bounds, probabilities and confidence intervals, every row scored once.
@@ -309,7 +312,7 @@ def predict_confidence(
             f"scores, got {len(fitted.folds)} models: use method='likelihood-ratio'"
         )
     codes = group_codes_of(fitted, X)
-    scored = score_rows(fitted, X, bounds=bounds, by_all=True)
+    scored = scores_of_rows(fitted, X, bounds=bounds, by_all=True)
     prediction = predict_scores(fitted, scored, codes)
     return prediction, intervals_at(fitted, scored, codes, level, method).widen(prediction[1])
 
@@ -319,7 +322,7 @@ def intervals_at(
     scored: Sequence[RowScores],
     codes: IntArray | None,
     level: float,
-    method: Method = "likelihood-ratio",
+    method: IntervalMethod = "likelihood-ratio",
 ) -> ConfidenceIntervals:
     """Return the intervals of scored rows, not yet widened to contain the probability."""
     cache = _CURVES.setdefault(fitted.calibrators[0], {})
@@ -342,13 +345,13 @@ def intervals_at(
 
 
 def interval_curves_of(
-    fitted: FittedClassifier, level: float, method: Method = "likelihood-ratio"
+    fitted: FittedClassifier, level: float, method: IntervalMethod = "likelihood-ratio"
 ) -> Curves:
     """Return the curves of the calibration examples of all folds, and of each large group."""
     examples = CalibrationExamples.of(fitted.folds)
     noise = fitted.folds[0].noise if len(fitted.folds) == 1 else None
 
-    def curves(index: IntArray | None) -> list[IntervalCurve]:
+    def curves(index: IntArray | None) -> list[ScoreIntervals]:
         selected = examples if index is None else examples.select(index)
         return interval_curves(
             selected.scores,

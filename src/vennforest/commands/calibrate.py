@@ -10,11 +10,11 @@ from vennforest._class_columns import ClassColumns, are_predictions
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import METHODS, Calibrator
-from vennforest.calibrators.direction import ranking
+from vennforest.calibrators.direction import rank_correlation
 from vennforest.commands.models import check_probabilities_in, examples_to_keep, numbers_in
 from vennforest.commands.options import Calibrate
 from vennforest.commands.pages import values_of_columns
-from vennforest.commands.terminal import print_json, progress_bar, say, shares_of
+from vennforest.commands.terminal import print_json, progress_bar, say, shares_text
 from vennforest.counts import ScoreCounts
 from vennforest.export import to_json
 from vennforest.report.splits import group_codes
@@ -41,7 +41,8 @@ def run(options: Calibrate) -> None:
     result = None
     table = TableFile(options.data, options.decimal)
     with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
-        rows = LabelledScores(table, options.scores, options.target, options.weight, progress)
+        on = cast(On, options.on)
+        rows = LabelledScores(table, options.scores, options.target, options.weight, progress, on)
         _check_class_of_score(options, rows.columns)
         counts = ScoreCounts.from_batches(
             rows.batches(),
@@ -49,8 +50,9 @@ def run(options: Calibrate) -> None:
             target=options.target,
             weight=options.weight,
             classes=rows.classes,
+            on=on,
         )
-        second, on = counts, cast(On, options.on)
+        second = counts
         if len(rows.classes) == 2:  # of two columns, as calibrators read them
             second = counts.moved_to(read_scores(counts.scores, 2, on).values)
         if options.update is not None:
@@ -100,7 +102,7 @@ def run(options: Calibrate) -> None:
     event = f"; the score is that of {labels[0 if rows.columns.of_first else 1]!r}"
     event = event if len(labels) == 2 else ""
     say(f"Calibrated on {rows.n_rows:,} rows, {len(counts):,} distinct scores{event}.")
-    say(f"Classes: {shares_of(classes, 2)}.")
+    say(f"Classes: {shares_text(classes, 2)}.")
     if result is not None:
         say(f"{TITLES[result.choice]}. {result.reason} {gain_sentence(result.gain)}".rstrip())
     say(f"Wrote {output} ({seconds:.0f} s)")
@@ -149,7 +151,7 @@ def _update(options: Calibrate, rows: LabelledScores) -> Update:
 
 def _check_direction(counts: ScoreCounts, rows: LabelledScores, is_update: bool) -> None:
     """Raise an error if scores are clearly lower for the second of two classes."""
-    area, is_certain = ranking(counts)
+    area, is_certain = rank_correlation(counts)
     if is_certain and area < 0.5:
         first, second = map(str, rows.classes)
         way_out = (

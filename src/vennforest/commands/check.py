@@ -35,9 +35,10 @@ from vennforest.commands.pages import (
 from vennforest.commands.terminal import say
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import Evaluation, check
-from vennforest.report.check import UNNAMED
+from vennforest.report.check import UNNAMED_PREDICTIONS
 from vennforest.report.promises import promised_thresholds
 from vennforest.report.section import Section
+from vennforest.report.updates import with_updates
 from vennforest.report.validated import grades_section, segments_section
 from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import LabelledTable, split_target
@@ -74,12 +75,16 @@ def run(options: Check) -> None:
         evaluation, rows, commands = _check_columns(options, table, values)
     else:
         cells = frame.loc[table.X.index, options.target]  # as they are written: 01 stays 01
-        evaluation, rows, commands = _check_model(options, model, cells, table, values)
+        evaluation, rows, commands = _judge_model(options, model, cells, table, values)
     comparison = evaluation.comparison
     sections = [promised_thresholds(comparison, targets)] if targets else []
     validation = _validation_sections(options, evaluation, rows)
     evaluation = evaluation.with_sections([*sections, *validation])
+    if not evaluation.source.trained_on_rows:
+        evaluation = with_updates(evaluation)
     is_off = evaluation.verdict.action == "recalibrate"
+    if options.data is None or not is_calibrator_file(options.predictions):
+        commands[-1] = _with_update(commands[-1], options, evaluation)
     write_page(evaluation, options, commands if is_off else [])
     for section in validation:
         say(section.sentences[0])
@@ -110,8 +115,10 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     if k > 2 or sorted(named) == [[label] for label in classes]:
         of_classes = class_columns(given, classes, "--probability", columns)
         order = [names.index(name) for name in of_classes.names]
-        predictions[UNNAMED] = _with_bounds(p[:, order], X, classes)
-        score_options[UNNAMED] = _score_options(of_classes.entries[1 if k == 2 else 0 :])
+        predictions[UNNAMED_PREDICTIONS] = _with_bounds(p[:, order], X, classes)
+        score_options[UNNAMED_PREDICTIONS] = _score_options(
+            of_classes.entries[1 if k == 2 else 0 :]
+        )
     else:
         for entry, name, label_of_name, column in zip(given, names, named, p.T, strict=True):
             of_class = class_columns([entry], classes, "--probability", columns)
@@ -126,11 +133,11 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
             label = labels[0 if of_class.of_first else 1]
             table.notes.append(f"{name!r} is taken for the probability of {label!r}{hint}")
     arguments = common_arguments(options, table, values)
-    evaluation = check(y, predictions, classes=classes, **arguments)
+    evaluation = check(y, predictions, classes=classes, updates=options.updates, **arguments)
     words = ["calibrate", options.shown(options.predictions), "-t", table.target]
     words += score_options[evaluation.verdict.method]
     words += ["--decimal", options.decimal] if options.decimal else []
-    return evaluation, X, [_with_update(words, options, evaluation)]
+    return evaluation, X, [words]
 
 
 def _named_classes(given: Sequence[str], labels: NDArray[Any]) -> list[Any]:
@@ -202,7 +209,7 @@ def _model_of(options: Check) -> Any:
     return with_shares(read_model(options.predictions, options.trusted), options.prior)
 
 
-def _check_model(
+def _judge_model(
     options: Check, model: Any, labels: Any, table: LabelledTable, values: dict[str, Any]
 ) -> Outcome:
     """Evaluate a model or a calibrator in a file."""
@@ -226,7 +233,6 @@ def _check_model(
     y = labels_of_model(labels, table.target, model.classes_)
     y = y.astype(model.classes_.dtype)
     with refused_as("the table does not fit the model"):
-        evaluation = check(y, model, X=X, **common_arguments(options, table, values))
-    if not is_calibrator_file(path):
-        commands[-1] = _with_update(commands[-1], options, evaluation)
+        arguments = common_arguments(options, table, values)
+        evaluation = check(y, model, X=X, updates=options.updates, **arguments)
     return evaluation, table.X, commands

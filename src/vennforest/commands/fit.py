@@ -18,9 +18,9 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import predict_training_rows
 from vennforest.commands.options import Fit
 from vennforest.commands.pages import split_table
-from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_of
+from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_text
 from vennforest.persistence.model_file import write_model
-from vennforest.report.estimators import make_estimator
+from vennforest.report.estimators import BLENDED, DEFAULT_ESTIMATOR, make_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
 from vennforest.tables import table_pipeline
@@ -69,20 +69,29 @@ def run(options: Fit) -> None:
         print_json({**summary, "seconds": seconds, "model": output})
         return
     say(f"Trained on {len(y):,} rows and {len(columns.kinds_):,} columns.")
-    say(f"Classes of {table.target!r}: {shares_of(classes, 1)}.")
+    if hasattr(model, "blend_"):
+        say(f"{model.estimator_!r}.")
+    say(f"Classes of {table.target!r}: {shares_text(classes, 1)}.")
     if measures:
         say(_sentence(measures))
     say(f"Wrote {output} ({seconds:.0f} s)")
 
 
 def _fit(options: Fit, table: LabelledTable, groups: NDArray[Any] | None) -> CalibratedClassifier:
+    members = [
+        (
+            name or DEFAULT_ESTIMATOR,
+            table_pipeline(
+                make_estimator(name, options.trees, options.seed, options.jobs),
+                random_state=options.seed,
+                types=table.types or None,
+                missing=names_in(options.missing) or None,
+            ),
+        )
+        for name in (BLENDED if options.estimator == "blend" else [options.estimator])
+    ]
     model = CalibratedClassifier(
-        table_pipeline(
-            make_estimator(options.estimator, options.trees, options.seed, options.jobs),
-            random_state=options.seed,
-            types=table.types or None,
-            missing=names_in(options.missing) or None,
-        ),
+        members if len(members) > 1 else members[0][1],
         method=options.method,
         calibrate_on=options.calibrate_on,
         ensemble=not options.one_model,

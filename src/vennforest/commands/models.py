@@ -28,7 +28,7 @@ from vennforest.counts import ScoreCounts
 from vennforest.export import from_json
 from vennforest.export.json_form import score_columns
 from vennforest.scores import read_scores
-from vennforest.tables.cells import Column, as_floats
+from vennforest.tables.cells import CellColumn, as_floats
 from vennforest.tables.columns import unknown_names
 from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import typed_labels
@@ -102,7 +102,7 @@ def labels_of_model(cells: Any, target: str, classes: NDArray[Any]) -> NDArray[A
     InputError
         If no row has a label, or a label is none of the classes.
     """
-    column = Column(cells, target)
+    column = CellColumn(cells, target)
     label_of = label_of_text(classes)
     labels = column.array.drop_null().to_pylist()
     if not labels:
@@ -163,7 +163,7 @@ def check_probabilities_in(column: FloatArray, name: str) -> None:
 
 def numbers_in(frame: pd.DataFrame, name: str) -> FloatArray:
     """Return a column as float64, NaN where a cell is empty."""
-    cells = Column(frame[find_name(frame.columns, name)], name).array
+    cells = CellColumn(frame[find_name(frame.columns, name)], name).array
     return as_floats(cells, name, "the table").astype(np.float64)
 
 
@@ -182,11 +182,9 @@ class CalibratorFile:
         """Return the scores in the rows of a table, of shape (n,) or (n, k)."""
         names, classes = self.columns.names, self.columns.classes
         refuse_own_output(names, [*map(str, frame.columns)], classes)
-        columns = [numbers_in(frame, name) for name in names]
-        if len(names) == 1:
-            return self.columns.of_second(columns[0], self.calibrator.on_)
-        table = np.column_stack(columns)
-        return read_scores(table, 2, self.calibrator.on_).values if len(names) == 2 else table
+        table = np.column_stack([numbers_in(frame, name) for name in names])
+        scores = self.columns.scores_in(table, self.calibrator.on_)
+        return read_scores(scores, 2, self.calibrator.on_).values if len(classes) == 2 else scores
 
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
         """Return scores and labels of the calibration examples, None if the file has none."""

@@ -19,7 +19,7 @@ METHODS = (
     "venn-abers",
 )  # fmt: skip
 SOURCES = ("oob", "holdout", "cv", "training")
-ESTIMATORS = (
+ESTIMATOR_NAMES = (
     "mixed-forest", "random-forest", "extra-trees", "hist-gradient-boosting", "logistic",
     "lightgbm", "xgboost", "catboost",
 )  # fmt: skip
@@ -81,7 +81,7 @@ OUTPUT = option("The file to write.", "--output", "-o", metavar="FILE")
 
 Data = Annotated[Path, argument("DATA", TABLE), Input("table")]
 OptionalData = Annotated[Path | None, argument("DATA", TABLE), Input("table")]
-Scores = Annotated[Path, argument("SCORES", TABLE), Input("table of scores")]
+ScoresTable = Annotated[Path, argument("SCORES", TABLE), Input("table of scores")]
 Target = Annotated[str, column("Labels.", "--target", "-t")]
 OptionalTarget = Annotated[Text, column("Labels.", "--target", "-t")]
 ScoreColumns = Annotated[Names, column("Scores.", "--score", "-s", default="those of calibrate")]
@@ -99,13 +99,13 @@ Figures = Annotated[
 ]
 Trusted = Annotated[Names, option(f"Accept this type {SEVERAL}.", "--trust", metavar="TYPE")]
 Estimator = Annotated[
-    Text, option(f"{', '.join(ESTIMATORS)}.", metavar="NAME", default="mixed-forest")
+    Text, option(f"{', '.join(ESTIMATOR_NAMES)}.", metavar="NAME", default="mixed-forest")
 ]
-Groups = Annotated[Text, column("Groups of dependent rows, such as patients.")]
+GroupsColumn = Annotated[Text, column("Groups of dependent rows, such as patients.")]
 Decimal = Annotated[Text, option("Decimal sign: . or ,", metavar="SIGN", default="as in CSV")]
 Kinds = Annotated[Text, option("Any of p,bounds,confidence.", metavar="KINDS", default="all")]
 Level = Annotated[float, option("Level of the confidence intervals.")]
-Method = Annotated[str, option(f"{', '.join(METHODS)}.")]
+MethodName = Annotated[str, option(f"{', '.join(METHODS)}.")]
 Trees = Annotated[int, option("Trees of a forest.", lowest=1)]
 Drop = Annotated[Names, column(f"A column to leave out {SEVERAL}.")]
 Keep = Annotated[Names, column(f"Keep this column although it looks like an identifier {SEVERAL}.")]
@@ -117,11 +117,14 @@ Missing = Annotated[
 ]
 By = Annotated[Names, column(f"Report on each value separately {SEVERAL}.")]
 Positive = Annotated[Text, option("The positive class.", metavar="LABEL", default="the rarer")]
-Costs = Annotated[
+CostsTable = Annotated[
     Text, option("Costs of decisions, or a file.", metavar="JSON"), Input("file of costs")
 ]
 Tolerance = Annotated[
     float | None, option("Acceptable miscalibration, in percentage points.", default="2")
+]
+Thresholds = Annotated[
+    Text, option("Thresholds of the table.", metavar=".02,.05,…", default="usual ones")
 ]
 Prior = Annotated[
     Names,
@@ -206,15 +209,23 @@ class Fit(Options):
     data: Data
     target: Target
     output: Annotated[Path, OUTPUT, Output("model")] = Path("model.skops")
-    estimator: Estimator = None
-    method: Method = "venn-abers"
+    estimator: Annotated[
+        Text,
+        option(
+            f"{', '.join(ESTIMATOR_NAMES)}, or blend: of mixed-forest, hist-gradient-boosting and "
+            "logistic.",
+            metavar="NAME",
+            default="mixed-forest",
+        ),
+    ] = None
+    method: MethodName = "venn-abers"
     trees: Trees = 300
     calibrate_on: Annotated[str, option(f"Calibration scores: {', '.join(SOURCES)}.")] = "auto"
     one_model: Annotated[
         bool, option("Folds calibrate, and one model of all rows predicts.", "--one-model")
     ] = False
     by: Annotated[Text, column("Calibrate within the groups of this column.")] = None
-    groups: Groups = None
+    groups: GroupsColumn = None
     decimal: Decimal = None
     drop: Drop = None
     keep: Keep = None
@@ -260,12 +271,21 @@ class Report(Options):
     methods: Annotated[
         Text, option(f"{', '.join(METHODS[1:])}.", metavar="A,B,…", default="all")
     ] = None
-    groups: Groups = None
+    groups: GroupsColumn = None
     time: Annotated[Text, column("Predict each row by a model of earlier rows.")] = None
+    validation: Annotated[
+        Text,
+        option(
+            "by-group, or a COLUMN: predict each site by a model of the others.",
+            metavar="by-group|COLUMN",
+            default="folds",
+        ),
+    ] = None
     by: By = None
     positive: Positive = None
-    costs: Costs = None
+    costs: CostsTable = None
     tolerance: Tolerance = None
+    thresholds: Thresholds = None
     decimal: Decimal = None
     drop: Drop = None
     keep: Keep = None
@@ -300,11 +320,12 @@ class Check(Options):
     )
     scores: ScoreColumns = None
     prior: Prior = None
-    groups: Groups = None
+    groups: GroupsColumn = None
     by: By = None
     positive: Positive = None
-    costs: Costs = None
+    costs: CostsTable = None
     tolerance: Tolerance = None
+    thresholds: Thresholds = None
     decimal: Decimal = None
     trusted: Trusted = None
     sensitivity: Share = None
@@ -314,6 +335,9 @@ class Check(Options):
     reference: Annotated[
         Path | None, option("Rows with earlier grades.", metavar="TABLE"), Input("reference")
     ] = None
+    updates: Annotated[
+        bool, option("Compare updates for another population anyway.", "--updates")
+    ] = False
     segments: Annotated[
         Names, option(f"Search these for faults, or auto {SEVERAL}.", metavar="COLUMN")
     ] = None
@@ -328,7 +352,7 @@ class Calibrate(Options):
     With --update auto, the scores are probabilities, and tests choose how they are updated.
     """
 
-    data: Scores
+    data: ScoresTable
     scores: Annotated[
         list[str], column("Scores of the second class, or LABEL=COLUMN of each.", "--score", "-s")
     ]
@@ -361,7 +385,7 @@ class Apply(Options):
     """
 
     calibrator: Annotated[Path, argument("CALIBRATOR", "A calibrator."), Input("calibrator")]
-    data: Scores
+    data: ScoresTable
     output: PredictionTable = Path("calibrated.csv")
     scores: ScoreColumns = None
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id", default="all")] = None

@@ -18,7 +18,7 @@ from vennforest.commands.options import Apply, Predict
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.tables.files import TableFile, output_format, table_as_text, table_writer
 
-ROWS_AT_ONCE = 20_000
+ROWS_PREDICTED_AT_ONCE = 20_000
 
 
 def run(options: Predict) -> None:
@@ -30,7 +30,7 @@ def run(options: Predict) -> None:
         columns = [name for name in table.names if name not in carried]
     if options.keep:
         carried += [name for name in table.names if name not in carried]
-    settings: dict[str, Any] = {"of_label": True, "rows_at_once": ROWS_AT_ONCE}
+    settings: dict[str, Any] = {"of_label": True, "rows_at_once": ROWS_PREDICTED_AT_ONCE}
     write_predictions(options, model, table, columns=columns, carried=carried, **settings)
 
 

@@ -44,7 +44,12 @@ def run(options: Report) -> None:
         name, target = f"{options.example} (shipped with scikit-learn)", options.target or target
     if target is None:
         raise InputError("name the column to predict with --target")
-    split_by = (options.groups, options.time)
+    site = options.validation
+    if site == "by-group":
+        if options.groups is None:
+            raise InputError("--validation by-group must be used with --groups, got none")
+        site = options.groups
+    split_by = (options.groups, options.time, site)
     table, values = split_table(options, frame, target, name, types, split_by)
     if options.write_predictions is not None:  # refused before the work
         output_format(options.write_predictions)
@@ -61,6 +66,7 @@ def run(options: Report) -> None:
             n_jobs=options.jobs,
             random_state=options.seed,
             time=None if options.time is None else times(values[options.time], options.time),
+            site=None if site is None else values[site],
             types=table.types or None,
             missing=missing or None,
             suspects={
@@ -117,7 +123,7 @@ def next_command(evaluation: Evaluation, options: Report) -> list[str]:
         evaluation.source.target,
     ]
     names = ["estimator", "groups", "decimal", "missing", "types", "drop", "keep", "trees"]
-    for name in [*names, "time"] if is_check else names:
+    for name in [*names, "time", "validation"] if is_check else names:
         value = getattr(options, name)
         if value != getattr(Report, name):
             for text in value if isinstance(value, list) else [value]:

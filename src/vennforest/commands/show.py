@@ -32,7 +32,7 @@ def run(options: Show) -> None:
         entries |= description
     for name, value in entries.items():
         if name not in OMITTED and value not in (None, "", [], {}):
-            show(f"{name.replace('_', ' ').capitalize():22}{' '.join(_text(value).split())}")
+            show(f"{name.replace('_', ' ').capitalize():22}{' '.join(_value_text(value).split())}")
 
 
 def _describe_calibrator(path: Path) -> dict[str, Any]:
@@ -51,10 +51,10 @@ def _describe_calibrator(path: Path) -> dict[str, Any]:
     }
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Return a value of a header as text."""
     if isinstance(value, Mapping):
-        value = [f"{name} {_text(part)}" for name, part in value.items()]
+        value = [f"{name} {_value_text(part)}" for name, part in value.items()]
     if isinstance(value, list):
         return listed(value, MAX_NAMES, str)
     return f"{value:,.6g}" if isinstance(value, float) else str(value)

@@ -31,7 +31,7 @@ def print_json(summary: Any) -> None:
     show(json.dumps(summary, indent=2).replace("\x7f", "\\u007f"))
 
 
-def shares_of(counts: Mapping[str, float], digits: int) -> str:
+def shares_text(counts: Mapping[str, float], digits: int) -> str:
     """Return the shares of classes as text, the most frequent class first."""
     total = sum(counts.values())
     ordered = sorted(counts.items(), key=lambda item: -item[1])

@@ -28,7 +28,7 @@ from vennforest.commands.options import Watch
 from vennforest.commands.terminal import print_json, progress_bar, say, show
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, training_share
-from vennforest.monitoring.stream import as_numbers
+from vennforest.monitoring.stream import times_as_numbers
 from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.splits import moments
@@ -98,7 +98,7 @@ def _ordered_rows(
         return table, None
     name = find_name(table.columns, options.time)
     times = moments(table[name], name)
-    numbers = as_numbers(times)
+    numbers = times_as_numbers(times)
     unknown = np.isnan(numbers)
     if unknown.any():
         row = int(unknown.argmax()) + 1
@@ -116,7 +116,7 @@ def _labels_in(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[An
     return labels_of_model(cells, target, monitor.classes_)
 
 
-def _columns(options: Watch, table: pd.DataFrame) -> dict[str, NDArray[Any]]:
+def _watched_columns(options: Watch, table: pd.DataFrame) -> dict[str, NDArray[Any]]:
     """Return the columns to compare with the reference: all but labels and times."""
     columns: dict[str, NDArray[Any]] = {}
     for name, cells in table.items():
@@ -158,7 +158,7 @@ def _watch_scores(
     scores = file.scores_in(table)
     return monitor, {
         "X": calibrator._check_new(scores),
-        "columns": _columns(options, table),
+        "columns": _watched_columns(options, table),
         "probabilities": calibrator.predict_proba(scores),
         "judged": (calibrator, scores, {"reference": examples}),
     }
@@ -173,7 +173,7 @@ def _watch_rows(
     X = rows_for(model, table, [name for name in (options.time, options.target) if name])
     arguments = {
         "X": X,
-        "columns": _columns(options, X if isinstance(X, pd.DataFrame) else table),
+        "columns": _watched_columns(options, X if isinstance(X, pd.DataFrame) else table),
         "probabilities": model.predict_proba(X),
         "judged": (model, X, {}),
     }
@@ -199,4 +199,4 @@ def _reference(
     is_training = training_share(model, hash_rows(X)) >= MAX_TRAINING_SHARE
     if is_training and not are_of_fit(model, codes):
         raise InputError(OTHER_ORDER)
-    return (X, labels), _columns(options, X if isinstance(X, pd.DataFrame) else table)
+    return (X, labels), _watched_columns(options, X if isinstance(X, pd.DataFrame) else table)

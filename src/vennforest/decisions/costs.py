@@ -14,7 +14,9 @@ from vennforest._files import refuse_special
 from vennforest._messages import shown
 from vennforest._validation import FloatArray, InputError, IntArray
 
-FORM = 'JSON {"observed class": {"decision": cost}}, or a list of rows in the order of the classes'
+COSTS_FORM = (
+    'JSON {"observed class": {"decision": cost}}, or a list of rows in the order of the classes'
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class CostMatrix:
         try:
             costs = np.asarray(source, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"costs must be {FORM}, got {shown(source)}") from None
+            raise InputError(f"costs must be {COSTS_FORM}, got {shown(source)}") from None
         if costs.shape != (len(names), len(decisions)):
             raise InputError(
                 f"costs must have a row and a column for each of {len(names)} classes "
@@ -100,13 +102,13 @@ def _parse(source: str | Path) -> Any:
             refuse_special(path)
             text = path.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
-            raise InputError(f"costs must be {FORM}, and there is no file {path}") from None
+            raise InputError(f"costs must be {COSTS_FORM}, and there is no file {path}") from None
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"the costs in {path} cannot be read as text: {error}") from None
     try:
         return json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"costs must be {FORM}, got JSON with a fault: {error}") from None
+        raise InputError(f"costs must be {COSTS_FORM}, got JSON with a fault: {error}") from None
 
 
 def _from_dict(
@@ -119,7 +121,7 @@ def _from_dict(
             f"costs must have a row for each class ({', '.join(names)}), got {', '.join(table)}"
         )
     if not all(isinstance(row, dict) for row in table.values()):
-        raise InputError(f"costs must be {FORM}, got a row without named decisions")
+        raise InputError(f"costs must be {COSTS_FORM}, got a row without named decisions")
     decisions = list(table[names[0]])
     for name, row in table.items():
         if set(row) != set(decisions):

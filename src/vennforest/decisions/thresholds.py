@@ -191,7 +191,7 @@ def threshold_for(
     else:
         if groups is not None:
             raise InputError("groups must be given with scores: a model has those of its fit")
-        scores, codes, groups, exact = _calibration_examples(model)
+        scores, codes, groups, exact = _threshold_examples(model)
         fitted, code = model, class_index(model.classes_, pos_label)
         scores = _of_class(scores, code)
     labels = codes == code
@@ -264,7 +264,7 @@ def _draw_from_groups(groups: IntArray, rows: IntArray) -> IntArray:
     return order[np.unique(groups[order], return_index=True)[1]]
 
 
-def _calibration_examples(model: Any) -> tuple[FloatArray, IntArray, IntArray | None, bool]:
+def _threshold_examples(model: Any) -> tuple[FloatArray, IntArray, IntArray | None, bool]:
     """Return scores, class indices and groups of calibration examples, and if they are exact."""
     if not isinstance(model, CalibratedClassifier):
         raise InputError(

@@ -79,7 +79,7 @@ def fit_partitions(
     counts = sum_of(list(run(columns, task).values())).coarsen(MAX_SCORES)
     forest = join_forests(forests.values())
     forest.feature_names_in_ = np.array(features, dtype=object)
-    scores, codes, weight = _examples(counts)
+    scores, codes, weight = _counted_examples(counts)
     members = Members(forest, model.votes, model.n_jobs)
     fold = PartitionFold(
         model=forest, scores=scores, codes=codes, weight=weight, classes=classes, members=members
@@ -128,7 +128,7 @@ def plan_crews(estimator: Any, numbers: Sequence[int]) -> dict[int, Any]:
     return crews
 
 
-def _read(
+def _read_examples(
     columns: Sequence[str], batches: Batches, expected: int | None = None
 ) -> tuple[NDArray[np.float32], NDArray[Any], int]:
     """Return the features (n, d), the labels (n,) and a checksum of the rows of a partition.
@@ -158,7 +158,7 @@ def _read(
 
 def _look(columns: Sequence[str], batches: Batches, number: int) -> Content:
     """Return the distinct labels of a partition and a checksum that ignores the order of rows."""
-    _, y, checksum = _read(columns, batches)
+    _, y, checksum = _read_examples(columns, batches)
     return np.unique(y), checksum
 
 
@@ -173,7 +173,7 @@ def _grow(
     """Return the forest grown on a partition, None if it is to grow no trees."""
     if number not in crews:
         return None
-    X, y, _ = _read(columns, batches, checksums[number])
+    X, y, _ = _read_examples(columns, batches, checksums[number])
     return grow_crew(crews[number], X, y.astype(classes.dtype), classes)
 
 
@@ -201,7 +201,7 @@ def _score(
     number: int,
 ) -> ScoreCounts:
     """Count the labels of a partition at the scores by the trees of other partitions."""
-    X, y, _ = _read(columns, batches, checksums[number])
+    X, y, _ = _read_examples(columns, batches, checksums[number])
     if not len(y):
         return ScoreCounts.from_scores(np.empty(0), [], classes=classes)
     forest = join_forests(forest for home, forest in forests.items() if home != number)
@@ -225,7 +225,9 @@ def join_forests(forests: Iterable[Any]) -> Any:
     return joined
 
 
-def _examples(counts: ScoreCounts) -> tuple[FloatArray, NDArray[np.intp], FloatArray | None]:
+def _counted_examples(
+    counts: ScoreCounts,
+) -> tuple[FloatArray, NDArray[np.intp], FloatArray | None]:
     """Return the scores, class indices and weights of calibration examples.
 
     Up to `MAX_SCORES` examples are repeated as often as they were counted, with weights of None.

@@ -50,7 +50,7 @@ def predict(frame: Any, model: Any, *, carried: Sequence[str] | None = None, **o
     predictor = BatchPredictor(model, schema, carried=carried, **options)
     rows = _select(frame, [*predictor.columns, *carried])
     return rows.mapInArrow(
-        partial(_predict, _packed(predictor)), from_arrow_schema(predictor.schema)
+        partial(_predict, _packed_bytes(predictor)), from_arrow_schema(predictor.schema)
     )
 
 
@@ -75,7 +75,11 @@ def _run(frame: Any, columns: Sequence[str], task: Task) -> dict[int, Any]:
     names = _arrow_schema(frame).names
     for name in columns:
         find_name(names, name, where=" in the data frame")
-    rows = _select(frame, columns).mapInArrow(partial(_run_part, _packed(task)), RESULT).collect()
+    rows = (
+        _select(frame, columns)
+        .mapInArrow(partial(_run_part, _packed_bytes(task)), RESULT)
+        .collect()
+    )
     results = {row["number"]: pickle.loads(row["result"]) for row in rows}
     for number in sorted(results):
         if isinstance(results[number], InputError):
@@ -98,7 +102,7 @@ def _predict(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     yield from _unpacked(packed)(batches, f"partition {_partition_number()}")
 
 
-def _packed(content: Any) -> bytes:
+def _packed_bytes(content: Any) -> bytes:
     """Pickle a task or predictor, with classes of the user's ``__main__`` by value."""
     from pyspark import cloudpickle
 

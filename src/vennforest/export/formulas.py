@@ -22,11 +22,11 @@ from vennforest.calibrators.formula import (
     no_formula,
     write_terms,
 )
-from vennforest.calibrators.intervals import IntervalCurve
-from vennforest.calibrators.venn import N_BINS, bins_of
+from vennforest.calibrators.intervals import ScoreIntervals
+from vennforest.calibrators.venn import N_VENN_BINS, bins_of
 from vennforest.multiprobability import SMALLEST_PROBABILITY, Multiprobability, merge_formula
 
-LEVEL = 0.95
+INTERVAL_LEVEL = 0.95
 """Level of the exported confidence intervals."""
 
 
@@ -59,7 +59,7 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
         if not isinstance(calibrator, VennAbers):
             name = type(calibrator).__name__
             raise InputError(f"confidence must be False: {name} gives no confidence intervals")
-        formulas |= interval_formulas(calibrator._interval_curves(LEVEL), scores)
+        formulas |= interval_formulas(calibrator._interval_curves(INTERVAL_LEVEL), scores)
     if calibrator.shift_ is not None:
         if k > 2:
             raise ValueError(
@@ -72,7 +72,7 @@ def output_formulas(calibrator: Calibrator, confidence: bool = False) -> dict[st
     return widened(formulas)
 
 
-def interval_formulas(curves: Sequence[IntervalCurve], scores: Term) -> dict[str, Term]:
+def interval_formulas(curves: Sequence[ScoreIntervals], scores: Term) -> dict[str, Term]:
     """Return the formulas of confidence intervals, from one curve for each column of scores."""
     edges, lower, upper = zip(*(curve.steps() for curve in curves), strict=True)
     return scores.look_up(edges, {"low95": lower, "high95": upper})
@@ -110,9 +110,9 @@ def bound_formulas(calibrator: BoundedCalibrator, scores: Term) -> dict[str, Ter
 
 def _starts_of_bins() -> FloatArray:
     """Return the first score of each bin, which may differ from the bin's edge by rounding."""
-    edges = np.arange(1, 2 * N_BINS) / (2 * N_BINS)
+    edges = np.arange(1, 2 * N_VENN_BINS) / (2 * N_VENN_BINS)
     near = edges[:, None] + np.arange(-64, 65) * np.spacing(edges)[:, None]
-    is_in = bins_of(near.ravel()).reshape(near.shape) >= np.arange(1, 2 * N_BINS)[:, None]
+    is_in = bins_of(near.ravel()).reshape(near.shape) >= np.arange(1, 2 * N_VENN_BINS)[:, None]
     starts: FloatArray = near[np.arange(len(edges)), is_in.argmax(axis=1)]
     return starts
 
@@ -126,8 +126,8 @@ def _venn_formulas(calibrator: Venn, scores: Term) -> dict[str, Term]:
     category = first_of_largest(scores, k)
     if calibrator.taxonomy == "bins":
         share = (scores.largest().clip(1 / k, 1.0) - 1 / k) / (1 - 1 / k)
-        bin_of_label = (share * float(N_BINS)).floor().min(N_BINS - 1)
-        category = float(N_BINS) * category + bin_of_label
+        bin_of_label = (share * float(N_VENN_BINS)).floor().min(N_VENN_BINS - 1)
+        category = float(N_VENN_BINS) * category + bin_of_label
     return category.look_up([np.arange(1.0, len(p))], {"p0": [lower], "p1": [upper], "p": [p]})
 
 

@@ -62,7 +62,7 @@ def to_json(
         If the calibrator has parts other than numbers and text, such as a user's function.
     """
     check_is_fitted(calibrator, "classes_")
-    kind, labels = _labels(calibrator.classes_)
+    kind, labels = _labels_in_json(calibrator.classes_)
     columns: dict[str, Any] = {}
     if score is not None:
         by_label = class_columns(score, labels, "score").by_label
@@ -110,7 +110,7 @@ def from_json(text: str | bytes) -> Calibrator:
             f"the calibrator is of version {version} of the format: install a newer vennforest"
         )
     try:
-        return _read(document)
+        return _calibrator_from(document)
     except Exception as error:  # a part is missing, of another type or out of range
         raise InputError(f"the calibrator is damaged: {error}") from error
 
@@ -125,7 +125,7 @@ def score_columns(document: dict[str, Any]) -> ClassColumns | None:
     return class_columns(dict(by_label), classes, "scores")
 
 
-def _read(document: dict[str, Any]) -> Calibrator:
+def _calibrator_from(document: dict[str, Any]) -> Calibrator:
     require(document.keys() - {"about"} == KEYS, f"the document must have {sorted(KEYS)}")
     require(type(document["version"]) is int, "version must be an integer")
     labels, (label_type, dtype) = document["classes"], LABEL_TYPES[document["labels"]]
@@ -139,7 +139,7 @@ def _read(document: dict[str, Any]) -> Calibrator:
     return calibrator
 
 
-def _labels(classes: NDArray[Any]) -> tuple[str, list[Any]]:
+def _labels_in_json(classes: NDArray[Any]) -> tuple[str, list[Any]]:
     """Return the kind of the labels and the labels."""
     labels = classes.tolist()
     for kind, (label_type, _) in LABEL_TYPES.items():

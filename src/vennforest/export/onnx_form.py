@@ -20,7 +20,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
 from vennforest.classifier.prediction import interval_curves_of
 from vennforest.export.formulas import (
-    LEVEL,
+    INTERVAL_LEVEL,
     accepted_scores,
     interval_formulas,
     output_formulas,
@@ -34,7 +34,7 @@ from vennforest.sources.data import split_pipeline
 OPSET = 17
 """Version of the standard operators; those used here mean the same in later versions."""
 
-TREES = ("ai.onnx.ml", 5)
+TREES_VERSION = ("ai.onnx.ml", 5)
 """Domain and first version of operators with trees in double precision."""
 
 REFUSAL = "model must be a table or a formula"
@@ -141,7 +141,7 @@ def _classifier_formulas(model: CalibratedClassifier, confidence: bool) -> dict[
             formulas["p0"] = formulas["p0"].min(p)
             formulas["p1"] = formulas["p1"].max(p)
     if confidence:
-        curves = interval_curves_of(model._state, LEVEL).overall
+        curves = interval_curves_of(model._state, INTERVAL_LEVEL).overall
         formulas = widened(formulas | interval_formulas(curves, Score()))
     return formulas
 
@@ -167,7 +167,7 @@ def _forest_scores(graph: _Graph, forest: Any, rows: str, votes: str) -> str:
     tree_scores = graph.node(
         "TreeEnsemble",
         graph.node("Cast", single, to=graph.kinds.DOUBLE),
-        domain=TREES[0],
+        domain=TREES_VERSION[0],
         n_targets=len(trees) * k,
         aggregate_function=1,
         post_transform=0,
@@ -385,8 +385,8 @@ class _Graph:
             nodes = [*base.graph.node, *nodes]
             constants = [*base.graph.initializer, *constants]
             opsets |= {opset.domain: opset.version for opset in base.opset_import}
-        if any(node.domain == TREES[0] for node in self.nodes):
-            opsets |= [TREES]
+        if any(node.domain == TREES_VERSION[0] for node in self.nodes):
+            opsets |= [TREES_VERSION]
         values = [self.input(name, *shape) for name in names]
         graph = helper.make_graph(nodes, "vennforest", list(inputs), values, constants)
         model = helper.make_model(

@@ -29,7 +29,7 @@ FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 INDICES_AT_ONCE = 1 << 23
 """Maximum number of training indices in memory at once, unless one tree has more."""
 
-WEIGHT_TOLERANCE = 1e-6
+BAG_WEIGHT_TOLERANCE = 1e-6
 """Relative tolerance for rounding in sums of thousands of weights in one leaf."""
 
 
@@ -289,13 +289,13 @@ def _leaves_have_weights(
     class_weights = cells.astype(np.float64).reshape(-1, k)[leaves]
     total = class_weights.sum(axis=1, keepdims=True)
     in_tree = tree.weighted_n_node_samples[leaves]
-    if not np.allclose(total[:, 0], in_tree, rtol=WEIGHT_TOLERANCE, atol=0):
+    if not np.allclose(total[:, 0], in_tree, rtol=BAG_WEIGHT_TOLERANCE, atol=0):
         return False
     shares = class_weights / total
     signs = getattr(owner, "monotonic_cst", None)  # of the features that the tree sees
     if signs is not None and k == 2:
         shares = _clip_to_monotone_bounds(tree, np.asarray(signs), class_weights, leaves)
-    return bool((np.abs(shares - tree.value[leaves, 0]) <= WEIGHT_TOLERANCE).all())
+    return bool((np.abs(shares - tree.value[leaves, 0]) <= BAG_WEIGHT_TOLERANCE).all())
 
 
 def _clip_to_monotone_bounds(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from vennforest._validation import check_option
 from vennforest.metrics._inputs import EventEstimates, Strategy, binned, check_estimates
 
-Kind = Literal["expected", "maximum", "root-mean-square", "confidence", "classwise"]
+ErrorKind = Literal["expected", "maximum", "root-mean-square", "confidence", "classwise"]
 """Summaries of the differences between mean estimates and observed shares of bins."""
 
 
@@ -19,7 +19,7 @@ def calibration_error(
     y: ArrayLike,
     p: ArrayLike,
     *,
-    kind: Kind = "expected",
+    kind: ErrorKind = "expected",
     bins: int = 15,
     strategy: Strategy = "uniform",
     sample_weight: ArrayLike | None = None,
@@ -56,7 +56,7 @@ def calibration_error(
     >>> calibration_error([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75])
     0.25
     """
-    check_option(kind, Kind, "kind")
+    check_option(kind, ErrorKind, "kind")
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     if kind == "classwise":
         problems = estimates.one_vs_rest()
@@ -65,7 +65,7 @@ def calibration_error(
     return _error(problem, kind, bins, strategy)
 
 
-def _error(problem: EventEstimates, kind: Kind, bins: int, strategy: Strategy) -> float:
+def _error(problem: EventEstimates, kind: ErrorKind, bins: int, strategy: Strategy) -> float:
     """Return the calibration error of a two-class problem."""
     n_k, r_k, phi_k = binned(problem, bins, strategy)
     share, gap = n_k / n_k.sum(), np.abs(r_k - phi_k)

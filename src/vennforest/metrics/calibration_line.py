@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 from vennforest._validation import FloatArray, IntArray, check_inside
 from vennforest.metrics._inputs import EventEstimates, group_numbers, positive_problem
 from vennforest.metrics.intervals import share_interval
-from vennforest.metrics.logistic import covariance, fit_logistic, is_separated
+from vennforest.metrics.logistic import covariance, fit_offset_regression, is_separated
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,9 @@ def _last_coefficient(
     scale = np.abs(design).max(axis=0)
     scale[scale == 0] = 1
     offsets = np.column_stack([np.zeros(len(offset)), offset])
-    fit = fit_logistic(offsets, (design / scale)[:, None, :], outcome.astype(np.intp), weight)
+    fit = fit_offset_regression(
+        offsets, (design / scale)[:, None, :], outcome.astype(np.intp), weight
+    )
     if not fit.converged:
         return UNDEFINED
     value = float(fit.theta[-1] / scale[-1])

@@ -22,6 +22,7 @@ from vennforest.metrics._inputs import (
 )
 from vennforest.metrics.calibration_line import CalibrationLine, line_of
 from vennforest.metrics.intervals import share_interval
+from vennforest.metrics.ranking import AucInterval, auc_interval
 from vennforest.metrics.smooth import smooth_curve
 
 Band = Literal["smooth", "confidence", "consistency"]
@@ -35,7 +36,7 @@ MAX_BAND_GROUPS = 200
 this number makes the band narrowest for 1,000 to 100,000 rows."""
 
 
-class Recalibration(NamedTuple):
+class IsotonicFit(NamedTuple):
     """Isotonic regression of outcomes on estimates, at the m distinct estimates.
 
     ``p`` (m,) are the increasing estimates, ``weight`` (m,) their numbers of observations,
@@ -48,7 +49,7 @@ class Recalibration(NamedTuple):
     fitted: FloatArray
 
 
-def recalibrate(problem: EventEstimates) -> Recalibration:
+def recalibrate(problem: EventEstimates) -> IsotonicFit:
     """Return the isotonic regression of the outcomes on the distinct estimates."""
     p, level = np.unique(problem.p, return_inverse=True)
     weight = np.bincount(level, weights=problem.weight).astype(np.float64)
@@ -56,7 +57,7 @@ def recalibrate(problem: EventEstimates) -> Recalibration:
     # Sums of weights may round the share of an event that always happened to just below 1.
     observed = np.clip(observed, 0.0, 1.0)
     fitted = np.clip(isotonic_regression(observed, weights=weight).x, 0.0, 1.0)
-    return Recalibration(p, weight, observed, fitted)
+    return IsotonicFit(p, weight, observed, fitted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,8 @@ class ReliabilityCurve:
         The distinct estimates, and their numbers of observations with each outcome.
     line : CalibrationLine
         Calibration intercept and slope, and the ratio of observed to expected events.
+    auc : AucInterval or None
+        Area under the ROC curve; None with weights, and of the predicted label.
     event : str
         Label of the positive class, or ``"predicted label"``.
     level : float
@@ -102,6 +105,7 @@ class ReliabilityCurve:
     positives: FloatArray
     negatives: FloatArray
     line: CalibrationLine
+    auc: AucInterval | None
     event: str
     level: float
 
@@ -209,13 +213,16 @@ def reliability_curve(
         positives=fit.weight * fit.observed,
         negatives=fit.weight * (1 - fit.observed),
         line=line_of(problem, numbers, level),
+        auc=auc_interval(problem.outcome, problem.p, groups=numbers, classes=(0, 1), level=level)
+        if sample_weight is None and estimates.positive is not None
+        else None,
         event=estimates.event,
         level=level,
     )
 
 
 def _consistency_band(
-    fit: Recalibration, level: float, n_resamples: int, rng: np.random.Generator
+    fit: IsotonicFit, level: float, n_resamples: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return estimates, and lower and upper quantiles of CORP curves under calibration, (g,)."""
     starts = _group_starts(fit.weight, MAX_BAND_LEVELS)
@@ -293,7 +300,7 @@ def calibration_band(
     return _confidence_band(recalibrate(problem), level)
 
 
-def _confidence_band(fit: Recalibration, level: float) -> CalibrationBand:
+def _confidence_band(fit: IsotonicFit, level: float) -> CalibrationBand:
     """Return the simultaneous confidence band of an isotonic regression."""
     fractions = fit.weight[fit.weight != np.rint(fit.weight)]
     if len(fractions):

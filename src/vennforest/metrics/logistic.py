@@ -29,7 +29,7 @@ class LogisticFit:
     converged: bool
 
 
-def fit_logistic(
+def fit_offset_regression(
     offset: FloatArray,
     features: FloatArray,
     codes: IntArray,

@@ -12,7 +12,7 @@ from scipy.special import expit, logit, ndtri
 from vennforest._validation import FloatArray, IntArray, check_count, check_inside
 from vennforest.metrics._inputs import EventEstimates, group_numbers, positive_problem
 from vennforest.metrics.calibration_line import IntervalEstimate
-from vennforest.metrics.logistic import LogisticFit, covariance, fit_logistic, is_separated
+from vennforest.metrics.logistic import LogisticFit, covariance, fit_offset_regression, is_separated
 
 KNOT_QUANTILES = (
     (200, (0.05, 0.275, 0.5, 0.725, 0.95)),
@@ -80,7 +80,9 @@ def _fit_spline(
         if n_cases < min_cases or len(knots) < len(shares):
             continue
         features = spline_features(z, knots)[:, None]
-        fit = fit_logistic(np.zeros((len(z), 2)), features, outcome.astype(np.intp), weight)
+        fit = fit_offset_regression(
+            np.zeros((len(z), 2)), features, outcome.astype(np.intp), weight
+        )
         if fit.converged:
             return fit, knots
     return None
@@ -143,11 +145,11 @@ def calibration_distances(
     is_inside = (problem.p > 0) & (problem.p < 1)
     outcome, estimate, weight = (values[is_inside] for values in problem)
     group = np.arange(len(estimate)) if numbers is None else numbers[is_inside]
-    of_rows = _distances(estimate, outcome, weight)
+    of_rows = _distances_to_curve(estimate, outcome, weight)
     draws = np.empty((n_draws, 4))
     if np.isfinite(of_rows).all():
         units, unit = np.unique(group, return_inverse=True)
-        cell, cells = _cells(estimate)
+        cell, cells = _kernel_cells(estimate)
         of_cell = np.bincount(cell, weights=weight * estimate) / np.bincount(cell, weights=weight)
         rng = np.random.default_rng(random_state)
         for draw in draws:
@@ -155,7 +157,7 @@ def calibration_distances(
             corner = 2 * cell + (outcome > 0)
             sums = np.bincount(corner, weights=drawn, minlength=2 * cells).astype(np.float64)
             both, outcomes = np.repeat(of_cell, 2), np.tile([0.0, 1.0], cells)
-            draw[:] = _distances(both[sums > 0], outcomes[sums > 0], sums[sums > 0])
+            draw[:] = _distances_to_curve(both[sums > 0], outcomes[sums > 0], sums[sums > 0])
     else:
         draws[:] = np.nan
     draws = draws[np.isfinite(draws).all(axis=1)]
@@ -166,7 +168,7 @@ def calibration_distances(
     )
 
 
-def _cells(p: FloatArray) -> tuple[IntArray, int]:
+def _kernel_cells(p: FloatArray) -> tuple[IntArray, int]:
     """Return the cell (n,) of each estimate, in order, and the number of cells."""
     distinct, cell = np.unique(p, return_inverse=True)
     if len(distinct) > MAX_CELLS:
@@ -174,7 +176,7 @@ def _cells(p: FloatArray) -> tuple[IntArray, int]:
     return cell.astype(np.intp), int(cell.max()) + 1
 
 
-def _distances(p: FloatArray, outcome: FloatArray, weight: FloatArray) -> FloatArray:
+def _distances_to_curve(p: FloatArray, outcome: FloatArray, weight: FloatArray) -> FloatArray:
     """Return mean, median, 90% quantile and maximum of the distances from the curve, (4,)."""
     if not len(p) or (spline := _fit_spline(p, outcome, weight)) is None:
         return np.full(4, np.nan)

@@ -12,15 +12,15 @@ from scipy.special import expit, logit
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import PlattScaling
 from vennforest.counts import ScoreCounts
-from vennforest.scores import Kind as KindOfScores
+from vennforest.scores import ScoreKind as KindOfScores
 
-Watch = Literal["labels", "objects"]
+Watched = Literal["labels", "objects"]
 """Data that a monitor compares with the reference: labels and scores, or scores alone."""
 
-Kind = Literal["scores", "share", "labels given scores"]
+BetKind = Literal["scores", "share", "labels given scores"]
 """Changes that bets are on: of scores, of the share of a class, or of labels given scores."""
 
-N_BINS = 15
+N_BET_BINS = 15
 """Number of bins of about equally many scores; 8 to 30 did equally well in simulations."""
 
 MIN_SHARE = 1e-3
@@ -61,13 +61,13 @@ SHARE_SHIFTS: dict[str, float] = {
 }
 """Shift of the log-odds of the share of the class."""
 
-BET_NAMES: dict[Kind, tuple[str, ...]] = {
+BET_NAMES: dict[BetKind, tuple[str, ...]] = {
     "scores": tuple(SCORE_TILTS),
     "share": tuple(SHARE_SHIFTS),
     "labels given scores": tuple(LABEL_CHANGES),
 }
 
-KINDS: dict[Watch, tuple[Kind, ...]] = {"labels": tuple(BET_NAMES), "objects": ("scores",)}
+KINDS: dict[Watched, tuple[BetKind, ...]] = {"labels": tuple(BET_NAMES), "objects": ("scores",)}
 """Kinds of evidence about each class."""
 
 
@@ -86,7 +86,7 @@ class Bets(NamedTuple):
 
 
 def design_bets(
-    scores: FloatArray, codes: IntArray, k: int, watch: Watch, probabilities: bool
+    scores: FloatArray, codes: IntArray, k: int, watch: Watched, probabilities: bool
 ) -> list[Bets]:
     """Return bets of every kind on every class, from reference scores (n, c) and codes (n,)."""
     bets = []
@@ -153,7 +153,7 @@ def expected_shares(
 
 def _bin_scores(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return edges of bins with about equally many scores, and the share of scores in each bin."""
-    edges = np.unique(np.quantile(scores, np.arange(1, N_BINS) / N_BINS, method="higher"))
+    edges = np.unique(np.quantile(scores, np.arange(1, N_BET_BINS) / N_BET_BINS, method="higher"))
     edges = edges[edges > scores.min()]
     bins = np.searchsorted(edges, scores, side="right")
     return edges, np.bincount(bins, minlength=len(edges) + 1) / len(scores)

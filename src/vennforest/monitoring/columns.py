@@ -14,7 +14,7 @@ from vennforest._validation import is_missing
 
 MIN_ROWS_A_SIDE = 30
 
-MAX_VALUES = 20
+MAX_WATCHED_VALUES = 20
 """Number of most frequent values of a text column that are compared separately."""
 
 
@@ -79,7 +79,7 @@ def _text_change(name: str, column: NDArray[Any], row: int) -> ColumnChange:
     texts = np.array(["" if m else str(v) for v, m in zip(column.tolist(), missing, strict=True)])
     values, codes = np.unique(texts, return_inverse=True)
     # The most frequent values, then all others together.
-    frequent = np.argsort(-np.bincount(codes), kind="stable")[:MAX_VALUES]
+    frequent = np.argsort(-np.bincount(codes), kind="stable")[:MAX_WATCHED_VALUES]
     group_of_value = np.full(len(values), len(frequent))
     group_of_value[frequent] = np.arange(len(frequent))
     labels = [*values[frequent].tolist(), "other values"]

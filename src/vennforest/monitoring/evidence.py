@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 
 from vennforest._validation import FloatArray, IntArray, check_array, require
 from vennforest.monitoring import stream_kernels
-from vennforest.monitoring.bets import BET_NAMES, KINDS, N_BINS, Bets, Kind, Watch
+from vennforest.monitoring.bets import BET_NAMES, KINDS, N_BET_BINS, BetKind, Bets, Watched
 
 MAX_BETS = max(map(len, BET_NAMES.values()))
 
@@ -36,11 +36,11 @@ BLOCK_ROWS = 10_000
 STATE = np.dtype(
     [
         ("seed", np.int64),  # of the uniform numbers that break ties among p-values
-        ("edges", np.float64, N_BINS - 1),  # this and the next two: see `Bets`
-        ("limits", np.float64, N_BINS),
-        ("factors", np.float64, (MAX_BETS, 2 * N_BINS)),
+        ("edges", np.float64, N_BET_BINS - 1),  # this and the next two: see `Bets`
+        ("limits", np.float64, N_BET_BINS),
+        ("factors", np.float64, (MAX_BETS, 2 * N_BET_BINS)),
         # Numbers of examples so far, with the reference, without and with the label.
-        ("counts", np.int64, (N_BINS, 2)),
+        ("counts", np.int64, (N_BET_BINS, 2)),
         # Shares of the capital at each jump rate: the part not bet yet, then each bet.
         ("weights", np.float64, (len(JUMP_RATES), MAX_BETS + 1)),
         ("log_capital", np.float64, len(JUMP_RATES)),
@@ -73,7 +73,7 @@ class Change:
     """
 
     label: Any
-    kind: Kind
+    kind: BetKind
     evidence: float
     description: str
     since: int
@@ -89,7 +89,7 @@ class Channels(NamedTuple):
     n_bets: IntArray
 
 
-def channels(k: int, watch: Watch) -> Channels:
+def channels(k: int, watch: Watched) -> Channels:
     """Return the channels for k classes: those of the second of two, or of each of more."""
     kinds, n_columns = KINDS[watch], 1 if k == 2 else k
     columns = np.repeat(np.arange(n_columns), len(kinds))
@@ -126,7 +126,7 @@ def set_bets(
         np.add.at(copy["counts"][i], (bins, hits.astype(np.intp)), 1)
 
 
-def advance(
+def advance_evidence(
     state: NDArray[Any],
     watched: Channels,
     scores: FloatArray,
@@ -137,7 +137,7 @@ def advance(
     """Update the state with n examples, and return the evidence after each, (n,)."""
     evidence = np.empty(len(scores))
     channels_of_copies = [np.tile(values, len(state)) for values in watched]
-    log_factors = np.log(state["factors"]).reshape(state.size, MAX_BETS, 2 * N_BINS)
+    log_factors = np.log(state["factors"]).reshape(state.size, MAX_BETS, 2 * N_BET_BINS)
     for first in range(0, len(scores), BLOCK_ROWS):
         block = slice(first, first + BLOCK_ROWS)
         log_path = np.empty((*state.shape, len(scores[block])))
@@ -176,7 +176,7 @@ def log_copies(state: NDArray[Any]) -> FloatArray:
     return np.asarray(logsumexp(state["log_capital"], axis=2) - np.log(len(JUMP_RATES)))
 
 
-def explain(state: NDArray[Any], classes: NDArray[Any], watch: Watch) -> list[Change]:
+def explain_changes(state: NDArray[Any], classes: NDArray[Any], watch: Watched) -> list[Change]:
     """Return the evidence for each kind of change and class, the strongest first."""
     logs, targets, kinds = log_copies(state), channels(len(classes), watch).targets, KINDS[watch]
     evidence = combine(logs)
@@ -194,7 +194,7 @@ def explain(state: NDArray[Any], classes: NDArray[Any], watch: Watch) -> list[Ch
     return changes
 
 
-def check_evidence(state: NDArray[Any], k: int, watch: Watch, n_seen: int) -> None:
+def check_evidence(state: NDArray[Any], k: int, watch: Watched, n_seen: int) -> None:
     """Raise a ValueError for a state that cannot result from ``n_seen`` examples of k classes."""
     shape = n_copies(k), len(channels(k, watch).columns)
     require(state.dtype == STATE and state.shape == shape, "state must be of every class")

@@ -23,13 +23,13 @@ from vennforest._validation import (
     require,
 )
 from vennforest.monitoring import evidence
-from vennforest.monitoring.bets import Watch, design_bets
+from vennforest.monitoring.bets import Watched, design_bets
 from vennforest.monitoring.evidence import Change
 from vennforest.monitoring.scoring import (
     are_probabilities,
+    as_score_columns,
     calibration_examples,
     check_new_rows,
-    score_columns,
     stream_scores,
 )
 from vennforest.monitoring.stream import check_times, label_codes, remember_rows, window_length
@@ -126,7 +126,7 @@ class Monitor(BaseEstimator):
         self,
         model: Any = None,
         *,
-        watch: Watch = "labels",
+        watch: Watched = "labels",
         alpha: float = 0.05,
         random_state: Any = None,
     ) -> None:
@@ -155,7 +155,7 @@ class Monitor(BaseEstimator):
         ValueError
             If there are fewer than 40 examples, or calibration examples have weights.
         """
-        check_option(self.watch, Watch, "watch")
+        check_option(self.watch, Watched, "watch")
         check_inside(self.alpha, "alpha")
         if (X is None) != (y is None):
             raise InputError("X and y must be given together")
@@ -212,7 +212,7 @@ class Monitor(BaseEstimator):
             if share >= MAX_SILENT_TRAINING_SHARE:
                 warn(f"about {share:.0%} of the rows were used for training: leave them out")
             return stream_scores(self.model, X), hashes
-        scores = score_columns(check_scores(np.atleast_1d(np.asarray(X))), k)
+        scores = as_score_columns(check_scores(np.atleast_1d(np.asarray(X))), k)
         return scores, hash_rows(scores)
 
     def update(
@@ -299,7 +299,7 @@ class Monitor(BaseEstimator):
     def _advance(self, scores: FloatArray, codes: IntArray, times: FloatArray | None) -> FloatArray:
         """Return the evidence after each of these examples, (n,)."""
         watched = evidence.channels(len(self.classes_), self._watch)
-        path = evidence.advance(self._state, watched, scores, codes, times, self.n_seen_)
+        path = evidence.advance_evidence(self._state, watched, scores, codes, times, self.n_seen_)
         if len(path):
             self.evidence_ = float(path[-1])
             self.max_evidence_ = max(self.max_evidence_, float(path.max()))
@@ -313,10 +313,10 @@ class Monitor(BaseEstimator):
     def explain(self) -> list[Change]:
         """Return the evidence for each kind of change and class, the strongest first."""
         check_is_fitted(self, "classes_")
-        return evidence.explain(self._state, self.classes_, self._watch)
+        return evidence.explain_changes(self._state, self.classes_, self._watch)
 
     def _check_state(self) -> None:
-        check_option(self._watch, Watch, "watch")
+        check_option(self._watch, Watched, "watch")
         model_classes = getattr(self.model, "classes_", self.classes_)
         require(np.array_equal(model_classes, self.classes_), "model must be of the same classes")
         shape = (len(self.classes_),)

@@ -36,7 +36,7 @@ def calibration_examples(model: Any) -> tuple[FloatArray, IntArray]:
             problem = "calibration examples must be of the shares that with_prior has set"
     if problem is not None:
         raise InputError(f"{problem}: give X and y, rows that the model was not trained on")
-    return score_columns(examples.scores, len(model.classes_)), examples.codes
+    return as_score_columns(examples.scores, len(model.classes_)), examples.codes
 
 
 def are_probabilities(model: Any, scores: FloatArray) -> bool:
@@ -57,9 +57,9 @@ def stream_scores(model: Any, X: Any) -> FloatArray:
         if not hasattr(model, "predict_proba"):
             raise InputError(f"model must have predict_proba, got {type(model).__name__}")
         scores = check_scores(model.predict_proba(X), "what predict_proba returns")
-        return score_columns(scores, len(model.classes_))
+        return as_score_columns(scores, len(model.classes_))
     check_is_fitted(model, "classes_")
-    return score_columns(_comparable_scores(model._state.folds, X), len(model.classes_))
+    return as_score_columns(_comparable_scores(model._state.folds, X), len(model.classes_))
 
 
 def _comparable_scores(folds: list[Fold], X: Any) -> FloatArray:
@@ -85,7 +85,7 @@ def _fold_scores(fold: Fold, X: Any) -> FloatArray:
     return fold.score(X)
 
 
-def score_columns(scores: FloatArray, k: int) -> FloatArray:
+def as_score_columns(scores: FloatArray, k: int) -> FloatArray:
     """Return scores as an array (n, c), where c is 1 for two classes and k for more."""
     table = columns(scores, k)
     return table[:, None] if table.ndim == 1 else table

@@ -21,7 +21,7 @@ def check_times(time: ArrayLike, n: int, last: float | None) -> FloatArray:
     values: NDArray[Any] = np.atleast_1d(np.asarray(time))
     if values.shape != (n,):
         raise InputError(f"time must have shape ({n},), got {values.shape}")
-    times = as_numbers(values)
+    times = times_as_numbers(values)
     # A missing time is never as late as the one before.
     is_wrong = ~(np.diff(times, prepend=times[:1] if last is None else last) >= 0)
     if is_wrong.any():
@@ -33,7 +33,7 @@ def check_times(time: ArrayLike, n: int, last: float | None) -> FloatArray:
     return times
 
 
-def as_numbers(times: NDArray[Any]) -> FloatArray:
+def times_as_numbers(times: NDArray[Any]) -> FloatArray:
     """Return times (n,) as numbers, dates as seconds since 1970, missing ones as NaN."""
     if times.dtype.kind in "fiub":
         return times.astype(np.float64)

@@ -28,11 +28,11 @@ from vennforest._validation import (
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.intervals import expected_scores
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.prediction import calibration_probabilities, predict
+from vennforest.classifier.prediction import calibration_probabilities, predict_rows
 from vennforest.decisions.costs import CostMatrix
 from vennforest.decisions.thresholds import INDEPENDENT_SOURCES
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, check_new_rows, training_share
-from vennforest.performance.measures import Metric, Predictions
+from vennforest.performance.measures import LabelledPredictions, Metric
 from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import shift_probabilities
 from vennforest.scores import check_scores
@@ -215,12 +215,12 @@ def estimate_performance(
             f"model must be a fitted classifier or calibrator, got {type(model).__name__}"
         )
     check_is_fitted(model, "classes_")
-    examples = _examples(model, reference)
+    examples = _reference_examples(model, reference)
     for name, n in (("X", _num_samples(X)), ("the calibration examples", len(examples.codes))):
         if n < MIN_ROWS_TO_ESTIMATE:
             raise InputError(f"{name} must have {MIN_ROWS_TO_ESTIMATE} rows or more, got {n}")
     check_new_rows(model, hash_rows(X))
-    unshifted, prior = _probabilities(model, X)
+    unshifted, prior = _predicted_probabilities(model, X)
     importance = log_ratio = new_log_ratio = None
     n_examples = float(len(examples.codes))
     if shift == "covariate":
@@ -263,11 +263,11 @@ def estimate_performance(
     return PerformanceEstimate(names, estimate, lower, upper, level, len(p), round(n_examples))
 
 
-def _probabilities(model: Any, X: Any) -> tuple[FloatArray, Any]:
+def _predicted_probabilities(model: Any, X: Any) -> tuple[FloatArray, Any]:
     """Return the probabilities (m, k) before ``with_prior``, and the prior shift or None."""
     if isinstance(model, CalibratedClassifier):
         fitted = model._state
-        return predict(replace(fitted, shift=None), X, bounds=False)[1], fitted.shift
+        return predict_rows(replace(fitted, shift=None), X, bounds=False)[1], fitted.shift
     if isinstance(model, Calibrator):
         return model._predict_proba(model._check_new(X)), model.shift_
     p, k = check_scores(model.predict_proba(X), "what predict_proba returns"), len(model.classes_)
@@ -276,7 +276,7 @@ def _probabilities(model: Any, X: Any) -> tuple[FloatArray, Any]:
     return p, None
 
 
-def _examples(model: Any, reference: Any) -> Examples:
+def _reference_examples(model: Any, reference: Any) -> Examples:
     """Return the examples that show how well the model is calibrated."""
     is_own = isinstance(model, CalibratedClassifier)
     if isinstance(reference, tuple) and len(reference) == 2:
@@ -289,7 +289,7 @@ def _examples(model: Any, reference: Any) -> Examples:
         if not is_own or not are_of_fit(model, codes):
             if training_share(model, hash_rows(X)) >= MAX_TRAINING_SHARE:
                 raise InputError(OTHER_ORDER)
-            return Examples(_probabilities(model, X)[0], codes, rows=X)
+            return Examples(_predicted_probabilities(model, X)[0], codes, rows=X)
         reference = X
     if is_own:
         return _calibration_examples(model, reference)
@@ -347,7 +347,7 @@ def _scored_by_all(fold: Fold) -> Fold:
 
 def _decide(
     p: FloatArray, classes: NDArray[Any], threshold: float | None, positive: Any, costs: Any
-) -> Predictions:
+) -> LabelledPredictions:
     """Return probabilities (m, k) with the decisions made by them, and their costs."""
     k = len(classes)
     if k != 2 and (positive is not None or threshold is not None):
@@ -367,7 +367,7 @@ def _decide(
                 "threshold must be None with costs of other decisions than the classes"
             )
         costs_of_rows = matrix.costs[:, columns].T
-    return Predictions(p, decisions, [code] if k == 2 else range(k), costs_of_rows)
+    return LabelledPredictions(p, decisions, [code] if k == 2 else range(k), costs_of_rows)
 
 
 def _draw_labels(q: FloatArray, rng: np.random.Generator) -> IntArray:

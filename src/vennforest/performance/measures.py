@@ -17,7 +17,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 """Smallest probability in the log loss, as in scikit-learn."""
 
 
-class Predictions:
+class LabelledPredictions:
     """Predictions and decisions for m rows, with their measures for uncertain or given labels.
 
     Parameters

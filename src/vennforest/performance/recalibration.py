@@ -9,7 +9,11 @@ from typing import Self
 import numpy as np
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.metrics.logistic import fit_logistic, shifted_log_probabilities, sum_by_group
+from vennforest.metrics.logistic import (
+    fit_offset_regression,
+    shifted_log_probabilities,
+    sum_by_group,
+)
 
 LINEAR_PRECISION, SPLINE_PRECISION = 1.0, 10.0
 """Prior precision of intercept and slopes, and of spline terms, per unit of spread."""
@@ -61,7 +65,7 @@ class Recalibration:
         if p.shape[1] == 2:
             levels = (0.05, 0.35, 0.65, 0.95) if n >= 100 else (0.1, 0.5, 0.9)
             knots = np.unique(np.quantile(_logits(p, min_probability)[:, 1], levels))
-        logits, features = _features(p, covariates, min_probability, knots)
+        logits, features = _recalibration_features(p, covariates, min_probability, knots)
         columns = features.reshape(-1, features.shape[2])
         mean, spread = columns.mean(axis=0), columns.std(axis=0)
         mean[0], spread[0] = 0.0, 1.0
@@ -70,7 +74,7 @@ class Recalibration:
         precision = np.full(len(mean), LINEAR_PRECISION)
         precision[2 : max(2, len(knots))] = SPLINE_PRECISION
         precision = np.tile(precision, features.shape[1])
-        fit = fit_logistic(logits, features, codes, weight, precision)
+        fit = fit_offset_regression(logits, features, codes, weight, precision)
         if groups is None:  # the examples of a row are independent
             scores = fit.scores * (weight / np.sqrt(repeats))[:, None]
         else:
@@ -86,7 +90,7 @@ class Recalibration:
         self, p: FloatArray, covariates: FloatArray | None
     ) -> tuple[FloatArray, FloatArray]:
         """Return log-probabilities (m, k), and features (m, c, r) of the second class or of all."""
-        logits, features = _features(p, covariates, self.min_probability, self.knots)
+        logits, features = _recalibration_features(p, covariates, self.min_probability, self.knots)
         return logits, (features - self.mean) / self.spread
 
     def draws(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
@@ -102,7 +106,7 @@ class Recalibration:
         return lambda theta: np.exp(shifted_log_probabilities(logits, features, theta))
 
 
-def _features(
+def _recalibration_features(
     p: FloatArray, covariates: FloatArray | None, min_probability: float, knots: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return log-probabilities (n, k) and features (n, c, r) before these are scaled."""

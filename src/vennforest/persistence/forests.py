@@ -14,7 +14,7 @@ from vennforest._validation import check_array, check_labels, check_number, requ
 from vennforest.forest import FORESTS, MixedForestClassifier
 
 PACKED_FORESTS = (*FORESTS, MixedForestClassifier)
-TREES = (DecisionTreeClassifier, ExtraTreeClassifier)
+TREE_TYPES = (DecisionTreeClassifier, ExtraTreeClassifier)
 TREE_ATTRIBUTES = ("tree_", "random_state")
 """Attributes in which all trees of a forest differ."""
 
@@ -24,7 +24,7 @@ FIELD_TYPES = {
 }
 """Types of the fields of nodes in a file."""
 
-MAX_NODES = 1 << 30
+MAX_STORED_NODES = 1 << 30
 NO_CHILD, NO_FEATURE = -1, -2
 CHILDREN = ("left_child", "right_child")
 
@@ -69,13 +69,16 @@ class PackedTrees:
         check_number(n_features, "n_features_in_", 1, 2**31 - 1, integer=True)
         require(forest.n_outputs_ == 1 and forest.n_classes_ == k, f"n_classes_ must be {k}")
         for tree in trees:
-            require(type(tree) in TREES, "bare_trees must be trees")
+            require(type(tree) in TREE_TYPES, "bare_trees must be trees")
             require(tree.n_features_in_ == n_features, "trees must have the forest's features")
             # Trees of a forest are fitted to class indices.
             require(np.array_equal(tree.classes_, np.arange(k)), "trees must have its classes")
-        check_array(self.counts, "counts", (None,), "i", 1, MAX_NODES)
+        check_array(self.counts, "counts", (None,), "i", 1, MAX_STORED_NODES)
         n_trees, n_nodes = len(self.counts), int(self.counts.sum())
-        require(n_trees > 0 and n_nodes < MAX_NODES, f"nodes must be fewer than {MAX_NODES}")
+        require(
+            n_trees > 0 and n_nodes < MAX_STORED_NODES,
+            f"nodes must be fewer than {MAX_STORED_NODES}",
+        )
         check_array(self.kinds, "kinds", (n_trees,), "i", 0, len(trees) - 1)
         check_array(self.seeds, "seeds", (n_trees,), "i", 0, 2**32 - 1)
         check_array(self.values, "values", (n_nodes, k), low=0, high=1 + 1e-9)
@@ -193,5 +196,5 @@ def _copy_with(estimator: Any, *dropped: str, **attributes: Any) -> Any:
 
 def _is_plain_tree(tree: Any) -> bool:
     """Return whether an object is a fitted tree of scikit-learn with an integer seed."""
-    has_tree = type(tree) in TREES and type(getattr(tree, "tree_", None)) is Tree
+    has_tree = type(tree) in TREE_TYPES and type(getattr(tree, "tree_", None)) is Tree
     return has_tree and type(tree.random_state) is int and 0 <= tree.random_state < 2**32

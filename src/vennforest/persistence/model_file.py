@@ -22,7 +22,7 @@ from vennforest._state import is_own_type
 from vennforest.persistence.archive import FORMAT, HEADER, SCHEMA, open_archive
 from vennforest.persistence.parts import from_stored, is_trusted, names_of_types, to_stored
 
-LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")
+SAVED_LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")
 """Libraries whose versions are in every header, besides those of a model's types."""
 
 VERSIONED = ("scikit-learn", "skrub", "xgboost", "lightgbm", "catboost")
@@ -176,7 +176,7 @@ def _types_in(schema: Any) -> Iterator[str]:
 
 def _header(model: Any, types: Sequence[str]) -> dict[str, Any]:
     packages = {name.partition(".")[0].replace("sklearn", "scikit-learn") for name in types}
-    names = sorted({*LIBRARIES, *packages} - {"vennforest", "builtins"})
+    names = sorted({*SAVED_LIBRARIES, *packages} - {"vennforest", "builtins"})
     features = getattr(model, "feature_names_in_", None)
     return {
         "format": FORMAT,

@@ -17,6 +17,9 @@ from vennforest._validation import check_labels, require
 
 DEFAULT_ESTIMATOR = "mixed-forest"
 
+BLENDED = (DEFAULT_ESTIMATOR, "hist-gradient-boosting", "logistic")
+"""What ``vennforest fit --estimator blend`` blends."""
+
 
 class NumberedLabels(ClassifierMixin, BaseEstimator):
     """Fit a classifier that takes classes numbered from 0 only, such as XGBoost's, to any labels.

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
 from vennforest._messages import not_one_of, shown
-from vennforest._validation import InputError, is_frame
+from vennforest._validation import FloatArray, InputError, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.report.estimators import make_estimator, named_estimator
@@ -18,10 +18,12 @@ from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble, che
 from vennforest.report.measures import RAW
 from vennforest.report.splits import group_codes, times
 from vennforest.report.training import Progress, cross_validate
+from vennforest.report.validated import sites_section
 from vennforest.report.words import Source
 from vennforest.tables import TableEncoder, table_pipeline
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
+from vennforest.validation.grades import MISSING, grade_names
 
 
 def evaluate(
@@ -34,10 +36,12 @@ def evaluate(
     n_trees: int = 300,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
+    site: ArrayLike | None = None,
     positive: Any = None,
     by: Mapping[str, ArrayLike] | None = None,
     costs: Any = None,
     tolerance: float | None = None,
+    thresholds: Sequence[float] | None = None,
     types: Mapping[str, str] | None = None,
     missing: Sequence[str] | None = None,
     name: str = "data",
@@ -74,6 +78,10 @@ def evaluate(
         intervals and tests.
     time : array-like of shape (n,), optional
         Numbers or dates. If given, every row is predicted by a model of earlier rows.
+    site : array-like of shape (n,), optional
+        Places, such as hospitals. If given, the rows of each are predicted by a model of all others
+        in place of folds (internal-external validation), and the page has a row for each: see
+        ``vennforest.validation.internal_external``.
     positive : label, optional
         The positive class of two, by default the rarer one.
     by : mapping of str to array-like of shape (n,), optional
@@ -83,6 +91,8 @@ def evaluate(
     tolerance : float, optional
         Miscalibration that does not matter, in (0, 1); by default 0.02, and a fifth of the share of
         a positive class rarer than one in ten.
+    thresholds : sequence of float, optional
+        Thresholds in (0, 1) for the table of thresholds, by default usual ones.
     types, missing : optional
         As in ``vennforest.tables.TableColumns``.
     name, target, notes : str, str, sequence of str
@@ -113,7 +123,7 @@ def evaluate(
     if unknown:
         raise not_one_of("methods", METHODS, unknown[0])
     noun = _noun(estimator)
-    check_options(positive, np.unique(np.asarray(y).ravel().astype(str)), tolerance)
+    check_options(positive, np.unique(np.asarray(y).ravel().astype(str)), tolerance, thresholds)
     is_table = is_frame(X)
     if not is_table and not hasattr(X, "shape"):
         X = np.asarray(X)
@@ -130,7 +140,7 @@ def evaluate(
         )
     # One method for the folds, whichever are compared: a method's numbers do not depend on others.
     model = CalibratedClassifier(classifier, n_jobs=n_jobs, random_state=random_state)
-    remarks = list(notes)
+    remarks, names = list(notes), None if site is None else grade_names(site)
     predictions, fitted = cross_validate(
         model,
         compared,
@@ -140,6 +150,7 @@ def evaluate(
         n_folds=n_folds,
         groups=group_codes(groups, X.shape[0], remarks),
         time=None if time is None else times(time, "time"),
+        site=None if names is None else _site_codes(names, X.shape[0], time),
         notes=remarks,
         progress=progress,
     )
@@ -147,7 +158,7 @@ def evaluate(
         leaking = leaks(as_pandas(X), np.asarray(y).ravel()) if is_table else []
         suspects = dict.fromkeys(leaking, "leak")
     source = Source(
-        kind="folds" if time is None else "time",
+        kind="sites" if site is not None else "folds" if time is None else "time",
         target=target,
         noun=noun,
         names={**METHOD_NAMES, RAW: f"Raw {noun}"},
@@ -165,7 +176,7 @@ def evaluate(
         "calibrate_on": fitted.calibrate_on_,
         "calibrate_on_reason": fitted.calibrate_on_reason_,
     }
-    return assemble(
+    evaluation = assemble(
         predictions,
         source,
         X.shape[0],
@@ -173,12 +184,27 @@ def evaluate(
         by=by,
         costs=costs,
         tolerance=tolerance,
+        at=thresholds,
         name=name,
         notes=remarks,
         random_state=random_state,
         settings=settings,
         model=model,
     )
+    if names is None:
+        return evaluation
+    section = sites_section(evaluation.comparison, names[evaluation.rows])
+    return evaluation.with_sections([section])
+
+
+def _site_codes(names: NDArray[Any], n: int, time: Any) -> FloatArray:
+    """Return the code of each row's site (n,), NaN where it is missing."""
+    if time is not None:
+        raise InputError("site and time must not both be given: each says how rows are split")
+    if len(names) != n:
+        raise InputError(f"site must have shape ({n},), got {len(names)} values")
+    codes = np.unique(names, return_inverse=True)[1]
+    return np.where(names == MISSING, np.nan, codes)
 
 
 def _noun(estimator: Any) -> str:

@@ -12,12 +12,11 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from vennforest._messages import as_sentence, listed
 from vennforest._validation import FloatArray, InputError, IntArray
-from vennforest.monitoring.stream import as_numbers
-from vennforest.sources.splits import at_most_groups
-from vennforest.tables.cells import Column
+from vennforest.monitoring.stream import times_as_numbers
+from vennforest.sources.splits import Split, at_most_groups
+from vennforest.tables.cells import CellColumn
 
-Split = tuple[IntArray, IntArray]
-"""Rows to train on and rows to predict."""
+MAX_SITES = 50
 
 
 def shuffled(
@@ -44,6 +43,18 @@ def forward(
         raise InputError("time must have at least two different times, got one")
     part = equal_parts(time, min(n_folds + 1, n_times))
     splits = [(np.flatnonzero(part < i), np.flatnonzero(part == i)) for i in np.unique(part)[1:]]
+    return _trainable(splits, codes, groups)
+
+
+def one_site_out(codes: IntArray, site: FloatArray, groups: IntArray | None) -> list[Split]:
+    """Return a fold for each site, whose training rows are those of the other sites."""
+    sites = np.unique(site)
+    if not 2 <= len(sites) <= MAX_SITES:
+        raise InputError(
+            f"site must have 2 to {MAX_SITES} different values, got {len(sites)}: each takes a "
+            "model of the others"
+        )
+    splits = [(np.flatnonzero(site != s), np.flatnonzero(site == s)) for s in sites]
     return _trainable(splits, codes, groups)
 
 
@@ -106,7 +117,7 @@ def moments(column: Any, name: str) -> NDArray[Any]:
     """Return the times of a column (n,) as numbers, or as dates; NaN and NaT where missing."""
     import pandas as pd
 
-    cells = Column(pd.Series(column), name)
+    cells = CellColumn(pd.Series(column), name)
     kind, date_format = cells.infer()
     if kind not in ("number", "date"):
         raise InputError(
@@ -119,7 +130,7 @@ def moments(column: Any, name: str) -> NDArray[Any]:
 
 def times(column: Any, name: str) -> FloatArray:
     """Return the times of a column (n,) as numbers, NaN where missing: see `moments`."""
-    return as_numbers(moments(column, name))
+    return times_as_numbers(moments(column, name))
 
 
 def without_single_rows(

@@ -19,11 +19,11 @@ from vennforest.classifier.prediction import (
     group_codes_of,
     intervals_at,
     predict_scores,
-    score_rows,
+    scores_of_rows,
 )
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.measures import RAW, MethodEstimates, Predictions
-from vennforest.report.splits import forward, shuffled, without_single_rows
+from vennforest.report.splits import forward, one_site_out, shuffled, without_single_rows
 from vennforest.tables.columns import as_pandas
 
 Progress = Callable[[int, int], None]
@@ -45,14 +45,15 @@ def cross_validate(
     n_folds: int,
     groups: IntArray | None,
     time: FloatArray | None,
+    site: FloatArray | None,
     notes: list[str],
     progress: Progress | None,
 ) -> tuple[Predictions, CalibratedClassifier]:
     """Predict every row by all methods, with a model that was not trained on it.
 
     The types of columns are inferred from all rows, as in ``vennforest fit``; everything else is
-    learnt from the training rows of a fold. Returns the predictions and the model of the last fold,
-    and appends to ``notes``.
+    learnt from the training rows of a fold. ``site`` (n,) has codes, NaN where missing. Returns
+    the predictions and the model of the last fold, and appends to ``notes``.
     """
     if is_frame(X):
         pipeline: Any = model.estimator
@@ -63,15 +64,17 @@ def cross_validate(
     if X.shape[0] != len(codes):
         raise InputError(f"y must have a label for each of {X.shape[0]} rows, got {len(codes)}")
     rows, codes, classes = without_single_rows(codes, classes, notes)
-    if time is not None:
-        has_time = np.isfinite(time[rows])
-        if not has_time.all():
-            notes.append(f"{int((~has_time).sum()):,} rows have no time and are left out.")
-        rows, codes = rows[has_time], codes[has_time]
+    for name, values in {"time": time, "site": site}.items():
+        known = np.ones(len(rows), bool) if values is None else np.isfinite(values[rows])
+        if not known.all():
+            notes.append(f"{int((~known).sum()):,} rows have no {name} and are left out.")
+        rows, codes = rows[known], codes[known]
     groups = None if groups is None else groups[rows]
     X = _safe_indexing(X, rows)
     if time is not None:
         splits = forward(codes, time[rows], groups, n_folds)
+    elif site is not None:
+        splits = one_site_out(codes, site[rows], groups)
     else:
         largest = int(np.bincount(codes).max())
         if largest < n_folds:
@@ -136,7 +139,7 @@ def _predicted(
     state = model._state
     raw: FloatArray = np.mean([e.predict_proba(X) for e in model.estimators_], axis=0)
     estimates = {RAW: MethodEstimates(raw)}
-    scored, codes = score_rows(state, X, by_all=True), group_codes_of(state, X)
+    scored, codes = scores_of_rows(state, X, by_all=True), group_codes_of(state, X)
     # Intervals depend on the scores alone: each method's are widened by its own probabilities.
     intervals = intervals_at(state, scored, codes, CONFIDENCE_LEVEL)
     for method in methods:

@@ -5,15 +5,22 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import ks_2samp
+
 from vennforest._messages import listed
 from vennforest._validation import InputError
+from vennforest.metrics import auc_interval
 from vennforest.report import numbers
 from vennforest.report.comparison import Comparison
 from vennforest.report.figures import paint_rates
 from vennforest.report.section import Section
+from vennforest.report.words import MAX_RATIO
 from vennforest.validation._rows import MIN_ROWS
 from vennforest.validation.grades import grade_names, grades, population_stability
 from vennforest.validation.segments import segments
+from vennforest.validation.sites import NEW_SITE, POOLED, SCALES, internal_external
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,13 +32,20 @@ GRADES = [
     ("n", "Rows", "count"), ("events", "Events", "count"), ("expected", "Expected", "probability"),
     ("observed", "Observed, 95% interval", "probability"), ("binomial", "Binomial p", "pvalue"),
     ("jeffreys", "Jeffreys p", "pvalue"), ("too_low", "p too low, adjusted", "pvalue"),
-    ("too_high", "p too high, adjusted", "pvalue"), ("share", "Share", "percent"),
+    ("too_high", "p too high, adjusted", "pvalue"), ("ks", "KS", "percent"),
+    ("share", "Share", "percent"),
     ("reference", "Share in reference", "percent"),
 ]  # fmt: skip
 SEGMENTS = [
     ("n", "Rows", "count"), ("expected", "Expected", "probability"),
     ("observed", "Observed", "probability"), ("pvalue", "p if calibrated, adjusted", "pvalue"),
 ]  # fmt: skip
+SITES = [
+    ("n", "Rows", "count"), ("events", "Events", "count"),
+    ("observed_expected", "Observed / expected", "short"), ("slope", "Slope", "short"),
+    ("auc", "C (AUC)", "number"),
+]  # fmt: skip
+SITE_MEASURES = {"observed_expected": "observed over expected", "slope": "the slope", "auc": "C"}
 as_list = partial(listed, n=5, to_text=str)
 
 
@@ -59,6 +73,7 @@ def grades_section(comparison: Comparison, grade: Any, reference: Any = None) ->
         "low. Jeffreys p is the test of the ECB's instructions for validation. Rows are taken to "
         "be independent.",
     ]
+    sentences.append(_separation(event.outcome, event.p, frame, grade))
     if len(empty := frame.index[frame["events"] == 0]):
         sentences.append(f"Without an event: {as_list(empty)}. There only too high can be seen.")
     if len(sure := frame.index[frame["expected"].isin([0, 1])]):
@@ -93,6 +108,24 @@ def grades_section(comparison: Comparison, grade: Any, reference: Any = None) ->
     )
 
 
+def _separation(outcome: Any, p: Any, frame: pd.DataFrame, grade: Any) -> str:
+    """Return a sentence on Gini and KS, by the expected rates of grades and by probability."""
+    scores = {"by grade": frame["expected"].loc[grade_names(grade)].to_numpy(), "by probability": p}
+    parts = []
+    for name, score in scores.items():
+        area = auc_interval(outcome, score)
+        gini = [f"{numbers.fixed(200 * end - 100, 1)}%" for end in (area.auc, area.low, area.high)]
+        ks = ks_2samp(score[outcome > 0], score[outcome == 0], method="asymp").statistic
+        parts.append(
+            f"{name} Gini is {gini[0]} (95% interval {gini[1]} to {gini[2]}) and KS "
+            f"{numbers.percent(ks)}"
+        )
+    return (
+        f"Separation: {', '.join(parts)}. Gini is 2 AUC − 1, and KS the largest distance of the "
+        "shares of events and of other rows up to a grade, or a probability."
+    )
+
+
 def segments_section(comparison: Comparison, X: pd.DataFrame, seed: int) -> Section:
     """Return the section on segments of the rows of X."""
     predictions, event = comparison.predictions, comparison.event()
@@ -120,3 +153,40 @@ def segments_section(comparison: Comparison, X: pd.DataFrame, seed: int) -> Sect
     frame = frame[~frame.duplicated(["n", "expected", "observed"])].head(MAX_SEGMENTS)
     finding = f"segments: {result}" if n_off else ""
     return Section("Segments", "segments", sentences, frame, SEGMENTS, finding=finding)
+
+
+def sites_section(comparison: Comparison, site: Any) -> Section:
+    """Return the section on sites (n,), each of which was predicted by a model of the others."""
+    predictions = comparison.predictions
+    groups, names = predictions.groups, np.unique(site)
+    pairs = set() if groups is None else {*zip(site.tolist(), groups.tolist(), strict=True)}
+    if len(pairs) <= len(names):  # the groups are the sites
+        groups = None
+    options = predictions.for_metric(predictions.estimates[comparison.method])
+    frame = internal_external(site=site, groups=groups, **options).rename_axis("Site")
+    of_sites, clauses, ranges = frame.drop([POOLED, NEW_SITE]), [], []
+    quantile = ndtri(1 - 0.025 / (2 * len(names))) / ndtri(0.975)
+    for measure, (scale, _) in SCALES.items():
+        values, low, high = (of_sites[measure + end] for end in ("", "_low", "_high"))
+        ends = (numbers.fixed(value, 2) for value in (values.min(), values.max()))
+        title = SITE_MEASURES[measure]
+        ranges.append(f"{title} from {' to '.join(ends)}")
+        if measure != "auc":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                half = (scale(high) - scale(low)) / 2
+                is_clear = (scale(values) - scale(1.0)).abs() > quantile * half
+            off = values.index[is_clear & ((values - 1).abs() > MAX_RATIO)]
+            clauses += [f"{title} of {as_list(off)}"] if len(off) else []
+    result = f"off beyond chance are {' and '.join(clauses)}" if clauses else ""
+    first = "O" + result[1:] if result else "No site is off beyond chance"
+    dependence = "rows of a site" if groups is None else "groups"
+    sentences = [
+        f"Each site was predicted by a model of the others (internal-external validation): "
+        f"{', '.join(ranges)}. {first} (more than {MAX_RATIO:g} from 1; 5%, adjusted for "
+        f"{2 * len(names)} intervals).",
+        f"Intervals treat {dependence} as independent. The pooled line is the mean of a "
+        "meta-analysis with random effects (Debray et al. 2017), and the last one the range in "
+        "which 95% of other sites are expected: of few sites it is wide.",
+    ]
+    finding = f"sites: {result}" if result else ""
+    return Section("Sites", "sites", sentences, frame, SITES, finding=finding)

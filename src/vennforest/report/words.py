@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.dependence import MIN_EVENT_GROUPS
-from vennforest.metrics.differences import Difference
+from vennforest.metrics.losses import Difference
 from vennforest.metrics.monotonicity import falling_frequency
 from vennforest.report.comparison import Comparison, skill
 from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW, rows_for_precision
@@ -56,14 +56,15 @@ Action = Literal["use", "recalibrate", "collect", "stop", "check"]
 class Source:
     """Origin of the predictions, and the terms that the page uses.
 
-    ``kind`` is cross-validation, folds in order of time, probabilities as given, or a fitted model.
+    ``kind`` is cross-validation, folds in order of time, a model of the other sites for each site,
+    probabilities as given, or a fitted model.
     ``target`` is the label, ``noun`` a word for the models, such as "forest", and ``names`` are the
     titles of methods. ``calibrate_on`` is that of models trained here. ``suspects`` are columns to
     check first: ``"leak"`` (alone it predicts the label almost without error) or ``"id"`` (it looks
     like an ID that several rows share). ``trained_on_rows``: the model seems to know these rows.
     """
 
-    kind: Literal["folds", "time", "given", "model"]
+    kind: Literal["folds", "time", "sites", "given", "model"]
     target: str
     noun: str
     names: Mapping[str, str]
@@ -74,7 +75,7 @@ class Source:
     @property
     def is_trained_here(self) -> bool:
         """Whether the models were trained for this evaluation."""
-        return self.kind in ("folds", "time")
+        return self.kind in ("folds", "time", "sites")
 
     def in_sentence(self, method: str) -> str:
         """Return the name of a method within a sentence."""

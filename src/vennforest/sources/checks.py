@@ -22,7 +22,7 @@ from vennforest._validation import (
     IntArray,
     warn_of_small_weights,
 )
-from vennforest.sources.data import TrainingData, parts_of, split_pipeline
+from vennforest.sources.data import TrainingData, nested_estimators, split_pipeline
 from vennforest.sources.row_hashes import HashArray, as_array, hash_rows
 
 MIN_ROWS_TO_COMPARE, MAX_SHARE_OF_COPIES = 20, 0.05
@@ -81,7 +81,7 @@ def copied_rows(X: Any, hashes: HashArray, groups: IntArray | None = None) -> ND
     if hasattr(X, "tocsr"):
         columns, measured, expected = [], bool((X.data != np.floor(X.data)).any()), 0.0
     else:
-        columns = columns_of(X)
+        columns = features_of(X)
         measured, expected = any(map(is_measured_column, columns)), _equal_by_chance(columns)
     if not measured or copied.sum() - expected <= limit:
         return np.zeros(n, bool)
@@ -102,7 +102,7 @@ def _equal_by_chance(columns: Sequence[NDArray[Any]]) -> float:
     return float(n * -np.expm1(-(n - 1) * np.exp(log_probability)))
 
 
-def columns_of(X: Any) -> list[NDArray[Any]]:
+def features_of(X: Any) -> list[NDArray[Any]]:
     """Return the columns (n,) of an array or data frame (n, d), or of one column (n,)."""
     if hasattr(X, "columns"):
         return [np.asarray(X[name]) for name in X.columns]
@@ -182,7 +182,7 @@ def _check_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray) 
 
 def _check_frozen_parts(estimator: Any) -> None:
     """Refuse a supervised part that is not trained again for each fold or bag."""
-    for part in parts_of(estimator):
+    for part in nested_estimators(estimator):
         if isinstance(part, FrozenEstimator) and is_supervised(part.estimator):
             name = f"a frozen {type(part.estimator).__name__} in {type(estimator).__name__}"
         elif isinstance(cv := getattr(part, "cv", None), str) and cv == "prefit":
@@ -214,7 +214,7 @@ def steps_obstacle(estimator: Any) -> str | None:
     if not isinstance(estimator, Pipeline):
         return None
     for step in split_pipeline(estimator)[0]:
-        for part in [step, *parts_of(step)]:
+        for part in [step, *nested_estimators(step)]:
             name = type(part).__name__
             if hasattr(part, "fit_resample"):
                 return f"{name} changes which rows there are"

@@ -36,10 +36,10 @@ from vennforest._validation import (
     require,
 )
 from vennforest.forest import Members, Membership
-from vennforest.scores import Kind, check_scores, round_scores
+from vennforest.scores import ScoreKind, check_scores, round_scores
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
-Scores = tuple[FloatArray, IntArray | None]
+ScoresAndExamples = tuple[FloatArray, IntArray | None]
 """Scores (m,) or (m, k) of new objects, and which example (m,) each leaves out, None: none."""
 
 Subforest = Literal["exchangeable", "all"]
@@ -74,7 +74,7 @@ class Fold:
     classes: NDArray[Any] | None = None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ScoreKind:
         """What the scores are: probabilities, or decision values of each class by itself."""
         return "probability" if hasattr(self.model, "predict_proba") else "score"
 
@@ -88,7 +88,7 @@ class Fold:
         classes = self.model.classes_ if self.classes is None else self.classes
         return model_scores(self.model, X, np.asarray(classes))
 
-    def draw(self, X: Any) -> Scores:
+    def draw(self, X: Any) -> ScoresAndExamples:
         """Return scores for the bounds, and the calibration example that each leaves out."""
         return self.score(X), None
 
@@ -137,7 +137,7 @@ class OutOfBagFold(Fold):
         """Return the scores of the rows of X by all members, (m,) or (m, k)."""
         return self.members.mean(self._member_rows(X))
 
-    def draw(self, X: Any) -> Scores:
+    def draw(self, X: Any) -> ScoresAndExamples:
         """Return scores for the bounds, and the calibration example that each leaves out."""
         if self.subforest == "all":
             return self.score(X), None
@@ -421,7 +421,7 @@ def skip_shared_steps(folds: list[Fold], X: Any) -> tuple[list[Fold], Any]:
     return [replace(fold, model=fold.model[n:]) for fold in folds] if n else folds, X
 
 
-def parts_of(estimator: Any) -> list[Any]:
+def nested_estimators(estimator: Any) -> list[Any]:
     """Return an estimator and every estimator among its parameters, at any depth."""
     if not hasattr(estimator, "get_params"):
         return []

@@ -108,7 +108,7 @@ def hash_rows(X: Any) -> HashArray:
             return out
         columns = list(table.T)
     # Cell by cell: what one row contains must not decide how another is read.
-    cells, is_text = zip(*(_cells(column) for column in columns), strict=True)
+    cells, is_text = zip(*(_cell_hashes(column) for column in columns), strict=True)
     out = np.empty(len(cells[0]), np.uint64)
     hash_cells(np.column_stack(cells), np.column_stack(is_text), INFINITY, out)
     return out
@@ -142,7 +142,7 @@ def _bits(values: NDArray[Any]) -> tuple[NDArray[Any], np.uint64]:
     return np.require(values, np.float64, ["C", "W"]).view(np.uint64), INFINITY
 
 
-def _cells(values: NDArray[Any]) -> tuple[HashArray, NDArray[np.bool_]]:
+def _cell_hashes(values: NDArray[Any]) -> tuple[HashArray, NDArray[np.bool_]]:
     """Return the cells of a column: bits of numbers or digests of text, and which are text."""
     is_text = np.zeros(len(values), bool)
     if values.dtype.kind in "mM":

@@ -20,14 +20,27 @@ from numpy.typing import NDArray
 
 from vennforest._validation import InputError
 
-Kind = Literal["number", "boolean", "date", "text", "empty"]
+CellKind = Literal["number", "boolean", "date", "text", "empty"]
 """Kinds of columns."""
 
 MAX_NUMBER = float(np.finfo(np.float32).max)
 """Largest accepted number, since forests compare numbers in single precision."""
 
 # pandas's list without "None", which is more often a category than a missing cell.
-MISSING = ["", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "-NaN", "-nan"]
+MISSING_MARKERS = [
+    "",
+    "#N/A",
+    "<NA>",
+    "N/A",
+    "NA",
+    "NULL",
+    "NaN",
+    "n/a",
+    "nan",
+    "null",
+    "-NaN",
+    "-nan",
+]
 """Text that stands for a missing cell, with or without white space around it."""
 
 BOOLEANS = {
@@ -180,7 +193,7 @@ def _is_missing(cells: pa.Array, markers: Sequence[str]) -> pa.Array:
         is_marker = pc.is_in(cells.cast(pa.float64(), safe=False), pa.array(values))
         return pc.or_(cells.is_null(), is_marker)
     trimmed = pc.utf8_trim_whitespace(cells)
-    texts = [*MISSING, *markers]
+    texts = [*MISSING_MARKERS, *markers]
     if values:
         texts += [text for text in pc.unique(trimmed).to_pylist() if number(text) in values]
     is_marker = pc.is_in(trimmed, pa.array(texts, trimmed.type))
@@ -237,17 +250,17 @@ def date_format_of(cells: pa.Array) -> str | None:
 def as_floats(
     cells: pa.Array, name: str, table: str, first_row: int = 0, markers: Sequence[str] = ()
 ) -> NDArray[Any]:
-    """Return cells (n,) as floating-point numbers, NaN where missing; see `Column`."""
+    """Return cells (n,) as floating-point numbers, NaN where missing; see `CellColumn`."""
     if not markers and (pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)):
         values: NDArray[Any] = cells.to_numpy(zero_copy_only=False)
         return values
-    return Column(cells, name, markers, table, first_row).floats()
+    return CellColumn(cells, name, markers, table, first_row).floats()
 
 
-class Column:
+class CellColumn:
     """The cells of a pandas series or Arrow array, as numbers, booleans, timestamps or text.
 
-    ``markers`` are cells that stand for missing values besides `MISSING`; both are null in
+    ``markers`` are cells that stand for missing values besides `MISSING_MARKERS`; both are null in
     ``array``. Errors name the row in ``table``, counted from ``first_row``, or without a table the
     index of the row.
     """
@@ -273,7 +286,7 @@ class Column:
         self.array = pc.if_else(missing, pa.scalar(None, array.type), array)
         self.is_present: NDArray[np.bool_] = ~missing.to_numpy(zero_copy_only=False)
 
-    def infer(self) -> tuple[Kind, str | None]:
+    def infer(self) -> tuple[CellKind, str | None]:
         """Return the kind of the cells, and the format of dates written as text (else None)."""
         if not self.is_present.any():
             return "empty", None
@@ -307,7 +320,7 @@ class Column:
         mask: NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
         return mask
 
-    def infer_text(self) -> Kind:
+    def infer_text(self) -> CellKind:
         """Return the kind of cells of text: number, boolean or text (dates are text here)."""
         cells = self.array.drop_null()
         if not len(cells):
@@ -317,7 +330,7 @@ class Column:
         is_number = _all_cells(lambda part: text_as_floats(part) is not None, cells)
         return "number" if is_number else "text"
 
-    def read(self, kind: Kind, date_format: str | None = None) -> NDArray[Any]:
+    def read(self, kind: CellKind, date_format: str | None = None) -> NDArray[Any]:
         """Return the cells as float64, datetime64[us], or objects of str and None, shape (n,).
 
         ``date_format`` is the format of dates written as text, by default ISO 8601; with `ZONED`

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import listed
 from vennforest._validation import InputError, is_frame, require
-from vennforest.tables.cells import MAX_NUMBER, Column, Kind
+from vennforest.tables.cells import MAX_NUMBER, CellColumn, CellKind
 from vennforest.tables.files import find_name
 from vennforest.tables.types import DROP, check_types, infer_declared
 
@@ -54,7 +54,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         None for other columns.
     """
 
-    kinds_: list[Kind]
+    kinds_: list[CellKind]
     formats_: list[str | None]
     feature_names_in_: NDArray[Any]
 
@@ -81,14 +81,14 @@ class TableColumns(TransformerMixin, BaseEstimator):
         _refuse_duplicates(names)
         markers = self.missing or ()
         numbers = {} if markers else _plain_numbers(X)
-        columns: dict[str, tuple[Kind, str | None]] = {}
+        columns: dict[str, tuple[CellKind, str | None]] = {}
         for i, name in enumerate(names):
             if name not in types:
                 columns[name] = "number", None
                 if i not in numbers:
-                    columns[name] = Column(X.iloc[:, i], name, markers).infer()
+                    columns[name] = CellColumn(X.iloc[:, i], name, markers).infer()
             elif types[name] != DROP:
-                column = Column(X.iloc[:, i], name, markers)
+                column = CellColumn(X.iloc[:, i], name, markers)
                 columns[name] = infer_declared(column, types[name])
         if all(kind == "empty" for kind, _ in columns.values()):
             raise InputError("X must have a column with values, got empty ones only")
@@ -127,11 +127,11 @@ class TableColumns(TransformerMixin, BaseEstimator):
             if kind == "number" and index in numbers:
                 columns[name] = numbers[index]
             else:
-                cells = Column(X.iloc[:, index], name, markers).read(kind, date_format)
+                cells = CellColumn(X.iloc[:, index], name, markers).read(kind, date_format)
                 columns[name] = pd.Series(cells, index=X.index, dtype=cells.dtype)
         return pd.DataFrame(columns, index=X.index)
 
-    def _learnt(self) -> Iterable[tuple[str, Kind, str | None]]:
+    def _learnt(self) -> Iterable[tuple[str, CellKind, str | None]]:
         return zip(self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True)
 
     def as_types(self) -> dict[str, str]:
@@ -153,7 +153,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         require(len(names) == len(kinds) == len(formats), "kinds must be of the columns")
         require(all(isinstance(name, str) for name in names.tolist()), "names must be text")
         require(len(set(names.tolist())) == len(names), "columns must have different names")
-        require(set(kinds) <= set(get_args(Kind)), "kinds must be known")
+        require(set(kinds) <= set(get_args(CellKind)), "kinds must be known")
         require(all(isinstance(f, str | None) for f in formats), "formats must be text")
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:

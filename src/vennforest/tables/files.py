@@ -24,7 +24,14 @@ from pyarrow import csv, dataset, parquet
 from vennforest._files import files_of, one_line
 from vennforest._messages import listed, nearest, needed
 from vennforest._validation import InputError
-from vennforest.tables.cells import MISSING, Column, is_text, number, plain_array, plain_type
+from vennforest.tables.cells import (
+    MISSING_MARKERS,
+    CellColumn,
+    is_text,
+    number,
+    plain_array,
+    plain_type,
+)
 from vennforest.tables.text import TextTable, with_decimal_point
 
 PARQUET, ARROW, ZIP = b"PAR1", b"ARROW1", b"PK\x03\x04"
@@ -78,7 +85,7 @@ class TableFile:
         self.names = [n for n in self.schema.names if not n.startswith("__index_level_")]
         if not self.names:
             raise InputError(f"{path} has no columns")
-        _refuse_duplicates(path, self.names)
+        _refuse_repeated_names(path, self.names)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows, or some columns of them, as record batches in the order of the file."""
@@ -100,7 +107,7 @@ class TableFile:
                 cells = pc.utf8_ltrim_whitespace(cells.cast(plain_type(cells.type)))
             if is_text(cells.type) and name not in as_text:
                 points = with_decimal_point(cells) if self.decimal == "," else cells
-                cells = typed_text(Column(points, name, missing), cells)
+                cells = typed_text(CellColumn(points, name, missing), cells)
             columns[name] = _to_pandas(cells, name, missing)
         return pd.DataFrame(columns)
 
@@ -134,7 +141,7 @@ def _open(path: Path, decimal: str | None) -> Any:
     return TextTable(path, decimal)
 
 
-def _refuse_duplicates(path: Path | str, names: Sequence[str]) -> None:
+def _refuse_repeated_names(path: Path | str, names: Sequence[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
             raise InputError(f"{path} has several columns called {name!r}: rename them")
@@ -148,7 +155,7 @@ def _parquet(paths: Sequence[str]) -> dataset.Dataset:
             schema = parquet.read_schema(path)
         except pa.ArrowException as error:
             raise InputError(f"{path} cannot be read as Parquet: {one_line(error)}") from error
-        _refuse_duplicates(path, schema.names)
+        _refuse_repeated_names(path, schema.names)
         schemas.append(schema)
     if len(paths) == 1:
         return dataset.dataset(paths, format="parquet", schema=schemas[0])
@@ -176,7 +183,9 @@ def _first_sheet(path: Path) -> pa.Table:
     """Return the first sheet of a workbook, without empty rows and nameless empty columns."""
     needed("openpyxl", "Excel files")
     try:
-        sheet = pd.read_excel(path, keep_default_na=False, na_values=MISSING, engine="openpyxl")
+        sheet = pd.read_excel(
+            path, keep_default_na=False, na_values=MISSING_MARKERS, engine="openpyxl"
+        )
     except (ValueError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} cannot be read as a workbook: {one_line(error)}") from error
     names = sheet.columns.astype(str)
@@ -187,7 +196,7 @@ def _first_sheet(path: Path) -> pa.Table:
     return pa.table({str(name): plain_array(sheet[name], str(name)) for name in sheet.columns})
 
 
-def typed_text(column: Column, cells: pa.ChunkedArray) -> pa.ChunkedArray:
+def typed_text(column: CellColumn, cells: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert a column of text to booleans or numbers if all its cells are, else keep text."""
     kind = column.infer_text()
     if kind not in ("boolean", "number"):
@@ -214,7 +223,7 @@ def _to_pandas(cells: pa.ChunkedArray, name: str, missing: Sequence[str]) -> pd.
             cells = cells.cast(pa.string())
     series: pd.Series[Any] = cells.to_pandas()
     if missing or is_text(cells.type):
-        series = series.where(Column(cells, name, missing).is_present)
+        series = series.where(CellColumn(cells, name, missing).is_present)
     return series
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from vennforest._class_columns import class_columns
 from vennforest._validation import InputError
-from vennforest.tables.cells import Column, as_floats, is_text, row_name, shown_cell
+from vennforest.scores import On, is_impossible
+from vennforest.tables.cells import CellColumn, as_floats, is_text, row_name, shown_cell
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import MAX_CLASSES, check_classes, typed_labels
 from vennforest.tables.text import with_decimal_point
@@ -24,6 +25,7 @@ class LabelledScores:
     The constructor reads the labels once: ``classes`` are sorted, and ``n_rows`` rows have a label,
     ``n_missing`` do not. Text is converted if all rows are numbers.
     ``scores`` are the entries of ``--score``, and ``columns`` says of which classes they are.
+    ``on`` says what scores are: minus infinity is a logit.
     ``progress`` is called with the number of rows read and the total number, None if unknown.
     """
 
@@ -34,8 +36,9 @@ class LabelledScores:
         target: str,
         weight: str | None = None,
         progress: Callable[[int, int | None], None] | None = None,
+        on: On = "auto",
     ) -> None:
-        self.table, self.target, self.weight = table, target, weight
+        self.table, self.target, self.weight, self.on = table, target, weight, on
         self._progress = progress
         # LABEL=COLUMN is read once the labels are known.
         early = [name for name in scores if name in table.names or "=" not in name]
@@ -44,7 +47,7 @@ class LabelledScores:
         self._cells = pa.array([], pa.null())
         self.n_rows = self.n_missing = 0
         for batch in table.batches([target]):
-            array = Column(batch[target], target).array
+            array = CellColumn(batch[target], target).array
             self.n_missing += array.null_count
             self.n_rows += len(array) - array.null_count
             cells = self._cells.cast(array.type)
@@ -52,7 +55,7 @@ class LabelledScores:
             if len(self._cells) > MAX_CLASSES:
                 check_classes(np.asarray(self._cells.to_pylist(), dtype=object), target)
             self._report(self.n_rows + self.n_missing)
-        labels = typed_labels(Column(self._cells, target), target)
+        labels = typed_labels(CellColumn(self._cells, target), target)
         self.classes: list[Any] = check_classes(np.unique(labels), target).tolist()
         self._labels = pa.array(labels.tolist())
         self.columns = class_columns(scores, self.classes, "--score", table.names)
@@ -70,7 +73,7 @@ class LabelledScores:
         n_rows = 0
         names = self._numbers()
         for batch in self.table.batches([*names, self.target]):
-            codes = pc.index_in(Column(batch[self.target], self.target).array, self._cells)
+            codes = pc.index_in(CellColumn(batch[self.target], self.target).array, self._cells)
             rows = np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))
             arrays = [self._floats(batch[name], name, rows, n_rows) for name in names]
             n_rows += batch.num_rows
@@ -87,7 +90,7 @@ class LabelledScores:
     ) -> pa.Array:
         """Return the scores or weights of labelled rows; other rows are not validated."""
         table = str(self.table.path)
-        cells = Column(cells, name).array
+        cells = CellColumn(cells, name).array
         if self.table.decimal == "," and is_text(cells.type):
             cells = with_decimal_point(cells)
         if len(rows) < len(cells):
@@ -95,7 +98,8 @@ class LabelledScores:
             cells = pc.if_else(mask, pa.scalar(None, cells.type), cells)
         values = as_floats(cells, name, table, n_before)[rows].astype(np.float64)
         is_weight = name == self.weight
-        is_wrong = ~np.isfinite(values) | (is_weight & (values < 0))
+        on: On = "score" if is_weight else self.on
+        is_wrong = is_impossible(values, on, len(self.columns.names)) | (is_weight & (values < 0))
         if is_wrong.any():
             row = int(is_wrong.argmax())
             rule = "finite weights that are not negative" if is_weight else "finite scores"

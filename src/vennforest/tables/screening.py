@@ -13,12 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest import auditing
-from vennforest.tables.cells import Column, are_dates, number
+from vennforest.tables.cells import CellColumn, are_dates, number
 
-MIN_ROWS = 20
+MIN_SCREENED_ROWS = 20
 """Minimum number of rows for columns to be screened."""
 
-MAX_ROWS = 5_000
+MAX_SCREENED_ROWS = 5_000
 """Maximum number of rows by which a column is screened."""
 
 MIN_EXPECTED_TIES = 10
@@ -64,10 +64,10 @@ def screen(
 
     Columns that are ``protected`` are not left out.
     """
-    if len(X) < MIN_ROWS:
+    if len(X) < MIN_SCREENED_ROWS:
         return [], [], {}
     notes: list[str] = []
-    rows = np.random.default_rng(0).permutation(len(X))[:MAX_ROWS]
+    rows = np.random.default_rng(0).permutation(len(X))[:MAX_SCREENED_ROWS]
     codes = np.unique(y[rows], return_inverse=True)[1]
     free = [str(name) for name in X if name not in protected]
     row_names = {name: reason for name in free if (reason := _identifies(X[name], name))}
@@ -109,7 +109,7 @@ def _sample(cells: pd.Series[Any]) -> list[str]:
     """Return the first cells of text without white space around it, [] for other columns."""
     if isinstance(cells.dtype, pd.CategoricalDtype) or cells.dtype.kind != "O":
         return []
-    sample = cells.iloc[:MAX_ROWS].tolist()
+    sample = cells.iloc[:MAX_SCREENED_ROWS].tolist()
     return [cell.strip() for cell in sample] if all(isinstance(c, str) for c in sample) else []
 
 
@@ -120,7 +120,7 @@ def _identifies(cells: pd.Series[Any], name: str) -> str | None:
     numbers that differ in every row, if the name suggests it or chance would leave equal ones.
     """
     cells = cells.dropna()
-    if len(cells) < MIN_ROWS:
+    if len(cells) < MIN_SCREENED_ROWS:
         return None
     if cells.dtype.kind in "iuf":
         values = cells.to_numpy()
@@ -138,10 +138,10 @@ def _identifies(cells: pd.Series[Any], name: str) -> str | None:
     if not sample or cells.nunique() < MIN_DISTINCT_SHARE * len(cells):
         return None
     is_prose = np.median([len(text.split()) for text in sample]) >= MIN_WORDS_OF_PROSE
-    is_quantity = _share(LIKE_NUMBER, sample) or _share(LIKE_DATE, sample)
+    is_quantity = _matching_share(LIKE_NUMBER, sample) or _matching_share(LIKE_DATE, sample)
     if is_prose or (is_quantity and not ID.search(name)):
         return None
-    kind, _ = Column(cells, name).infer()
+    kind, _ = CellColumn(cells, name).infer()
     return "text that differs in nearly every row" if kind == "text" else None
 
 
@@ -160,9 +160,9 @@ def _repeats_ids(cells: pd.Series[Any], codes: NDArray[Any], name: str) -> bool:
 
 def leaks(X: pd.DataFrame, y: NDArray[Any]) -> list[str]:
     """Return the columns that alone predict the label almost without error."""
-    rows = np.random.default_rng(0).permutation(len(y))[:MAX_ROWS]
+    rows = np.random.default_rng(0).permutation(len(y))[:MAX_SCREENED_ROWS]
     codes = np.unique(y[rows], return_inverse=True)[1]
-    return [str(n) for n in X if auditing.leaks(np.asarray(X[n].iloc[rows]), codes)]
+    return [str(n) for n in X if auditing.leaks_class(np.asarray(X[n].iloc[rows]), codes)]
 
 
 def _misread(cells: pd.Series[Any], name: str) -> str:
@@ -170,12 +170,12 @@ def _misread(cells: pd.Series[Any], name: str) -> str:
     sample = _sample(cells)
     if not sample:
         return ""
-    kind, date_format = Column(cells, name).infer()
+    kind, date_format = CellColumn(cells, name).infer()
     if kind == "date":
         return _dates_sentence(cells, name, date_format or "")
     if kind != "text":
         return ""
-    if _share(LIKE_DATE, sample):
+    if _matching_share(LIKE_DATE, sample):
         dates = [cell for cell in sample if LIKE_DATE.match(cell)]
         others = sorted({cell.strip() for cell in cells.unique() if not LIKE_DATE.match(cell)})
         remedy = f"declare their format, as in {_declared(name, 'date %d.%m.%y')}"
@@ -186,7 +186,7 @@ def _misread(cells: pd.Series[Any], name: str) -> str:
             f"2021-01-25, or {remedy}."
         )
     n_numbers = sum(number(cell) is not None for cell in sample)
-    if n_numbers < MIN_SHARE_ALIKE * len(sample) and not _share(LIKE_NUMBER, sample):
+    if n_numbers < MIN_SHARE_ALIKE * len(sample) and not _matching_share(LIKE_NUMBER, sample):
         return ""
     markers = sorted({cell.strip() for cell in cells.unique() if number(cell) is None})
     remedy = "write plain numbers with a decimal point, and leave other cells empty"
@@ -226,7 +226,7 @@ def _sentinel(cells: pd.Series[Any], name: str) -> str:
 def _dates_sentence(cells: pd.Series[Any], name: str, date_format: str) -> str:
     """Return a sentence on dates in which day and month could be exchanged, "" for others."""
     swapped = date_format.translate(str.maketrans("dm", "md"))
-    array = Column(cells, name).array
+    array = CellColumn(cells, name).array
     if "%d" not in date_format or "%m" not in date_format or not are_dates(swapped, array):
         return ""
     first, second = ("day", "month") if date_format.startswith("%d") else ("month", "day")
@@ -241,6 +241,6 @@ def _declared(name: str, declared: str) -> str:
     return f"--types {shlex.quote(json.dumps({name: declared}, ensure_ascii=False))}"
 
 
-def _share(pattern: re.Pattern[str], sample: Sequence[str]) -> bool:
+def _matching_share(pattern: re.Pattern[str], sample: Sequence[str]) -> bool:
     """Return whether most texts match a pattern."""
     return sum(map(bool, map(pattern.match, sample))) >= MIN_SHARE_ALIKE * len(sample)

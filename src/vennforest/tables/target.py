@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vennforest._messages import not_one_of
 from vennforest._validation import InputError
-from vennforest.tables.cells import Column, is_text
+from vennforest.tables.cells import CellColumn, is_text
 from vennforest.tables.files import find_name, typed_text
 from vennforest.tables.screening import screen
 from vennforest.tables.types import DROP, check_types, read_declared
@@ -69,7 +69,7 @@ def split_target(
     X = table.drop(columns=[target, *unwanted])
     if not len(X.columns):
         raise InputError(f"there is no column besides the target {target!r} to predict it from")
-    labels = Column(table[target], target)
+    labels = CellColumn(table[target], target)
     y = typed_labels(labels, target)
     n_classes = len(check_classes(np.unique(y), target))
     if n_classes > 2 and 2 * n_classes > len(y):
@@ -108,7 +108,7 @@ def load_example(name: str) -> tuple[pd.DataFrame, str]:
     return bunch.data.assign(**{target: np.asarray(bunch.target_names)[bunch.target]}), target
 
 
-def typed_labels(column: Column, target: str) -> NDArray[Any]:
+def typed_labels(column: CellColumn, target: str) -> NDArray[Any]:
     """Return the cells that are present as integers, booleans or text, shape (n,).
 
     Floats become integers, or text where they have a fraction. Text that is numbers becomes
@@ -116,7 +116,7 @@ def typed_labels(column: Column, target: str) -> NDArray[Any]:
     """
     cells = column.array.drop_null()
     if is_text(cells.type) and column.infer_text() == "number":
-        column = Column(typed_text(column, cells), target)
+        column = CellColumn(typed_text(column, cells), target)
         cells = column.array.drop_null()
     if column.infer()[0] == "date":
         raise InputError(f"the target {target!r} contains dates, which are not classes: bin them")

@@ -12,7 +12,7 @@ import pandas as pd
 
 from vennforest._files import one_line, refuse_special
 from vennforest._validation import InputError
-from vennforest.tables.cells import ZONED, Column, Kind
+from vennforest.tables.cells import ZONED, CellColumn, CellKind
 
 DROP = "drop"
 DECLARABLE = {
@@ -21,7 +21,7 @@ DECLARABLE = {
 }
 """Types that can be declared, with the kind of column that each is."""
 
-FORM = (
+TYPES_FORM = (
     'columns and what they contain, such as {"seen": "date %d.%m.%Y", "ward": "category", '
     '"remark": "drop"}'
 )
@@ -39,13 +39,15 @@ def read_types(source: Path | str) -> dict[str, str]:
     try:
         return check_types(json.loads(text))
     except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"types must be JSON of {FORM}, got a fault: {one_line(error)}") from None
+        raise InputError(
+            f"types must be JSON of {TYPES_FORM}, got a fault: {one_line(error)}"
+        ) from None
 
 
 def check_types(types: Any) -> dict[str, str]:
     """Return declared types as a dict; raise an `InputError` if they are not valid."""
     if not isinstance(types, Mapping):
-        raise InputError(f"types must be {FORM}, got {str(types)[:60]}")
+        raise InputError(f"types must be {TYPES_FORM}, got {str(types)[:60]}")
     for name, declared in types.items():
         parse_type(declared, name)
     return dict(types)
@@ -69,21 +71,21 @@ def parse_type(declared: Any, name: str) -> tuple[str, str | None]:
     return DECLARABLE[kind], date_format or None
 
 
-def infer_declared(column: Column, declared: str) -> tuple[Kind, str | None]:
+def infer_declared(column: CellColumn, declared: str) -> tuple[CellKind, str | None]:
     """Return kind and date format of a declared column; raise an error for cells of other kinds."""
     kind, date_format = parse_type(declared, column.name)
     if not column.is_present.any():
         return "empty", None
     if kind == "date" and date_format is None:
         date_format = column.date_format()
-    column.read(cast(Kind, kind), date_format)
-    return cast(Kind, kind), date_format
+    column.read(cast(CellKind, kind), date_format)
+    return cast(CellKind, kind), date_format
 
 
 def read_declared(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
     """Return a table in which the declared columns are read as such."""
     columns = {}
     for name, declared in types.items():
-        column = Column(X[name], name)
+        column = CellColumn(X[name], name)
         columns[name] = pd.Series(column.read(*infer_declared(column, declared)), index=X.index)
     return X.assign(**columns)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._messages import listed, needed, warn
 from vennforest._validation import InputError, require
 from vennforest.tables.columns import TableColumns, as_pandas
-from vennforest.tables.screening import MIN_ROWS
+from vennforest.tables.screening import MIN_SCREENED_ROWS
 
 Encoding = Literal["number", "category", "text", "date", "empty"]
 """Encodings of a column."""
@@ -106,7 +106,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             If there are dates or text of many values, and skrub is not installed.
         """
         X = as_pandas(X)
-        self.encodings_ = {str(name): _encoding(X[name]) for name in X.columns}
+        self.encodings_ = {str(name): _vector_encoding(X[name]) for name in X.columns}
         if set(self.encodings_.values()) == {"empty"}:
             raise InputError("X must have a column with values, got empty ones only")
         self.feature_names_in_ = np.array(list(self.encodings_), dtype=object)
@@ -171,7 +171,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # categories that are not in training
                 encoded = self.one_hot_.transform(_categories(X, categories))
-            if len(X) >= MIN_ROWS:
+            if len(X) >= MIN_SCREENED_ROWS:
                 _warn_of_unseen(X[categories], self.one_hot_.categories_)
             table[:, np.isin(sources, categories)] = encoded
         for name, encoder in self.encoders_.items():
@@ -197,7 +197,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _encoding(column: pd.Series[Any]) -> Encoding:
+def _vector_encoding(column: pd.Series[Any]) -> Encoding:
     if column.isna().all():
         return "empty"
     if column.dtype.kind in "fM":
@@ -209,7 +209,7 @@ def _warn_of_unseen(X: pd.DataFrame, categories: list[NDArray[Any]]) -> None:
     """Warn of columns of categories none of which was seen in training."""
     for name, trained in zip(X, categories, strict=True):
         cells = X[name].dropna()
-        if len(cells) >= MIN_ROWS and not cells.isin(trained).any():
+        if len(cells) >= MIN_SCREENED_ROWS and not cells.isin(trained).any():
             warn(
                 f"column {name!r} has only values that training did not have ({listed(trained, 4)})"
                 ": it says nothing about these rows, and may be written in another way"

@@ -29,8 +29,8 @@ from vennforest.calibrators.softmax import smoothed_shares
 from vennforest.counts import ScoreCounts
 from vennforest.metrics._inputs import check_probabilities, group_numbers
 from vennforest.metrics.dependence import intragroup_correlation, variance_of_sums
-from vennforest.metrics.differences import difference_over_rows
-from vennforest.metrics.logistic import LogisticFit, fit_logistic
+from vennforest.metrics.logistic import LogisticFit, fit_offset_regression
+from vennforest.metrics.losses import difference_over_rows
 from vennforest.metrics.smooth import spline_features
 from vennforest.prior import ShiftedPrior, shift_probabilities
 
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 Choice = Literal["auto", "keep", "intercept", "slope", "map"]
 
-LEVEL = 0.05
+TEST_LEVEL = 0.05
 """Level of each test."""
 
 PRECISION = 1 / 0.4**2
 """Precision of the normal priors of the intercept, with mean 0, and of the slope, with mean 1."""
 
-MIN_ROWS = 20
+MIN_UPDATE_ROWS = 20
 MIN_ROWS_FOR_SPLINE = 30
 """Rows of the rarer class from which on a curve of the log-odds is tested."""
 
-KNOT_QUANTILES = (0.05, 0.35, 0.65, 0.95)
+UPDATE_KNOT_QUANTILES = (0.05, 0.35, 0.65, 0.95)
 N_FOLDS, N_FOLDS_OF_MANY, MANY_ROWS = 10, 3, 20_000
 """Folds, and those from so many rows on."""
 
@@ -176,7 +176,7 @@ def update(
     if hasattr(p, "predict_proba"):
         if X is None:
             raise InputError("X must be given for a fitted classifier, got None")
-        prior, labels, p = shares_of(p), p.classes_, p.predict_proba(X)
+        prior, labels, p = class_shares_of(p), p.classes_, p.predict_proba(X)
     check_order(p if X is None else X, y=y, groups=groups)
     codes, labels = encode_labels(y, labels)
     rows = UpdateRows(labels, check_probabilities(p, labels), codes, groups, prior, new_map)
@@ -214,8 +214,8 @@ class UpdateRows:
             raise InputError("y must contain at least two classes, got one")
         if self.p.shape != (n, k):
             raise InputError(f"p must be of {n} rows and {k} classes, got shape {p.shape}")
-        if n < MIN_ROWS:
-            raise InputError(f"y must have at least {MIN_ROWS} rows for an update, got {n}")
+        if n < MIN_UPDATE_ROWS:
+            raise InputError(f"y must have at least {MIN_UPDATE_ROWS} rows for an update, got {n}")
         certain = int((self.p <= 0).any(axis=1).sum())
         if certain:
             raise InputError(
@@ -243,7 +243,7 @@ class UpdateRows:
         """Test the largest model of two classes against each smaller one."""
         pandas = needed("pandas", "data frames")
         z, is_large = self.z, np.bincount(self.codes, minlength=2).min() >= MIN_ROWS_FOR_SPLINE
-        X = spline_features(z, np.unique(np.quantile(z, KNOT_QUANTILES if is_large else ())))
+        X = spline_features(z, np.unique(np.quantile(z, UPDATE_KNOT_QUANTILES if is_large else ())))
         X = X if np.ptp(z) > 0 else X[:, :1]
         largest = self._regress(X)
         hypotheses = [choice for choice, m in N_COEFFICIENTS.items() if m < X.shape[1]]
@@ -267,7 +267,7 @@ class UpdateRows:
         """Fit what is added to the log-odds: a logistic regression on X (n, d)."""
         features = np.repeat(X[:, None, :], len(self.classes) - 1, axis=1)
         precisions = np.full(features[0].size, precision)
-        return fit_logistic(np.log(self.p), features, self.codes, precision=precisions)
+        return fit_offset_regression(np.log(self.p), features, self.codes, precision=precisions)
 
     def fit(self, choice: str) -> Calibrator:
         """Return one of the updates, as a calibrator of the probabilities."""
@@ -357,7 +357,7 @@ def design_effect(
 
 def by_tests(tests: pd.DataFrame) -> tuple[str, str]:
     """Return the choice by closed testing, and the reason."""
-    rejected = (tests["pvalue"] < LEVEL).to_numpy()
+    rejected = (tests["pvalue"] < TEST_LEVEL).to_numpy()
     n_rejected = int(np.append(rejected, False).argmin())
     comparisons = [
         f"than {COMPARED[choice]} (p {'< 0.001' if p < 0.001 else f'= {p:.3f}'})"
@@ -371,7 +371,7 @@ def by_tests(tests: pd.DataFrame) -> tuple[str, str]:
     return [*N_COEFFICIENTS, "map"][n_rejected], f"{sentence}."
 
 
-def shares_of(model: Any) -> FloatArray | None:
+def class_shares_of(model: Any) -> FloatArray | None:
     """Return the class shares (k,) for which a model's probabilities are right; None: unknown."""
     shares: FloatArray | None
     if isinstance(model, Calibrator):

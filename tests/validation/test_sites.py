@@ -1,0 +1,162 @@
+"""Internal-external validation: every site as if it were alone, and a meta-analysis over sites."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from scipy.stats import t as student
+from sklearn.linear_model import LogisticRegression
+
+from vennforest import CalibratedClassifier
+from vennforest.metrics import auc_interval, calibration_line
+from vennforest.report import evaluate
+from vennforest.validation import internal_external
+from vennforest.validation.sites import pool
+
+SITES = np.array(["City", "North", "South"])
+
+
+def table_of_sites(n=450, seed=3, shifts=(0.0, 1.0, -0.8)):
+    """Columns, labels and sites whose events differ in frequency beyond what the columns say."""
+    rng = np.random.default_rng(seed)
+    site = rng.integers(0, 3, n)
+    x = rng.normal(size=(n, 2))
+    z = -0.5 + 2 * x[:, 0] + np.array(shifts)[site]
+    return pd.DataFrame(x, columns=["a", "b"]), (rng.random(n) < expit(z)).astype(int), SITES[site]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_means_over_sites_are_those_of_a_random_effects_meta_analysis(seed):
+    meta = pytest.importorskip("statsmodels.stats.meta_analysis")
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 9))
+    values, errors = rng.normal(0, rng.choice([0.0, 0.5]), k), rng.uniform(0.05, 0.4, k)
+    mean, half, half_of_new = pool(values, errors, 0.9)
+    result = meta.combine_effects(values, errors**2, method_re="iterated", use_t=True)
+    q = np.sum((values - mean) ** 2 / (errors**2 + result.tau2)) / (k - 1)
+    variance = max(1.0, q) / np.sum(1 / (errors**2 + result.tau2))  # never below the ordinary one
+    quantile = student.ppf(0.95, k - 1)
+    assert mean == pytest.approx(result.mean_effect_re, abs=1e-5)
+    assert half == pytest.approx(quantile * variance**0.5, rel=1e-3)
+    assert half_of_new == pytest.approx(quantile * (variance + result.tau2) ** 0.5, rel=1e-3)
+
+
+def test_means_of_fewer_than_two_sites_are_undefined():
+    assert np.isnan(pool(np.array([0.3]), np.array([0.1]), 0.95)).all()
+
+
+def test_the_row_of_a_site_is_that_of_its_rows_alone():
+    X, y, site = table_of_sites()
+    p, groups = expit(X["a"].to_numpy()), np.arange(len(y)) // 2
+    frame = internal_external(y, p, site, groups=groups)
+    for name in SITES:
+        rows = site == name
+        line = calibration_line(y[rows], p[rows], groups=groups[rows])
+        area = auc_interval(y[rows], p[rows], groups=groups[rows])
+        row = frame.loc[name]
+        assert row["n"] == rows.sum() and row["events"] == y[rows].sum()
+        for measure in ("observed_expected", "slope"):
+            ends = [row[measure + end] for end in ("", "_low", "_high")]
+            assert ends == pytest.approx([*vars(getattr(line, measure)).values()])
+        ends = [row["auc" + end] for end in ("", "_low", "_high")]
+        assert ends == pytest.approx([area.auc, area.low, area.high])
+
+
+def test_a_site_without_events_is_left_out_of_the_means():
+    X, y, site = table_of_sites()
+    y = np.where(site == "City", 0, y)
+    frame = internal_external(y, expit(X["a"]), site)
+    others = site != "City"
+    alone = internal_external(y[others], expit(X["a"])[others], site[others])
+    means = ["observed_expected", "slope", "auc_low", "auc_high"]
+    assert frame.loc["pooled", means].tolist() == pytest.approx(alone.loc["pooled", means].tolist())
+
+
+def test_of_many_classes_the_event_is_that_the_predicted_label_is_right():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 300)
+    y = np.array(["a", "b", "c"])[(p.cumsum(1) < rng.random((300, 1))).sum(1)]
+    site = np.repeat(SITES, 100)
+    frame = internal_external(y, p, site)
+    right = np.array(["a", "b", "c"])[p.argmax(1)] == y
+    line = calibration_line(right, p.max(1))
+    assert frame.loc["pooled", "events"] == right.sum()
+    assert frame["observed_expected"].iloc[:3].mean() == pytest.approx(
+        line.observed_expected.value, abs=0.03
+    )
+
+
+def test_one_site_is_refused():
+    with pytest.raises(ValueError, match="site must have two values or more in 40 rows, got 1"):
+        internal_external([0, 1] * 20, [0.4] * 40, ["a"] * 40)
+
+
+@pytest.fixture(scope="module")
+def by_hospital():
+    X, y, site = table_of_sites()
+    site = np.where(np.arange(len(y)) < 5, None, site)
+    model = LogisticRegression()
+    return X, y, site, evaluate(X.to_numpy(), y, estimator=model, methods=["venn-abers"], site=site)
+
+
+def test_every_site_is_predicted_by_a_model_of_the_others(by_hospital):
+    X, y, site, evaluation = by_hospital
+    method = evaluation.verdict.method
+    named = np.flatnonzero(np.arange(len(y)) >= 5)
+    for name in SITES:
+        rows, others = named[site[named] == name], named[site[named] != name]
+        model = CalibratedClassifier(LogisticRegression(), random_state=0)
+        model = model.fit(X.to_numpy()[others], y[others])
+        raw = np.mean([e.predict_proba(X.to_numpy()[rows]) for e in model.estimators_], axis=0)
+        is_site = np.isin(evaluation.rows, rows)
+        assert evaluation.probabilities["none"][is_site] == pytest.approx(raw)
+        if method == "venn-abers":
+            p = model.predict_proba(X.to_numpy()[rows])
+            assert evaluation.probabilities[method][is_site] == pytest.approx(p)
+
+
+def test_the_headline_names_sites_that_are_off(by_hospital):
+    evaluation = by_hospital[-1]
+    assert "sites: off beyond chance are observed over expected of" in evaluation.verdict.sentence
+    assert "North" in evaluation.verdict.sentence
+    assert "5 rows have no site and are left out." in evaluation.notes
+    table = evaluation.summary()["sections"]["sites"]["table"]
+    assert [row["Site"] for row in table] == [*SITES, "pooled", "another site"]
+    assert table[1]["observed_expected"] > 1.3
+
+
+def test_sites_that_are_alike_are_not_named():
+    X, y, site = table_of_sites(shifts=(0, 0, 0))
+    evaluation = evaluate(
+        X.to_numpy(), y, estimator=LogisticRegression(), methods=["venn-abers"], site=site
+    )
+    assert "sites" not in evaluation.verdict.sentence
+    assert "No site is off beyond chance" in evaluation.sections[0].sentences[0]
+
+
+def test_groups_that_are_the_sites_leave_the_rows_of_a_site_independent():
+    from vennforest.report.validated import sites_section
+
+    X, y, site = table_of_sites()
+    options = {"estimator": LogisticRegression(), "methods": ["venn-abers"], "site": site}
+    evaluation = evaluate(X.to_numpy(), y, groups=site, **options)
+    section = evaluation.sections[0]
+    assert "Intervals treat rows of a site as independent." in section.sentences[1]
+    p = evaluation.probabilities[evaluation.verdict.method]
+    frame = internal_external(y[evaluation.rows], p, site[evaluation.rows])
+    pd.testing.assert_frame_equal(section.frame, frame, check_names=False)
+    assert sites_section(evaluation.comparison, site[evaluation.rows]).finding == section.finding
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"site": ["a"] * 450}, "site must have 2 to 50 different values, got 1"),
+        ({"site": ["a", "b"]}, r"site must have shape \(450,\), got 2 values"),
+        ({"site": ["a", "b"] * 225, "time": range(450)}, "site and time must not both be given"),
+    ],
+)
+def test_sites_that_cannot_be_left_out_are_refused(options, message):
+    X, y, _ = table_of_sites()
+    with pytest.raises(ValueError, match=message):
+        evaluate(X.to_numpy(), y, estimator=LogisticRegression(), methods=["platt"], **options)
