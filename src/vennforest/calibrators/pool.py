@@ -130,9 +130,9 @@ class PooledCalibration(ProbabilityCalibrator):
     def _map_formula(self, p: Term) -> Term:
         pooled = self._pooled(p)
         if len(self.factors_) == 2:
-            first, second = self.factors_.tolist()
-            of_second = second * pooled
-            return of_second / (first * (1.0 - pooled) + of_second)
+            first, second = map(float, self.factors_)
+            of_second = pooled * second
+            return of_second / ((1.0 - pooled) * first + of_second)
         raised = pooled * self.factors_
         return raised / raised.sum()
 
