@@ -74,9 +74,10 @@ def to_onnx(
     Parameters
     ----------
     model : CalibratedClassifier or Calibrator
-        A fitted calibrator, or a fitted classifier with a single estimator: a forest with
-        ``subforest="all"``, or a model that skl2onnx converts, calibrated on a held-out part, on
-        pooled folds or frozen. Preprocessing steps must be ones that skl2onnx converts.
+        A fitted calibrator, or a fitted classifier, of several folds too. Its estimators are
+        forests with ``subforest="all"``, `HistGradientBoostingClassifier`, models of XGBoost,
+        LightGBM or CatBoost without categories of their own, or models that skl2onnx converts, as
+        it must all preprocessing steps.
     X : data frame of shape (n_rows, d), optional
         Any rows with the column names and types of the training data: the graph then has an input
         of shape (n, 1) for each column, of float64 or text.
@@ -94,16 +95,20 @@ def to_onnx(
     Raises
     ------
     ImportError
-        If onnx is not installed, or skl2onnx for estimators other than forests.
+        If onnx is not installed, onnxmltools for XGBoost and LightGBM, or skl2onnx for other
+        estimators and for preprocessing steps.
     ValueError
-        If the model has several estimators, random subforests, groups (``by``), a changed prior, a
-        user's function, or a step that skl2onnx does not convert.
+        If the model is a blend, or has random subforests, groups (``by``), a changed prior, a
+        user's function, a step that skl2onnx does not convert, or a booster that gives other
+        probabilities after its conversion for drawn rows between its thresholds.
 
     Notes
     -----
-    Forests and calibrators agree with ``predict_proba`` to 1e-14. Preprocessing steps and other
-    estimators are converted by skl2onnx, partly in single precision: scores may differ by about
-    1e-7, and in rare cases fall on the other side of a threshold.
+    Forests, histogram boosting and calibrators agree with ``predict_proba`` to 1e-12. Preprocessing
+    steps and other estimators are converted partly in single precision: scores may differ by about
+    1e-7, and in rare cases a value falls on the other side of a threshold. Where their score is
+    that of a calibration example but for such a difference, this one is taken: otherwise bounds and
+    intervals, which are steps that begin at these scores, would be those of a neighbouring step.
     """
     needed("onnx", "ONNX graphs")
     graph = _Graph()
@@ -311,7 +316,9 @@ def _histogram_scores(graph: _Graph, model: HistGradientBoostingClassifier, rows
 def _has_categories(booster: Any, package: str) -> bool:
     """Tell whether a LightGBM, XGBoost or CatBoost model splits by categories."""
     if package == "lightgbm":
-        return re.search(r"^num_cat=[1-9]", booster.booster_.model_to_string(), re.M) is not None
+        trees = booster.booster_
+        is_by_number = re.search(r"^num_cat=[1-9]", trees.model_to_string(), re.M) is None
+        return bool(trees.pandas_categorical) or not is_by_number
     if package == "xgboost":
         return "c" in (booster.get_booster().feature_types or ())
     return package == "catboost" and len(booster.get_cat_feature_indices()) > 0
@@ -353,6 +360,8 @@ def _check_conversion(booster: Any, package: str, converted: Any) -> None:
     rng = np.random.RandomState(0)
     rows = np.zeros((N_DRAWN_ROWS, booster.n_features_in_))
     features, thresholds = _thresholds(booster, package, converted)
+    is_finite = np.abs(thresholds) < np.finfo(np.float32).max  # else it sets missing values apart
+    features, thresholds = features[is_finite], thresholds[is_finite]
     for j in np.unique(features):
         at = np.unique(thresholds[features == j])
         ends = at[0] - 1 - abs(at[0]), at[-1] + 1 + abs(at[-1])
