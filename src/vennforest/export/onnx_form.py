@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial, reduce
 from itertools import chain, compress
 from pathlib import Path
@@ -327,7 +328,7 @@ def _has_categories(booster: Any, package: str) -> bool:
 def _booster_scores(graph: _Graph, booster: Any, package: str, rows: str) -> str:
     """Add a LightGBM, XGBoost or CatBoost model; return the name of its probabilities (n, k)."""
     if package == "catboost":
-        with TemporaryDirectory() as folder:
+        with _refused_by("catboost"), TemporaryDirectory() as folder:
             path = Path(folder) / "model.onnx"
             booster.save_model(str(path), format="onnx")
             converted = graph.onnx.load(path)
@@ -339,7 +340,8 @@ def _booster_scores(graph: _Graph, booster: Any, package: str, rows: str) -> str
         types = [("X", FloatTensorType([None, booster.n_features_in_]))]
         options = {"zipmap": False} if package == "lightgbm" else {}
         convert = getattr(tools, f"convert_{package}")
-        converted = convert(booster, initial_types=types, target_opset=15, **options)
+        with _refused_by("onnxmltools"):
+            converted = convert(booster, initial_types=types, target_opset=15, **options)
         scores = converted.graph.output[1].name
     del converted.graph.output[:]
     shape = (None, len(booster.classes_))
@@ -481,6 +483,16 @@ def _without_frozen(estimator: Any) -> Any:
     return estimator
 
 
+@contextmanager
+def _refused_by(converter: str, hint: str = "") -> Iterator[None]:
+    """Turn the errors of a converter, which are of many types, into an `InputError`."""
+    try:
+        yield
+    except Exception as error:
+        rule = f"estimator must be one that {converter} converts"
+        raise InputError(f"{rule}: {one_line(error)}{hint}") from error
+
+
 def _converted(graph: _Graph, estimator: Any, last: Any, inputs: Sequence[Any]) -> str:
     """Add an estimator, or transformers if ``last`` is None, that skl2onnx converts."""
     needed("skl2onnx", "ONNX graphs of other estimators")
@@ -492,20 +504,16 @@ def _converted(graph: _Graph, estimator: Any, last: Any, inputs: Sequence[Any]) 
         tensor = one.type.tensor_type
         kind = StringTensorType if tensor.elem_type == graph.kinds.STRING else DoubleTensorType
         types.append((one.name, kind([None, tensor.shape.dim[1].dim_value])))
-    try:
+    hint = ""
+    if inputs[0].name == "X":
+        hint = "; of a model of named columns give rows too: to_onnx(model, X)"
+    with _refused_by("skl2onnx", hint):
         converted = convert(
             estimator,
             initial_types=types,
             options=None if last is None else {id(last): {"zipmap": False}},
             target_opset={"": OPSET, "ai.onnx.ml": 3},
         )
-    except Exception as error:  # converters raise errors of many types
-        hint = ""
-        if inputs[0].name == "X":
-            hint = "; of a model of named columns give rows too: to_onnx(model, X)"
-        raise InputError(
-            f"estimator must be one that skl2onnx converts: {one_line(error)}{hint}"
-        ) from error
     output = converted.graph.output[0 if last is None else 1].name
     return graph.add(converted, {name: name for name, _ in types})[output]
 
