@@ -7,7 +7,7 @@ import pytest
 def few_refits():
     """Calibrate training rows in two parts; tests/classifier looks at the numbers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vennforest.classifier.classifier.N_REFITS", 2)
+        patch.setattr("vennforest.classifier.training_rows.N_REFITS", 2)
         yield
 
 

@@ -110,6 +110,14 @@ Figures = Annotated[
     option("A folder for the figures: SVG, PDF, PNG, CSV.", metavar="FOLDER", default=False),
     Output("figures", FIGURE_FILES),
 ]
+FigureWidth = Annotated[
+    Text, option("Width of the figures, in mm, cm or in.", metavar="85mm", default="122mm")
+]
+MethodsText = Annotated[
+    Path | None,
+    option("Methods and results, for a paper.", metavar="FILE.md", default=False),
+    Output("text"),
+]
 Trusted = Annotated[Names, option(f"Accept this type {SEVERAL}.", "--trust", metavar="TYPE")]
 Estimator = Annotated[
     Text, option(f"{', '.join(ESTIMATOR_NAMES)}.", metavar="NAME", default="mixed-forest")
@@ -189,6 +197,7 @@ class Options:
     quiet: Quiet = False
     debug: Debug = False
     addresses: dict[Path, str] = field(init=False, default_factory=dict)
+    row_counts: dict[Path, int] = field(init=False, default_factory=dict)
 
     def shown(self, path: Path | None) -> str:
         """Return an input as it was given: the address of a local copy."""
@@ -348,6 +357,8 @@ class Report(TableOptions):
     target: OptionalTarget = None
     output: Page = Path("report.html")
     figures: Figures = None
+    figure_width: FigureWidth = None
+    text: MethodsText = None
     example: Annotated[Text, option("breast-cancer, digits, iris, wine.", metavar="NAME")] = None
     estimator: Estimator = None
     methods: Annotated[
@@ -396,6 +407,8 @@ class Check(TableOptions):
     data: OptionalData = None
     output: Page = Path("check.html")
     figures: Figures = None
+    figure_width: FigureWidth = None
+    text: MethodsText = None
     probability: Annotated[Names, column(f"Probabilities: COLUMN, or LABEL=COLUMN {SEVERAL}.")] = (
         None
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from vennforest._files import Input, marked, shown_path
+from vennforest._files import Input, marked, shown_path, write_text
 from vennforest._program import __version__
 from vennforest._validation import InputError
-from vennforest.commands.options import Check, Fit, Report
+from vennforest.commands.options import Check, Fit, Options, Report
 from vennforest.commands.terminal import names_in, print_json, say
 from vennforest.report import Evaluation
 from vennforest.report.words import line_findings
@@ -87,6 +88,17 @@ def thresholds_in(text: str | None) -> list[float] | None:
         raise InputError(f"--thresholds must be like .02,.05,.1, got {text!r}") from None
 
 
+def millimetres_in(text: str | None) -> float | None:
+    """Return the width in text such as ``85mm``, ``8.5cm`` or ``3.3in``; None without."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+\.?\d*) ?(mm|cm|in)", text)
+    width = float(match[1]) * {"mm": 1.0, "cm": 10.0, "in": 25.4}[match[2]] if match else 0.0
+    if not 40 <= width <= 500:
+        raise InputError(f"--figure-width must be from 40mm to 500mm, such as 85mm, got {text!r}")
+    return width
+
+
 def check_fail_on(options: Report | Check) -> list[str]:
     """Return the names in ``--fail-on``; raise an error for others and for parts not asked for."""
     names = names_in(options.fail_on)
@@ -120,33 +132,50 @@ def fail(evaluation: Evaluation, names: Sequence[str]) -> None:
         raise typer.Exit(1)
 
 
-def inputs_of(options: Report | Check) -> list[dict[str, Any]]:
-    """Return address, size in bytes and SHA-256 of every input file, None for folders."""
+def inputs_of(options: Options) -> list[dict[str, Any]]:
+    """Return address, size, SHA-256 and rows of every input file; the rows of tables alone."""
     files = []
     for name, _ in marked(options, Input):
         path = getattr(options, name)
         if isinstance(path, Path) and path.is_file():
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            size = path.stat().st_size
-            files.append({"path": options.shown(path), "bytes": size, "sha256": digest})
+            file_of = {"path": options.shown(path), "bytes": path.stat().st_size, "sha256": digest}
+            if path in options.row_counts:
+                file_of["rows"] = options.row_counts[path]
+            files.append(file_of)
     return files
 
 
 def write_page(
-    evaluation: Evaluation, options: Report | Check, commands: Sequence[Sequence[str]]
+    evaluation: Evaluation,
+    options: Report | Check,
+    commands: Sequence[Sequence[str]],
+    columns: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """Write the page; print the notes, the verdict and the commands to type next."""
+    """Write the page; print the notes, the verdict and the commands to type next.
+
+    ``columns`` are those of the probabilities of each class, by method and label.
+    """
     for note in evaluation.notes:
         say(f"Note: {note}")
     lines = [shlex.join(["vennforest", *words]) for words in commands]
     advised, command = "\n".join(lines), shlex.join(["vennforest", *sys.argv[1:]])
     evaluation.to_html(options.output, advised=advised, command=command)
     if options.figures is not None:
-        evaluation.to_figures(options.figures)
+        evaluation.to_figures(options.figures, width=millimetres_in(options.figure_width))
+    if options.text is not None:
+        write_text(options.text, evaluation.to_text())
     output = shown_path(options.output)
     if options.as_json:
-        summary = {"version": __version__, "command": command, "inputs": inputs_of(options)}
+        names = ("groups", "grades", "by", "validation")
+        summary: dict[str, Any] = {
+            "version": __version__,
+            "command": command,
+            "inputs": inputs_of(options),
+        }
+        of_roles = {name: getattr(options, name, None) for name in names}
+        summary["columns"] = {"probabilities": columns, **of_roles}
         print_json({**summary, **evaluation.summary(), "advised": advised, "report": output})
     say(evaluation.verdict.sentence)
     for line in lines:
