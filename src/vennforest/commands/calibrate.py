@@ -10,7 +10,7 @@ from vennforest._class_columns import ClassColumns, are_predictions
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import METHODS, Calibrator
-from vennforest.calibrators.direction import rank_correlation
+from vennforest.calibrators.direction import ranking_area
 from vennforest.commands.models import check_probabilities_in, examples_to_keep, numbers_in
 from vennforest.commands.options import Calibrate
 from vennforest.commands.pages import values_of_columns
@@ -151,7 +151,7 @@ def _update(options: Calibrate, rows: LabelledScores) -> Update:
 
 def _check_direction(counts: ScoreCounts, rows: LabelledScores, is_update: bool) -> None:
     """Raise an error if scores are clearly lower for the second of two classes."""
-    area, is_certain = rank_correlation(counts)
+    area, is_certain = ranking_area(counts)
     if is_certain and area < 0.5:
         first, second = map(str, rows.classes)
         way_out = (
