@@ -102,6 +102,11 @@ def run(options: Calibrate) -> None:
     event = f"; the score is that of {labels[0 if rows.columns.of_first else 1]!r}"
     event = event if len(labels) == 2 else ""
     say(f"Calibrated on {rows.n_rows:,} rows, {len(counts):,} distinct scores{event}.")
+    if counts.error:
+        say(
+            "Neighbouring scores are put together, which moves at most "
+            f"{100 * counts.error:.2g}% of the rows past any score."
+        )
     say(f"Classes: {shares_text(classes, 2)}.")
     if result is not None:
         say(f"{TITLES[result.choice]}. {result.reason} {gain_sentence(result.gain)}".rstrip())
