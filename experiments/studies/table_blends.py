@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 from experiments.studies.tables import RESULTS, append_row, read_rows
-from vennforest_experiments.datasets import catalogue, load
 
 from vennforest import CalibratedClassifier
 from vennforest.report.estimators import BLENDED, table_estimator
+from vennforest_experiments.datasets import catalogue, load
 
 MIN_ROWS, MAX_ROWS = 1_000, 15_000
 N_TIMED = 9
@@ -89,7 +89,8 @@ def main():
             if is_asked and (name, str(draw)) not in done:
                 data, seed = load(name, data_dir=options.data_dir), secrets.randbits(40)
                 where = {"data_set": name, "draw": draw, "seed": seed}
-                rows = [where | row for row in measure(data.X, np.asarray(data.y).astype(str), seed)]
+                y = np.asarray(data.y).astype(str)
+                rows = [where | row for row in measure(data.X, y, seed)]
                 for row in rows:
                     append_row(options.output, row)
                 print(name, draw, rows[-1]["minus_forest"], flush=True)

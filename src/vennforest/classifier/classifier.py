@@ -803,6 +803,22 @@ def _blended_folds(
     return [blend_models(folds, member[1])], " and ".join(used), reasons
 
 
+def blend_classifiers(
+    models: Mapping[str, CalibratedClassifier], X: Any, y: NDArray[Any]
+) -> CalibratedClassifier:
+    """Return the blend of classifiers, by name, that were fitted to the same rows and labels.
+
+    No model is trained again.
+    """
+    first = next(iter(models.values()))
+    state = first._state
+    codes = np.searchsorted(state.classes, y).astype(np.intp)
+    groups = {} if state.row_groups is None else {"groups": state.row_groups}
+    data = TrainingData(X, codes, state.classes, split_params=groups)
+    fold = blend_models({name: model._state.folds for name, model in models.items()}, data)
+    return clone(first)._calibrate(replace(state, folds=[fold]))
+
+
 def _member_folds(
     model: Any,
     estimator: Any,
