@@ -1,6 +1,18 @@
 """Fixtures of several folders."""
 
+import os
+import secrets
+
+import numpy as np
 import pytest
+
+
+@pytest.fixture
+def rng():
+    """Return a generator of a new seed, which a failure prints; VENNFOREST_SEED repeats one."""
+    seed = int(os.environ.get("VENNFOREST_SEED") or secrets.randbits(64))
+    print(f"VENNFOREST_SEED={seed}")
+    return np.random.default_rng(seed)
 
 
 @pytest.fixture

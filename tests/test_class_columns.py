@@ -12,8 +12,7 @@ from vennforest.metrics import brier_decomposition
 from vennforest.report import check
 
 
-def draw(k, n=120):
-    rng = np.random.default_rng()
+def draw(rng, k, n=120):
     p = rng.dirichlet(np.ones(k), n)
     y = np.array(["a", "b", "c"])[[rng.choice(k, p=row) for row in p]]
     y[:k] = ["a", "b", "c"][:k]
@@ -31,8 +30,8 @@ def frames_of(p):
 
 
 @pytest.mark.parametrize("k", [2, 3])
-def test_functions_read_a_data_frame_by_its_names(k):
-    p, y = draw(k)
+def test_functions_read_a_data_frame_by_its_names(rng, k):
+    p, y = draw(rng, k)
     model = PlattScaling().fit(p, y)
     expected = model.predict_proba(p)
     counts = ScoreCounts.from_scores(p, y)
@@ -47,15 +46,15 @@ def test_functions_read_a_data_frame_by_its_names(k):
             assert update(frame, y).gains.equals(update(p, y).gains)
 
 
-def test_one_column_of_a_data_frame_is_of_the_class_of_its_name():
-    p, y = draw(2)
+def test_one_column_of_a_data_frame_is_of_the_class_of_its_name(rng):
+    p, y = draw(rng, 2)
     expected = PlattScaling().fit(1 - p[:, 0], y).predict_proba(1 - p[:, 0])
     first = pd.DataFrame({"p(a)": p[:, 0]})
     assert_array_equal(PlattScaling().fit(first, y).predict_proba(first), expected)
 
 
-def test_data_frames_without_names_of_classes_are_read_by_position():
-    p, _ = draw(3)
+def test_data_frames_without_names_of_classes_are_read_by_position(rng):
+    p, _ = draw(rng, 3)
     classes = np.array([1, 2, 3])
     for names in (range(3), ["x", "y", "z"]):
         frame = pd.DataFrame(p, columns=names)
@@ -86,3 +85,13 @@ def test_an_entry_names_a_label_and_a_column(entry, labels, table, columns):
     assert class_columns([entry], labels, "--score", table).by_label == columns
     with pytest.raises(InputError, match="of which class each column is"):
         class_columns(["a=b=c"], ["a", "a=b"], "--score", ["c", "b=c"])
+
+
+def test_a_column_called_0_is_of_the_class_0(rng):
+    p, y = draw(rng, 2)
+    codes = (y == "b").astype(int)
+    model = PlattScaling().fit(p[:, 1], codes)
+    expected = model.predict_proba(p[:, 1])
+    frame = pd.DataFrame({"0": p[:, 0]})
+    assert_array_equal(model.predict_proba(frame), model.predict_proba(1 - p[:, 0]))
+    assert_array_equal(model.predict_proba(pd.DataFrame(p[:, 1])), expected)

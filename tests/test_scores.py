@@ -12,11 +12,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from support.cases import CALIBRATORS, draw_rows, rounded
-from vennforest import CalibratedClassifier, VennAbers
+from vennforest import CalibratedClassifier, VennAbers, update
 from vennforest._messages import CalibrationWarning, InputError
-from vennforest.calibrators import BetaCalibration, PlattScaling, Uncalibrated
+from vennforest.calibrators import (
+    BetaCalibration,
+    PlattScaling,
+    TemperatureScaling,
+    Uncalibrated,
+)
 from vennforest.counts import ScoreCounts
 from vennforest.export import from_json, to_json
+from vennforest.metrics import brier_decomposition
 from vennforest.scores import ScoreError, read_scores, round_scores
 
 AUTOMATIC = [clone(calibrator).set_params(on="auto") for calibrator in CALIBRATORS]
@@ -250,3 +256,55 @@ def test_impossible_scores_are_named_by_row_and_column(value):
     masked[5] = -np.inf
     with pytest.raises(ScoreError, match="finite logit in every row, got -inf in all columns"):
         VennAbers().fit(masked, np.arange(400) % 3)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_minus_infinity_is_a_logit_in_counts_and_batches_too(k):
+    pa = pytest.importorskip("pyarrow")
+    x, y = draw_logits(k)
+    x[7, 1] = -np.inf
+    names = [f"p({label})" for label in np.unique(y).tolist()]
+    batch = pa.record_batch({"y": y.tolist(), **dict(zip(names, x.T, strict=True))})
+    expected = TemperatureScaling(on="logit").fit(x, y).predict_proba(x)
+    counted = ScoreCounts.from_scores(x, y, on="logit")
+    batches = ScoreCounts.from_batches([batch], score=names, target="y")
+    for counts in (counted, batches):
+        model = TemperatureScaling(on="logit").fit_counts(counts)
+        assert_allclose(model.predict_proba(x), expected, atol=1e-9)
+        assert model.predict_proba(x)[7, 1] < 1e-200
+    with pytest.raises(ValueError, match="must be finite, got -inf"):
+        ScoreCounts.from_batches([batch], score=names, target="y", on="score")
+    if k == 2:
+        one = ScoreCounts.from_batches([batch], score=names[1], target="y", on="logit")
+        first = {np.unique(y).tolist()[0]: names[1]}
+        reverse = ScoreCounts.from_batches([batch], score=first, target="y", on="logit")
+        assert_array_equal(np.sort(-reverse.scores), np.sort(one.scores))
+        with pytest.raises(ValueError, match="must be finite, got -inf"):
+            ScoreCounts.from_batches([batch], score=names[1], target="y")
+
+
+def test_masked_entries_are_refused_wherever_they_are():
+    rng = np.random.default_rng(0)
+    p, y = rng.random(90), rng.integers(0, 2, 90)
+    mask = np.arange(90) < 9
+    masked_p, masked_y, masked_weight = (
+        np.ma.masked_array(values, mask) for values in (p, y, np.ones(90))
+    )
+    fitted = VennAbers().fit(np.ma.masked_array(p), y)
+    X = np.ma.masked_array(np.column_stack([p, p]), np.column_stack([mask, mask]))
+    model = CalibratedClassifier(LogisticRegression(), method="platt").fit(X.data, y)
+    for refused in (
+        lambda: VennAbers().fit(masked_p, y),
+        lambda: VennAbers().fit(p, masked_y),
+        lambda: VennAbers().fit(p, y, sample_weight=masked_weight),
+        lambda: fitted.predict_proba(masked_p),
+        lambda: ScoreCounts.from_scores(p, masked_y),
+        lambda: brier_decomposition(y, masked_p),
+        lambda: brier_decomposition(masked_y, p),
+        lambda: update(masked_p, y),
+        lambda: update(p, y, groups=masked_y),
+        lambda: model.fit(X, y),
+        lambda: model.predict_proba(X),
+    ):
+        with pytest.raises(ValueError, match="must have no masked entries, got"):
+            refused()

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from vennforest._messages import harmless, listed, shown
 from vennforest._shown import columns_of
 from vennforest._validation import FloatArray, InputError
-from vennforest.scores import as_numbers, is_outside
+from vennforest.scores import On, as_numbers, check_finite, is_outside, takes_minus_infinity
 
 CLASS_COLUMN = re.compile(
     r"(?:p|lower|upper|(?:low|high)[\d.]+)\((?P<label>.*)\)", re.IGNORECASE | re.DOTALL
@@ -53,6 +53,13 @@ class ClassColumns:
             entries.append(name if is_clear else f"{label}={name}")
         return entries
 
+    def scores_in(self, values: FloatArray, on: On) -> FloatArray:
+        """Return scores (n, k), or (n,) of the second of two classes, from the columns (n, m)."""
+        if len(self.names) > 1:
+            return values
+        lowest = takes_minus_infinity(on, 1)
+        return self.of_second(check_finite(values[:, 0], repr(self.names[0]), lowest), on)
+
     def of_second(self, values: FloatArray, kind: str = "probability") -> FloatArray:
         """Return scores (n,) of the second class from the values of the one column."""
         if not self.of_first:
@@ -64,8 +71,9 @@ class ClassColumns:
             name, (first, second) = self.names[0], self.classes
             raise InputError(
                 f"the column {name!r} is that of {first!r}, the first class, and must contain its "
-                f"probabilities, in [0, 1], got {float(wrong[0]):.6g}: scores must be of the "
-                f"second class, '{second}={name}' if {name!r} is"
+                f"probabilities, in [0, 1], or with on='logit' its logits, got "
+                f"{float(wrong[0]):.6g}: other scores must be of the second class, "
+                f"'{second}={name}' if {name!r} is"
             )
         return np.clip(1 - values, 0, 1)
 
@@ -173,7 +181,7 @@ def in_class_order(
     names: Any = getattr(values, "column_names", None)
     names = getattr(values, "columns", ()) if names is None else names
     texts, labels = list(map(str, names)), classes.tolist()
-    is_numbered = texts == list(map(str, range(len(texts))))
+    is_numbered = list(names) == list(range(len(texts)))
     is_size = len(texts) in ({1, 2} if len(labels) == 2 else {len(labels)})
     if is_numbered or not is_size or not any(labels_of_column(text, labels) for text in texts):
         return values

@@ -28,6 +28,7 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
 
     ``classes`` lists every class; by default those in ``y``.
     """
+    refuse_masked(y, "y")
     if hasattr(getattr(y, "dtype", None), "numpy_dtype"):  # pandas's nullable integers stay such
         y = cast(Any, y).to_numpy()
     y = cast("NDArray[Any]", column_or_1d(y, warn=True))
@@ -97,6 +98,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
     """Return weights as float64 of shape (n,), or None if every weight is 1."""
     if sample_weight is None:
         return None
+    refuse_masked(sample_weight, "sample_weight")
     weight = np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}")
@@ -120,8 +122,23 @@ def warn_of_small_weights(total: float, n: int) -> None:
         )
 
 
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise an error for masked entries, which numpy converts to what lies below the mask."""
+    if np.ma.is_masked(values):
+        n_masked = int(np.ma.getmaskarray(values).sum())
+        raise InputError(
+            f"{name} must have no masked entries, got {n_masked}: leave these rows out, or fill "
+            "missing cells with numpy.nan"
+        )
+
+
 def check_order(X: Any, **aligned: Any) -> None:
-    """Warn where the labels, weights or groups have the index of the rows X in another order."""
+    """Warn where the labels, weights or groups have the index of the rows X in another order.
+
+    Masked entries of any are refused.
+    """
+    for name, values in {"rows": X, **aligned}.items():
+        refuse_masked(values, name)
     index: Any = getattr(X, "index", None)
     if not hasattr(index, "equals"):
         return

@@ -20,13 +20,14 @@ from vennforest._class_columns import (
 from vennforest._files import one_line
 from vennforest._messages import needed, shown
 from vennforest._shown import KINDS, names_of
-from vennforest._validation import FloatArray, InputError, check_count, check_inside
+from vennforest._validation import FloatArray, InputError, check_count, check_inside, check_option
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.bounded import has_bounds, merged
 from vennforest.calibrators.intervals import ConfidenceIntervals
 from vennforest.classifier.prediction import Prediction, predict_confidence, predict_rows
 from vennforest.forest import is_ensemble
 from vennforest.multiprobability import Multiprobability
+from vennforest.scores import is_impossible
 from vennforest.tables.cells import as_floats, row_name, shown_cell
 from vennforest.tables.columns import TableColumns, unknown_names
 from vennforest.tables.files import TableFile, find_name
@@ -82,9 +83,8 @@ class BatchPredictor:
         label come before the columns of the classes.
     rows_at_once : int
         Number of rows predicted at once, at least 1; it does not change the output.
-    keep_missing : bool, default=False
-        Whether rows with a missing score get empty cells instead of raising an error; for
-        calibrators.
+    missing_scores : {"refuse", "keep"}, default="refuse"
+        What rows with a missing score are given by a calibrator: an error, or empty cells.
 
     Attributes
     ----------
@@ -123,11 +123,12 @@ class BatchPredictor:
         level: float = 0.95,
         of_label: bool = False,
         rows_at_once: int = ROWS_AT_ONCE,
-        keep_missing: bool = False,
+        missing_scores: str = "refuse",
     ) -> None:
+        check_option(missing_scores, ("refuse", "keep"), "missing_scores")
         check_count(rows_at_once, "rows_at_once")
         level = check_inside(level, "level")
-        self._keeps_missing = keep_missing and isinstance(model, Calibrator)
+        self._keeps_missing = missing_scores == "keep" and isinstance(model, Calibrator)
         self.model, self.level, self.rows_at_once = model, level, int(rows_at_once)
         self._scores: ClassColumns | None = None
         self.carried = list(carried)
@@ -207,7 +208,7 @@ class BatchPredictor:
         if not self._keeps_missing:
             prediction = self._predict(rows, where, first_row)
             return output_columns(classes, self.kinds, prediction, self._of_label)
-        has_score = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
+        has_score = ~np.isnan(rows).any(axis=1)
         prediction = self._predict(rows[has_score], where, first_row)
         position = pa.array(np.cumsum(has_score) - 1, mask=~has_score)
         arrays = output_columns(classes, self.kinds, prediction, self._of_label)
@@ -216,8 +217,8 @@ class BatchPredictor:
     def _predict(self, rows: Any, where: str, first_row: int) -> Answers:
         level = self.level if "confidence" in self.kinds else None
         try:
-            if isinstance(self.model, Calibrator):
-                return _calibrated(self.model, rows, level)
+            if self._scores is not None:
+                return _calibrated(self.model, self._scores.scores_in(rows, self.model.on_), level)
             if level is None:
                 return predict_rows(self.model._state, rows), None
             return predict_confidence(self.model._state, rows, level)
@@ -231,7 +232,7 @@ class BatchPredictor:
             ) from error
 
     def _rows(self, columns: dict[str, pa.Array], where: str, first_row: int) -> Any:
-        """Return columns as input of the model: scores, a data frame, or an array."""
+        """Return columns as input of the model: a data frame, or an array, as of scores."""
         is_calibrator = isinstance(self.model, Calibrator)
         has_names = not is_calibrator and hasattr(self.model, "feature_names_in_")
         if has_names and not is_ensemble(self.model.estimators_[0]):
@@ -244,18 +245,15 @@ class BatchPredictor:
         table = np.column_stack(arrays)
         if not is_calibrator:
             return table
-        is_wrong = np.isinf(table) if self._keeps_missing else ~np.isfinite(table)
+        is_wrong = is_impossible(table, self.model.on_, table.shape[1])
+        if self._keeps_missing:
+            is_wrong &= ~np.isnan(table)
         for row, column in np.argwhere(is_wrong)[:1].tolist():
             raise InputError(
                 f"column {list(columns)[column]!r} must contain finite scores, got "
                 f"{shown_cell(float(table[row, column]))} in {row_name(first_row + row, where)}"
             )
-        if self._scores is None or len(arrays) > 1:
-            return table
-        try:
-            return self._scores.of_second(table[:, 0], self.model.on_)
-        except InputError as error:
-            raise InputError(f"{error} (in {where})") from error
+        return table
 
 
 def _carried(cells: pa.Array, name: str, kind: pa.DataType) -> pa.Array:

@@ -25,7 +25,16 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
-from vennforest.scores import On, as_numbers, check_scores, read_scores
+from vennforest.scores import (
+    On,
+    as_numbers,
+    check_finite,
+    check_scores,
+    columns,
+    is_impossible,
+    read_scores,
+    takes_minus_infinity,
+)
 
 __all__ = ["ScoreCounts"]
 
@@ -107,9 +116,11 @@ class ScoreCounts:
         x = as_numbers(scores)
         codes, labels, weight = read_examples(x, y, sample_weight, classes)
         x, k = as_numbers(in_class_order(scores, labels, on)), len(labels)
-        return count_examples(
-            labels, read_scores(x, k, on if k == 2 else "score").values, codes, weight
-        )
+        if k > 2:
+            x = columns(check_finite(x, lowest=takes_minus_infinity(on, k)), k)
+        else:
+            x = read_scores(x, k, on).values
+        return count_examples(labels, x, codes, weight)
 
     @classmethod
     def from_batches(
@@ -120,6 +131,7 @@ class ScoreCounts:
         target: str,
         weight: str | None = None,
         classes: Sequence[Any] | None = None,
+        on: On = "auto",
     ) -> ScoreCounts:
         """Count the rows of Arrow record batches, in bounded memory.
 
@@ -138,6 +150,8 @@ class ScoreCounts:
             The column of weights, as ``sample_weight`` of `from_scores`.
         classes : sequence, optional
             Every class, when some may be missing from the rows.
+        on : {"auto", "probability", "logit", "score"}, default="auto"
+            What the scores are; minus infinity is a logit.
 
         Raises
         ------
@@ -155,14 +169,15 @@ class ScoreCounts:
         for batch in batches:
             if not batch.num_rows:  # its columns may have no type yet
                 continue
-            x = np.column_stack([_numbers(batch, name) for name in names])
+            x = np.column_stack([_numbers(batch, name, on, len(names)) for name in names])
+            x = check_finite(x, lowest=True)
             codes = _codes(batch, target, codes_of)
             if classes is not None and len(codes_of) > len(classes):
                 raise InputError(
                     f"{target!r} must contain labels of classes {shown(list(classes))}, got "
                     f"{list(codes_of)[len(classes)]!r}"
                 )
-            w = None if weight is None else _numbers(batch, weight)
+            w = None if weight is None else _numbers(batch, weight, "score")
             if w is not None:
                 if w.min(initial=0) < 0:
                     raise InputError(f"{weight!r} must not be negative, got {w.min()}")
@@ -185,7 +200,7 @@ class ScoreCounts:
         if of_classes.names != names:
             scores = scores[:, list(map(names.index, of_classes.names))]
         elif of_classes.of_first:
-            scores = of_classes.of_second(scores)
+            scores = of_classes.of_second(scores, on)
         return cls(labels, counts.scores, weights, counts.error).moved_to(scores)
 
     def check(self) -> ScoreCounts:
@@ -425,10 +440,10 @@ def _padded(weights: FloatArray, k: int) -> FloatArray:
     return np.pad(weights, ((0, 0), (0, k - weights.shape[1])))
 
 
-def _numbers(batch: Any, name: str) -> FloatArray:
-    """Return a column of finite numbers."""
+def _numbers(batch: Any, name: str, on: On, n_columns: int = 1) -> FloatArray:
+    """Return a column of finite numbers, or minus infinity where it is a score."""
     values = np.asarray(batch[name].cast("float64").to_numpy(zero_copy_only=False))
-    wrong = values[~np.isfinite(values)]
+    wrong = values[is_impossible(values, on, n_columns)]
     if len(wrong):
         raise InputError(f"{name!r} must be finite, got {wrong[0]}: leave such rows out")
     return values

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._messages import InputError, warn
-from vennforest._validation import FloatArray, check_option
+from vennforest._validation import FloatArray, check_option, refuse_masked
 
 ScoreKind = Literal["probability", "logit", "score"]
 On = Literal["auto", "probability", "logit", "score"]
@@ -77,6 +77,7 @@ def as_numbers(scores: ArrayLike, name: str = "scores") -> FloatArray:
 
     Tensors of PyTorch are read in any precision, with gradients and on any device.
     """
+    refuse_masked(scores, name)
     if hasattr(scores, "detach"):
         scores = scores.detach().cpu().double().numpy()
     try:
@@ -110,6 +111,19 @@ def check_finite(array: FloatArray, name: str = "scores", lowest: bool = False) 
     found = "NaN" if np.isnan(value) else str(value)
     column = int(place[1]) if array.ndim == 2 else None
     raise ScoreError(f"{name} must be finite", found, int(place[0]), column, "")
+
+
+def takes_minus_infinity(on: On, n_columns: int) -> bool:
+    """Return whether minus infinity is a score: the logit of probability 0."""
+    return on == "logit" or (on == "auto" and n_columns > 1)
+
+
+def is_impossible(values: FloatArray, on: On, n_columns: int) -> NDArray[np.bool_]:
+    """Return a mask of the values that no column of such scores can have: NaN and infinities."""
+    impossible = ~np.isfinite(values)
+    if takes_minus_infinity(on, n_columns):
+        impossible &= values != -np.inf
+    return impossible
 
 
 def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:

@@ -10,7 +10,7 @@ def few_refits():
     tests/classifier looks at the numbers, and tests/report at other models.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vennforest.classifier.classifier.N_REFITS", 2)
+        patch.setattr("vennforest.classifier.training_rows.N_REFITS", 2)
         patch.setattr("vennforest.commands.report.COMPARED", ())
         yield
 

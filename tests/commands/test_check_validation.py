@@ -5,8 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import ks_2samp
 
 from support.commands import refused, run
+from vennforest.metrics import auc_interval
 from vennforest.validation import grades, population_stability, segments
 
 
@@ -40,6 +42,11 @@ def test_grades_are_tested_and_compared_with_earlier_ones(
     out, err = capsys.readouterr()
     sections = json.loads(out)["sections"]
     assert list(sections) == ["updates", "promises", "grades", "segments"]
+    area, p = auc_interval(table["default"], table["pd"]), table["pd"].to_numpy()
+    ks = ks_2samp(p[table["default"] == 1], p[table["default"] == 0]).statistic
+    gini = f"Gini is {200 * area.auc - 100:.1f}% (95% interval {200 * area.low - 100:.1f}% to"
+    separation = sections["grades"]["sentences"][2]
+    assert gini in separation and f"and KS {100 * ks:.1f}%, by probability" in separation
     section = sections["grades"]
     frame = grades(table["default"], table["pd"], table["grade"])
     psi = population_stability(table["grade"], table["grade"][:200]).psi
@@ -80,7 +87,7 @@ def test_segments_are_searched(command, table, capsys):
     (["--grades", "customer"], "grade must have 2 to 100 different values, got 300"),
     (["--grades", "kind", "-t", "kind"], "must name the scores, a column for each of 3"),
     (["--segments", "city"], "there is no column 'city'"),
-    (["--segments", "customer", "--tolerance", "0"], "tolerance must lie in (0, 1)"),
+    (["--segments", "customer", "--tolerance", "0"], "below 100 percentage points, got 0"),
 ])  # fmt: skip
 def test_what_cannot_be_tested(command, tmp_path, capsys, options, message):
     options = [option.format(early=tmp_path / "early.csv") for option in options]

@@ -24,9 +24,8 @@ LABELS = [
 ]  # fmt: skip
 
 
-def draw(labels, n=200):
+def draw(rng, labels, n=200):
     """Return probabilities (n, k) in the order of the labels, and a frame of rows and labels."""
-    rng = np.random.default_rng()
     p = rng.dirichlet(np.ones(len(labels)), n)
     y = [labels[rng.choice(len(labels), p=row)] for row in p]
     y[: len(labels)] = labels
@@ -36,10 +35,10 @@ def draw(labels, n=200):
 @pytest.mark.parametrize("form", ["p({})", "{}", "other"])
 @pytest.mark.parametrize("labels", LABELS, ids="|".join)
 def test_every_door_reads_a_column_as_that_of_its_class(
-    tmp_path, capsys, monkeypatch, labels, form
+    rng, tmp_path, capsys, monkeypatch, labels, form
 ):
     monkeypatch.setattr(Evaluation, "to_html", lambda *_, **__: None)  # it takes longest
-    p, frame = draw(labels)
+    p, frame = draw(rng, labels)
     columns = [f"other{j}" if form == "other" else form.format(c) for j, c in enumerate(labels)]
     frame = frame.assign(**dict(zip(columns, p.T, strict=True)))
     frame.to_csv(tmp_path / "t.csv", index=False)
@@ -51,7 +50,7 @@ def test_every_door_reads_a_column_as_that_of_its_class(
     typed = frame.assign(y=[classes[code] for code in codes])
     table = pa.Table.from_pandas(typed, preserve_index=False)
     named = dict(zip(classes, columns, strict=True))
-    every = np.random.default_rng().permutation(classes).tolist()
+    every = rng.permutation(classes).tolist()
 
     def losses(*command):
         assert run("check", *command, "-t", "y", "-o", tmp_path / "p.html", "--json") == 0
@@ -88,9 +87,11 @@ def test_every_door_reads_a_column_as_that_of_its_class(
 
 
 @pytest.mark.parametrize("entries", [["p(no)"], ["no=risk"], ["risk"], ["p(no)", "p(yes)"]])
-def test_a_query_reads_the_columns_that_the_calibrator_was_fitted_to(tmp_path, capsys, entries):
+def test_a_query_reads_the_columns_that_the_calibrator_was_fitted_to(
+    rng, tmp_path, capsys, entries
+):
     duckdb = pytest.importorskip("duckdb")
-    p, frame = draw(["no", "yes"])
+    p, frame = draw(rng, ["no", "yes"])
     frame = frame.assign(**{"p(no)": p[:, 0], "p(yes)": p[:, 1]})
     frame["risk"] = p[:, 0] if "no=risk" in entries else p[:, 1]
     frame.to_csv(tmp_path / "t.csv", index=False)
@@ -110,8 +111,8 @@ def test_a_query_reads_the_columns_that_the_calibrator_was_fitted_to(tmp_path, c
         assert answer.isna().all()
 
 
-def calibrated(folder, entry="p(yes)"):
-    p, frame = draw(["no", "yes"])
+def calibrated(rng, folder, entry="p(yes)"):
+    p, frame = draw(rng, ["no", "yes"])
     frame = frame.assign(**{"p(no)": p[:, 0], "p(yes)": p[:, 1], "s": p[:, 1]})
     frame.to_csv(folder / "t.csv", index=False)
     assert run("calibrate", folder / "t.csv", "-t", "y", "-s", entry, "-o", folder / "c.json") == 0
@@ -120,8 +121,8 @@ def calibrated(folder, entry="p(yes)"):
     return folder / "c.json", folder / "o.csv"
 
 
-def test_no_door_calibrates_twice_in_silence(tmp_path, capsys):
-    calibrator, output = calibrated(tmp_path)
+def test_no_door_calibrates_twice_in_silence(rng, tmp_path, capsys):
+    calibrator, output = calibrated(rng, tmp_path)
     after = ("-o", tmp_path / "again.csv")
     page = ("-o", tmp_path / "p.html")
     for command in (
@@ -143,15 +144,15 @@ def test_no_door_calibrates_twice_in_silence(tmp_path, capsys):
     assert run("apply", calibrator, output, "--id", "row", *after) == 0
 
 
-def test_raw_scores_beside_the_output_are_calibrated_once(tmp_path):
-    calibrator, output = calibrated(tmp_path, "s")
+def test_raw_scores_beside_the_output_are_calibrated_once(rng, tmp_path):
+    calibrator, output = calibrated(rng, tmp_path, "s")
     first = pd.read_csv(output)
     assert run("apply", calibrator, output, "-o", tmp_path / "again.csv") == 0
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "again.csv"), first)
 
 
-def test_the_probability_of_each_rows_label_is_that_of_no_class(tmp_path, capsys):
-    _, output = calibrated(tmp_path)
+def test_the_probability_of_each_rows_label_is_that_of_no_class(rng, tmp_path, capsys):
+    _, output = calibrated(rng, tmp_path)
     pd.read_csv(output).assign(probability=0.7).to_csv(output, index=False)
     for command in (
         ("check", output, "-t", "y", "--probability", "probability", "-o", tmp_path / "p.html"),
@@ -162,8 +163,8 @@ def test_the_probability_of_each_rows_label_is_that_of_no_class(tmp_path, capsys
         )
 
 
-def test_a_name_that_says_no_class_of_the_rows_is_refused(tmp_path, capsys):
-    p, frame = draw(["no", "yes"])
+def test_a_name_that_says_no_class_of_the_rows_is_refused(rng, tmp_path, capsys):
+    p, frame = draw(rng, ["no", "yes"])
     frame.assign(**{"p(bad)": p[:, 0], "p_no": p[:, 0], "P(No)": p[:, 0]}).to_csv(
         tmp_path / "t.csv", index=False
     )
@@ -176,8 +177,8 @@ def test_a_name_that_says_no_class_of_the_rows_is_refused(tmp_path, capsys):
     assert_allclose(texts, texts[:1] * 4)
 
 
-def test_a_column_of_a_calibrator_keeps_its_class_under_any_order_and_name(tmp_path, capsys):
-    p, frame = draw(["a", "b", "c"])
+def test_a_column_of_a_calibrator_keeps_its_class_under_any_order_and_name(rng, tmp_path, capsys):
+    p, frame = draw(rng, ["a", "b", "c"])
     frame[["u", "v", "w"]] = p
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.rename(columns={"u": "x"}).to_csv(tmp_path / "other.csv", index=False)
@@ -195,8 +196,8 @@ def test_a_column_of_a_calibrator_keeps_its_class_under_any_order_and_name(tmp_p
     assert "'a=x'" in refused(capsys, *wrong, "-s", "x", "-s", "v", "-s", "w")
 
 
-def test_a_class_without_a_row_is_named_by_its_column(tmp_path, capsys):
-    p, frame = draw(["a", "b", "c"])
+def test_a_class_without_a_row_is_named_by_its_column(rng, tmp_path, capsys):
+    p, frame = draw(rng, ["a", "b", "c"])
     frame[["p(c)", "p(a)", "p(b)"]] = p[:, [2, 0, 1]]
     frame[frame["y"] != "b"].to_csv(tmp_path / "t.csv", index=False)
     options = [part for c in "cab" for part in ("--probability", f"p({c})")]
@@ -211,10 +212,10 @@ def test_a_class_without_a_row_is_named_by_its_column(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("method", ["venn-abers", "temperature", "isotonic"])
-def test_two_columns_of_logits_are_read_as_their_difference(tmp_path, capsys, method):
+def test_two_columns_of_logits_are_read_as_their_difference(rng, tmp_path, capsys, method):
     duckdb = pytest.importorskip("duckdb")
-    p, frame = draw(["no", "yes"])
-    shift = np.random.default_rng().normal(size=(len(p), 1))
+    p, frame = draw(rng, ["no", "yes"])
+    shift = rng.normal(size=(len(p), 1))
     logits = np.log(p) + shift
     frame = frame.assign(no=logits[:, 0], yes=logits[:, 1])
     frame.to_csv(tmp_path / "t.csv", index=False)
@@ -240,8 +241,8 @@ def test_two_columns_of_logits_are_read_as_their_difference(tmp_path, capsys, me
     assert "--score must name both columns of logits" in message
 
 
-def test_a_number_may_be_written_otherwise_in_the_name_of_its_column(tmp_path, capsys):
-    p, frame = draw(["0", "1"])
+def test_a_number_may_be_written_otherwise_in_the_name_of_its_column(rng, tmp_path, capsys):
+    p, frame = draw(rng, ["0", "1"])
     frame["y"] = "0" + frame["y"]
     forms = ["p(0)", "p(00)", "p(0.0)", "0e5", "00=other", "+0=other"]
     frame = frame.assign(**dict.fromkeys([*forms[:4], "other"], p[:, 0]))
@@ -252,8 +253,8 @@ def test_a_number_may_be_written_otherwise_in_the_name_of_its_column(tmp_path, c
         assert "the score is that of '0'" in capsys.readouterr().err
 
 
-def test_independent_scores_of_each_class_are_calibrated_with_on_score(tmp_path, capsys):
-    p, frame = draw(["a", "b", "c"])
+def test_independent_scores_of_each_class_are_calibrated_with_on_score(rng, tmp_path, capsys):
+    p, frame = draw(rng, ["a", "b", "c"])
     frame[["a", "b", "c"]] = scores = p**2
     frame.to_csv(tmp_path / "t.csv", index=False)
     options = [part for c in "cab" for part in ("-s", c)]

@@ -13,7 +13,7 @@ import pytest
 from support.commands import refused, run
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
-from vennforest.classifier.classifier import SOURCE_NAMES
+from vennforest.classifier.parameters import SOURCE_NAMES
 from vennforest.commands import options
 from vennforest.report.estimators import ESTIMATORS
 

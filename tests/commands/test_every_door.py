@@ -15,8 +15,11 @@ import pytest
 
 import vennforest
 import vennforest.engines.dask
+import vennforest.engines.spark
 from support.commands import run
+from support.systems import local_spark
 from vennforest.batch import BatchPredictor
+from vennforest.export import from_json
 
 MARKERS = ["", "n.d.", "-999"]
 TARGET = "outcome?"
@@ -85,6 +88,13 @@ def write_forms(folder, texts, typed):
     return files
 
 
+def read_output(path):
+    """Return predictions; those in CSV as text."""
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
 def read_summary(capsys, *arguments):
     capsys.readouterr()
     code = run(*arguments, "--json")
@@ -93,35 +103,28 @@ def read_summary(capsys, *arguments):
     return json.loads(out)
 
 
-@pytest.fixture
-def drawn(request, tmp_path, capsys):
-    rng = np.random.default_rng(request.param)
-    texts, _ = draw_table(rng, 260)
+DRAWS = ["first", *(pytest.param(n, marks=pytest.mark.slow) for n in range(100))]
+"""One draw of every run, which looks at fewer pages, and a hundred more."""
+
+
+@pytest.fixture(params=DRAWS)
+def is_first(request):
+    return request.param == "first"
+
+
+def test_the_same_answers_at_every_door(rng, is_first, tmp_path, capsys):
+    texts, _ = draw_table(rng, 160)
     texts.to_csv(tmp_path / "train.csv", index=False)
     markers = ("--missing", "n.d.", "--missing=-999")
     keep = [f"--types={json.dumps({'zip': 'category', 'account': 'number'})}"]
     command = ("fit", tmp_path / "train.csv", "--target", TARGET, "-o", tmp_path / "m.skops")
-    assert run(*command, *markers, *keep, "--trees", 15, "--jobs", 1) == 0
-    new_texts, new_typed = draw_table(rng, 90)
+    assert run(*command, *markers, *keep, "--trees", 9, "--jobs", 1) == 0
+    texts, typed = draw_table(rng, 90)
     # In the new rows the column of text happens to hold numbers alone.
-    is_word = new_texts["code"] == "x3"
-    new_texts.loc[is_word, "code"] = "7"
-    codes = [None if c is None else "7" if c == "x3" else c for c in new_typed["code"].to_pylist()]
-    at = new_typed.schema.get_field_index("code")
-    new_typed = new_typed.set_column(at, "code", pa.array(codes))
-    return tmp_path, new_texts, new_typed, capsys
-
-
-DRAWS = [
-    0,
-    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 101)),
-]
-
-
-@pytest.mark.parametrize("drawn", DRAWS, indirect=True)
-def test_the_same_answers_at_every_door(drawn):
-    folder, texts, typed, capsys = drawn
-    model, files = vennforest.load(folder / "m.skops"), write_forms(folder, texts, typed)
+    texts.loc[texts["code"] == "x3", "code"] = "7"
+    codes = [None if c is None else "7" if c == "x3" else c for c in typed["code"].to_pylist()]
+    typed = typed.set_column(typed.schema.get_field_index("code"), "code", pa.array(codes))
+    model, files = vennforest.load(tmp_path / "m.skops"), write_forms(tmp_path, texts, typed)
     features = texts.drop(columns=TARGET)
     expected = model.predict_proba(features)
     frames = {
@@ -140,27 +143,39 @@ def test_the_same_answers_at_every_door(drawn):
     parts = dd.from_pandas(features, npartitions=4)
     found = vennforest.engines.dask.predict(parts, model).compute()[["p(+)", "p(-)"]]
     np.testing.assert_allclose(found.to_numpy(), expected, 0, 1e-12)
-    check_at_every_door(folder, files, expected, texts[TARGET].tolist(), capsys)
+    if not is_first:
+        found = spark_answers(model, features, ["p(+)", "p(-)"])
+        np.testing.assert_allclose(found, expected, 0, 1e-12)
+    pages = ("csv", "parquet") if is_first else tuple(files)
+    check_at_every_door(tmp_path, files, pages, expected, texts[TARGET].tolist(), capsys)
 
 
-def check_at_every_door(folder, files, expected, y, capsys):
+def spark_answers(model, frame, names, **options):
+    """Return columns of the predictions of Spark, in the order of the rows."""
+    frame = frame.assign(row_number=np.arange(len(frame)))
+    lazy = local_spark().createDataFrame(frame).repartition(3)
+    lazy = vennforest.engines.spark.predict(lazy, model, carried=["row_number"], **options)
+    return lazy.toPandas().sort_values("row_number")[names].to_numpy()
+
+
+def check_at_every_door(folder, files, pages, expected, y, capsys):
     by_model, by_file, watched = {}, {}, {}
     for name, path in files.items():
         for ending in ("parquet", "csv"):
             out = folder / f"out.{name}.{ending}"
             command = ("predict", folder / "m.skops", path, "-o", out, "--id", TARGET)
             assert run(*command, "--id", "band") == 0
-            frame = (
-                pd.read_parquet(out)
-                if ending == "parquet"
-                else pd.read_csv(out, float_precision="round_trip", keep_default_na=False)
-            )
-            found = frame[["p(+)", "p(-)"]].to_numpy()
+            frame = read_output(out)
+            found = frame[["p(+)", "p(-)"]].to_numpy(np.float64)
             np.testing.assert_allclose(found, expected, 0, 1e-12, err_msg=name)
             assert frame[TARGET].tolist() == y
+            if name not in pages:
+                continue
             page = ("--target", TARGET, "-o", folder / "c.html", "--positive", "+")
             summary = read_summary(capsys, "check", out, "--probability", "p(+)", *page)
             by_file[name, ending] = measures(summary)
+        if name not in pages:
+            continue
         command = ("check", folder / "m.skops", path, "--target", TARGET, "--positive", "+")
         by_model[name] = measures(read_summary(capsys, *command, "-o", folder / "c.html"))
         command = ("watch", folder / "m.skops", path, "--target", TARGET)
@@ -193,3 +208,111 @@ def figures_of(value):
     if isinstance(value, list):
         return [x for below in value for x in figures_of(below)]
     return [value] if isinstance(value, int | float) else []
+
+
+LABELS = [["+", "-"], ["0", "1"], ["False", "True"], ["a (b)", "a=b"], ["a", "b", "c"]]
+METHODS = ["beta", "spline", "venn-abers", "venn", "platt", "isotonic", "temperature"]
+"""Methods; the first two are of probabilities and logits alone."""
+
+
+def draw_scores(rng, labels, kind, n):
+    """Return scores (n, k) of a kind, the last row -inf where that has a meaning, and labels."""
+    k = len(labels)
+    p = rng.dirichlet(np.ones(k), n)
+    y = np.array(labels)[[rng.choice(k, p=row) for row in p]]
+    y[:k] = labels
+    with np.errstate(divide="ignore"):
+        if kind == "probability":
+            p = p.round(9)
+            p[:, -1] = (1 - p[:, :-1].sum(axis=1)).round(9)
+            p[-1] = np.eye(k)[0]
+            return p.clip(0, 1), y
+        logits = np.log(p) + rng.normal(size=(n, 1))
+    if kind == "logit":
+        logits[-1, rng.integers(k)] = -np.inf
+    return logits, y
+
+
+def test_scores_are_calibrated_alike_at_every_door(rng, is_first, tmp_path, capsys):
+    duckdb, dd = pytest.importorskip("duckdb"), pytest.importorskip("dask.dataframe")
+    labels = LABELS[rng.integers(len(LABELS))]
+    kind = rng.choice(["probability", "logit", "score"][: 3 if len(labels) == 2 else 2])
+    method = rng.choice(METHODS[2:] if kind == "score" else METHODS)
+    print(labels, kind, method)
+    scores, y = draw_scores(rng, labels, kind, 150)
+    names = rng.choice(["p({})", "{}", "score of {}"])
+    columns = [names.format(label) for label in labels]
+    used = rng.permutation(len(labels))
+    if len(labels) == 2 and (kind == "score" or rng.random() < 0.5):
+        used = used[:1] if kind == "probability" else np.array([1])
+    entries = [f"{labels[j]}={columns[j]}" if "of" in names else columns[j] for j in used]
+    frame = pd.DataFrame(dict(zip(columns, scores.T, strict=True))).assign(**{TARGET: y})
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    options = [part for entry in entries for part in ("-s", entry)]
+    document = tmp_path / "c.json"
+    fit = ("calibrate", tmp_path / "train.csv", "-t", TARGET, *options, "-o", document)
+    on = "logit" if kind == "logit" else "auto"
+    assert run(*fit, "--method", method, "--on", on) == 0, capsys.readouterr().err
+    calibrator = from_json(document.read_text(encoding="utf-8"))
+
+    new, y = draw_scores(rng, labels, kind, 60)
+    texts, typed = draw_table(rng, 60)
+    texts, typed = texts.drop(columns=TARGET), typed.drop_columns(TARGET)
+    is_missing = rng.random(60) < 0.1
+    for j in used:
+        cells = [repr(value) for value in new[:, j].tolist()]
+        marks = rng.choice(["", "NA", " nan"], 60)
+        texts[columns[j]] = np.where(is_missing, marks, cells)
+        values = new[:, j].tolist()
+        if kind == "probability" and rng.random() < 0.5:
+            values = [Decimal(repr(value)).quantize(Decimal("1e-9")) for value in values]
+        values = [None if gone else v for gone, v in zip(is_missing, values, strict=True)]
+        typed = typed.append_column(columns[j], pa.array(values))
+    ordered = [columns[j] for j in sorted(used)]
+    given = new[:, used[0]] if len(used) == 1 else new
+    if len(used) == 1 and used[0] == 0:
+        given = 1 - given
+    expected = np.full((60, len(labels)), np.nan)
+    expected[~is_missing] = calibrator.predict_proba(given[~is_missing])
+    answers = [f"p({label})" for label in calibrator.classes_]
+
+    files = write_forms(tmp_path, texts, typed)
+    for name, path in files.items():
+        out = tmp_path / f"out.{rng.choice(['parquet', 'csv'])}"
+        apply = ("apply", document, path, "-o", out, "--missing-scores", "keep")
+        assert run(*apply, *options * int(rng.integers(2)), "--id", "zip", "--id", "paid") == 0
+        found = read_output(out)[answers].replace("", "nan").to_numpy(np.float64)
+        np.testing.assert_allclose(found, expected, 0, 1e-12, err_msg=name)
+    by_label = {calibrator.classes_[j]: columns[j] for j in used}
+    whole = typed.filter(pa.array(~is_missing))
+    predictor = BatchPredictor(calibrator, typed.schema, columns=by_label)
+    found = pa.Table.from_batches(predictor(whole.to_batches(max_chunksize=13))).to_pandas()
+    np.testing.assert_allclose(found[answers].to_numpy(), expected[~is_missing], 0, 1e-12)
+    frame = whole.to_pandas()[ordered]
+    if "of" not in names:
+        for table in (frame, pl.from_arrow(whole.select(ordered))):
+            found = calibrator.predict_proba(table)
+            np.testing.assert_allclose(found, expected[~is_missing], 0, 1e-12)
+    parts = dd.from_pandas(typed.to_pandas()[ordered], npartitions=3)
+    lazy = vennforest.engines.dask.predict(
+        parts, calibrator, columns=by_label, carried=[], missing_scores="keep"
+    )
+    np.testing.assert_allclose(lazy.compute()[answers].to_numpy(), expected, 0, 1e-12)
+    capsys.readouterr()
+    assert run("sql", document, "--table", "numbered") == 0
+    numbered = typed.append_column("row_number", pa.array(range(60)))  # noqa: F841
+    sql = f"SELECT * FROM ({capsys.readouterr().out}) ORDER BY row_number"
+    rows = duckdb.sql(sql).df()
+    is_infinite = np.isneginf(new[:, used]).any(axis=1)  # a query answers finite scores
+    of_query = np.where(is_infinite[:, None], np.nan, expected)
+    if len(labels) == 2:
+        found = rows[["p"]].to_numpy(np.float64, na_value=np.nan)
+        np.testing.assert_allclose(found, of_query[:, 1:], 0, 1e-9)
+    else:
+        found = rows[[f"p_{label}" for label in labels]].to_numpy(np.float64, na_value=np.nan)
+        np.testing.assert_allclose(found, of_query, 0, 1e-9)
+    if not is_first:
+        features = typed.to_pandas()[ordered].astype(float)
+        settings = {"columns": by_label, "missing_scores": "keep"}
+        found = spark_answers(calibrator, features, answers, **settings)
+        np.testing.assert_allclose(found.astype(float), expected, 0, 1e-12)

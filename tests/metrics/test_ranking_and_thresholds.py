@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, logit
+from scipy.stats import norm
 from scipy.stats import t as student
 
 from oracles import ranking as slow
@@ -228,3 +229,48 @@ def test_no_line_where_there_is_none():
     for name in ("slope", "intercept", "observed_expected"):
         first, second = getattr(once, name), getattr(twice, name)
         assert (first.value, first.low) == pytest.approx((second.value, second.low), abs=1e-6)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_intervals_of_sensitivity_and_specificity_are_wilsons_of_the_effective_rows(grouped):
+    confint = pytest.importorskip("statsmodels.stats.proportion").proportion_confint
+    rng = np.random.default_rng(21)
+    groups = rng.integers(0, 40, 200)
+    p = np.clip(rng.random(40)[groups] + rng.normal(0, 0.1, 200), 0, 1)
+    y = (rng.random(200) < p).astype(int)
+    table = threshold_table(y, p, [0.3, 0.6], groups=groups if grouped else None, level=0.9)
+    for i, at in enumerate((0.3, 0.6)):
+        flagged = p >= at
+        shares = {
+            "sensitivity": (y == 1, flagged), "specificity": (y == 0, ~flagged),
+            "positive_value": (flagged, y == 1), "negative_value": (~flagged, y == 0),
+        }  # fmt: skip
+        for name, (among, hit) in shares.items():
+            n, share = among.sum(), hit[among].mean()
+            if grouped:  # Korn & Graubard: n over the design effect, times (z / t)²
+                sums = [
+                    ((hit - share) * among)[groups == g].sum() for g in np.unique(groups[among])
+                ]
+                m = len(sums)
+                effect = max(1, m / (m - 1) * np.square(sums).sum() / (n * share * (1 - share)))
+                n = n / effect * (norm.ppf(0.95) / student.ppf(0.95, m - 1)) ** 2
+            low, high = confint(share * n, n, 0.1, "wilson")
+            ends = table.intervals[name]
+            assert getattr(table, name)[i] == pytest.approx(share)
+            assert (ends[0][i], ends[1][i]) == pytest.approx((low, high), rel=1e-6)
+
+
+def test_a_weighted_interval_is_that_of_repeated_rows():
+    rng = np.random.default_rng(2)
+    p, weight = rng.random(60), rng.integers(0, 4, 60)
+    y = (rng.random(60) < p).astype(int)
+    again = np.repeat(np.arange(60), weight)
+    weighted = threshold_table(y, p, [0.5], sample_weight=weight, level=0.95).intervals
+    repeated = threshold_table(y[again], p[again], [0.5], level=0.95).intervals
+    for name, ends in weighted.items():
+        np.testing.assert_allclose(ends, repeated[name], atol=1e-12)
+
+
+def test_a_share_of_no_row_has_no_interval():
+    table = threshold_table([0, 1, 1], [0.1, 0.2, 0.3], [0.9], level=0.95)
+    assert np.isnan(table.intervals["positive_value"]).all() and table.flagged[0] == 0

@@ -69,10 +69,11 @@ def test_reliability_shows_the_curve_of_the_measures():
     assert display.ax_.get_ylabel() == "How often “yes” was observed"
     name, ideal = texts(display.ax_)
     assert ideal == "perfectly calibrated" and name.splitlines()[0] == "Venn–Abers"
-    titles = ("observed_expected", "intercept", "slope")
-    for line, title in zip(name.splitlines()[1:], titles, strict=True):
-        estimate = getattr(curve.line, title)
-        ends = f"{estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"
+    area = vars(metrics.auc_interval(y, p))
+    numbers = [vars(getattr(curve.line, n)) for n in ("observed_expected", "intercept", "slope")]
+    for line, estimate in zip(name.splitlines()[1:], [*numbers, area], strict=True):
+        value, low, high, *_ = estimate.values()
+        ends = f"{value:.2f} ({low:.2f} to {high:.2f})"
         assert line.split(maxsplit=1)[1] == ends.replace("-", "−")
     assert len(np.unique(drawn(display.figure_).reshape(-1, 4), axis=0)) > 10
 

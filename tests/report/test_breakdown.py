@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binomtest, t
 
 from support.report_data import calibrated
-from vennforest.metrics import decision_curve
+from vennforest.metrics import decision_curve, threshold_table
 from vennforest.report import check
 from vennforest.report.breakdown import (
     LEVEL_EDGES,
@@ -125,3 +125,13 @@ def test_net_benefit_is_that_of_the_decision_curve():
     frame = check(y, p, positive="yes").thresholds
     curve = decision_curve(y, p, frame.index, pos_label="yes")
     np.testing.assert_allclose(frame["net_benefit"], curve.net_benefit, atol=1e-12)
+    np.testing.assert_allclose(frame["gain"], curve.net_benefit - curve.everyone, atol=1e-12)
+    assert (frame["gain_low"] < frame["gain"]).all() and round(
+        (y == "yes").mean(), 2
+    ) in frame.index
+    own = check(y, p, positive="yes", thresholds=[0.2, 0.07])
+    assert own.thresholds.index.tolist() == [0.07, 0.2]
+    interval = threshold_table(y, p, [0.07, 0.2], level=0.95).intervals["sensitivity"]
+    np.testing.assert_allclose(own.thresholds[["sensitivity_low", "sensitivity_high"]].T, interval)
+    with pytest.raises(ValueError, match=r"thresholds must be of two classes and in \(0, 1\)"):
+        check(y, p, thresholds=[0.2, 1.5])

@@ -5,9 +5,12 @@ from scipy.special import expit, logit
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
+from support.report_data import calibrated
 from vennforest import CalibratedClassifier, update
 from vennforest.report import check
 from vennforest.report.measures import RAW
+from vennforest.report.section import Section
+from vennforest.report.updates import with_updates
 
 
 def section(evaluation):
@@ -26,9 +29,20 @@ def test_updates_are_those_of_update():
     assert np.isnan(part.frame["gain"].iloc[0])
     assert f"Tests choose: move the intercept. {result.reason}" in part.sentences[1]
     assert "groups kept together" in part.sentences[0]
-    few, certain = section(check(y[:15], p[:15])), section(check(y, p.round(0)))
+    few = section(check(y[:15], p[:15], updates=True))
+    certain = section(check(y, p.round(0)))
     assert "at least 20 rows for an update, got 15" in few.sentences[0] and few.frame is None
     assert "both excluded, got 0 or 1 in 400 of 400 rows" in certain.sentences[0]
+
+
+def test_updates_are_shown_where_calibration_is_rejected_or_they_are_asked_for():
+    y, p, _ = calibrated(400, 5)
+    good, bad = check(y, p), check(y, p**2)
+    assert good.sections == () and section(bad).choice != "keep"
+    assert section(with_updates(good, is_asked=True)).choice == "keep"
+    assert len(with_updates(bad, is_asked=True).sections) == 1  # once
+    part = Section("Segments", "segments", [], finding="segments: off")
+    assert section(with_updates(good.with_sections([part]))).choice == "keep"
 
 
 def test_a_model_has_the_prior_shift_beside_them(tmp_path, draw_only):
@@ -38,7 +52,7 @@ def test_a_model_has_the_prior_shift_beside_them(tmp_path, draw_only):
     y = (X + rng.gumbel(size=(500, 3))).argmax(axis=1)
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X[:200], y[:200])
     rare = np.flatnonzero((np.arange(500) >= 200) & ((y != 2) | (rng.random(500) < 0.2)))
-    evaluation = check(y[rare], model, X=X[rare])
+    evaluation = check(y[rare], model, X=X[rare], updates=True)
     part = section(evaluation)
     shown = ["Keep the probabilities", "Move the intercept", "Prior shift", "A new map"]
     assert part.frame.index.tolist() == shown and len(part.sentences) == 1
@@ -46,7 +60,8 @@ def test_a_model_has_the_prior_shift_beside_them(tmp_path, draw_only):
     evaluation.to_html(tmp_path / "page.html")
     assert "Another population</h2>" in (tmp_path / "page.html").read_text("utf-8")
     shares = np.bincount(y[rare]) / len(rare)
-    moved = check(y[rare], model.with_prior(dict(enumerate(shares.tolist()))), X=X[rare])
+    for_shares = model.with_prior(dict(enumerate(shares.tolist())))
+    moved = check(y[rare], for_shares, X=X[rare], updates=True)
     assert section(moved).frame["gain"].iloc[2] < 0.01
 
 

@@ -66,7 +66,10 @@ def simulate_classifier(make, repetitions, n, seed=0, objects=draw_objects):
     return np.array(ys), np.array(lower), np.array(upper)
 
 
-@pytest.mark.parametrize(("method", "repetitions"), [("venn-abers", 200), ("venn", 300)])
+@pytest.mark.parametrize(
+    ("method", "repetitions"),
+    [("venn-abers", 200), pytest.param("venn", 300, marks=pytest.mark.slow)],
+)
 @pytest.mark.filterwarnings("ignore:.*out of bag for no tree")
 def test_out_of_bag_bounds_hold_for_an_object_that_takes_an_examples_place(method, repetitions):
     def make(seed):

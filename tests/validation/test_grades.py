@@ -7,7 +7,7 @@ import pytest
 
 pd = pytest.importorskip("pandas")
 
-from scipy.stats import beta, binom, chi2, kstest  # noqa: E402
+from scipy.stats import beta, binom, chi2, ks_2samp, kstest  # noqa: E402
 
 from oracles import validation as oracle  # noqa: E402
 from oracles.decisions import tail  # noqa: E402
@@ -54,6 +54,19 @@ def test_numbers_are_those_of_the_definitions():
         assert frame["too_low"].tolist() == pytest.approx(oracle.holm(frame["binomial"].tolist()))
         lower = binom.cdf(frame["events"], frame["n"], frame["expected"])
         assert frame["too_high"].tolist() == pytest.approx(oracle.holm(lower.tolist()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_largest_distance_of_grades_is_the_statistic_of_kolmogorov_and_smirnov(seed):
+    rng = np.random.default_rng(seed)
+    grade = rng.integers(0, 5, 200)
+    y = (rng.random(200) < 0.1 + 0.1 * grade).astype(int)
+    frame = grades(y, 0.1 + 0.1 * grade, grade)
+    assert frame["ks"].abs().max() == pytest.approx(
+        ks_2samp(grade[y == 1], grade[y == 0]).statistic
+    )
+    assert frame["ks"].iloc[-1] == pytest.approx(0, abs=1e-12)
+    assert grades(np.zeros(200, int), 0.1 + 0.1 * grade, grade)["ks"].isna().all()
 
 
 def test_values_of_another_package():

@@ -61,7 +61,7 @@ def shifted(n=600, seed=3):
 
 
 def test_a_result_is_a_calibrator_that_a_file_can_hold():
-    p, y = shifted()
+    p, y = shifted(300)
     result = update(p, y)
     assert isinstance(result, Update) and result.choice == "intercept"
     assert "better than keeping (p < 0.001), but not" in result.reason

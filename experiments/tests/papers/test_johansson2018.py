@@ -218,6 +218,7 @@ def real_data():
     return folder
 
 
+@pytest.mark.slow
 def test_shrunken_run_on_the_papers_data(real_data):
     found = reproduce("johansson2018", real_data, ["iono", "sonar"], repeats=1, folds=3, trees=30)
     value = {(v.table, v.dataset, v.method, v.measure): v for v in found.values}

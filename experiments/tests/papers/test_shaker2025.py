@@ -21,7 +21,7 @@ from vennforest_experiments.papers.shaker2025.forest import COUNTS, DEPTHS, Cut,
 from vennforest_experiments.papers.shaker2025.synthetic import PROBLEMS, draw
 
 DATASETS = [f"set {i}" for i in range(30)]
-SMALL = {"folds": 3, "trees": 4, "large": 2, "rows": 60}
+SMALL = {"folds": 3, "trees": 4, "large": 2, "rows": 40}
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +209,7 @@ def test_page_and_numbers(run):
     assert value["each", "labor", "RF_d", "ece"].published is None
 
 
+@pytest.mark.slow
 def test_shrunken_run_on_real_data():
     folder = os.environ.get("VENNFOREST_DATA")
     if not folder or not Path(folder).is_dir():

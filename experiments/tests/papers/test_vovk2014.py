@@ -213,6 +213,7 @@ def test_every_classifier_takes_missing_cells(kind):
     assert model.predict(X).shape == (40,)
 
 
+@pytest.mark.slow
 def test_a_shrunken_run_resumes_and_does_not_depend_on_jobs(data_dir, tmp_path):
     options = {"repeats": 2, "transductive_repeats": 1, "datasets": ["Labor"]}
     one = reproduce("vovk2014", data_dir, output=tmp_path / "one", n_jobs=1, **options)

@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from vennforest._messages import warn
-from vennforest._validation import (
-    FloatArray,
-    InputError,
-    check_array,
-    check_labels,
-    require,
-)
+from vennforest._validation import FloatArray, InputError, check_array, check_labels, require
 from vennforest.calibrators import Calibrator, PooledCalibration
 from vennforest.calibrators.blend import blend_probabilities, fit_blend
 from vennforest.classifier.fitting import draw_parts, fit_to_examples

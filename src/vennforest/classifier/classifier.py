@@ -3,91 +3,56 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from sklearn import get_config
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import _BaseComposition, available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import shown, warn
 from vennforest._validation import (
     FloatArray,
     InputError,
-    IntArray,
-    check_count,
-    check_option,
     check_order,
     check_weights,
     encode_labels,
-    refuse_text,
     require,
 )
-from vennforest.calibrators import METHODS, Calibrator, PooledCalibration
-from vennforest.calibrators.bounded import has_bounds, no_bounds
+from vennforest.calibrators import Calibrator
+from vennforest.calibrators.bounded import no_bounds
 from vennforest.calibrators.intervals import ConfidenceIntervals, IntervalMethod
 from vennforest.calibrators.softmax import SoftmaxMap
 from vennforest.classifier.blend import BlendedModel, blend_models
-from vennforest.classifier.fitting import draw_parts, fit_to_examples
-from vennforest.classifier.prediction import (
-    FittedClassifier,
-    Prediction,
-    RowScores,
-    predict_confidence,
-    predict_rows,
-    predict_scores,
+from vennforest.classifier.fitting import fit_calibrators, method_has_bounds, unfitted_calibrators
+from vennforest.classifier.folds import fit_folds
+from vennforest.classifier.parameters import (
+    ClassifierMerge,
+    check_parameters,
+    named_estimators,
+    resolve_estimator,
+    route,
 )
+from vennforest.classifier.prediction import FittedClassifier, predict_confidence, predict_rows
+from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.counts import check_ratio
-from vennforest.forest import (
-    BagsError,
-    MixedForestClassifier,
-    Votes,
-    bags_can_be_verified,
-    leaves_rows_out,
-)
-from vennforest.groups import Groups, PerGroup, check_by, codes_of
+from vennforest.forest import Votes
+from vennforest.groups import Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
-from vennforest.scores import round_scores
-from vennforest.sources import CalibrationExamples, Fold, Subforest, TrainingData, with_seed
-from vennforest.sources.checks import check_training_data, steps_obstacle
-from vennforest.sources.data import own_model, split_pipeline, with_types
-from vennforest.sources.out_of_bag import out_of_bag_fold
-from vennforest.sources.row_hashes import HashArray, count_equal_pairs, hash_rows, sketch_rows
-from vennforest.sources.splits import cross_validation_folds, held_out_fold
-
-ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint"]
-
-SOURCE_NAMES = ["auto", "oob", "holdout", "cv", "training"]
-
-SOURCE_PARAMETERS = {
-    "subforest": "oob",
-    "votes": "oob",
-    "holdout_size": "holdout",
-    "cv": "cv",
-    "ensemble": "cv",
-}
-"""The parameters of sources, and which source takes each."""
-
-N_REFITS = 5
-"""Parts of the training rows, each of which calibrators are fitted again without."""
+from vennforest.sources import CalibrationExamples, Subforest, TrainingData
+from vennforest.sources.row_hashes import count_equal_pairs, hash_rows, sketch_rows
 
 BLEND_POINT_RIDGE, BLEND_POINT_SHRINKAGE = 100.0, 0.001
 """Of the map from a blend to the probability: it is calibrated already, so that the map stays near
 the identity. A pool takes nearly separable scores of few rows to zeros and ones."""
-
-MODEL_IS_FROZEN = "the model is frozen: the data given to fit calibrates it"
 
 
 def _check_bounds(model: CalibratedClassifier) -> bool:
@@ -614,32 +579,6 @@ def _only(name: str, values: list[Any]) -> Any:
     return values[0]
 
 
-def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
-    """Return the estimator or estimators to be trained, the default forest for None."""
-    if estimator is None:
-        return MixedForestClassifier(n_estimators=300, n_jobs=n_jobs)
-    is_list = isinstance(estimator, list | tuple)
-    pairs = estimator if is_list else [("estimator", estimator)]
-    for pair in pairs:
-        is_named = isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str)
-        if not is_named or isinstance(pair[1], type) or not hasattr(pair[1], "fit"):
-            raise TypeError(
-                "estimator must be a classifier (an instance, not fitted) or a list of (name, "
-                f"classifier), got {shown(estimator)}"
-            )
-    if is_list and len(pairs) < 2:
-        raise InputError(
-            f"estimator must be a classifier or a list of two or more, got {len(pairs)}: give one "
-            "classifier by itself"
-        )
-    return estimator
-
-
-def named_estimators(estimator: Any) -> dict[str, Any]:
-    """Return the estimators by name; one by itself has the name of the parameter."""
-    return dict(estimator) if isinstance(estimator, list | tuple) else {"estimator": estimator}
-
-
 def _frozen_classes(estimators: Mapping[str, Any]) -> NDArray[Any] | None:
     """Return the labels of the frozen models, which must have the same; None if none is frozen."""
     classes = None
@@ -656,153 +595,6 @@ def _frozen_classes(estimators: Mapping[str, Any]) -> NDArray[Any] | None:
     return classes
 
 
-def check_parameters(model: Any) -> None:
-    """Refuse values that the parameters of a classifier cannot have."""
-    if not isinstance(model.method, Calibrator):
-        if model.method == "sigmoid":  # scikit-learn's name
-            raise InputError('method must be "platt" for a sigmoid, got "sigmoid"')
-        check_option(model.method, METHODS, "method", " or a calibrator instance")
-    if isinstance(model.cv, str) and model.cv == "prefit":  # scikit-learn's former way
-        raise InputError(
-            'cv must be a number of folds or a splitter, got "prefit": use '
-            "CalibratedClassifier(FrozenEstimator(model))"
-        )
-    source = model.calibrate_on
-    is_source = not isinstance(source, type) and callable(getattr(source, "folds", None))
-    if not is_source:
-        check_option(source, SOURCE_NAMES, "calibrate_on", " or an object with a method folds")
-    check_option(model.subforest, Subforest, "subforest")
-    check_option(model.votes, Votes, "votes")
-    check_option(model.merge, ClassifierMerge, "merge")
-    check_numbers(model)
-    if model.merge != "auto" and not method_has_bounds(model.method):
-        name = model.method if isinstance(model.method, str) else type(model.method).__name__
-        warn(f"merge={shown(model.merge)} has no effect with {name}, which gives no bounds")
-    if model.by is not None:
-        check_by(model.by)
-    if isinstance(model.estimator, list | tuple):
-        resolve_estimator(model.estimator, model.n_jobs)
-        names = [name for name, _ in model.estimator]
-        model._validate_names(names)
-        if "splitter" in names:  # so metadata routing calls cv
-            raise InputError("estimator must have other names than 'splitter', got that")
-        if model.subforest == "exchangeable":
-            raise InputError(
-                'subforest must be "all" with several estimators, got "exchangeable": give one '
-                "forest"
-            )
-
-
-def check_numbers(model: Any) -> None:
-    """Refuse values of ``holdout_size``, ``cv``, ``ensemble`` and ``n_jobs`` that mean nothing."""
-    size, cv = model.holdout_size, model.cv
-    is_number = isinstance(size, Real) and not isinstance(size, bool | np.bool_)
-    if not is_number or not (
-        0 < float(size) < 1 or (isinstance(size, Integral) and int(size) >= 1)
-    ):
-        raise InputError(
-            f"holdout_size must be a share in (0, 1) or a number of examples, got {shown(size)}"
-        )
-    if isinstance(cv, Integral):
-        check_count(cv, "cv", 2)
-    if not isinstance(model.ensemble, bool | np.bool_):
-        raise InputError(f"ensemble must be True or False, got {shown(model.ensemble)}")
-    if model.n_jobs is not None and (
-        isinstance(model.n_jobs, bool) or not isinstance(model.n_jobs, Integral) or not model.n_jobs
-    ):
-        raise InputError(
-            f"n_jobs must be None or an integer other than 0, got {shown(model.n_jobs)}"
-        )
-
-
-def route(
-    model: Any,
-    name: str,
-    estimator: Any,
-    weight: FloatArray | None,
-    groups: Any,
-    fit_params: dict[str, Any],
-) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
-    """Return the arguments of the estimator's fit, the name of its weights, and the splitter's."""
-    split_params = {} if groups is None else {"groups": groups}
-    if get_config()["enable_metadata_routing"]:
-        metadata = {"sample_weight": weight, "groups": groups}
-        present = {name: value for name, value in metadata.items() if value is not None}
-        routed = process_routing(model, "fit", **present, **fit_params)
-        params = {key: v for key, v in routed[name].fit.items() if v is not None}
-        return params, None, {**routed.splitter.split, **split_params}
-    path, last = [], estimator
-    while isinstance(last, Pipeline):
-        step, last = last.steps[-1]
-        path.append(step)
-    takes_weight = has_fit_parameter(last, "sample_weight")
-    if weight is not None and not takes_weight and not isinstance(estimator, FrozenEstimator):
-        warn(
-            f"{type(last).__name__} takes no sample_weight: "
-            "the weights are used for calibration alone"
-        )
-    return fit_params, "__".join([*path, "sample_weight"]) if takes_weight else None, split_params
-
-
-# --- scores --------------------------------------------------------------------------------------
-
-
-def fit_folds(
-    model: Any,
-    members: Mapping[str, tuple[Any, TrainingData]],
-    hashes: HashArray,
-    random_state: RandomState,
-    split_state: RandomState,
-) -> tuple[list[Fold], str, str]:
-    """Return the folds of fitted models, the name of their source, and why it was chosen.
-
-    ``members`` are the estimators by name, each with the data that it takes; the folds of several
-    are those of their blend.
-    """
-    members = {
-        name: (own_model(with_seed(e, random_state)), data) for name, (e, data) in members.items()
-    }
-    seed = int(random_state.randint(2**31 - 1))
-    sources = {name: choose_source(model, *member) for name, member in members.items()}
-    data = next(iter(members.values()))[1]
-    estimators = [estimator for estimator, _ in members.values()]
-    check_training_data(estimators, data, hashes, [name for name, _ in sources.values()])
-    if len(members) > 1:
-        return _blended_folds(model, members, sources, seed, split_state)
-    ((name, member),) = members.items()
-    folds, source, reason = _member_folds(model, *member, *sources[name], seed, split_state)
-    _warn_of_no_effect(model, [source], reason)
-    return folds, source, reason
-
-
-def _blended_folds(
-    model: Any,
-    members: Mapping[str, tuple[Any, TrainingData]],
-    sources: Mapping[str, tuple[str, str]],
-    seed: int,
-    split_state: RandomState,
-) -> tuple[list[Fold], str, str]:
-    """Return the one fold of the blend of several estimators, their sources and the reasons."""
-    if not (model.cv is None or isinstance(model.cv, Integral) or hasattr(model.cv, "split")):
-        model = clone(model).set_params(cv=list(model.cv))  # a generator ends
-    split_seed = split_state.randint(2**31 - 1)  # of the folds that all members share
-    folds: dict[str, list[Fold]] = {}
-    used: dict[str, str] = {}
-    for name, member in members.items():
-        try:
-            folds[name], source, reason = _member_folds(
-                model, *member, *sources[name], seed, RandomState(split_seed)
-            )
-        except Exception as error:
-            raise InputError(
-                f"estimator {name!r} must fit the data, got {type(error).__name__}: {error}"
-            ) from error
-        used[source] = reason
-    reasons = "; ".join(dict.fromkeys(used.values()))
-    _warn_of_no_effect(model, list(used), reasons)
-    return [blend_models(folds, member[1])], " and ".join(used), reasons
-
-
 def blend_classifiers(
     models: Mapping[str, CalibratedClassifier], X: Any, y: NDArray[Any]
 ) -> CalibratedClassifier:
@@ -817,212 +609,3 @@ def blend_classifiers(
     data = TrainingData(X, codes, state.classes, split_params=groups)
     fold = blend_models({name: model._state.folds for name, model in models.items()}, data)
     return clone(first)._calibrate(replace(state, folds=[fold]))
-
-
-def _member_folds(
-    model: Any,
-    estimator: Any,
-    data: TrainingData,
-    name: str,
-    reason: str,
-    seed: int,
-    split_state: RandomState,
-) -> tuple[list[Fold], str, str]:
-    """Return the folds of one estimator, their source and its reason, in folds if bags are wrong.
-
-    What is wrong with bags shows in the fitted ensemble: a fit is lost, never a guarantee.
-    """
-    try:
-        try:
-            return _folds_of(name, model, estimator, data, seed, split_state), name, reason
-        except BagsError as error:
-            if not isinstance(model.calibrate_on, str) or model.calibrate_on != "auto":
-                raise
-            is_frozen = isinstance(estimator, FrozenEstimator)
-            name, reason = ("frozen", MODEL_IS_FROZEN) if is_frozen else ("cv", error.reason)
-        return _folds_of(name, model, estimator, data, seed, split_state), name, reason
-    except (TypeError, ValueError) as error:
-        refuse_text(data.X, estimator, error)
-        raise
-
-
-def _folds_of(
-    name: str, model: Any, estimator: Any, data: TrainingData, seed: int, split_state: RandomState
-) -> list[Fold]:
-    """Return the folds of a source by its name, or of the user's."""
-    if name not in ("oob", "training", "frozen"):
-        estimator = with_types(estimator, data.X)
-    if not isinstance(model.calibrate_on, str):
-        settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
-        folds = model.calibrate_on.folds(estimator, data, **settings)
-        return [replace(fold, scores=round_scores(fold.scores)) for fold in folds]
-    if name == "oob":
-        return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
-    if name == "cv":
-        return cross_validation_folds(
-            estimator, data, model.cv, bool(model.ensemble), split_state, model.n_jobs
-        )
-    if name == "holdout":
-        return held_out_fold(estimator, data, model.holdout_size, split_state)
-    if name == "training":
-        # The simplified Venn-Abers predictor and the direct method (Vovk & Petej 2014, sections 3
-        # and 5): scores are better than those of new rows, so no guarantee is valid.
-        data = data.with_positive_weight()
-        return [data.fold(data.fit(estimator))]
-    groups = data.groups
-    if groups is not None and len(np.unique(groups)) < len(groups):
-        warn(
-            "groups has no effect with a frozen model, and bounds may be too narrow: calibrate on "
-            "one row of each group"
-        )
-    return [data.with_positive_weight().fold(estimator)]
-
-
-def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, str]:
-    """Return the name of the source that ``calibrate_on`` stands for, and why, in a clause."""
-    source = model.calibrate_on
-    if not isinstance(source, str):
-        return type(source).__name__, "it was given"
-    has_splitter = not (model.cv is None or isinstance(model.cv, Integral))
-    if isinstance(estimator, FrozenEstimator):
-        if source not in ("auto", "oob"):
-            raise ValueError(
-                f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got '
-                f'{shown(source)}: the data given to fit calibrates; with "oob" the model was '
-                "trained on it"
-            )
-        ensemble = split_pipeline(estimator.estimator)[1]
-        # Members that are trees show whether the rows are those of their training.
-        is_verifiable = leaves_rows_out(ensemble) and bags_can_be_verified(ensemble)
-        if source == "auto" and not is_verifiable:
-            return "frozen", MODEL_IS_FROZEN
-        return "oob", "the rows are those that the frozen ensemble was trained on"
-    if source in ("oob", "holdout") and has_splitter:
-        raise ValueError(
-            f"cv must be left out with calibrate_on={shown(source)}, which does not split by it, "
-            f'got {type(model.cv).__name__}: use calibrate_on="cv"'
-        )
-    if source == "training" and data.groups is not None:
-        raise ValueError('groups must be left out with calibrate_on="training", got some')
-    if source != "auto":
-        return source, "it was asked for"
-    if not leaves_rows_out(split_pipeline(estimator)[1]):
-        return "cv", "the estimator is not a bagged ensemble whose members can score one by one"
-    if data.groups is not None:
-        return "cv", "groups were given, and folds keep each of them together"
-    if has_splitter:
-        return "cv", f"cv is a {type(model.cv).__name__}, which separates rows as bags do not"
-    if (reason := steps_obstacle(estimator)) is not None:
-        return "cv", reason
-    return "oob", "the members of the ensemble leave examples out of bag"
-
-
-def _warn_of_no_effect(model: Any, sources: Sequence[str], reason: str) -> None:
-    """Warn of parameters that no source takes; searches over parameters set such pairs."""
-    values, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
-    unused = [
-        f"{name}={shown(values[name])}"
-        for name, source_of_parameter in SOURCE_PARAMETERS.items()
-        if source_of_parameter not in sources
-        and repr(values[name]) not in ("None", repr(defaults[name]))
-    ]
-    if unused:
-        verb, pronoun = ("has", "it") if len(unused) == 1 else ("have", "them")
-        setting, chosen = f"calibrate_on={model.calibrate_on!r}", " and ".join(map(repr, sources))
-        if setting == "calibrate_on='auto'":
-            setting += f", which is {chosen} here: {reason}"
-        warn(f"{' and '.join(unused)} {verb} no effect with {setting}. Leave {pronoun} out")
-
-
-# --- calibrators ---------------------------------------------------------------------------------
-
-
-def method_has_bounds(method: Any) -> bool:
-    """Tell whether a method, by name or as a calibrator, gives bounds."""
-    return has_bounds(METHODS.get(method) if isinstance(method, str) else method)
-
-
-def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
-    """Return the calibrator of each fold of a classifier, and the point calibrator if any."""
-    method, merge = model.method, model.merge
-    calibrator: Any = METHODS[method]() if isinstance(method, str) else clone(method)
-    if merge == "auto":
-        merge = getattr(calibrator, "merge", None)
-    if not has_bounds(calibrator) or merge is None:
-        return calibrator, None
-    if merge == "pooled":
-        # The merge of the bounds is not used, and this one needs nothing fitted.
-        return calibrator.set_params(merge="log"), PooledCalibration()
-    return calibrator.set_params(merge=merge), None
-
-
-def fit_calibrators(
-    fitted: FittedClassifier,
-    folds: Sequence[Fold | CalibrationExamples],
-    calibrator: Calibrator,
-    point: Calibrator | None,
-) -> FittedClassifier:
-    """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all."""
-    kind = fitted.folds[0].kind
-
-    def fit(unfitted: Calibrator, examples: CalibrationExamples) -> PerGroup[Calibrator]:
-        def fit_some(index: IntArray | None) -> Calibrator:
-            some = examples if index is None else examples.select(index)
-            return fit_to_examples(unfitted, some, kind, fitted.classes)
-
-        return PerGroup.fit(fit_some, codes_of(examples.rows, fitted.group_codes))
-
-    return replace(
-        fitted,
-        fold_calibrators=[fit(calibrator, CalibrationExamples.of([fold])) for fold in folds],
-        # One pool for the scores of all folds is better than one per fold (docs/measured.md).
-        point_calibrators=None if point is None else fit(point, CalibrationExamples.of(folds)),
-    )
-
-
-def predict_training_rows(fitted: FittedClassifier) -> Prediction:
-    """Return bounds and probabilities of the n rows given to ``fit``, each without its own label.
-
-    Calibrators are fitted again without each of five parts of the rows, and calibrate the rows of
-    that part at their calibration scores. NaN for rows that calibrate nothing.
-    """
-    if fitted.calibrate_on == "training":
-        raise AttributeError(
-            'calibrate_on must be "oob" or "cv" for probabilities of training rows, got "training"'
-        )
-    examples = [CalibrationExamples.of([fold]) for fold in fitted.folds]
-    all_rows = CalibrationExamples.of(examples).rows
-    if fitted.n_rows is None or all_rows is None:
-        raise AttributeError(
-            "calibrate_on must be a source that says which rows calibrate (Fold.rows), got another"
-        )
-    # Groups stay whole, and the part of a row depends on no label.
-    units = all_rows if fitted.row_groups is None else fitted.row_groups[all_rows]
-    part_of_example = draw_parts(units, N_REFITS)
-    parts = np.split(part_of_example, np.cumsum([len(fold.codes) for fold in examples])[:-1])
-    total = np.zeros((fitted.n_rows, 3, len(fitted.classes)))
-    count = np.zeros(fitted.n_rows)
-    for part in range(part_of_example.max() + 1):
-        remaining = [fold.select(of != part) for fold, of in zip(examples, parts, strict=True)]
-        if not all(len(fold.codes) for fold in remaining):
-            continue
-        refitted = fit_calibrators(
-            fitted, remaining, fitted.calibrators[0], fitted.point_calibrator
-        )
-        for fold, of, calibrators in zip(examples, parts, refitted.fold_calibrators, strict=True):
-            some = fold.select(of == part)
-            scores = RowScores(some.scores, None, some.scores)
-            bounds, p = predict_scores(
-                replace(refitted, folds=fitted.folds[:1], fold_calibrators=[calibrators]),
-                [scores],
-                codes_of(some.rows, fitted.group_codes),
-            )
-            values = [p, p, p] if bounds is None else [p, bounds.lower, bounds.upper]
-            rows = np.asarray(some.rows)  # a splitter may score a row several times
-            np.add.at(total, rows, np.stack(values, axis=1))
-            np.add.at(count, rows, 1)
-    with np.errstate(invalid="ignore"):
-        p, lower, upper = np.moveaxis(total / count[:, None, None], 1, 0)
-    if not has_bounds(fitted.calibrators[0]):
-        return None, p
-    return Multiprobability(lower, upper, fitted.classes), p

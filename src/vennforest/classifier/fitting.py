@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -9,9 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from vennforest._validation import IntArray
-from vennforest.calibrators import Calibrator
+from vennforest.calibrators import METHODS, Calibrator, PooledCalibration
+from vennforest.calibrators.bounded import has_bounds
+from vennforest.classifier.prediction import FittedClassifier
+from vennforest.groups import PerGroup, codes_of
 from vennforest.scores import ScoreKind
-from vennforest.sources import CalibrationExamples
+from vennforest.sources import CalibrationExamples, Fold
 
 AnyCalibrator = TypeVar("AnyCalibrator", bound=Calibrator)
 
@@ -37,3 +42,46 @@ def draw_parts(units: IntArray, n_parts: int) -> IntArray:
     used, number = np.unique(units, return_inverse=True)
     parts: IntArray = np.random.RandomState(0).permutation(len(used))[number] % n_parts
     return parts
+
+
+def method_has_bounds(method: Any) -> bool:
+    """Tell whether a method, by name or as a calibrator, gives bounds."""
+    return has_bounds(METHODS.get(method) if isinstance(method, str) else method)
+
+
+def unfitted_calibrators(model: Any) -> tuple[Calibrator, Calibrator | None]:
+    """Return the calibrator of each fold of a classifier, and the point calibrator if any."""
+    method, merge = model.method, model.merge
+    calibrator: Any = METHODS[method]() if isinstance(method, str) else clone(method)
+    if merge == "auto":
+        merge = getattr(calibrator, "merge", None)
+    if not has_bounds(calibrator) or merge is None:
+        return calibrator, None
+    if merge == "pooled":
+        # The merge of the bounds is not used, and this one needs nothing fitted.
+        return calibrator.set_params(merge="log"), PooledCalibration()
+    return calibrator.set_params(merge=merge), None
+
+
+def fit_calibrators(
+    fitted: FittedClassifier,
+    folds: Sequence[Fold | CalibrationExamples],
+    calibrator: Calibrator,
+    point: Calibrator | None,
+) -> FittedClassifier:
+    """Fit clones of a calibrator to each fold's examples, and of a point calibrator to all."""
+    kind = fitted.folds[0].kind
+
+    def fit(unfitted: Calibrator, examples: CalibrationExamples) -> PerGroup[Calibrator]:
+        def fit_some(index: IntArray | None) -> Calibrator:
+            some = examples if index is None else examples.select(index)
+            return fit_to_examples(unfitted, some, kind, fitted.classes)
+
+        return PerGroup.fit(fit_some, codes_of(examples.rows, fitted.group_codes))
+
+    return replace(
+        fitted,
+        fold_calibrators=[fit(calibrator, CalibrationExamples.of([fold])) for fold in folds],
+        # One pool for the scores of all folds is better than one per fold (docs/measured.md).
+        point_calibrators=None if point is None else fit(point, CalibrationExamples.of(folds)),
+    )

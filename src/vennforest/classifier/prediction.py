@@ -24,6 +24,7 @@ from vennforest._validation import (
     IntArray,
     check_array,
     check_labels,
+    refuse_masked,
     require,
 )
 from vennforest.calibrators import Calibrator
@@ -149,6 +150,7 @@ def scores_of_rows(
     fitted: FittedClassifier, X: Any, *, bounds: bool = True, by_all: bool = False
 ) -> list[RowScores]:
     """Return the scores of the rows of X by each fold, as far as predictions need them."""
+    refuse_masked(X, "X")
     has_point = fitted.point_calibrators is not None
     scored = []
     folds, X = skip_shared_steps(fitted.folds, X)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 from vennforest._class_columns import refuse_own_output
 from vennforest._messages import listed
@@ -18,16 +17,14 @@ from vennforest.tables.files import TableFile
 
 def run(options: Apply) -> None:
     """Write the probabilities for a table of scores, and print the number of rows."""
-    check_option(options.missing_scores, Literal["refuse", "keep"], "--missing-scores")
+    check_option(options.missing_scores, ("refuse", "keep"), "--missing-scores")
     table = TableFile(options.data, options.decimal)
     file = read_calibrator(options.calibrator, options.scores, table=table.names)
     calibrator = with_shares(file.calibrator, options.prior)
     refuse_own_output(file.columns.names, table.names, file.columns.classes)
     carried = options.carried or _without_predictions(table.names, calibrator)
-    columns, keep = file.columns.by_label, options.missing_scores == "keep"
-    write_predictions(
-        options, calibrator, table, columns=columns, carried=carried, keep_missing=keep
-    )
+    settings = {"columns": file.columns.by_label, "missing_scores": options.missing_scores}
+    write_predictions(options, calibrator, table, carried=carried, **settings)
 
 
 def _without_predictions(names: list[str], calibrator: Calibrator) -> list[str]:

@@ -41,7 +41,8 @@ def run(options: Calibrate) -> None:
     result = None
     table = TableFile(options.data, options.decimal)
     with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
-        rows = LabelledScores(table, options.scores, options.target, options.weight, progress)
+        on = cast(On, options.on)
+        rows = LabelledScores(table, options.scores, options.target, options.weight, progress, on)
         _check_class_of_score(options, rows.columns)
         counts = ScoreCounts.from_batches(
             rows.batches(),
@@ -49,8 +50,9 @@ def run(options: Calibrate) -> None:
             target=options.target,
             weight=options.weight,
             classes=rows.classes,
+            on=on,
         )
-        second, on = counts, cast(On, options.on)
+        second = counts
         if len(rows.classes) == 2:  # of two columns, as calibrators read them
             second = counts.moved_to(read_scores(counts.scores, 2, on).values)
         if options.update is not None:

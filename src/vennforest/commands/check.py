@@ -38,6 +38,7 @@ from vennforest.report import Evaluation, check
 from vennforest.report.check import UNNAMED_PREDICTIONS
 from vennforest.report.promises import promised_thresholds
 from vennforest.report.section import Section
+from vennforest.report.updates import with_updates
 from vennforest.report.validated import grades_section, segments_section
 from vennforest.tables.files import find_name, read_table
 from vennforest.tables.target import LabelledTable, split_target
@@ -79,7 +80,11 @@ def run(options: Check) -> None:
     sections = [promised_thresholds(comparison, targets)] if targets else []
     validation = _validation_sections(options, evaluation, rows)
     evaluation = evaluation.with_sections([*sections, *validation])
+    if not evaluation.source.trained_on_rows:
+        evaluation = with_updates(evaluation)
     is_off = evaluation.verdict.action == "recalibrate"
+    if options.data is None or not is_calibrator_file(options.predictions):
+        commands[-1] = _with_update(commands[-1], options, evaluation)
     write_page(evaluation, options, commands if is_off else [])
     for section in validation:
         say(section.sentences[0])
@@ -128,11 +133,11 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
             label = labels[0 if of_class.of_first else 1]
             table.notes.append(f"{name!r} is taken for the probability of {label!r}{hint}")
     arguments = common_arguments(options, table, values)
-    evaluation = check(y, predictions, classes=classes, **arguments)
+    evaluation = check(y, predictions, classes=classes, updates=options.updates, **arguments)
     words = ["calibrate", options.shown(options.predictions), "-t", table.target]
     words += score_options[evaluation.verdict.method]
     words += ["--decimal", options.decimal] if options.decimal else []
-    return evaluation, X, [_with_update(words, options, evaluation)]
+    return evaluation, X, [words]
 
 
 def _named_classes(given: Sequence[str], labels: NDArray[Any]) -> list[Any]:
@@ -228,7 +233,6 @@ def _judge_model(
     y = labels_of_model(labels, table.target, model.classes_)
     y = y.astype(model.classes_.dtype)
     with refused_as("the table does not fit the model"):
-        evaluation = check(y, model, X=X, **common_arguments(options, table, values))
-    if not is_calibrator_file(path):
-        commands[-1] = _with_update(commands[-1], options, evaluation)
+        arguments = common_arguments(options, table, values)
+        evaluation = check(y, model, X=X, updates=options.updates, **arguments)
     return evaluation, table.X, commands

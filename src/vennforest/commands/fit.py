@@ -15,7 +15,7 @@ from vennforest._files import one_line, refused_as, shown_path
 from vennforest._messages import CalibrationWarning, as_sentence
 from vennforest.batch import table_columns
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.classifier import predict_training_rows
+from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.commands.options import Fit
 from vennforest.commands.pages import split_table
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_text

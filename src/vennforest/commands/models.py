@@ -182,11 +182,9 @@ class CalibratorFile:
         """Return the scores in the rows of a table, of shape (n,) or (n, k)."""
         names, classes = self.columns.names, self.columns.classes
         refuse_own_output(names, [*map(str, frame.columns)], classes)
-        columns = [numbers_in(frame, name) for name in names]
-        if len(names) == 1:
-            return self.columns.of_second(columns[0], self.calibrator.on_)
-        table = np.column_stack(columns)
-        return read_scores(table, 2, self.calibrator.on_).values if len(names) == 2 else table
+        table = np.column_stack([numbers_in(frame, name) for name in names])
+        scores = self.columns.scores_in(table, self.calibrator.on_)
+        return read_scores(scores, 2, self.calibrator.on_).values if len(classes) == 2 else scores
 
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
         """Return scores and labels of the calibration examples, None if the file has none."""

@@ -123,6 +123,9 @@ CostsTable = Annotated[
 Tolerance = Annotated[
     float | None, option("Acceptable miscalibration, in percentage points.", default="2")
 ]
+Thresholds = Annotated[
+    Text, option("Thresholds of the table.", metavar=".02,.05,…", default="usual ones")
+]
 Prior = Annotated[
     Names,
     option(f"Share of a class in DATA {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
@@ -282,6 +285,7 @@ class Report(Options):
     positive: Positive = None
     costs: CostsTable = None
     tolerance: Tolerance = None
+    thresholds: Thresholds = None
     decimal: Decimal = None
     drop: Drop = None
     keep: Keep = None
@@ -321,6 +325,7 @@ class Check(Options):
     positive: Positive = None
     costs: CostsTable = None
     tolerance: Tolerance = None
+    thresholds: Thresholds = None
     decimal: Decimal = None
     trusted: Trusted = None
     sensitivity: Share = None
@@ -330,6 +335,9 @@ class Check(Options):
     reference: Annotated[
         Path | None, option("Rows with earlier grades.", metavar="TABLE"), Input("reference")
     ] = None
+    updates: Annotated[
+        bool, option("Compare updates for another population anyway.", "--updates")
+    ] = False
     segments: Annotated[
         Names, option(f"Search these for faults, or auto {SEVERAL}.", metavar="COLUMN")
     ] = None

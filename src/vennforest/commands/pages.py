@@ -61,16 +61,30 @@ def common_arguments(
     options: Report | Check, table: LabelledTable, values: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments that ``evaluate`` and ``check`` both take."""
+    if options.tolerance is not None and not 0 < options.tolerance < 100:
+        raise InputError(
+            "--tolerance must be above 0 and below 100 percentage points, got "
+            f"{options.tolerance:g}"
+        )
     return {
         "positive": options.positive,
         "groups": None if options.groups is None else values[options.groups],
         "by": {name: values[name] for name in options.by or ()},
         "costs": options.costs,
         "tolerance": None if options.tolerance is None else options.tolerance / 100,
+        "thresholds": thresholds_in(options.thresholds),
         "name": table.name,
         "target": table.target,
         "notes": table.notes,
     }
+
+
+def thresholds_in(text: str | None) -> list[float] | None:
+    """Return the thresholds in text such as ``.02,.05``; None without."""
+    try:
+        return None if text is None else [float(part) for part in names_in(text)]
+    except ValueError:
+        raise InputError(f"--thresholds must be like .02,.05,.1, got {text!r}") from None
 
 
 def check_fail_on(options: Report | Check) -> list[str]:

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from vennforest._messages import shown
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.classifier import check_parameters, resolve_estimator
+from vennforest.classifier.parameters import check_parameters, resolve_estimator
 from vennforest.classifier.prediction import FittedClassifier
 from vennforest.counts import MAX_SCORES, ScoreCounts
 from vennforest.engines._tasks import Batches, Run, classes_of, labels_of, sum_of

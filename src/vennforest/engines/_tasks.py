@@ -51,9 +51,8 @@ def calibrate_partitions(
     )
     scores = of_classes.by_label
     columns = [*of_classes.names, target, *([] if weight is None else [weight])]
-    counts = sum_of(
-        list(run(columns, partial(_count_scores, scores, target, weight, classes)).values())
-    )
+    options = {"target": target, "weight": weight, "classes": classes, "on": calibrator.on}
+    counts = sum_of(list(run(columns, partial(_count_scores, scores, options)).values()))
     if not len(counts):
         raise InputError("the data must contain at least one row of weight above zero, got none")
     warn_of_small_weights(float(counts.total), len(counts))
@@ -62,16 +61,9 @@ def calibrate_partitions(
 
 
 def _count_scores(
-    scores: dict[Any, str],
-    target: str,
-    weight: str | None,
-    classes: Sequence[Any],
-    batches: Batches,
-    number: int,
+    scores: dict[Any, str], options: dict[str, Any], batches: Batches, number: int
 ) -> ScoreCounts:
-    return ScoreCounts.from_batches(
-        batches, score=scores, target=target, weight=weight, classes=classes
-    )
+    return ScoreCounts.from_batches(batches, score=scores, **options)
 
 
 def _distinct_labels(target: str, batches: Batches, number: int) -> NDArray[Any]:

@@ -83,6 +83,7 @@ def predict(
     carried: Sequence[str] | None = None,
     answers: str | Sequence[str] | None = None,
     level: float = 0.95,
+    missing_scores: str = "refuse",
 ) -> Any:
     """Return the predictions of a fitted model for every row.
 
@@ -91,7 +92,7 @@ def predict(
     frame : dask.dataframe.DataFrame
     model : CalibratedClassifier or calibrator
         A fitted model; it is sent once to each worker.
-    columns, carried, answers, level
+    columns, carried, answers, level, missing_scores
         As in `vennforest.BatchPredictor`, except that ``carried=None`` carries all columns.
 
     Returns
@@ -107,7 +108,13 @@ def predict(
     empty = frame._meta.iloc[:0]
     schema = pa.Schema.from_pandas(empty, preserve_index=False)
     predictor = BatchPredictor(
-        model, schema, columns=columns, carried=carried, answers=answers, level=level
+        model,
+        schema,
+        columns=columns,
+        carried=carried,
+        answers=answers,
+        level=level,
+        missing_scores=missing_scores,
     )
     meta = _with_index(predictor.schema.empty_table(), carried, empty)
     shipped = dask.delayed(predictor)

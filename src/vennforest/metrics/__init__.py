@@ -1,6 +1,6 @@
 """Measures of probability estimates and of intervals that scikit-learn lacks.
 
-Log loss, the two-class Brier score and the area under the ROC curve are scikit-learn's.
+Those that scikit-learn has too (log loss, Brier score, area under the ROC curve) have intervals.
 
 `brier_decomposition` describes the arguments that all measures share. All functions raise a
 ValueError for invalid options, and for labels, estimates and weights of different lengths.
@@ -21,6 +21,7 @@ from vennforest.metrics.curves import (
     reliability_curve,
 )
 from vennforest.metrics.intervals import IntervalCurve, interval_curve
+from vennforest.metrics.losses import LossIntervals, loss_intervals
 from vennforest.metrics.ranking import (
     AucDifference,
     AucInterval,
@@ -44,6 +45,7 @@ __all__ = [
     "DecisionCurve",
     "IntervalCurve",
     "IntervalEstimate",
+    "LossIntervals",
     "ReliabilityCurve",
     "ThresholdTable",
     "auc_difference",
@@ -57,6 +59,7 @@ __all__ = [
     "decision_curve",
     "interval_curve",
     "kuiper_test",
+    "loss_intervals",
     "reliability_curve",
     "spiegelhalter_test",
     "threshold_table",

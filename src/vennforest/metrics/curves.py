@@ -22,6 +22,7 @@ from vennforest.metrics._inputs import (
 )
 from vennforest.metrics.calibration_line import CalibrationLine, line_of
 from vennforest.metrics.intervals import share_interval
+from vennforest.metrics.ranking import AucInterval, auc_interval
 from vennforest.metrics.smooth import smooth_curve
 
 Band = Literal["smooth", "confidence", "consistency"]
@@ -79,6 +80,8 @@ class ReliabilityCurve:
         The distinct estimates, and their numbers of observations with each outcome.
     line : CalibrationLine
         Calibration intercept and slope, and the ratio of observed to expected events.
+    auc : AucInterval or None
+        Area under the ROC curve; None with weights, and of the predicted label.
     event : str
         Label of the positive class, or ``"predicted label"``.
     level : float
@@ -102,6 +105,7 @@ class ReliabilityCurve:
     positives: FloatArray
     negatives: FloatArray
     line: CalibrationLine
+    auc: AucInterval | None
     event: str
     level: float
 
@@ -209,6 +213,9 @@ def reliability_curve(
         positives=fit.weight * fit.observed,
         negatives=fit.weight * (1 - fit.observed),
         line=line_of(problem, numbers, level),
+        auc=auc_interval(problem.outcome, problem.p, groups=numbers, classes=(0, 1), level=level)
+        if sample_weight is None and estimates.positive is not None
+        else None,
         event=estimates.event,
         level=level,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from vennforest.metrics._inputs import (
     group_numbers,
     positive_problem,
 )
+from vennforest.metrics.intervals import share_interval
 from vennforest.multiprobability import Multiprobability
 
 
@@ -215,6 +216,8 @@ class ThresholdTable:
         Share of flagged rows among positives, and of unflagged rows among negatives.
     positive_value, negative_value : ndarray
         Predictive values: share of positives among flagged rows, and of negatives among the others.
+    intervals : dict of str to tuple of two ndarrays
+        Ends of the intervals of these four, by name, if a ``level`` was given.
     sure_yes, sure_no, depends : ndarray or None
         Number of rows (sum of weights) flagged at both bounds, at neither, and at one of them.
     """
@@ -228,6 +231,7 @@ class ThresholdTable:
     sure_yes: FloatArray | None = None
     sure_no: FloatArray | None = None
     depends: FloatArray | None = None
+    intervals: dict[str, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 
 
 def threshold_table(
@@ -236,6 +240,8 @@ def threshold_table(
     thresholds: ArrayLike,
     *,
     bounds: Multiprobability | None = None,
+    groups: ArrayLike | None = None,
+    level: float | None = None,
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
@@ -250,9 +256,16 @@ def threshold_table(
         Thresholds in [0, 1].
     bounds : Multiprobability, optional
         Bounds for the same rows, required for ``sure_yes``, ``sure_no`` and ``depends``.
+    groups : array-like of shape (n,), optional
+        Groups of dependent rows, for the intervals.
+    level : float, optional
+        Confidence level of intervals, in (0, 1): Wilson's, with groups for the effective number of
+        rows (Korn & Graubard 1998). By default none are computed.
     """
     at = _check_thresholds(thresholds)
-    outcome, estimate, weight = positive_problem(y, p, sample_weight, classes, pos_label)
+    problem = positive_problem(y, p, sample_weight, classes, pos_label)
+    outcome, estimate, weight = problem
+    group = group_numbers(groups, len(np.asarray(y)), sample_weight)
     positive, negative = weight * outcome, weight * (1 - outcome)
     hits, alarms = _weight_above(estimate, positive, at), _weight_above(estimate, negative, at)
     n_positive, n_negative = positive.sum(), negative.sum()
@@ -269,8 +282,36 @@ def threshold_table(
         specificity=_ratio(n_negative - alarms, n_negative),
         positive_value=_ratio(hits, hits + alarms),
         negative_value=_ratio(n_negative - alarms, weight.sum() - hits - alarms),
+        intervals={} if level is None else _intervals_of_shares(at, level, group, *problem),
         **counts,
     )
+
+
+def _intervals_of_shares(
+    at: FloatArray,
+    level: float,
+    group: IntArray | None,
+    outcome: FloatArray,
+    p: FloatArray,
+    weight: FloatArray,
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Return the ends (t,) of the intervals of the shares in a `ThresholdTable`."""
+    check_inside(level, "level")
+    ends: dict[str, list[tuple[float, float]]] = {}
+    event = outcome > 0
+    for threshold in at:
+        flagged = p >= threshold
+        shares = {
+            "sensitivity": (event, flagged), "specificity": (~event, ~flagged),
+            "positive_value": (flagged, event), "negative_value": (~flagged, ~event),
+        }  # fmt: skip
+        for name, (among, hit) in shares.items():
+            some = None if group is None else group[among]
+            pair = (np.nan, np.nan)
+            if among.any():
+                pair = share_interval(hit[among].astype(np.float64), some, weight[among], level)
+            ends.setdefault(name, []).append(pair)
+    return {name: tuple(np.transpose(pairs)) for name, pairs in ends.items()}
 
 
 @dataclass(frozen=True, eq=False)

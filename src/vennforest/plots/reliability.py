@@ -42,9 +42,9 @@ class ReliabilityDisplay:
     Each dot is a group of equally many rows: mean estimate against observed share. The line is a
     smooth curve with a pointwise confidence band, or with another ``band`` of ``reliability_curve``
     the CORP curve, the isotonic regression of outcomes on estimates. Confidence intervals, band,
-    observed over expected, calibration intercept and slope are shown for the first method only, as
-    is the distribution: bars up for rows where the event happened, bars down for the others, each
-    with its own scale. Axes end at the largest and smallest estimates and dots.
+    observed over expected, calibration intercept, slope and C (AUC) are shown for the first method
+    only, as is the distribution: bars up for rows where the event happened, bars down for the
+    others, each with its own scale. Axes end at the largest and smallest estimates and dots.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class ReliabilityDisplay:
             Axes of the diagram, by default of a new figure. The distribution is drawn below them;
             a figure with ``layout="constrained"`` leaves space for it.
         band, statistics, histogram : bool
-            Whether to show the band, observed over expected with intercept and slope, and the
+            Whether to show the band, observed over expected with intercept, slope and C, and the
             distribution, all of the first method.
         title : str, optional
             Title; by default the name of the method if there is only one.
@@ -263,13 +263,15 @@ class ReliabilityDisplay:
 
 
 def _statistics(curve: ReliabilityCurve) -> list[str]:
-    """Return observed over expected, intercept and slope as lines of text, where defined."""
+    """Return O/E, intercept, slope and C (the AUC) as lines of text, where defined."""
     line = curve.line
-    titles = {"O/E": line.observed_expected, "intercept": line.intercept, "slope": line.slope}
+    titles: dict[str, Any] = {"O/E": line.observed_expected, "intercept": line.intercept}
+    titles |= {"slope": line.slope} | ({} if curve.auc is None else {"C": curve.auc})
+    rows = [(title, *list(vars(estimate).values())[:3]) for title, estimate in titles.items()]
     texts = [
-        f"{title} {estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"
-        for title, estimate in titles.items()
-        if np.isfinite(estimate.low)
+        f"{title} {value:.2f} ({low:.2f} to {high:.2f})"
+        for title, value, low, high in rows
+        if np.isfinite([value, low]).all()
     ]
     return [text.replace("-0.00", "0.00").replace("-", "−") for text in texts]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from vennforest._validation import InputError, IntArray
 from vennforest.decisions import CostMatrix
-from vennforest.metrics import auc_interval, threshold_table
+from vennforest.metrics import auc_interval, decision_curve, threshold_table
 from vennforest.metrics.intervals import share_interval
+from vennforest.metrics.losses import squared_losses
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import MIN_ROWS_TO_ESTIMATE as MIN_ROWS_OF_PERIOD
-from vennforest.report.measures import CALIBRATION_TESTS, Event, Predictions, squared_losses
+from vennforest.report.measures import CALIBRATION_TESTS, Event, Predictions
 from vennforest.report.splits import are_missing, moments
 
 if TYPE_CHECKING:
@@ -83,33 +84,34 @@ def cost_threshold(costs: CostMatrix | None, positive: int | None) -> float | No
     return p if 0 < p < 1 else None
 
 
-def thresholds(predictions: Predictions, method: str, tie: float | None) -> pd.DataFrame:
-    """Return the effects of flagging rows, with one row for each threshold.
+def thresholds(
+    predictions: Predictions, method: str, tie: float | None, at: Sequence[float] | None = None
+) -> pd.DataFrame:
+    """Return the effects of flagging rows, with one row for each threshold, by default usual ones.
 
     With confidence intervals, ``sure_yes``, ``open`` and ``sure_no`` count the rows whose interval
     is above the threshold, contains it or is below it. ``net_benefit`` is that of Vickers & Elkin
-    (2006).
+    (2006), and ``gain`` its excess over flagging every row.
     """
     import pandas as pd
 
-    cuts = set(USUAL_THRESHOLDS)
+    cuts = {*USUAL_THRESHOLDS, round(predictions.share or 0.0, 2)}
     if predictions.is_rare:
         sizes = [(predictions.share or 0.0) * multiple for multiple in RARE_THRESHOLD_MULTIPLES]
         cuts = {round(size, -math.floor(math.log10(size))) for size in sizes if size > 0} | {0.5}
     if tie is not None:
         cuts = {t for t in cuts if abs(t - tie) > 1e-9} | {tie}
     estimates = predictions.estimates[method]
-    table = threshold_table(
-        **predictions.for_metric(estimates),
-        thresholds=sorted(t for t in cuts if 0 < t < 1),
-        bounds=estimates.confidence,
-    )
-    columns = {key: value for key, value in vars(table).items() if value is not None}
-    frame = pd.DataFrame(columns).rename(columns={"depends": "open"}).set_index("threshold")
-    share, odds = predictions.share or 0.0, frame.index / (1 - frame.index)
-    false_alarms = (1 - share) * (1 - frame["specificity"])
-    frame["net_benefit"] = share * frame["sensitivity"] - false_alarms * odds
-    return frame
+    options = predictions.for_metric(estimates) | {"groups": predictions.groups, "level": 0.95}
+    options["thresholds"] = sorted(t for t in cuts if 0 < t < 1) if at is None else sorted(set(at))
+    columns = vars(threshold_table(bounds=estimates.confidence, **options))
+    for name, (low, high) in columns.pop("intervals").items():
+        columns |= {f"{name}_low": low, f"{name}_high": high}
+    curve = decision_curve(versus=np.ones(len(predictions.codes)), **options)
+    columns |= {"net_benefit": curve.net_benefit, "gain": curve.difference}
+    columns |= {"gain_low": curve.difference_low, "gain_high": curve.difference_high}
+    columns = {key: values for key, values in columns.items() if values is not None}
+    return pd.DataFrame(columns).rename(columns={"depends": "open"}).set_index("threshold")
 
 
 def subgroups(

@@ -18,7 +18,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, Predictions
 from vennforest.report.splits import group_codes
-from vennforest.report.updates import updates
+from vennforest.report.updates import with_updates
 from vennforest.report.words import Source
 from vennforest.sources.row_hashes import hash_rows
 from vennforest.validation.update import class_shares_of
@@ -38,9 +38,11 @@ def check(
     by: Mapping[str, ArrayLike] | None = None,
     costs: Any = None,
     tolerance: float | None = None,
+    thresholds: Sequence[float] | None = None,
     name: str = "predictions",
     target: str = "label",
     notes: Sequence[str] = (),
+    updates: bool = False,
     random_state: int = 0,
 ) -> Evaluation:
     """Evaluate probabilities of rows that no model was trained on, without training a model.
@@ -63,8 +65,11 @@ def check(
     positive : label, optional
         The class to which probabilities of shape (n,) refer, by default the second in sorted order;
         also the positive class of the page, by default the rarer one.
-    by, costs, tolerance, name, target, notes
+    by, costs, tolerance, thresholds, name, target, notes
         As in ``evaluate``.
+    updates : bool
+        Whether to compare updates for another population even if calibration is not rejected; see
+        ``vennforest.update``.
     random_state : int
         Seed of the labels drawn to estimate the calibration error by chance.
 
@@ -111,6 +116,7 @@ def check(
         names = {key: key if key == UNNAMED_PREDICTIONS else f"“{key}”" for key in estimates}
         names[BASELINE] = METHOD_NAMES[BASELINE]
     rows = np.arange(len(codes))
+    prior = class_shares_of(p) if is_model else None
     source = Source(
         kind="model" if is_model else "given",
         target=target,
@@ -127,17 +133,13 @@ def check(
         by=by,
         costs=costs,
         tolerance=tolerance,
+        at=thresholds,
         name=name,
         notes=remarks,
         random_state=random_state,
-        settings={},
+        settings={} if prior is None else {"prior": dict(zip(labels, prior.tolist(), strict=True))},
     )
-    if is_trained_on_rows:
-        return evaluation
-    method = [*estimates][-1] if is_model else evaluation.verdict.method
-    prior = class_shares_of(p) if is_model else None
-    sections = updates(evaluation.comparison.predictions, method, prior, random_state)
-    return evaluation.with_sections(sections)
+    return evaluation if is_trained_on_rows else with_updates(evaluation, updates)
 
 
 def _estimates(

@@ -13,11 +13,18 @@ from vennforest.decisions import CostMatrix
 from vennforest.metrics import (
     AucInterval,
     CalibrationLine,
+    IntervalEstimate,
     auc_interval,
     calibration_distances,
     calibration_line,
 )
-from vennforest.metrics.differences import Difference, difference_over_rows
+from vennforest.metrics.losses import (
+    Difference,
+    difference_over_rows,
+    log_losses,
+    loss_intervals_of,
+    squared_losses,
+)
 from vennforest.report.measures import (
     BASELINE,
     RAW,
@@ -25,9 +32,7 @@ from vennforest.report.measures import (
     Measures,
     MethodEstimates,
     Predictions,
-    log_losses,
     measure,
-    squared_losses,
 )
 
 if TYPE_CHECKING:
@@ -229,35 +234,29 @@ def methods_frame(comparison: Comparison, names: dict[str, str]) -> pd.DataFrame
     import pandas as pd
 
     predictions, costs, baseline = comparison.predictions, comparison.costs, comparison.baseline
+    groups, weight = predictions.groups, np.ones(comparison.n)
     rows = {}
     for method, measures in {**comparison.measures, BASELINE: baseline}.items():
+        given = predictions.estimates.get(method, predictions.baseline())
+        options = {"groups": groups, **predictions.for_metric(given)}
         row = {"name": names.get(method, method), **asdict(measures)}
-        row["brier_skill"] = skill(measures.brier, baseline.brier)
+        estimates = vars(loss_intervals_of(given.p, predictions.codes, weight, groups))
+        if method != BASELINE:
+            area = auc_interval(**options)
+            estimates["auc"] = IntervalEstimate(area.auc, area.low, area.high)
         if predictions.positive is not None and method != BASELINE:
-            line = _line(predictions, predictions.estimates[method])
-            row["certain"] = line.certain
-            for name in ("observed_expected", "intercept", "slope"):
-                value, low, high = vars(getattr(line, name)).values()
-                row |= {name: value, f"{name}_low": low, f"{name}_high": high}
+            estimates |= (line := vars(_line(predictions, given)))
+            row["certain"] = line["certain"]
             if method == comparison.method:
-                row |= _distances(predictions, predictions.estimates[method])
+                estimates |= vars(calibration_distances(n_draws=N_DRAWS_OF_DISTANCES, **options))
+        for name, estimate in estimates.items():
+            if name != "certain":
+                ends = vars(estimate).values()
+                row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
         if costs is not None and method != BASELINE:
             row["mean_cost"] = costs.mean[method]
         rows[method] = row
     return pd.DataFrame.from_dict(rows, orient="index")
-
-
-def _distances(predictions: Predictions, estimates: MethodEstimates) -> dict[str, float]:
-    """Return ICI, E50, E90 and Emax with the ends of their intervals."""
-    found = calibration_distances(
-        groups=predictions.groups, n_draws=N_DRAWS_OF_DISTANCES, **predictions.for_metric(estimates)
-    )
-    ends = {"": "value", "_low": "low", "_high": "high"}
-    return {
-        f"{name}{end}": getattr(distance, field)
-        for name, distance in vars(found).items()
-        for end, field in ends.items()
-    }
 
 
 def classes_frame(comparison: Comparison) -> pd.DataFrame:

@@ -43,6 +43,7 @@ def evaluate(
     by: Mapping[str, ArrayLike] | None = None,
     costs: Any = None,
     tolerance: float | None = None,
+    thresholds: Sequence[float] | None = None,
     types: Mapping[str, str] | None = None,
     missing: Sequence[str] | None = None,
     name: str = "data",
@@ -95,6 +96,8 @@ def evaluate(
     tolerance : float, optional
         Miscalibration that does not matter, in (0, 1); by default 0.02, and a fifth of the share of
         a positive class rarer than one in ten.
+    thresholds : sequence of float, optional
+        Thresholds in (0, 1) for the table of thresholds, by default usual ones.
     types, missing : optional
         As in ``vennforest.tables.TableColumns``.
     name, target, notes : str, str, sequence of str
@@ -125,7 +128,7 @@ def evaluate(
     if unknown:
         raise not_one_of("methods", METHODS, unknown[0])
     noun = _noun(estimator)
-    check_options(positive, np.unique(np.asarray(y).ravel().astype(str)), tolerance)
+    check_options(positive, np.unique(np.asarray(y).ravel().astype(str)), tolerance, thresholds)
     is_table = is_frame(X)
     if not is_table and not hasattr(X, "shape"):
         X = np.asarray(X)
@@ -190,6 +193,7 @@ def evaluate(
         by=by,
         costs=costs,
         tolerance=tolerance,
+        at=thresholds,
         name=name,
         notes=remarks,
         random_state=random_state,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._files import write_text
-from vennforest._messages import not_one_of
+from vennforest._messages import not_one_of, shown
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
@@ -176,8 +176,13 @@ def for_json(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def check_options(positive: Any, classes: NDArray[Any], tolerance: float | None) -> None:
-    """Raise an error if ``positive`` is not one of two classes or the tolerance not in (0, 1)."""
+def check_options(
+    positive: Any,
+    classes: NDArray[Any],
+    tolerance: float | None,
+    at: Sequence[float] | None = None,
+) -> None:
+    """Raise an error unless ``positive`` is one of two classes, and the others in (0, 1)."""
     labels = [str(label) for label in classes]
     if positive is not None and str(positive) not in labels:
         raise not_one_of("positive", labels, str(positive))
@@ -185,6 +190,8 @@ def check_options(positive: Any, classes: NDArray[Any], tolerance: float | None)
         raise InputError(f"positive must be given for two classes only, got {len(labels)} classes")
     if tolerance is not None and not 0 < tolerance < 1:
         raise InputError(f"tolerance must lie in (0, 1), got {tolerance}")
+    if at is not None and (len(labels) > 2 or not all(0 < threshold < 1 for threshold in at)):
+        raise InputError(f"thresholds must be of two classes and in (0, 1), got {shown([*at])}")
 
 
 def assemble(
@@ -196,6 +203,7 @@ def assemble(
     by: Mapping[str, ArrayLike] | None,
     costs: Any,
     tolerance: float | None,
+    at: Sequence[float] | None,
     name: str,
     notes: Sequence[str],
     random_state: int,
@@ -206,7 +214,7 @@ def assemble(
 
     ``n_rows`` is the number of rows given, of which some may not have been predicted.
     """
-    check_options(positive, predictions.classes, tolerance)
+    check_options(positive, predictions.classes, tolerance, at)
     predictions = replace(predictions, positive=_positive(positive, predictions))
     is_default = tolerance is None
     if tolerance is None:
@@ -237,7 +245,7 @@ def assemble(
         methods=methods_frame(comparison, dict(source.names)),
         levels=frame,
         classes=classes_frame(comparison),
-        thresholds=None if predictions.label is None else thresholds(predictions, method, tie),
+        thresholds=None if predictions.label is None else thresholds(predictions, method, tie, at),
         subgroups=subgroups(columns, predictions, method) if columns else None,
         model=model,
         settings={"random_state": random_state, **settings},

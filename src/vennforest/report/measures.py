@@ -27,6 +27,7 @@ from vennforest.metrics.dependence import (
     intragroup_correlation,
     variance_of_sums,
 )
+from vennforest.metrics.losses import log_losses, squared_losses
 from vennforest.multiprobability import Multiprobability
 
 RAW = "none"
@@ -206,18 +207,6 @@ class Measures:
     def exceeds(self, tolerance: float) -> bool:
         """Whether tests reject calibration and the miscalibration is larger than a tolerance."""
         return self.is_rejected and self.miscalibration > tolerance
-
-
-def log_losses(p: FloatArray, codes: IntArray) -> FloatArray:
-    """Return −ln p of each row's observed class, (n,); infinite where p is 0."""
-    with np.errstate(divide="ignore"):
-        return np.maximum(-np.log(p[np.arange(len(p)), codes]), 0.0)
-
-
-def squared_losses(p: FloatArray, codes: IntArray) -> FloatArray:
-    """Return the squared error of each row's probabilities, (n,); halved for two classes."""
-    losses: FloatArray = np.einsum("ij,ij->i", p, p) - 2 * p[np.arange(len(p)), codes] + 1
-    return losses / 2 if p.shape[1] == 2 else losses
 
 
 def measure(predictions: Predictions, estimates: MethodEstimates, seed: int = 0) -> Measures:

@@ -36,6 +36,7 @@ MEASURES = (
     ("calibration_error", "Calibration error", "number"),
     ("pvalue", "p if calibrated", "pvalue"),
 )
+INTERVALS = MEASURES[:4]
 LINE = (
     ("observed_expected", "Observed / expected", "short"),
     ("intercept", "Intercept", "short"),
@@ -56,6 +57,7 @@ THRESHOLDS = (
     ("positive_value", "Positive pred. value", "percent"),
     ("negative_value", "Negative pred. value", "percent"),
     ("net_benefit", "Net benefit", "number"),
+    ("gain", "Gain over flagging all", "number"),
     ("sure_yes", "Sure yes", "count"),
     ("open", "Open", "count"),
     ("sure_no", "Sure no", "count"),
@@ -96,10 +98,12 @@ def to_text(value: Any, form: str, decimals: int = 3) -> str:
     return numbers.fixed(value, 2 if form == "short" else decimals)
 
 
-def table(frame: pd.DataFrame, columns: Columns, names: Iterable[str]) -> pd.DataFrame:
+def table(
+    frame: pd.DataFrame, columns: Columns, names: Iterable[str], ends: bool = True
+) -> pd.DataFrame:
     """Return columns of a data frame as text, with their intervals, by titles and names of rows.
 
-    ``key_low`` and ``key_high`` are the ends of the interval of ``key``.
+    ``key_low`` and ``key_high`` are the ``ends`` of the interval of ``key``.
     """
     import pandas as pd
 
@@ -110,9 +114,9 @@ def table(frame: pd.DataFrame, columns: Columns, names: Iterable[str]) -> pd.Dat
         values = frame[key].drop(BASELINE, errors="ignore") if form == "number" else ()
         decimals = numbers.common_decimals(values)
         cells = [to_text(value, form, decimals) for value in frame[key]]
-        if f"{key}_low" in frame:
-            ends = zip(frame[f"{key}_low"], frame[f"{key}_high"], strict=True)
-            for i, (low, high) in enumerate(ends):
+        if ends and f"{key}_low" in frame:
+            pairs = zip(frame[f"{key}_low"], frame[f"{key}_high"], strict=True)
+            for i, (low, high) in enumerate(pairs):
                 if math.isfinite(low):
                     cells[i] += (
                         f" ({to_text(low, form, decimals)} to {to_text(high, form, decimals)})"
@@ -177,7 +181,10 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
             name: figures.draw(name, picture.size, picture.paint, picture.alt)
             for name, picture in figures.pictures(evaluation).items()
         },
-        methods=table(frame.assign(pvalue=frame["pvalue"].drop(BASELINE)), MEASURES, frame["name"]),
+        methods=table(
+            frame.assign(pvalue=frame["pvalue"].drop(BASELINE)), MEASURES, frame["name"], ends=False
+        ),
+        intervals=table(frame.drop(BASELINE), INTERVALS, frame["name"].drop(BASELINE)),
         has_log_axes=(predictions.share or 1) < figures.LOG_SHARE,
         others=[names[m] for m in methods[1:]],
         differences=_differences(evaluation),
@@ -189,8 +196,8 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         distances=_distances_sentence(frame.loc[comparison.method]) if is_binary else None,
         thresholds=None
         if thresholds is None
-        else table(
-            thresholds,
+        else table(  # intervals of the predictive values too would not fit: they are in the JSON
+            thresholds.filter(regex="^(?!.*value_)"),
             THRESHOLDS,
             [numbers.percent(t) + " (your costs)" * (t == tie) for t in thresholds.index],
         ),

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
+from scipy.stats import ks_2samp
 
 from vennforest._messages import listed
 from vennforest._validation import InputError
+from vennforest.metrics import auc_interval
 from vennforest.report import numbers
 from vennforest.report.comparison import Comparison
 from vennforest.report.figures import paint_rates
@@ -30,7 +32,8 @@ GRADES = [
     ("n", "Rows", "count"), ("events", "Events", "count"), ("expected", "Expected", "probability"),
     ("observed", "Observed, 95% interval", "probability"), ("binomial", "Binomial p", "pvalue"),
     ("jeffreys", "Jeffreys p", "pvalue"), ("too_low", "p too low, adjusted", "pvalue"),
-    ("too_high", "p too high, adjusted", "pvalue"), ("share", "Share", "percent"),
+    ("too_high", "p too high, adjusted", "pvalue"), ("ks", "KS", "percent"),
+    ("share", "Share", "percent"),
     ("reference", "Share in reference", "percent"),
 ]  # fmt: skip
 SEGMENTS = [
@@ -70,6 +73,7 @@ def grades_section(comparison: Comparison, grade: Any, reference: Any = None) ->
         "low. Jeffreys p is the test of the ECB's instructions for validation. Rows are taken to "
         "be independent.",
     ]
+    sentences.append(_separation(event.outcome, event.p, frame, grade))
     if len(empty := frame.index[frame["events"] == 0]):
         sentences.append(f"Without an event: {as_list(empty)}. There only too high can be seen.")
     if len(sure := frame.index[frame["expected"].isin([0, 1])]):
@@ -101,6 +105,24 @@ def grades_section(comparison: Comparison, grade: Any, reference: Any = None) ->
     finding = f"grades: {result}" if directions else ""
     return Section(
         "Grades", "grades", sentences, frame, GRADES, paint, caption=caption, finding=finding
+    )
+
+
+def _separation(outcome: Any, p: Any, frame: pd.DataFrame, grade: Any) -> str:
+    """Return a sentence on Gini and KS, by the expected rates of grades and by probability."""
+    scores = {"by grade": frame["expected"].loc[grade_names(grade)].to_numpy(), "by probability": p}
+    parts = []
+    for name, score in scores.items():
+        area = auc_interval(outcome, score)
+        gini = [f"{numbers.fixed(200 * end - 100, 1)}%" for end in (area.auc, area.low, area.high)]
+        ks = ks_2samp(score[outcome > 0], score[outcome == 0], method="asymp").statistic
+        parts.append(
+            f"{name} Gini is {gini[0]} (95% interval {gini[1]} to {gini[2]}) and KS "
+            f"{numbers.percent(ks)}"
+        )
+    return (
+        f"Separation: {', '.join(parts)}. Gini is 2 AUC − 1, and KS the largest distance of the "
+        "shares of events and of other rows up to a grade, or a probability."
     )
 
 

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from vennforest.metrics import IntervalEstimate
 from vennforest.metrics.dependence import MIN_EVENT_GROUPS
-from vennforest.metrics.differences import Difference
+from vennforest.metrics.losses import Difference
 from vennforest.metrics.monotonicity import falling_frequency
 from vennforest.report.comparison import Comparison, skill
 from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW, rows_for_precision

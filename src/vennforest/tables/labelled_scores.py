@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from vennforest._class_columns import class_columns
 from vennforest._validation import InputError
+from vennforest.scores import On, is_impossible
 from vennforest.tables.cells import CellColumn, as_floats, is_text, row_name, shown_cell
 from vennforest.tables.files import TableFile, find_name
 from vennforest.tables.target import MAX_CLASSES, check_classes, typed_labels
@@ -24,6 +25,7 @@ class LabelledScores:
     The constructor reads the labels once: ``classes`` are sorted, and ``n_rows`` rows have a label,
     ``n_missing`` do not. Text is converted if all rows are numbers.
     ``scores`` are the entries of ``--score``, and ``columns`` says of which classes they are.
+    ``on`` says what scores are: minus infinity is a logit.
     ``progress`` is called with the number of rows read and the total number, None if unknown.
     """
 
@@ -34,8 +36,9 @@ class LabelledScores:
         target: str,
         weight: str | None = None,
         progress: Callable[[int, int | None], None] | None = None,
+        on: On = "auto",
     ) -> None:
-        self.table, self.target, self.weight = table, target, weight
+        self.table, self.target, self.weight, self.on = table, target, weight, on
         self._progress = progress
         # LABEL=COLUMN is read once the labels are known.
         early = [name for name in scores if name in table.names or "=" not in name]
@@ -95,7 +98,8 @@ class LabelledScores:
             cells = pc.if_else(mask, pa.scalar(None, cells.type), cells)
         values = as_floats(cells, name, table, n_before)[rows].astype(np.float64)
         is_weight = name == self.weight
-        is_wrong = ~np.isfinite(values) | (is_weight & (values < 0))
+        on: On = "score" if is_weight else self.on
+        is_wrong = is_impossible(values, on, len(self.columns.names)) | (is_weight & (values < 0))
         if is_wrong.any():
             row = int(is_wrong.argmax())
             rule = "finite weights that are not negative" if is_weight else "finite scores"

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vennforest import auditing
+from vennforest.auditing.columns import leaks_class, repeats_ids
 from vennforest.tables.cells import CellColumn, are_dates, number
 
 MIN_SCREENED_ROWS = 20
@@ -150,7 +150,7 @@ def _repeats_ids(cells: pd.Series[Any], codes: NDArray[Any], name: str) -> bool:
 
     Its name suggests so, or each value has a single label, which is unlikely by chance.
     """
-    if auditing.repeats_ids(np.asarray(cells), codes):
+    if repeats_ids(np.asarray(cells), codes):
         return True
     is_named = bool(ID.search(name) or PERSON.search(name))
     if not is_named or cells.dtype.kind not in "iuO":
@@ -162,7 +162,7 @@ def leaks(X: pd.DataFrame, y: NDArray[Any]) -> list[str]:
     """Return the columns that alone predict the label almost without error."""
     rows = np.random.default_rng(0).permutation(len(y))[:MAX_SCREENED_ROWS]
     codes = np.unique(y[rows], return_inverse=True)[1]
-    return [str(n) for n in X if auditing.leaks_class(np.asarray(X[n].iloc[rows]), codes)]
+    return [str(n) for n in X if leaks_class(np.asarray(X[n].iloc[rows]), codes)]
 
 
 def _misread(cells: pd.Series[Any], name: str) -> str:

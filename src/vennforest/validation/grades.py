@@ -41,8 +41,10 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
     data frame
         A row for each grade: ordered categories in their order, numbers by size, other text by
         mean probability. The columns are the rows ``n`` and ``events``, the mean probability
-        ``expected``, the rate ``observed`` with its exact interval (Clopper & Pearson 1934), and
-        the p-values ``binomial``, ``jeffreys``, ``too_low`` and ``too_high``.
+        ``expected``, the rate ``observed`` with its exact interval (Clopper & Pearson 1934), the
+        p-values ``binomial``, ``jeffreys``, ``too_low`` and ``too_high``, and ``ks``: the share of
+        non-events up to this grade less that of events. Its largest distance from 0 is the
+        Kolmogorov-Smirnov statistic of the grades.
 
     Raises
     ------
@@ -86,6 +88,9 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
             "jeffreys": beta.cdf(expected, events + 0.5, n - events + 0.5),
             "too_low": holm(upper),
             "too_high": holm(np.asarray(binom.cdf(events, n, expected))),
+            "ks": (n - events).cumsum() / (n - events).sum() - events.cumsum() / events.sum()
+            if 0 < events.sum() < n.sum()
+            else np.full(len(n), np.nan),
         },
         index=pandas.Index(names, name="grade"),
     )

@@ -29,8 +29,8 @@ from vennforest.calibrators.softmax import smoothed_shares
 from vennforest.counts import ScoreCounts
 from vennforest.metrics._inputs import check_probabilities, group_numbers
 from vennforest.metrics.dependence import intragroup_correlation, variance_of_sums
-from vennforest.metrics.differences import difference_over_rows
 from vennforest.metrics.logistic import LogisticFit, fit_offset_regression
+from vennforest.metrics.losses import difference_over_rows
 from vennforest.metrics.smooth import spline_features
 from vennforest.prior import ShiftedPrior, shift_probabilities
 

@@ -20,7 +20,8 @@ from sklearn.tree import DecisionTreeClassifier
 from hazards.audits import with_synthetic
 from hazards.table import coin
 from vennforest import CalibratedClassifier, audit
-from vennforest.auditing import remembers, sees_labels
+from vennforest.auditing.memory import remembers
+from vennforest.auditing.steps import sees_labels
 
 
 def kinds(*arguments, **options):

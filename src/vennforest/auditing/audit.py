@@ -1,0 +1,147 @@
+"""Search for faults of a model and its data that spoil calibrated probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.validation import column_or_1d
+
+from vennforest._validation import FloatArray, IntArray
+from vennforest.auditing.columns import (
+    MIN_AUDITED_ROWS,
+    find_faulty_columns,
+)
+from vennforest.auditing.copies import find_copies
+from vennforest.auditing.finding import Finding
+from vennforest.auditing.memory import find_training_rows, is_out_of_bag
+from vennforest.auditing.steps import find_steps_that_see_labels
+from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.parameters import named_estimators
+from vennforest.metrics.monotonicity import falling_frequency
+from vennforest.sources.checks import features_of
+from vennforest.sources.row_hashes import hash_rows, sketch_rows
+
+
+def audit(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+) -> list[Finding]:
+    """Look for faults of a model and its data that would spoil calibrated probabilities.
+
+    Copies of the model or of its steps are trained, which takes about as long as a few fits.
+
+    Parameters
+    ----------
+    model : classifier
+        A `CalibratedClassifier`, fitted or not, or an estimator for one. A model that is already
+        trained is wrapped in ``FrozenEstimator``. If a fitted `CalibratedClassifier` was fitted to
+        other rows than ``X``, it is tested whether its estimator was trained on ``X``.
+    X : array-like, sparse matrix or data frame of shape (n, d)
+        The rows of ``fit``.
+    y : array-like of shape (n,)
+        Their labels.
+    sample_weight : array-like of shape (n,), optional
+        Weights; rows of weight zero are left out.
+    groups : array-like of shape (n,), optional
+        The group of each row; copies within a group are not reported.
+
+    Returns
+    -------
+    list of Finding
+        The faults; an empty list if there are none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from vennforest import CalibratedClassifier, audit
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> audit(CalibratedClassifier(), X, y)
+    []
+    >>> findings = audit(CalibratedClassifier(), np.vstack([X, X]), np.tile(y, 2))
+    >>> [finding.kind for finding in findings]
+    ['copies']
+    """
+    labels = column_or_1d(y)
+    X, labels, sample_weight, groups = indexable(X, labels, sample_weight, groups)
+    are_new = _are_new(model, X)
+    rows = np.arange(len(labels)) if sample_weight is None else np.flatnonzero(sample_weight)
+    if len(rows) < len(labels):
+        X = _safe_indexing(X, rows)
+    group_codes = None if groups is None else np.unique(groups, return_inverse=True)[1][rows]
+    return [
+        finding if finding.rows is None else replace(finding, rows=rows[finding.rows])
+        for finding in _findings(model, X, labels[rows], group_codes, are_new)
+    ]
+
+
+def _findings(
+    model: Any, X: Any, y: NDArray[Any], groups: IntArray | None, are_new: bool
+) -> Iterator[Finding]:
+    """Yield the findings; all rows have positive weight, and ``are_new`` to a fitted model."""
+    estimator = model
+    if isinstance(model, CalibratedClassifier):
+        estimator = model.estimator
+        if hasattr(model, "classes_"):
+            codes = np.searchsorted(model.classes_, model.calibration_y_)
+            yield from find_falling_frequency(model.calibration_scores_, codes, model.classes_)
+        if are_new:
+            found = (find_training_rows(fitted, X, y) for fitted in model.estimators_)
+            yield from islice(chain.from_iterable(found), 1)
+            return
+    estimators = list(named_estimators(estimator).values())
+    frozen = [e for e in estimators if isinstance(e, FrozenEstimator)]
+    for member in frozen:
+        if not is_out_of_bag(member, X, y):
+            yield from find_training_rows(member.estimator, X, y)
+            if member is model and hasattr(member, "predict_proba"):
+                codes, p = np.searchsorted(member.classes_, y), member.predict_proba(X)
+                scores = p[:, 1] if p.shape[1] == 2 else p
+                yield from find_falling_frequency(scores, codes, member.classes_, groups)
+    if len(frozen) == len(estimators):
+        return
+    codes = np.unique(y, return_inverse=True)[1]
+    is_table = not issparse(X) and len(getattr(X, "shape", ())) < 3
+    columns = features_of(X) if is_table else []
+    yield from find_copies(X, columns, codes, groups)
+    if len(y) >= MIN_AUDITED_ROWS:
+        names = getattr(X, "columns", range(len(columns)))
+        yield from find_faulty_columns(dict(zip(names, columns, strict=True)), codes, groups)
+    for member in estimators:
+        if isinstance(member, Pipeline):
+            yield from find_steps_that_see_labels(member, X, y)
+
+
+def _are_new(model: Any, X: Any) -> bool:
+    """Return whether rows X are others than those that a classifier was fitted to."""
+    if not isinstance(model, CalibratedClassifier) or not hasattr(model, "classes_"):
+        return False
+    sketch = model._state.row_sketch
+    return sketch is not None and not np.array_equal(sketch_rows(hash_rows(X)), sketch)
+
+
+def find_falling_frequency(
+    scores: FloatArray, codes: IntArray, classes: NDArray[Any], groups: IntArray | None = None
+) -> Iterator[Finding]:
+    """Yield a finding if the frequency of a class falls as its score rises."""
+    if fall := falling_frequency(scores, codes, groups):
+        label = classes.tolist()[1 if scores.ndim == 1 else fall.column]
+        message = (
+            f"the frequency of {label!r} {fall}: confidence intervals, bounds and maps that never "
+            "fall assume that it rises. Check the model where it is so, or calibrate such groups "
+            "of objects apart with by="
+        )
+        yield Finding("falling frequency", "warning", message)

@@ -1,0 +1,207 @@
+"""From an estimator and training rows to folds: fitted models with the scores of held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+from vennforest._messages import shown, warn
+from vennforest._validation import InputError, refuse_text
+from vennforest.classifier.blend import blend_models
+from vennforest.forest import BagsError, bags_can_be_verified, leaves_rows_out
+from vennforest.scores import round_scores
+from vennforest.sources import Fold, TrainingData, with_seed
+from vennforest.sources.checks import check_training_data, steps_obstacle
+from vennforest.sources.data import own_model, split_pipeline, with_types
+from vennforest.sources.out_of_bag import out_of_bag_fold
+from vennforest.sources.row_hashes import HashArray
+from vennforest.sources.splits import cross_validation_folds, held_out_fold
+
+SOURCE_PARAMETERS = {
+    "subforest": "oob",
+    "votes": "oob",
+    "holdout_size": "holdout",
+    "cv": "cv",
+    "ensemble": "cv",
+}
+"""The parameters of sources, and which source takes each."""
+
+MODEL_IS_FROZEN = "the model is frozen: the data given to fit calibrates it"
+
+
+def fit_folds(
+    model: Any,
+    members: Mapping[str, tuple[Any, TrainingData]],
+    hashes: HashArray,
+    random_state: RandomState,
+    split_state: RandomState,
+) -> tuple[list[Fold], str, str]:
+    """Return the folds of fitted models, the name of their source, and why it was chosen.
+
+    ``members`` are the estimators by name, each with the data that it takes; the folds of several
+    are those of their blend.
+    """
+    members = {
+        name: (own_model(with_seed(e, random_state)), data) for name, (e, data) in members.items()
+    }
+    seed = int(random_state.randint(2**31 - 1))
+    sources = {name: choose_source(model, *member) for name, member in members.items()}
+    data = next(iter(members.values()))[1]
+    estimators = [estimator for estimator, _ in members.values()]
+    check_training_data(estimators, data, hashes, [name for name, _ in sources.values()])
+    if len(members) > 1:
+        return _blended_folds(model, members, sources, seed, split_state)
+    ((name, member),) = members.items()
+    folds, source, reason = _member_folds(model, *member, *sources[name], seed, split_state)
+    _warn_of_no_effect(model, [source], reason)
+    return folds, source, reason
+
+
+def _blended_folds(
+    model: Any,
+    members: Mapping[str, tuple[Any, TrainingData]],
+    sources: Mapping[str, tuple[str, str]],
+    seed: int,
+    split_state: RandomState,
+) -> tuple[list[Fold], str, str]:
+    """Return the one fold of the blend of several estimators, their sources and the reasons."""
+    if not (model.cv is None or isinstance(model.cv, Integral) or hasattr(model.cv, "split")):
+        model = clone(model).set_params(cv=list(model.cv))  # a generator ends
+    split_seed = split_state.randint(2**31 - 1)  # of the folds that all members share
+    folds: dict[str, list[Fold]] = {}
+    used: dict[str, str] = {}
+    for name, member in members.items():
+        try:
+            folds[name], source, reason = _member_folds(
+                model, *member, *sources[name], seed, RandomState(split_seed)
+            )
+        except Exception as error:
+            raise InputError(
+                f"estimator {name!r} must fit the data, got {type(error).__name__}: {error}"
+            ) from error
+        used[source] = reason
+    reasons = "; ".join(dict.fromkeys(used.values()))
+    _warn_of_no_effect(model, list(used), reasons)
+    return [blend_models(folds, member[1])], " and ".join(used), reasons
+
+
+def _member_folds(
+    model: Any,
+    estimator: Any,
+    data: TrainingData,
+    name: str,
+    reason: str,
+    seed: int,
+    split_state: RandomState,
+) -> tuple[list[Fold], str, str]:
+    """Return the folds of one estimator, their source and its reason, in folds if bags are wrong.
+
+    What is wrong with bags shows in the fitted ensemble: a fit is lost, never a guarantee.
+    """
+    try:
+        try:
+            return _folds_of(name, model, estimator, data, seed, split_state), name, reason
+        except BagsError as error:
+            if not isinstance(model.calibrate_on, str) or model.calibrate_on != "auto":
+                raise
+            is_frozen = isinstance(estimator, FrozenEstimator)
+            name, reason = ("frozen", MODEL_IS_FROZEN) if is_frozen else ("cv", error.reason)
+        return _folds_of(name, model, estimator, data, seed, split_state), name, reason
+    except (TypeError, ValueError) as error:
+        refuse_text(data.X, estimator, error)
+        raise
+
+
+def _folds_of(
+    name: str, model: Any, estimator: Any, data: TrainingData, seed: int, split_state: RandomState
+) -> list[Fold]:
+    """Return the folds of a source by its name, or of the user's."""
+    if name not in ("oob", "training", "frozen"):
+        estimator = with_types(estimator, data.X)
+    if not isinstance(model.calibrate_on, str):
+        settings = {"seed": seed, "random_state": split_state, "n_jobs": model.n_jobs}
+        folds = model.calibrate_on.folds(estimator, data, **settings)
+        return [replace(fold, scores=round_scores(fold.scores)) for fold in folds]
+    if name == "oob":
+        return out_of_bag_fold(estimator, data, model.subforest, model.votes, seed, model.n_jobs)
+    if name == "cv":
+        return cross_validation_folds(
+            estimator, data, model.cv, bool(model.ensemble), split_state, model.n_jobs
+        )
+    if name == "holdout":
+        return held_out_fold(estimator, data, model.holdout_size, split_state)
+    if name == "training":
+        # The simplified Venn-Abers predictor and the direct method (Vovk & Petej 2014, sections 3
+        # and 5): scores are better than those of new rows, so no guarantee is valid.
+        data = data.with_positive_weight()
+        return [data.fold(data.fit(estimator))]
+    groups = data.groups
+    if groups is not None and len(np.unique(groups)) < len(groups):
+        warn(
+            "groups has no effect with a frozen model, and bounds may be too narrow: calibrate on "
+            "one row of each group"
+        )
+    return [data.with_positive_weight().fold(estimator)]
+
+
+def choose_source(model: Any, estimator: Any, data: TrainingData) -> tuple[str, str]:
+    """Return the name of the source that ``calibrate_on`` stands for, and why, in a clause."""
+    source = model.calibrate_on
+    if not isinstance(source, str):
+        return type(source).__name__, "it was given"
+    has_splitter = not (model.cv is None or isinstance(model.cv, Integral))
+    if isinstance(estimator, FrozenEstimator):
+        if source not in ("auto", "oob"):
+            raise ValueError(
+                f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got '
+                f'{shown(source)}: the data given to fit calibrates; with "oob" the model was '
+                "trained on it"
+            )
+        ensemble = split_pipeline(estimator.estimator)[1]
+        # Members that are trees show whether the rows are those of their training.
+        is_verifiable = leaves_rows_out(ensemble) and bags_can_be_verified(ensemble)
+        if source == "auto" and not is_verifiable:
+            return "frozen", MODEL_IS_FROZEN
+        return "oob", "the rows are those that the frozen ensemble was trained on"
+    if source in ("oob", "holdout") and has_splitter:
+        raise ValueError(
+            f"cv must be left out with calibrate_on={shown(source)}, which does not split by it, "
+            f'got {type(model.cv).__name__}: use calibrate_on="cv"'
+        )
+    if source == "training" and data.groups is not None:
+        raise ValueError('groups must be left out with calibrate_on="training", got some')
+    if source != "auto":
+        return source, "it was asked for"
+    if not leaves_rows_out(split_pipeline(estimator)[1]):
+        return "cv", "the estimator is not a bagged ensemble whose members can score one by one"
+    if data.groups is not None:
+        return "cv", "groups were given, and folds keep each of them together"
+    if has_splitter:
+        return "cv", f"cv is a {type(model.cv).__name__}, which separates rows as bags do not"
+    if (reason := steps_obstacle(estimator)) is not None:
+        return "cv", reason
+    return "oob", "the members of the ensemble leave examples out of bag"
+
+
+def _warn_of_no_effect(model: Any, sources: Sequence[str], reason: str) -> None:
+    """Warn of parameters that no source takes; searches over parameters set such pairs."""
+    values, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
+    unused = [
+        f"{name}={shown(values[name])}"
+        for name, source_of_parameter in SOURCE_PARAMETERS.items()
+        if source_of_parameter not in sources
+        and repr(values[name]) not in ("None", repr(defaults[name]))
+    ]
+    if unused:
+        verb, pronoun = ("has", "it") if len(unused) == 1 else ("have", "them")
+        setting, chosen = f"calibrate_on={model.calibrate_on!r}", " and ".join(map(repr, sources))
+        if setting == "calibrate_on='auto'":
+            setting += f", which is {chosen} here: {reason}"
+        warn(f"{' and '.join(unused)} {verb} no effect with {setting}. Leave {pronoun} out")

@@ -1,0 +1,139 @@
+"""What the parameters of the classifier may be, and what they stand for."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from sklearn import get_config
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.validation import has_fit_parameter
+
+from vennforest._messages import shown, warn
+from vennforest._validation import FloatArray, InputError, check_count, check_option
+from vennforest.calibrators import METHODS, Calibrator
+from vennforest.classifier.fitting import method_has_bounds
+from vennforest.forest import MixedForestClassifier, Votes
+from vennforest.groups import check_by
+from vennforest.sources import Subforest
+
+ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint"]
+
+SOURCE_NAMES = ["auto", "oob", "holdout", "cv", "training"]
+
+
+def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
+    """Return the estimator or estimators to be trained, the default forest for None."""
+    if estimator is None:
+        return MixedForestClassifier(n_estimators=300, n_jobs=n_jobs)
+    is_list = isinstance(estimator, list | tuple)
+    pairs = estimator if is_list else [("estimator", estimator)]
+    for pair in pairs:
+        is_named = isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str)
+        if not is_named or isinstance(pair[1], type) or not hasattr(pair[1], "fit"):
+            raise TypeError(
+                "estimator must be a classifier (an instance, not fitted) or a list of (name, "
+                f"classifier), got {shown(estimator)}"
+            )
+    if is_list and len(pairs) < 2:
+        raise InputError(
+            f"estimator must be a classifier or a list of two or more, got {len(pairs)}: give one "
+            "classifier by itself"
+        )
+    return estimator
+
+
+def named_estimators(estimator: Any) -> dict[str, Any]:
+    """Return the estimators by name; one by itself has the name of the parameter."""
+    return dict(estimator) if isinstance(estimator, list | tuple) else {"estimator": estimator}
+
+
+def check_parameters(model: Any) -> None:
+    """Refuse values that the parameters of a classifier cannot have."""
+    if not isinstance(model.method, Calibrator):
+        if model.method == "sigmoid":  # scikit-learn's name
+            raise InputError('method must be "platt" for a sigmoid, got "sigmoid"')
+        check_option(model.method, METHODS, "method", " or a calibrator instance")
+    if isinstance(model.cv, str) and model.cv == "prefit":  # scikit-learn's former way
+        raise InputError(
+            'cv must be a number of folds or a splitter, got "prefit": use '
+            "CalibratedClassifier(FrozenEstimator(model))"
+        )
+    source = model.calibrate_on
+    is_source = not isinstance(source, type) and callable(getattr(source, "folds", None))
+    if not is_source:
+        check_option(source, SOURCE_NAMES, "calibrate_on", " or an object with a method folds")
+    check_option(model.subforest, Subforest, "subforest")
+    check_option(model.votes, Votes, "votes")
+    check_option(model.merge, ClassifierMerge, "merge")
+    check_numbers(model)
+    if model.merge != "auto" and not method_has_bounds(model.method):
+        name = model.method if isinstance(model.method, str) else type(model.method).__name__
+        warn(f"merge={shown(model.merge)} has no effect with {name}, which gives no bounds")
+    if model.by is not None:
+        check_by(model.by)
+    if isinstance(model.estimator, list | tuple):
+        resolve_estimator(model.estimator, model.n_jobs)
+        names = [name for name, _ in model.estimator]
+        model._validate_names(names)
+        if "splitter" in names:  # so metadata routing calls cv
+            raise InputError("estimator must have other names than 'splitter', got that")
+        if model.subforest == "exchangeable":
+            raise InputError(
+                'subforest must be "all" with several estimators, got "exchangeable": give one '
+                "forest"
+            )
+
+
+def check_numbers(model: Any) -> None:
+    """Refuse values of ``holdout_size``, ``cv``, ``ensemble`` and ``n_jobs`` that mean nothing."""
+    size, cv = model.holdout_size, model.cv
+    is_number = isinstance(size, Real) and not isinstance(size, bool | np.bool_)
+    if not is_number or not (
+        0 < float(size) < 1 or (isinstance(size, Integral) and int(size) >= 1)
+    ):
+        raise InputError(
+            f"holdout_size must be a share in (0, 1) or a number of examples, got {shown(size)}"
+        )
+    if isinstance(cv, Integral):
+        check_count(cv, "cv", 2)
+    if not isinstance(model.ensemble, bool | np.bool_):
+        raise InputError(f"ensemble must be True or False, got {shown(model.ensemble)}")
+    if model.n_jobs is not None and (
+        isinstance(model.n_jobs, bool) or not isinstance(model.n_jobs, Integral) or not model.n_jobs
+    ):
+        raise InputError(
+            f"n_jobs must be None or an integer other than 0, got {shown(model.n_jobs)}"
+        )
+
+
+def route(
+    model: Any,
+    name: str,
+    estimator: Any,
+    weight: FloatArray | None,
+    groups: Any,
+    fit_params: dict[str, Any],
+) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
+    """Return the arguments of the estimator's fit, the name of its weights, and the splitter's."""
+    split_params = {} if groups is None else {"groups": groups}
+    if get_config()["enable_metadata_routing"]:
+        metadata = {"sample_weight": weight, "groups": groups}
+        present = {name: value for name, value in metadata.items() if value is not None}
+        routed = process_routing(model, "fit", **present, **fit_params)
+        params = {key: v for key, v in routed[name].fit.items() if v is not None}
+        return params, None, {**routed.splitter.split, **split_params}
+    path, last = [], estimator
+    while isinstance(last, Pipeline):
+        step, last = last.steps[-1]
+        path.append(step)
+    takes_weight = has_fit_parameter(last, "sample_weight")
+    if weight is not None and not takes_weight and not isinstance(estimator, FrozenEstimator):
+        warn(
+            f"{type(last).__name__} takes no sample_weight: "
+            "the weights are used for calibration alone"
+        )
+    return fit_params, "__".join([*path, "sample_weight"]) if takes_weight else None, split_params
