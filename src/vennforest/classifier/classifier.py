@@ -608,4 +608,5 @@ def blend_classifiers(
     groups = {} if state.row_groups is None else {"groups": state.row_groups}
     data = TrainingData(X, codes, state.classes, split_params=groups)
     fold = blend_models({name: model._state.folds for name, model in models.items()}, data)
-    return clone(first)._calibrate(replace(state, folds=[fold]))
+    blend: CalibratedClassifier = clone(first)
+    return blend._calibrate(replace(state, folds=[fold]))

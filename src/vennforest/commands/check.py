@@ -46,8 +46,8 @@ from vennforest.tables.target import LabelledTable, split_target
 if TYPE_CHECKING:
     import pandas as pd
 
-Outcome = tuple[Evaluation, "pd.DataFrame", list[list[str]]]
-"""An evaluation, the rows that it is of, and the commands that follow it."""
+Outcome = tuple[Evaluation, "pd.DataFrame", list[list[str]], dict[str, dict[str, str]]]
+"""An evaluation, its rows, the commands that follow it, and columns by method and label."""
 
 
 def run(options: Check) -> None:
@@ -61,6 +61,7 @@ def run(options: Check) -> None:
     path = options.data or options.predictions
     model = _model_of(options)
     frame = read_rows(path, model, options.decimal, options.target)
+    options.row_counts[path] = len(frame)
     table = split_target(frame, options.target, name=path.name, screened=False)
     values = values_of_columns(frame, table, [options.groups, *(options.by or [])])
     promises = {
@@ -72,10 +73,10 @@ def run(options: Check) -> None:
     if options.reference is not None and options.grades is None:
         raise InputError("--reference must be given with --grades, got no --grades")
     if options.data is None:
-        evaluation, rows, commands = _check_columns(options, table, values)
+        evaluation, rows, commands, columns = _check_columns(options, table, values)
     else:
         cells = frame.loc[table.X.index, options.target]  # as they are written: 01 stays 01
-        evaluation, rows, commands = _judge_model(options, model, cells, table, values)
+        evaluation, rows, commands, columns = _judge_model(options, model, cells, table, values)
     comparison = evaluation.comparison
     sections = [promised_thresholds(comparison, targets)] if targets else []
     validation = _validation_sections(options, evaluation, rows)
@@ -85,7 +86,7 @@ def run(options: Check) -> None:
     is_off = evaluation.verdict.action == "recalibrate"
     if options.data is None or not is_calibrator_file(options.predictions):
         commands[-1] = _with_update(commands[-1], options, evaluation)
-    write_page(evaluation, options, commands if is_off else [])
+    write_page(evaluation, options, commands if is_off else [], columns)
     for section in validation:
         say(section.sentences[0])
     fail(evaluation, failures)
@@ -112,10 +113,12 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
         table.notes.append(f"{int((~present).sum()):,} rows without a probability are left out.")
     predictions: dict[str, Any] = {}
     score_options: dict[str, list[str]] = {}
+    columns_of_method: dict[str, dict[str, str]] = {}
     if k > 2 or sorted(named) == [[label] for label in classes]:
         of_classes = class_columns(given, classes, "--probability", columns)
         order = [names.index(name) for name in of_classes.names]
         predictions[UNNAMED_PREDICTIONS] = _with_bounds(p[:, order], X, classes)
+        columns_of_method[UNNAMED_PREDICTIONS] = dict(zip(labels, of_classes.names, strict=True))
         score_options[UNNAMED_PREDICTIONS] = _score_options(
             of_classes.entries[1 if k == 2 else 0 :]
         )
@@ -131,13 +134,14 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
             predictions[name] = _with_bounds(both, X, classes) if is_of_bounds else both
             score_options[name] = _score_options(of_class.entries)
             label = labels[0 if of_class.of_first else 1]
+            columns_of_method[name] = {label: name}
             table.notes.append(f"{name!r} is taken for the probability of {label!r}{hint}")
     arguments = common_arguments(options, table, values)
     evaluation = check(y, predictions, classes=classes, updates=options.updates, **arguments)
     words = ["calibrate", options.shown(options.predictions), "-t", table.target]
     words += score_options[evaluation.verdict.method]
     words += ["--decimal", options.decimal] if options.decimal else []
-    return evaluation, X, [words]
+    return evaluation, X, [words], columns_of_method
 
 
 def _named_classes(given: Sequence[str], labels: NDArray[Any]) -> list[Any]:
@@ -171,6 +175,7 @@ def _validation_sections(
         grade, reference = rows[find_name(columns, options.grades)], None
         if options.reference is not None:
             reference_rows = read_table(options.reference, decimal=options.decimal)
+            options.row_counts[options.reference] = len(reference_rows)
             reference = reference_rows[find_name(reference_rows.columns, options.grades)]
         sections.append(grades_section(comparison, grade, reference))
     if options.segments == ["auto"]:  # all columns but those of predictions, groups and grades
@@ -235,4 +240,5 @@ def _judge_model(
     with refused_as("the table does not fit the model"):
         arguments = common_arguments(options, table, values)
         evaluation = check(y, model, X=X, updates=options.updates, **arguments)
-    return evaluation, table.X, commands
+    method = [*evaluation.comparison.predictions.estimates][-1]
+    return evaluation, table.X, commands, {method: {str(c): f"p({c})" for c in model.classes_}}

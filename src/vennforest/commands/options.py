@@ -162,6 +162,7 @@ class Options:
     as_json: Json = False
     debug: Debug = False
     addresses: dict[Path, str] = field(init=False, default_factory=dict)
+    row_counts: dict[Path, int] = field(init=False, default_factory=dict)
 
     def shown(self, path: Path | None) -> str:
         """Return an input as it was given: the address of a local copy."""

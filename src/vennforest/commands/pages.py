@@ -14,7 +14,7 @@ import typer
 from vennforest._files import Input, marked, shown_path
 from vennforest._program import __version__
 from vennforest._validation import InputError
-from vennforest.commands.options import Check, Fit, Report
+from vennforest.commands.options import Check, Fit, Options, Report
 from vennforest.commands.terminal import names_in, print_json, say
 from vennforest.report import Evaluation
 from vennforest.report.words import line_findings
@@ -120,23 +120,31 @@ def fail(evaluation: Evaluation, names: Sequence[str]) -> None:
         raise typer.Exit(1)
 
 
-def inputs_of(options: Report | Check) -> list[dict[str, Any]]:
-    """Return address, size in bytes and SHA-256 of every input file, None for folders."""
+def inputs_of(options: Options) -> list[dict[str, Any]]:
+    """Return address, size, SHA-256 and rows of every input file; the rows of tables alone."""
     files = []
     for name, _ in marked(options, Input):
         path = getattr(options, name)
         if isinstance(path, Path) and path.is_file():
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            size = path.stat().st_size
-            files.append({"path": options.shown(path), "bytes": size, "sha256": digest})
+            file_of = {"path": options.shown(path), "bytes": path.stat().st_size, "sha256": digest}
+            if path in options.row_counts:
+                file_of["rows"] = options.row_counts[path]
+            files.append(file_of)
     return files
 
 
 def write_page(
-    evaluation: Evaluation, options: Report | Check, commands: Sequence[Sequence[str]]
+    evaluation: Evaluation,
+    options: Report | Check,
+    commands: Sequence[Sequence[str]],
+    columns: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """Write the page; print the notes, the verdict and the commands to type next."""
+    """Write the page; print the notes, the verdict and the commands to type next.
+
+    ``columns`` are those of the probabilities of each class, by method and label.
+    """
     for note in evaluation.notes:
         say(f"Note: {note}")
     lines = [shlex.join(["vennforest", *words]) for words in commands]
@@ -146,7 +154,14 @@ def write_page(
         evaluation.to_figures(options.figures)
     output = shown_path(options.output)
     if options.as_json:
-        summary = {"version": __version__, "command": command, "inputs": inputs_of(options)}
+        names = ("groups", "grades", "by", "validation")
+        summary: dict[str, Any] = {
+            "version": __version__,
+            "command": command,
+            "inputs": inputs_of(options),
+        }
+        of_roles = {name: getattr(options, name, None) for name in names}
+        summary["columns"] = {"probabilities": columns, **of_roles}
         print_json({**summary, **evaluation.summary(), "advised": advised, "report": output})
     say(evaluation.verdict.sentence)
     for line in lines:

@@ -43,6 +43,7 @@ def run(options: Report) -> None:
     if options.data is not None:
         frame = read_table(options.data, [*types, options.target or ""], missing, options.decimal)
         name, target = options.data.name, options.target
+        options.row_counts[options.data] = len(frame)
     else:
         frame, target = load_example(str(options.example))
         name, target = f"{options.example} (shipped with scikit-learn)", options.target or target
@@ -80,7 +81,9 @@ def run(options: Report) -> None:
             progress=progress,
             **common_arguments(options, table, values),
         )
-    write_page(evaluation, options, next_commands(evaluation, options))
+    labels = evaluation.classes.index  # of the columns that --write-predictions writes
+    columns = {evaluation.verdict.method: {label: f"p({label})" for label in labels}}
+    write_page(evaluation, options, next_commands(evaluation, options), columns)
     if options.write_predictions is not None:
         rows = pa.array(table.X.index[evaluation.rows].to_numpy())
         _write_predictions(options.write_predictions, evaluation, options, frame, rows)

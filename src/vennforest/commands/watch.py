@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vennforest import persistence
 from vennforest._files import refused_as, shown_path, write_text
+from vennforest._program import __version__
 from vennforest._validation import InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.commands.models import (
@@ -25,6 +26,7 @@ from vennforest.commands.models import (
     rows_for,
 )
 from vennforest.commands.options import Watch
+from vennforest.commands.pages import inputs_of
 from vennforest.commands.terminal import print_json, progress_bar, say, show
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.scoring import MAX_TRAINING_SHARE, training_share
@@ -81,7 +83,8 @@ def run(options: Watch) -> None:
     for note in notes:
         say(f"Note: {note}")
     if options.as_json:
-        print_json({**summary, "report": shown_path(options.output)})
+        origin = {"version": __version__, "command": command, "inputs": inputs_of(options)}
+        print_json({**origin, **summary, "report": shown_path(options.output)})
     else:
         for sentence in summary["verdict"]:
             show(sentence)
@@ -94,6 +97,7 @@ def _ordered_rows(
 ) -> tuple[pd.DataFrame, NDArray[Any] | None]:
     """Return the rows sorted by time, and their times; None without ``--time``."""
     table = read_rows(options.data, model, options.decimal, options.target)
+    options.row_counts[options.data] = len(table)
     if options.time is None:
         return table, None
     name = find_name(table.columns, options.time)
@@ -190,6 +194,7 @@ def _reference(
     """Return reference rows with their labels, and the columns to compare."""
     model, target = monitor.model, header.get("target", "")
     table = read_rows(path, model, options.decimal, target)
+    options.row_counts[path] = len(table)
     find_name(table.columns, target, "target")
     labels = _labels_in(table, target, monitor)
     has_label = np.array([label is not None for label in labels.tolist()])

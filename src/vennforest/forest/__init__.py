@@ -8,8 +8,9 @@ from vennforest.forest.bags import (
     is_ensemble,
     leaves_rows_out,
 )
-from vennforest.forest.members import Members, PackedForest, Votes
+from vennforest.forest.members import Members
 from vennforest.forest.mixed import MixedForestClassifier
+from vennforest.forest.packed import PackedForest, Votes
 
 __all__ = [
     "FORESTS",

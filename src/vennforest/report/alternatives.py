@@ -16,8 +16,9 @@ from sklearn.pipeline import Pipeline
 from vennforest._files import one_line
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import blend_classifiers
+from vennforest.metrics.losses import log_losses, squared_losses
 from vennforest.report.comparison import difference_over_folds
-from vennforest.report.measures import OtherModel, Predictions, log_losses, squared_losses
+from vennforest.report.measures import OtherModel, Predictions
 from vennforest.report.numbers import percent
 from vennforest.report.section import Section
 
@@ -68,7 +69,8 @@ def _with_classifier(model: CalibratedClassifier, classifier: Any) -> Calibrated
     """Return an unfitted model with another classifier behind the same transformers."""
     if isinstance(model.estimator, Pipeline):
         classifier = Pipeline([*model.estimator.steps[:-1], ("classifier", classifier)])
-    return clone(model).set_params(estimator=clone(classifier))
+    other: CalibratedClassifier = clone(model)
+    return other.set_params(estimator=clone(classifier))
 
 
 def models_section(predictions: Predictions, noun: str) -> Section:

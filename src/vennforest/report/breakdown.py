@@ -63,11 +63,16 @@ def summarise(event: Event, rows: IntArray, groups: IntArray | None) -> dict[str
     return summary
 
 
+def level_edges(is_rare: bool) -> tuple[float, ...]:
+    """Return the edges of the levels of probability."""
+    return RARE_LEVEL_EDGES if is_rare else LEVEL_EDGES
+
+
 def levels(event: Event, is_rare: bool, groups: IntArray | None) -> pd.DataFrame:
     """Return expected and observed frequencies by level of probability, closed below."""
     import pandas as pd
 
-    edges = RARE_LEVEL_EDGES if is_rare else LEVEL_EDGES
+    edges = level_edges(is_rare)
     level = np.searchsorted(edges[1:-1], event.p, side="right")
     rows_of_levels = (np.flatnonzero(level == i) for i in np.unique(level))
     return pd.DataFrame([summarise(event, rows, groups) for rows in rows_of_levels])

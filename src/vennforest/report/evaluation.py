@@ -17,7 +17,13 @@ from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.decisions import CostMatrix
-from vennforest.report.breakdown import cost_threshold, levels, subgroups, thresholds
+from vennforest.report.breakdown import (
+    cost_threshold,
+    level_edges,
+    levels,
+    subgroups,
+    thresholds,
+)
 from vennforest.report.comparison import Comparison, classes_frame, compare, methods_frame
 from vennforest.report.measures import BASELINE, RAW, Predictions
 from vennforest.report.section import Section
@@ -27,6 +33,34 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DEFAULT_TOLERANCE = 0.02
+
+DEFINITIONS = {
+    "event": "the positive class; with more than two classes, that the most probable one is right",
+    "log_loss": "mean of -ln of the observed class's probability",
+    "brier": "mean squared error of the event's probability; with more classes of the vector, 0-2",
+    "brier_skill": "1 - brier / that of the class shares",
+    "intervals": "level 95%: of means Student's over rows or groups; of shares Wilson's, with "
+    "groups for rows over the design effect (Korn & Graubard 1998); of AUC DeLong's, in its "
+    "log-odds; of intercept and slope Wald's, with groups from the sandwich variance",
+    "auc": "area under the ROC curve; with more classes one-vs-rest, weighted by their shares",
+    "calibration_error": "mean distance of mean p and share of the event over 15 bins (0, 1/15], …",
+    "chance_error": "mean calibration_error of labels drawn from the probabilities; chance_limit: "
+    "95% quantile",
+    "mean_error": "distance of mean p and share of the event beyond one standard deviation",
+    "pvalue": "twice the smaller one of the tests of Spiegelhalter and Kuiper; with groups three "
+    "times the smallest of these and a test of intercept and slope, for dependent rows",
+    "overconfidence": "mean of the largest p, minus accuracy",
+    "observed_expected": "events / sum of p; the interval is symmetric in the logarithm",
+    "intercept": "logistic regression of the event with offset logit p, rows of p 0 or 1 left out",
+    "slope": "coefficient of logit p in a logistic regression of the event, same rows",
+    "ici": "mean distance of p and a logistic regression on a natural spline of logit p; e50, e90, "
+    "emax: its quantiles",
+    "levels": "rows by p of the event, from each edge of level_edges to below the next",
+    "thresholds": "rows are flagged if p >= threshold; sure_yes, open, sure_no: by 95% intervals",
+    "net_benefit": "TP / n - FP / n * threshold / (1 - threshold); gain: less that of flagging all",
+    "grades": "exact binomial and Jeffreys tests, adjusted by Holm; intervals by Clopper & Pearson",
+}
+"""Definitions of the numbers in a summary."""
 
 METHOD_NAMES = {
     **{name: method.title for name, method in METHODS.items()},
@@ -160,6 +194,8 @@ class Evaluation:
                 },
                 "settings": self.settings,
                 "notes": self.notes,
+                "level_edges": level_edges(comparison.predictions.is_rare),
+                "definitions": DEFINITIONS,
             }
         )
         return summary

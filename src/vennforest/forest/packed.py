@@ -1,0 +1,299 @@
+"""A fitted forest as flat arrays, which the kernels walk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal, Self
+
+import joblib
+import numpy as np
+import sklearn
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from sklearn.utils.fixes import parse_version
+from sklearn.utils.validation import validate_data
+
+from vennforest._validation import FloatArray
+from vennforest.forest import walk_kernels
+from vennforest.forest.bags import Membership
+
+Votes = Literal["soft", "hard"]
+"""Whether a tree scores by the class distribution of its leaf or by one vote."""
+
+ROWS_PER_BLOCK = 16384
+"""Maximum number of rows that are walked together."""
+
+MIN_ROWS_PER_BLOCK = 64
+"""Minimum number of rows that are walked together, whatever their number of features."""
+
+CELLS_PER_BLOCK = 1 << 18
+"""Numbers in the rows that are walked together: with a tree they fill the second-level cache."""
+
+STEPS_BEFORE_FIRST_CHECK = 10
+"""Steps before the kernel first checks which rows have reached a leaf."""
+
+MAX_NODES = (1 << 30) - 1
+"""Maximum number of nodes of a forest: the positions of their words are uint32 numbers."""
+
+MIN_WALKS_PER_THREAD = 1 << 16
+"""Minimum number of walks from a root to a leaf per thread."""
+
+NO_LEAVES = np.empty((0, 0), np.uint32)
+
+
+@dataclass(frozen=True, eq=False)
+class PackedForest:
+    """A fitted forest of classification trees, 16 bytes per node.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_nodes, 4), uint32
+        Threshold, feature, position of the first child and value of each node, tree after tree and
+        breadth-first in each, as ``vennforest.forest.walk_kernels`` describes.
+    roots : ndarray of shape (n_trees,), uint32
+        Position of each tree's root in the flattened ``nodes``.
+    distributions : ndarray of shape (n_distinct, k)
+        The distinct class distributions of the leaves.
+    classes_ : ndarray of shape (k,)
+        The label of each column.
+    depth : int
+        The depth of the deepest tree.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(random_state=0).fit(X, y)
+    >>> packed = PackedForest.from_forest(forest)
+    >>> bool((packed.scores(X) == forest.predict_proba(X)[:, 1]).all())
+    True
+    >>> membership = Membership.from_forest(forest, len(X))
+    >>> packed.scores(X[:3], membership, [0, 1, 2]).round(2)  # out-of-bag scores
+    array([0.06, 0.03, 0.  ])
+    """
+
+    nodes: NDArray[np.uint32]
+    roots: NDArray[np.uint32]
+    distributions: FloatArray
+    classes_: NDArray[Any]
+    depth: int
+    unfitted: Any
+    """The forest without its trees, used to validate rows."""
+    allow_nan: bool
+
+    @classmethod
+    def from_forest(cls, forest: Any) -> Self:
+        """Pack a fitted random forest or extra trees with one output and fewer than 2**30 nodes."""
+        trees = [estimator.tree_ for estimator in forest.estimators_]
+        first = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])])
+        if first[-1] > MAX_NODES:
+            raise ValueError(f"forest must have at most {MAX_NODES} nodes, got {first[-1]}")
+        nodes = np.empty((first[-1], 4), dtype=np.uint32)
+        table = _Table(len(forest.classes_))
+        for tree, offset in zip(trees, first[:-1], strict=True):
+            table.reserve(tree.node_count // 2 + 1)
+            table.n = walk_kernels.pack_tree(
+                tree.children_left,
+                tree.children_right,
+                tree.feature,
+                tree.threshold,
+                tree.missing_go_to_left,
+                np.ascontiguousarray(tree.value[:, 0]).view(np.uint64),
+                int(offset),
+                nodes.reshape(-1),
+                table.rows,
+                table.slots,
+                table.n,
+            )
+        unfitted = clone(forest)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(forest, name):
+                setattr(unfitted, name, getattr(forest, name))
+        return cls(
+            nodes,
+            (4 * first[:-1]).astype(np.uint32),
+            table.rows[: table.n].view(np.float64).copy(),
+            forest.classes_,
+            max(tree.max_depth for tree in trees),
+            unfitted,
+            _takes_missing(forest.estimators_[0]),
+        )
+
+    def __len__(self) -> int:
+        """Return the number of trees."""
+        return len(self.roots)
+
+    def scores(
+        self,
+        rows: Any,
+        membership: Membership | None = None,
+        examples: ArrayLike | None = None,
+        *,
+        votes: Votes = "soft",
+        n_jobs: int | None = None,
+    ) -> FloatArray:
+        """Return the mean score of each row by all trees, or by the out-of-bag trees of an example.
+
+        Scores are in [0, 1]: those of the second of two classes, (m,), else one per class, (m, k),
+        and NaN for rows that no tree may score. With all trees and soft votes they equal the
+        forest's ``predict_proba`` to the last bit.
+
+        Parameters
+        ----------
+        rows : float32 array or CSR array of shape (m, n_features)
+            As `check_rows` returns them.
+        membership : Membership, optional
+            Which tree may score which of n examples.
+        examples : array-like of shape (m,), int, optional
+            Indices in [-1, n): row i is scored by the trees that may score example
+            ``examples[i]``, or by all trees for -1. Required with ``membership``.
+        votes : {"soft", "hard"}
+            Whether to average the class distributions of the leaves, or to count the trees whose
+            leaf has the class as its most frequent one (Boström 2008, section 2.1).
+        n_jobs : int, optional
+            Number of threads; the result does not depend on it.
+        """
+        table = self._leaf_scores(votes)
+        bits, example_of_row = self._all_trees, np.full(rows.shape[0], -1)
+        if membership is not None:
+            bits, example_of_row = membership.bits, np.require(examples, np.int64, ["C", "W"])
+        means = np.zeros((rows.shape[0], table.shape[1]))
+        self._walk(rows, bits, example_of_row, table, means, NO_LEAVES, n_jobs)
+        return means[:, 0] if len(self.classes_) == 2 else means
+
+    def tree_scores(
+        self, rows: Any, *, votes: Votes = "soft", n_jobs: int | None = None
+    ) -> FloatArray:
+        """Return the scores of single trees, in [0, 1]; arguments are those of ``scores``.
+
+        Those of the second of two classes, (m, n_trees), else one per class, (m, n_trees, k).
+        """
+        table = self._leaf_scores(votes)
+        leaves = np.empty((rows.shape[0], len(self)), dtype=np.uint32)
+        no_means, all_trees = np.empty((0, 0)), np.full(rows.shape[0], -1)
+        self._walk(rows, self._all_trees, all_trees, no_means, no_means, leaves, n_jobs)
+        scores: FloatArray = table[self.nodes.reshape(-1)[leaves + np.uint32(3)]]
+        return scores[:, :, 0] if len(self.classes_) == 2 else scores
+
+    def _walk(
+        self,
+        rows: Any,
+        bits: NDArray[np.uint64],
+        examples: NDArray[np.int64],
+        table: FloatArray,
+        means: FloatArray,
+        leaves: NDArray[np.uint32],
+        n_jobs: int | None,
+    ) -> None:
+        """Write scores to ``means``, or positions of leaves to ``leaves`` if it has columns."""
+        block = min(ROWS_PER_BLOCK, max(MIN_ROWS_PER_BLOCK, CELLS_PER_BLOCK // rows.shape[1]))
+        nodes = self.nodes.reshape(-1)
+        steps = min(STEPS_BEFORE_FIRST_CHECK, self.depth)
+        sparse: bool = issparse(rows)
+
+        def walk_part(start: int, stop: int) -> None:
+            for first in range(start, stop, block):
+                part = slice(first, min(first + block, stop))
+                dense = rows[part].toarray() if sparse else rows[part]
+                numbers = np.require(dense, np.float32, ["C", "W"]).view(np.uint32)
+                walk_kernels.score_rows(
+                    nodes,
+                    self.roots,
+                    numbers,
+                    bits,
+                    examples[part],
+                    table,
+                    steps,
+                    means[part],
+                    leaves[part],
+                )
+
+        n = rows.shape[0]
+        n_parts = n * len(self) // MIN_WALKS_PER_THREAD
+        if n_jobs != 1 and n_parts > 1:  # joblib is asked for threads only where they are worth it
+            n_parts = min(joblib.effective_n_jobs(n_jobs), n_parts)
+        if n_jobs == 1 or n_parts < 2:
+            walk_part(0, n)
+            return
+        edges = [n * part // n_parts for part in range(n_parts + 1)]
+        joblib.Parallel(n_jobs=n_parts, require="sharedmem")(
+            joblib.delayed(walk_part)(start, stop) for start, stop in pairwise(edges)
+        )
+
+    def _leaf_scores(self, votes: Votes) -> FloatArray:
+        """Return the score of each distribution, shape (n_distinct, 1) or (n_distinct, k)."""
+        return self._soft_scores if votes == "soft" else self._hard_scores
+
+    @cached_property
+    def _soft_scores(self) -> FloatArray:
+        first = 1 if len(self.classes_) == 2 else 0
+        return np.ascontiguousarray(self.distributions[:, first:])
+
+    @cached_property
+    def _hard_scores(self) -> FloatArray:
+        first, k = (1 if len(self.classes_) == 2 else 0), len(self.classes_)
+        return np.ascontiguousarray(np.eye(k)[self.distributions.argmax(axis=1), first:])
+
+    @cached_property
+    def _all_trees(self) -> NDArray[np.uint64]:
+        """An empty membership, for scores by all trees."""
+        return np.zeros((len(self), 1), np.uint64)
+
+    def check_rows(self, X: Any) -> Any:
+        """Return rows as a float32 array or CSR array, or raise the forest's own error."""
+        unfitted = self.unfitted
+        if (
+            type(X) is np.ndarray
+            and X.dtype.char in "fd"
+            and X.ndim == 2
+            and len(X)
+            and X.shape[1] == unfitted.n_features_in_
+            and not hasattr(unfitted, "feature_names_in_")
+        ):
+            # For a single row scikit-learn's check takes twice as long as all the trees.
+            with np.errstate(over="ignore", invalid="ignore"):
+                rows = X.astype(np.float32, copy=False)
+                if np.isfinite(rows.sum()):
+                    return rows
+        return validate_data(
+            unfitted,
+            X,
+            dtype=np.float32,
+            accept_sparse="csr",
+            reset=False,
+            ensure_all_finite="allow-nan" if self.allow_nan and not issparse(X) else True,
+        )
+
+
+class _Table:
+    """Distinct rows of k float64 numbers, as uint64 bits, with a hash table to look them up."""
+
+    def __init__(self, k: int) -> None:
+        self.n = 0
+        self.rows = np.empty((256, k), dtype=np.uint64)
+        self.slots = np.zeros(512, dtype=np.int64)
+
+    def reserve(self, n: int) -> None:
+        """Make room for n more rows; at least half of the slots stay empty."""
+        if self.n + n <= len(self.rows):
+            return
+        capacity = 1 << int(self.n + n - 1).bit_length() + 1
+        rows = np.empty((capacity, self.rows.shape[1]), dtype=np.uint64)
+        rows[: self.n] = self.rows[: self.n]
+        self.rows = rows
+        self.slots = np.zeros(2 * capacity, dtype=np.int64)
+        walk_kernels.fill_slots(self.rows, self.n, self.slots)
+
+
+def _takes_missing(tree: Any) -> bool:
+    """Return whether a forest of such trees accepts missing values.
+
+    Before scikit-learn 1.9 trees with monotonic constraints did not, whatever their tags say.
+    """
+    late = parse_version(sklearn.__version__) >= parse_version("1.9")
+    return bool(get_tags(tree).input_tags.allow_nan and (late or tree.monotonic_cst is None))

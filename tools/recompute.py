@@ -1,0 +1,349 @@
+"""Recompute the figures of a page from its data, without vennforest.
+
+    vennforest check P.csv --probability p --target y --json > page.json
+    python tools/recompute.py page.json P.csv
+
+Needs pandas, scipy and statsmodels. DATA is the table of ``check``; for a model, what ``predict
+--keep`` writes of it; for ``report``, what ``--write-predictions`` writes. Each figure is printed
+with its recomputed value; the exit code is 1 where one differs, and 2 where there is nothing to
+compare. ``definitions`` in the JSON says what the figures are.
+"""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import statsmodels.api as sm
+from scipy import stats
+from scipy.special import expit, logit
+from statsmodels.stats.meta_analysis import combine_effects
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
+
+TOLERANCE = 1e-6
+Z = stats.norm.ppf(0.975)
+
+
+def read(path):
+    """Return a table."""
+    is_parquet = str(path).endswith((".parquet", ".pq"))
+    return pd.read_parquet(path) if is_parquet else pd.read_csv(path)
+
+
+def names_of(column):
+    """Return labels as text, 1.0 as 1, and None where they are missing."""
+    texts = column.map(lambda v: str(int(v)) if isinstance(v, float) and v == v // 1 else str(v))
+    return texts.str.strip().where(column.notna(), None)
+
+
+def codes_of(column):
+    """Return the code of each group; a row without one is a group of its own."""
+    names = names_of(column)
+    return pd.factorize(
+        names.where(names.notna(), "row " + pd.Series(names.index.astype(str), names.index))
+    )[0]
+
+
+def share(hit, groups=None):
+    """Return the share of True and Wilson's interval, for the effective rows of groups."""
+    hit = np.asarray(hit, float)
+    if not len(hit):
+        return np.nan, np.nan, np.nan
+    n, mean = len(hit), hit.mean()
+    if groups is not None:
+        sums = pd.DataFrame({"residual": hit - mean, "n": 1}).groupby(np.asarray(groups)).sum()
+        m = len(sums)
+        if m == 1:
+            return mean, 0.0, 1.0
+        effect = (sums["n"] ** 2).sum() / n
+        if 0 < mean < 1:
+            effect = max(1, m / (m - 1) * (sums["residual"] ** 2).sum() / (n * mean * (1 - mean)))
+        n = n / effect * (Z / stats.t.ppf(0.975, m - 1)) ** 2
+    return mean, *proportion_confint(mean * n, n, 0.05, "wilson")
+
+
+def mean(values, groups=None):
+    """Return a mean and Student's interval over rows or groups."""
+    if not np.isfinite(values).all():
+        return np.mean(values), np.nan, np.nan
+    model = sm.OLS(values, np.ones(len(values)))
+    options = {} if groups is None else {"cov_type": "cluster", "cov_kwds": {"groups": groups}}
+    fit = model.fit(use_t=True, **options)
+    return fit.params[0], *fit.conf_int()[0]
+
+
+def auc(y, p, groups=None):
+    """Return the AUC and DeLong's interval in its log-odds, for groups Obuchowski's."""
+    m, n = int(y.sum()), int((1 - y).sum())
+    area = stats.mannwhitneyu(p[y == 1], p[y == 0]).statistic / (m * n)
+    ranks = stats.rankdata(p)
+    correct = np.where(y == 1, ranks, len(y) + 1 - ranks)
+    within = np.empty(len(y))
+    within[y == 1], within[y == 0] = stats.rankdata(p[y == 1]), stats.rankdata(-p[y == 0])
+    influence = ((correct - within) / np.where(y == 1, n, m) - area) / np.where(y == 1, m, n)
+    if groups is None:
+        variance = sum(
+            influence[y == k] @ influence[y == k] * c / (c - 1) for k, c in ((1, m), (0, n))
+        )
+        units = min(m, n)
+    else:
+        sums = pd.Series(influence).groupby(groups).sum()
+        variance = (sums**2).sum() * len(sums) / (len(sums) - 1)
+        units = min(len(np.unique(groups[y == k])) for k in (0, 1))
+    half = stats.t.ppf(0.975, units - 1) * variance**0.5 / (area * (1 - area))
+    return area, expit(logit(area) - half), expit(logit(area) + half)
+
+
+def regression(y, p, groups, slope):
+    """Return calibration slope, or intercept with slope 1, and its interval."""
+    inside = (p > 0) & (p < 1)
+    y, z = y[inside], logit(p[inside])
+    X, offset = (sm.add_constant(z), None) if slope else (np.ones(len(z)), z)
+    options = {}
+    if groups is not None:
+        options = {
+            "cov_type": "cluster",
+            "cov_kwds": {"groups": groups[inside], "use_correction": True},
+        }
+    fit = sm.GLM(y, X, sm.families.Binomial(), offset=offset).fit(tol=1e-12, **options)
+    error = fit.bse[-1]
+    if groups is not None:  # without the factor (n - 1) / (n - k)
+        n, k = len(y), np.ndim(X) if np.ndim(X) > 1 else 1
+        error *= ((n - k) / (n - 1)) ** 0.5
+    return fit.params[-1], fit.params[-1] - Z * error, fit.params[-1] + Z * error
+
+
+def observed_expected(y, p, groups):
+    """Return events over expected events, with an interval that is symmetric in the logarithm."""
+    events, rate = y.sum(), y.mean()
+    variance = events * (1 - rate)
+    if groups is not None:
+        sums = pd.DataFrame({"residual": y - rate, "n": 1.0}).groupby(groups).sum()
+        largest = variance * (sums["n"] ** 2).sum() / len(y)
+        variance = np.clip((sums["residual"] ** 2).sum(), variance, largest)
+    spread = np.exp(Z * variance**0.5 / events)
+    ratio = events / p.sum()
+    return ratio, ratio / spread, ratio * spread
+
+
+def distances(y, p):
+    """Return ICI, E50, E90 and Emax: distances from a spline of the log-odds."""
+    inside = (p > 0) & (p < 1)
+    y, p = y[inside], p[inside]
+    z, order = logit(p), np.argsort(p, kind="stable")
+    information = np.cumsum((p * (1 - p))[order])
+    rarer, shares = min(y.sum(), (1 - y).sum()), ()
+    for least, quantiles in (
+        (50, (0.1, 0.5, 0.9)),
+        (100, (0.05, 0.35, 0.65, 0.95)),
+        (200, (0.05, 0.275, 0.5, 0.725, 0.95)),
+    ):
+        shares = quantiles if rarer >= least else shares
+    at = np.searchsorted(information, np.array(shares) * information[-1] * (1 - 1e-12))
+    knots, columns = z[order[at]], [np.ones(len(z)), z]
+    if len(np.unique(knots)) < len(shares):
+        return None
+    for knot in knots[:-2]:
+        before, last = knots[-2:]
+        ends = (last - knot) * np.maximum(z - before, 0) ** 3 - (before - knot) * np.maximum(
+            z - last, 0
+        ) ** 3
+        columns.append(
+            (np.maximum(z - knot, 0) ** 3 - ends / (last - before)) / (last - knots[0]) ** 2
+        )
+    fit = sm.GLM(y, np.column_stack(columns), sm.families.Binomial()).fit(tol=1e-12)
+    distance = np.sort(np.abs(p - fit.fittedvalues))
+    e50, e90 = (distance[int(np.ceil(q * len(distance) * (1 - 1e-12))) - 1] for q in (0.5, 0.9))
+    return distance.mean(), e50, e90, distance.max()
+
+
+def with_ends(name, values):
+    """Return an estimate and the ends of its interval by name."""
+    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
+
+
+def of_method(P, codes, positive, groups, is_recommended):
+    """Return the measures of probabilities (n, k)."""
+    n, k = P.shape
+    truth = np.eye(k)[codes]
+    halves = 2 if k == 2 else 1
+    squared = ((P - truth) ** 2).sum(1) / halves
+    reference = ((truth.mean(0) - truth) ** 2).sum(1) / halves
+    with np.errstate(divide="ignore"):
+        losses = -np.log(P[np.arange(n), codes])
+    ratio = squared.mean() / reference.mean()
+    skill = 1 - ratio - (squared - ratio * reference) / reference.mean()
+    column = P.argmax(1) if positive is None else np.full(n, positive)
+    p, y = P[np.arange(n), column], (column == codes).astype(float)
+    bins = np.minimum(np.ceil(p * 15 - 1e-12), 15)
+    table = pd.DataFrame({"gap": y - p, "n": 1}).groupby(bins).sum()
+    figures = {
+        **with_ends("log_loss", mean(losses, groups)),
+        **with_ends("brier", mean(squared, groups)),
+        **with_ends("brier_skill", mean(skill, groups)),
+        "accuracy": (P.argmax(1) == codes).mean(),
+        "overconfidence": P.max(1).mean() - (P.argmax(1) == codes).mean(),
+        "calibration_error": table["gap"].abs().sum() / n,
+        "impossible": int((P[np.arange(n), codes] == 0).sum()),
+    }
+    if positive is None:
+        areas = [auc((codes == j) * 1.0, P[:, j])[0] for j in range(k)]
+        return figures | {"auc": truth.mean(0) @ areas}, y, p
+    figures |= with_ends("auc", auc(y, p, groups))
+    figures |= with_ends("observed_expected", observed_expected(y, p, groups))
+    figures |= with_ends("intercept", regression(y, p, groups, slope=False))
+    figures |= with_ends("slope", regression(y, p, groups, slope=True))
+    if is_recommended and (smooth := distances(y, p)) is not None:
+        figures |= dict(zip(("ici", "e50", "e90", "emax"), smooth, strict=True))
+    return figures, y, p
+
+
+def of_threshold(t, y, p, groups):
+    """Return the effects of flagging rows from a threshold on."""
+    flagged, event = p >= t, y == 1
+    subsets = {
+        "sensitivity": (event, flagged),
+        "specificity": (~event, ~flagged),
+        "positive_value": (flagged, event),
+        "negative_value": (~flagged, ~event),
+    }
+    row = {"flagged": flagged.mean()}
+    for name, (among, hit) in subsets.items():
+        some = None if groups is None else groups[among]
+        row |= with_ends(name, share(hit[among], some))
+    odds = t / (1 - t)
+    benefit = np.where(event, 1.0, -odds)
+    row["net_benefit"], row["gain"] = (flagged * benefit).mean(), ((flagged - 1.0) * benefit).mean()
+    return row
+
+
+def of_grades(y, p, grade):
+    """Return the tests of grades, in the order of their names."""
+    frame = pd.DataFrame({"y": y, "p": p}).groupby(np.asarray(grade))
+    n, events, expected = frame.size(), frame["y"].sum(), frame["p"].mean()
+    low, high = proportion_confint(events, n, 0.05, "beta")
+    upper, lower = stats.binom.sf(events - 1, n, expected), stats.binom.cdf(events, n, expected)
+    columns = {
+        "n": n,
+        "events": events,
+        "expected": expected,
+        "observed": events / n,
+        "observed_low": np.where(events > 0, low, 0),
+        "observed_high": np.where(events < n, high, 1),
+        "binomial": upper,
+        "jeffreys": stats.beta.cdf(expected, events + 0.5, n - events + 0.5),
+        "too_low": multipletests(upper, method="holm")[1],
+        "too_high": multipletests(lower, method="holm")[1],
+    }
+    return pd.DataFrame(columns, index=n.index).to_dict("index")
+
+
+def of_sites(y, p, site, groups):
+    """Return the measures of each site, and over sites by random effects."""
+    rows, scales = (
+        {},
+        {
+            "observed_expected": (np.log, np.exp),
+            "slope": (np.array, np.array),
+            "auc": (logit, expit),
+        },
+    )
+    for name in np.unique(site):
+        part = np.asarray(site == name)
+        some = None if groups is None else groups[part]
+        rows[name] = {"n": int(part.sum()), "events": int(y[part].sum())}
+        rows[name] |= with_ends("observed_expected", observed_expected(y[part], p[part], some))
+        rows[name] |= with_ends("slope", regression(y[part], p[part], some, slope=True))
+        rows[name] |= with_ends("auc", auc(y[part], p[part], some))
+    frame, rows["pooled"] = pd.DataFrame(rows).T, {"n": len(y), "events": int(y.sum())}
+    for measure, (scale, back) in scales.items():
+        ends = [scale(frame[measure + end]) for end in ("", "_low", "_high")]
+        errors = (ends[2] - ends[1]) / (2 * Z)
+        fit = combine_effects(ends[0], errors**2, method_re="iterated", use_t=True, atol=1e-12)
+        rows["pooled"][measure] = float(back(fit.mean_effect_re))
+    return rows
+
+
+def figures_of(page, data):
+    """Yield path, figure of the page, and recomputed figure."""
+    names, best = page["columns"], page["verdict"]["method"]
+    classes = list(page["classes"])
+    label = names_of(data[page["target"]])
+    columns = [column for of in names["probabilities"].values() for column in of.values()]
+    counted = label.notna() & np.isfinite(data[columns].apply(pd.to_numeric, errors="coerce")).all(
+        axis=1
+    )
+    data, codes = data[counted], label[counted].map(classes.index).to_numpy()
+    yield "rows", page["rows"], len(data)
+    groups = None if names["groups"] is None else codes_of(data[names["groups"]])
+    positive = None if page["positive"] is None else classes.index(page["positive"])
+    for method, of in names["probabilities"].items():
+        P = np.zeros((len(data), len(classes)))
+        for name, column in of.items():
+            P[:, classes.index(name)] = data[column]
+        if len(of) == 1:
+            P[:, 1 - classes.index(name)] = 1 - data[column]
+        P /= P.sum(1, keepdims=True)
+        figures, y, p = of_method(P, codes, positive, groups, method == best)
+        for name, value in figures.items():
+            yield f"methods.{method}.{name}", page["methods"][method][name], value
+        if method != best:
+            continue
+        for j, name in enumerate(classes):
+            yield f"classes.{name}", page["classes"][name], int((codes == j).sum())
+        level = np.searchsorted(page["level_edges"][1:-1], p, side="right")
+        for row, i in zip(page["levels"], np.unique(level), strict=True):
+            part = level == i
+            row_of = {"n": part.sum(), "expected": p[part].mean()}
+            row_of |= with_ends(
+                "observed", share(y[part], None if groups is None else groups[part])
+            )
+            yield from ((f"levels.{i}.{key}", row[key], value) for key, value in row_of.items())
+        for row in page.get("thresholds", ()):
+            t = row["threshold"]
+            for key, value in of_threshold(t, y, p, groups).items():
+                yield f"thresholds.{t:g}.{key}", row[key], value
+        if names["grades"] is not None:
+            grades = of_grades(y, p, names_of(data[names["grades"]]).fillna("missing"))
+            for row in page["sections"]["grades"]["table"]:
+                for key, value in grades[row["Grade"]].items():
+                    yield f"grades.{row['Grade']}.{key}", row[key], value
+        if names["validation"] is not None:
+            by_group = names["validation"] == "by-group"
+            site = names_of(data[names["groups" if by_group else "validation"]])
+            sites = of_sites(y, p, site, None if by_group else groups)
+            for row in page["sections"]["sites"]["table"]:
+                for key, value in sites.get(row["Site"], {}).items():
+                    yield f"sites.{row['Site']}.{key}", row[key], value
+
+
+def differs(figure, value):
+    """Return whether a figure of the page, None for infinite and NaN, is not the recomputed one."""
+    if figure is None or not np.isfinite(value):
+        return figure is not None or bool(np.isfinite(value))
+    return abs(figure - value) > TOLERANCE * max(1.0, abs(value))
+
+
+def main(page_path, data_path):
+    """Print the figures; return the exit code."""
+    page = json.loads(Path(page_path).read_text(encoding="utf-8"))
+    digest = hashlib.sha256(Path(data_path).read_bytes()).hexdigest()
+    known = digest in {file["sha256"] for file in page["inputs"]}
+    print(f"{page['command']} (vennforest {page['version']})")
+    print(f"{data_path}: {'an input of the page' if known else 'not an input of the page'}")
+    n = n_wrong = 0
+    for name, figure, value in figures_of(page, read(data_path)):
+        wrong = differs(figure, float(value))
+        n, n_wrong = n + 1, n_wrong + wrong
+        print(f"{'DIFFERS' if wrong else 'same':8}{name:48}{figure!s:>24}{float(value):>24.12g}")
+    print(f"{n} figures recomputed, {n_wrong} differ")
+    return 1 if n_wrong else 0 if n > 1 else 2
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__)
+    raise SystemExit(main(*sys.argv[1:]))
