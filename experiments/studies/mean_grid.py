@@ -21,6 +21,7 @@ from vennforest import CalibratedClassifier
 
 BOOSTING = HistGradientBoostingClassifier(max_iter=40, random_state=0)
 SOURCES = {
+    "out of bag, default": (None, {}),
     "out of bag, forest": (RandomForestClassifier(100, random_state=0), {"calibrate_on": "oob"}),
     "folds, boosting": (BOOSTING, {"calibrate_on": "cv"}),
     "folds, boosting, one model": (BOOSTING, {"calibrate_on": "cv", "ensemble": False}),

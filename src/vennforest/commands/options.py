@@ -97,6 +97,11 @@ Figures = Annotated[
     option("A folder for the figures: SVG, PDF, PNG, CSV.", metavar="FOLDER", default=False),
     Output("figures", FIGURE_FILES),
 ]
+MethodsText = Annotated[
+    Path | None,
+    option("Methods and results, for a paper.", metavar="FILE.md", default=False),
+    Output("text"),
+]
 Trusted = Annotated[Names, option(f"Accept this type {SEVERAL}.", "--trust", metavar="TYPE")]
 Estimator = Annotated[
     Text, option(f"{', '.join(ESTIMATOR_NAMES)}.", metavar="NAME", default="mixed-forest")
@@ -267,6 +272,7 @@ class Report(Options):
     target: OptionalTarget = None
     output: Page = Path("report.html")
     figures: Figures = None
+    text: MethodsText = None
     example: Annotated[Text, option("breast-cancer, digits, iris, wine.", metavar="NAME")] = None
     estimator: Estimator = None
     methods: Annotated[
@@ -316,6 +322,7 @@ class Check(Options):
     data: OptionalData = None
     output: Page = Path("check.html")
     figures: Figures = None
+    text: MethodsText = None
     probability: Annotated[Names, column(f"Probabilities: COLUMN, or LABEL=COLUMN {SEVERAL}.")] = (
         None
     )

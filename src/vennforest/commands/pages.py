@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from vennforest._files import Input, marked, shown_path
+from vennforest._files import Input, marked, shown_path, write_text
 from vennforest._program import __version__
 from vennforest._validation import InputError
 from vennforest.commands.options import Check, Fit, Options, Report
@@ -152,6 +152,8 @@ def write_page(
     evaluation.to_html(options.output, advised=advised, command=command)
     if options.figures is not None:
         evaluation.to_figures(options.figures)
+    if options.text is not None:
+        write_text(options.text, evaluation.to_text())
     output = shown_path(options.output)
     if options.as_json:
         names = ("groups", "grades", "by", "validation")

@@ -162,6 +162,12 @@ class Evaluation:
 
         return write_pictures(self, Path(folder))
 
+    def to_text(self) -> str:
+        """Return methods and results in about 300 words of Markdown, in the order of TRIPOD+AI."""
+        from vennforest.report.methods_text import methods_text
+
+        return methods_text(self)
+
     def summary(self) -> dict[str, Any]:
         """Return the numbers and the verdict as a dict for JSON, with None for inf and NaN."""
         comparison, label = self.comparison, self.comparison.predictions.label

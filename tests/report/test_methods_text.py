@@ -1,0 +1,91 @@
+"""Sentences for a paper are true of the options: they change with them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from support.report_data import COSTS, calibrated
+from vennforest.metrics import auc_interval, threshold_table
+from vennforest.report import check
+from vennforest.report.section import Section
+
+
+@pytest.fixture(scope="module")
+def plain():
+    y, p, _ = calibrated(300, 11, strength=1.5)
+    return y, p, check(y, p, positive="yes", name="cohort.csv", target="relapse")
+
+
+def test_numbers_are_those_of_the_measures(plain):
+    y, p, evaluation = plain
+    text = evaluation.to_text()
+    area = auc_interval(y, p)
+    assert f"C was {area.auc:.3f} ({area.low:.3f} to {area.high:.3f})" in text
+    assert f"“no” in {(y == 'no').sum()}, “yes” in {(y == 'yes').sum()}" in text
+    assert "The data (cohort.csv) were 300 rows. The outcome was “relapse”" in text
+    t = evaluation.thresholds.index[
+        np.abs(evaluation.thresholds.index - (y == "yes").mean()).argmin()
+    ]
+    sensitivity = threshold_table(y, p, [t], pos_label="yes").sensitivity[0]
+    assert f"At a threshold of {t:.3f}, sensitivity {100 * sensitivity:.1f}% (" in text
+    assert text.index("## Methods") < text.index("Discrimination") < text.index("## Results")
+    assert 150 < len(text.split()) < 400
+
+
+KINDS = {
+    "folds": "in stratified 5-fold cross-validation",
+    "time": "by a model of earlier rows, in 5 parts in order of time",
+    "sites": "the rows of each of 5 sites were predicted by a model of the other sites",
+    "given": "no model was trained for this evaluation",
+    "model": "a model fitted before; it was not changed",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_split_is_that_of_the_evaluation(plain, kind):
+    evaluation = plain[-1]
+    predictions = replace(evaluation.comparison.predictions, fold=np.arange(300) % 5)
+    changed = replace(
+        evaluation,
+        source=replace(evaluation.source, kind=kind, noun="forest", calibrate_on="oob"),
+        comparison=replace(evaluation.comparison, predictions=predictions),
+        settings={"random_state": 7},
+    )
+    text = changed.to_text()
+    assert [other for other, sentence in KINDS.items() if sentence in text] == [kind]
+    is_trained = kind in ("folds", "time", "sites")
+    assert ("The model was a forest, calibrated by" in text) == is_trained
+    assert ("on out-of-bag scores (seed 7)" in text) == is_trained
+
+
+def test_groups_subgroups_costs_and_notes_have_sentences(plain):
+    y, p, evaluation = plain
+    options = {"groups": np.arange(300) // 2, "by": {"ward": np.arange(300) % 2}, "costs": COSTS}
+    notes = ["4 rows without a label are left out."]
+    text = check(y, {"old": p**2, "new": p}, positive="yes", notes=notes, **options).to_text()
+    sentences = [
+        "300 rows of 150 groups", "treat groups as independent", "over groups", "By ward: ",
+        "tested within ward, adjusted by Holm", "costs", "4 rows without a label are left out.",
+        "was compared with", "chosen on them",
+    ]  # fmt: skip
+    for sentence in sentences:
+        assert sentence in text and sentence not in evaluation.to_text(), sentence
+
+
+def test_sections_are_results_but_updates_are_not(plain):
+    parts = [Section("Grades", "grades", ["Too low in B."])]
+    parts += [Section("Another population", "updates", ["Are these rows …"])]
+    text = plain[-1].with_sections(parts).to_text()
+    assert (
+        "tested by grades" in text and text.endswith("Too low in B.\n") and "Are these" not in text
+    )
+
+
+def test_many_classes_have_no_line_and_no_threshold():
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet([1, 1, 1], 150)
+    y = (p.cumsum(1) < rng.random((150, 1))).sum(1)
+    text = check(y, p).to_text()
+    assert "The mean probability of the most probable class was" in text
+    assert not any(word in text for word in ("slope", "Net benefit", "ICI", "Observed over"))
