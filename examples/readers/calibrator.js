@@ -23,6 +23,21 @@ const operations = {
   "if <=": (a, b, here, above) => (a <= b ? here : above),
 };
 
+// Of the numbers of all classes of a row.
+const ofClasses = {
+  sum: (x) => x.reduce((a, b) => a + b),
+  largest: (x) => Math.max(...x),
+  smallest: (x) => Math.min(...x),
+  product: (x, matrix) => matrix[0].map((_, j) => x.reduce((a, y, i) => a + y * matrix[i][j], 0)),
+};
+
+// An operation on numbers, and on each of those of all classes.
+function each(operation, values) {
+  const all = values.find(Array.isArray);
+  if (all === undefined) return operation(...values);
+  return all.map((_, j) => operation(...values.map((x) => (Array.isArray(x) ? x[j] : x))));
+}
+
 function row(start, x) {
   let i = 0;
   for (let j = start.length; j - i > 1; ) {
@@ -39,16 +54,20 @@ function apply({ low, high, sum_within, tables, terms, ...answers }, given) {
     (sum_within === null || Math.abs(sum - 1) <= sum_within);
   const values = [];
   for (const [operation, ...of] of terms)
-    if (operation === "score") values.push(scores[of[0]]);
+    if (operation === "scores") values.push(scores.length === 1 ? scores[0] : scores);
     else if (operation === "number") values.push(of[0]);
+    else if (operation === "of class") values.push(values[of[0]][of[1]]);
     else if (operation === "look up") {
-      const table = tables[of[1]];
-      values.push(table[of[2]][row(table.start, values[of[0]])]);
-    } else values.push(operations[operation](...of.map((i) => values[i])));
+      const entry = (x, t) => tables[t][of[2]][row(tables[t].start, x)];
+      values.push(each(entry, [values[of[0]], of[1]]));
+    } else {
+      const given = of.map((i) => values[i]), reduce = ofClasses[operation];
+      values.push(reduce ? reduce(...given) : each(operations[operation], given));
+    }
   const found = {};
   for (const name of Object.keys(answers)) {
-    const of = answers[name].map((i) => (taken ? values[i] : null));
-    found[name] = of.length === 1 ? of[0] : of;
+    const answer = values[answers[name]];
+    found[name] = taken ? answer : each(() => null, [answer]);
   }
   return found;
 }

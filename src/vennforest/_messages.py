@@ -29,6 +29,8 @@ EXTRAS = {
     "pyspark": "spark",
     "onnx": "onnx",
     "skl2onnx": "onnx",
+    "onnxruntime": "onnx",
+    "onnxmltools": "boosters",
     "lightgbm": "boosters",
     "xgboost": "boosters",
     "catboost": "boosters",

@@ -11,7 +11,7 @@ def few_refits():
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vennforest.classifier.training_rows.N_REFITS", 2)
-        patch.setattr("vennforest.commands.report.COMPARED", ())
+        patch.setattr("vennforest.commands.report.OTHER_ESTIMATORS", ())
         yield
 
 

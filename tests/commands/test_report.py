@@ -12,6 +12,7 @@ import pytest
 from support.commands import refused, run
 from support.report_data import calibrated, table_of
 from vennforest.commands.options import Report
+from vennforest.commands.pages import millimetres_in, thresholds_in
 from vennforest.commands.report import next_commands
 from vennforest.decisions import threshold_for
 
@@ -259,3 +260,20 @@ def test_a_column_of_sites_is_no_feature_and_has_a_line_for_each(tmp_path, capsy
     sites = [row["Site"] for row in summary["sections"]["sites"]["table"]]
     assert sites == ["0", "1", "pooled", "another site"]
     assert "ward" not in summary["settings"]["columns"] and summary["settings"]["n_folds"] == 2
+
+
+@pytest.mark.parametrize(("text", "width"), [("85mm", 85), ("8.5cm", 85), ("4 in", 101.6)])
+def test_the_width_of_figures_has_a_unit(text, width):
+    assert millimetres_in(text) == pytest.approx(width)
+
+
+@pytest.mark.parametrize("text", ["85", "mm", "2mm", "-85mm", "9m"])
+def test_a_width_without_a_unit_or_sense_is_refused(text):
+    with pytest.raises(ValueError, match="--figure-width must be from 40mm to 500mm"):
+        millimetres_in(text)
+
+
+def test_thresholds_are_numbers():
+    assert thresholds_in(".02, 0.1") == [0.02, 0.1]
+    with pytest.raises(ValueError, match="--thresholds must be like"):
+        thresholds_in("low,high")

@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
 from support.systems import SYSTEMS
-from vennforest import CalibratedClassifier, PooledCalibration, Venn, VennAbers
+from vennforest import CalibratedClassifier, MatrixScaling, PooledCalibration, Venn, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS, PlattScaling
 from vennforest.calibrators.formula import FormulaSteps, Score
-from vennforest.export import to_json, to_sql
-from vennforest.export.formulas import scaled_formulas
+from vennforest.calibrators.softmax import SoftmaxMap
+from vennforest.export import to_json, to_onnx, to_sql
+from vennforest.export.formulas import scaled_formula
 from vennforest.multiprobability import scale_into_bounds
 
 SEED = 20261123
@@ -134,15 +136,15 @@ def test_no_intervals_of_what_gives_none():
 def test_scaling_into_bounds():
     """Drawn rows, some with zeros, and with bounds that leave one point: to 1e-12."""
     rng = np.random.default_rng(20261125)
-    for _ in range(100):
+    for _ in range(60):
         k = int(rng.integers(3, 8))
-        at = rng.dirichlet(np.full(k, rng.choice([0.05, 1.0])), 30)
-        lower = at * rng.choice([0.0, 1.0, rng.random()], at.shape)
-        upper = at + (1 - at) * rng.choice([0.0, 1.0, rng.random()], at.shape)
-        p = rng.random(at.shape) * rng.choice([0.0, 1.0, 1e-200, 1e-9], at.shape)
-        columns = np.array([Score(j) for j in range(3 * k)]).reshape(3, k)
-        scaled = FormulaSteps(scaled_formulas(*map(tuple, columns)))(np.hstack([p, lower, upper]))
-        expected = scale_into_bounds(p, lower, upper)
+        at = rng.dirichlet(np.full(k, rng.choice([0.05, 1.0])))
+        lower = at * rng.choice([0.0, 1.0, rng.random()], k)
+        upper = at + (1 - at) * rng.choice([0.0, 1.0, rng.random()], k)
+        p = rng.random(k) * rng.choice([0.0, 1.0, 1e-200, 1e-9], k)
+        rows = [0.0 * Score() + row for row in (p, lower, upper)]
+        scaled = FormulaSteps(scaled_formula(*rows, k))(np.ones((1, k)))
+        expected = scale_into_bounds(p[None], lower[None], upper[None])
         np.testing.assert_allclose(scaled, expected, rtol=0, atol=1e-12)
 
 
@@ -152,3 +154,33 @@ def test_single_rows_have_the_numbers_of_many(cases):
         np.testing.assert_array_equal(
             np.concatenate(singles), model.predict_proba(new[:-3]), err_msg=name
         )
+
+
+@pytest.mark.parametrize("model", [PooledCalibration(), MatrixScaling(), VennAbers("log")], ids=str)
+def test_graphs_and_documents_of_many_classes_are_small(model):
+    """Operations are of all classes together; a row alone has the bits of a row among others."""
+    rng = np.random.default_rng(20261127)
+    k = 12 if model.__class__ is VennAbers else 60
+    logits = rng.normal(size=(300, k)) * 2
+    y = np.append(np.arange(k), (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)[k:])
+    model = clone(model).fit(logits, y)
+    # Log-odds differ in the last digits: at the very scores of a step's end, steps would differ.
+    new = np.vstack([logits[:20] + 0.01 * rng.random((20, k)), np.full((3, k), np.nan)])
+    (found,) = SYSTEMS["onnx"]([(model, new)], False)
+    check(str(model), found, model, new)
+    if k == 60:
+        (found,) = SYSTEMS["javascript"]([(model, new)], False)
+        check(str(model), found, model, new)
+        assert len(to_onnx(model).graph.node) < 150
+    rows = [model.predict_proba(row[None]) for row in logits[:20]]
+    np.testing.assert_array_equal(np.concatenate(rows), model.predict_proba(logits[:20]))
+
+
+def test_a_full_matrix_is_one_product():
+    k = 30
+    logits = np.random.default_rng(20261127).normal(size=(200, k))
+    model = SoftmaxMap("full").fit(logits, np.arange(200) % k)
+    graph = to_onnx(model)
+    assert [node.op_type for node in graph.graph.node].count("MatMul") == 1
+    (found,) = SYSTEMS["onnx"]([(model, logits)], False)
+    np.testing.assert_allclose(found["p"], model.predict_proba(logits), rtol=0, atol=1e-12)

@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -72,8 +76,9 @@ def test_what_cannot_be_a_graph_says_so():
 
     fails("a model for ONNX must be of one estimator", [("a", forest()), ("b", GaussianNB())])
     fails("calibrate all rows in the same way, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
-    fails("one estimator, got 5", calibrate_on="cv")
     fails("score new rows by all trees", subforest="exchangeable")
+    categories = HistGradientBoostingClassifier(categorical_features=[0], max_iter=2)
+    fails("must not have categories of its own", categories, of=(WITH_GROUPS, Y[:200]), cv=2)
     shifted = CalibratedClassifier(forest(), calibrate_on="holdout", random_state=0)
     with pytest.raises(InputError, match="must not have another prior"):
         to_onnx(shifted.fit(X[:200], Y[:200]).with_prior({1: 0.9}))
@@ -164,3 +169,101 @@ def test_an_estimator_that_has_no_converter():
     model = CalibratedClassifier(Unknown(), calibrate_on="holdout").fit(X, Y)
     with pytest.raises(InputError, match=r"must be one that skl2onnx converts: .*Unknown"):
         to_onnx(model)
+
+
+def of_python(model, X):
+    """Return what a model answers in Python, (n,) for the second of two classes or (n, k)."""
+    bounds, intervals = model.predict_multiprobability(X), model.predict_confidence(X)
+    answers = {
+        "p": model.predict_proba(X), "p0": bounds.lower, "p1": bounds.upper,
+        "low95": intervals.lower, "high95": intervals.upper,
+    }  # fmt: skip
+    return {name: a[:, 1] if a.shape[1] == 2 else a for name, a in answers.items()}
+
+
+def rows_of(k, n):
+    """Return rows of single precision with missing values, and labels."""
+    rng = np.random.default_rng([20261127, k])
+    rows = rng.normal(size=(n, 5)).astype(np.float32).astype(np.float64)
+    cuts = np.linspace(-1, 1, k + 1)[1:-1]
+    y = np.digitize(rows[:, 0] + 0.7 * rng.normal(size=n), cuts)
+    rows[rng.random(rows.shape) < 0.05] = np.nan
+    return rows, y
+
+
+@pytest.mark.parametrize(("k", "merge"), [(2, "auto"), (2, "log"), (3, "auto"), (3, "log")])
+def test_histogram_boosting_on_folds_is_equal(k, merge):
+    rows, y = rows_of(k, 700)
+    booster = HistGradientBoostingClassifier(max_iter=4, random_state=0)
+    model = CalibratedClassifier(booster, cv=2, merge=merge, random_state=0)
+    model.fit(rows[:300], y[:300])
+    assert len(model.estimators_) == 2
+    found = run(to_onnx(model, confidence=True), "X", rows)
+    for name, values in of_python(model, rows).items():
+        np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-12, err_msg=name)
+
+
+def booster(package, **settings):
+    name, quiet = {
+        "xgboost": ("XGBClassifier", {"n_jobs": 1}),
+        "lightgbm": ("LGBMClassifier", {"n_jobs": 1, "verbose": -1}),
+        "catboost": (
+            "CatBoostClassifier", {"thread_count": 1, "verbose": 0, "allow_writing_files": False},
+        ),
+    }[package]  # fmt: skip
+    return getattr(pytest.importorskip(package), name)(**quiet, **settings)
+
+
+BOOSTERS = ["xgboost", "lightgbm", "catboost"]
+
+
+@pytest.mark.parametrize("package", BOOSTERS)
+@pytest.mark.parametrize("k", [2, 3])
+def test_boosters_are_equal_but_for_single_precision(package, k):
+    """A score in single precision may fall on the other side of a step's end: in 1% of rows."""
+    if package != "catboost":
+        pytest.importorskip("onnxmltools")
+    rows, y = rows_of(k, 10_400)
+    model = CalibratedClassifier(booster(package, n_estimators=10), cv=2, random_state=0)
+    model.fit(rows[:400], y[:400])
+    found = run(to_onnx(model, confidence=True), "X", rows[400:])
+    for name, values in of_python(model, rows[400:]).items():
+        error = np.abs(found[name] - values)
+        assert error.max() < (2e-6 if name == "p" else 0.1), name
+        assert (error < 2e-6).mean() > 0.99, name
+
+
+def test_a_booster_behind_steps_that_encode_text():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("onnxmltools")
+    from sklearn.compose import ColumnTransformer
+    from sklearn.preprocessing import OneHotEncoder
+
+    rows, y = rows_of(2, 600)
+    table = pd.DataFrame(rows[:, :2], columns=["a", "b"])
+    table["colour"] = np.where(rows[:, 2] > 0, "red", "blue")
+    encode = ColumnTransformer(
+        [("t", OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["colour"])],
+        remainder="passthrough",
+    )
+    model = CalibratedClassifier(
+        make_pipeline(encode, booster("lightgbm", n_estimators=5)), calibrate_on="holdout"
+    ).fit(table[:400], y[:400])
+    from onnxruntime import InferenceSession
+
+    session = InferenceSession(to_onnx(model, table).SerializeToString())
+    found = session.run(["p"], {name: table[[name]].to_numpy() for name in table})[0]
+    np.testing.assert_allclose(found, model.predict_proba(table)[:, 1], rtol=0, atol=2e-6)
+
+
+def test_boosters_that_are_converted_wrongly_are_refused():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("onnxmltools")
+    rows, y = rows_of(2, 400)
+    times = 1.7e9 + np.round(10 * rows)  # seconds: single precision tells apart every 128th
+    model = CalibratedClassifier(booster("lightgbm", n_estimators=5), calibrate_on="holdout")
+    with pytest.raises(InputError, match="must be converted rightly for ONNX"):
+        to_onnx(model.fit(times, y))
+    table = pd.DataFrame({"a": rows[:, 0], "b": pd.Categorical(np.where(rows[:, 0] > 0, "x", "y"))})
+    with pytest.raises(InputError, match="must not have categories of its own"):
+        to_onnx(model.fit(table, y))

@@ -10,11 +10,11 @@ import pytest
 
 from support.exported import draw, of_logits
 from support.systems import SYSTEMS
-from vennforest import VennAbers
+from vennforest import TemperatureScaling, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import PooledCalibration, Venn
 from vennforest.export import to_sql
-from vennforest.export.sql import Dialect
+from vennforest.export.sql import MAX_CLASSES, Dialect
 
 REFUSED = [np.nan, np.inf, -np.inf, None]
 
@@ -90,6 +90,13 @@ def test_dialects():
         to_sql(three, score=["a", "b", "c"])
     with pytest.raises(ValueError, match="the taxonomy must have a formula, got"):
         to_sql(Venn(np.rint).fit(scores, y))
+
+
+def test_more_classes_than_a_query_is_planned_for_are_refused():
+    k = MAX_CLASSES + 1
+    model = TemperatureScaling().fit(np.eye(k) * 0.9 + 0.1 / k, np.arange(k))
+    with pytest.raises(InputError, match=r"at most 25 classes for SQL, got 26: use to_onnx"):
+        to_sql(model, score={j: f"s{j}" for j in range(k)})
 
 
 @pytest.mark.parametrize("name", ["p", "P", "p0", "Low95"])

@@ -71,7 +71,9 @@ def test_reliability_shows_the_curve_of_the_measures():
     assert ideal == "perfectly calibrated" and name.splitlines()[0] == "Venn–Abers"
     area = vars(metrics.auc_interval(y, p))
     numbers = [vars(getattr(curve.line, n)) for n in ("observed_expected", "intercept", "slope")]
-    for line, estimate in zip(name.splitlines()[1:], [*numbers, area], strict=True):
+    _, dots_line, bars_line, *lines = name.splitlines()
+    assert (dots_line, bars_line) == ("dots: 7 groups of rows", "bars, band: 95% intervals")
+    for line, estimate in zip(lines, [*numbers, area], strict=True):
         value, low, high, *_ = estimate.values()
         ends = f"{value:.2f} ({low:.2f} to {high:.2f})"
         assert line.split(maxsplit=1)[1] == ends.replace("-", "−")

@@ -38,7 +38,7 @@ def test_text_on_a_narrow_screen_is_as_large_as_the_pages(evaluation):
 @pytest.fixture(scope="module")
 def written(evaluation, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pictures") / "new"
-    assert evaluation.to_figures(folder) == ["calibration", "decision-curve", "intervals"]
+    assert evaluation.to_figures(folder, width=85) == ["calibration", "decision-curve", "intervals"]
     return folder
 
 
@@ -48,6 +48,8 @@ def test_files_contain_what_is_drawn(evaluation, written):
     for name in ("calibration", "decision-curve", "intervals"):
         for ending, start in starts.items():
             assert (written / f"{name}.{ending}").read_bytes().startswith(start)
+        svg = (written / f"{name}.svg").read_text("utf-8")
+        assert float(re.search(r'width="([\d.]+)pt"', svg)[1]) == pytest.approx(85 / 25.4 * 72)
     comparison = evaluation.comparison
     options = comparison.predictions.for_metric(comparison.predictions.estimates["Predictions"])
     table = pd.read_csv(written / "calibration.csv")
@@ -65,12 +67,14 @@ def test_files_contain_what_is_drawn(evaluation, written):
     np.testing.assert_allclose(of["flag every row"]["net_benefit"], expected.everyone)
     for key in ("difference", "difference_low", "difference_high"):
         np.testing.assert_allclose(of["flag no row"][key], getattr(expected, key))
+    gain = of["flag every row"]["difference"]
+    np.testing.assert_allclose(gain, expected.net_benefit - expected.everyone, atol=1e-12)
     table = pd.read_csv(written / "intervals.csv")
     assert (table["lower"] <= table["probability"]).all() and set(table["observed"]) == {0, 1}
 
 
 def test_the_same_numbers_give_the_same_files(evaluation, written, tmp_path):
-    evaluation.to_figures(tmp_path)
+    evaluation.to_figures(tmp_path, width=85)
     for file in FIGURE_FILES:
         assert (written / file).read_bytes() == (tmp_path / file).read_bytes()
 

@@ -38,12 +38,10 @@ from vennforest.calibrators.formula import (
     FormulaSteps,
     Score,
     Term,
-    Terms,
     divided_by_sum,
     log_odds_of_classes,
     no_formula,
     softmax,
-    summed,
 )
 from vennforest.counts import ScoreCounts, count_examples, read_examples
 from vennforest.prior import ShiftedPrior, shift_probabilities
@@ -221,15 +219,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n, k) for scores (n,) (two classes) or (n, k)."""
         p = self._evaluation(scores)
-        return p if len(self.classes_) > 2 else np.column_stack([1 - p, p])
+        return p if p.ndim == 2 else np.column_stack([1 - p, p])
 
     @cached_property
     def _evaluation(self) -> FormulaSteps:
-        return FormulaSteps(self._formula(self._score_terms()))
-
-    def _score_terms(self) -> Terms:
-        """Return a term for each column of scores."""
-        return tuple(map(Score, range(self._n_columns())))
+        return FormulaSteps(self._formula(Score()))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out cached properties; the next use computes them again."""
@@ -239,8 +233,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             if not isinstance(getattr(type(self), name, None), cached_property)
         }
 
-    def _formula(self, scores: Terms) -> Terms:
-        """Return the probability of the second of two classes, or of each, as formulas."""
+    def _formula(self, scores: Term) -> Term:
+        """Return the probability of the second of two classes, or those of all, as a formula."""
         raise no_formula("calibrator", self)
 
     def with_prior(
@@ -353,21 +347,17 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _as_read(self, values: FloatArray, kind: ScoreKind) -> FloatArray:
         """Return checked scores (n,) or (n, k) as the map takes them, before any reversal."""
-        k = 2 if values.ndim == 1 else values.shape[1]
-        terms = self._reading_terms(kind, k)
-        if all(isinstance(term, Score) for term in terms):
-            return values
-        x = FormulaSteps(terms)(values)
-        return x[:, 0] if k == 2 else x
+        term = self._reading_term(kind, is_of_classes=values.ndim == 2)
+        return values if isinstance(term, Score) else FormulaSteps(term)(values)
 
-    def _reading_terms(self, kind: ScoreKind, k: int) -> Terms:
-        """Return the terms that the map takes, from those of the columns of scores."""
-        scores = tuple(map(Score, range(1 if k == 2 else k)))
+    def _reading_term(self, kind: ScoreKind, is_of_classes: bool) -> Term:
+        """Return what the map takes, from the score of two classes or the scores of more."""
         if kind != "logit" or self._reads == "logits":
-            return scores
-        if k == 2:
-            return (scores[0].logistic(),) if self._reads == "probability" else scores
-        return softmax(scores) if self._reads == "probability" else log_odds_of_classes(scores)
+            return Score()
+        if not is_of_classes:
+            return Score().logistic() if self._reads == "probability" else Score()
+        of_classes = softmax if self._reads == "probability" else log_odds_of_classes
+        return of_classes(Score())
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:
         """Return new scores as ``_fit`` has seen those of calibration examples; refuse others."""
@@ -439,8 +429,8 @@ class Uncalibrated(Calibrator):
     def _fit(self, counts: ScoreCounts) -> None:
         """Learn nothing."""
 
-    def _formula(self, scores: Terms) -> Terms:
-        return scores if len(scores) == 1 else divided_by_sum(scores)
+    def _formula(self, scores: Term) -> Term:
+        return scores if self._n_columns() == 1 else divided_by_sum(scores)
 
 
 class OneVsRestCalibrator(Calibrator):
@@ -456,25 +446,21 @@ class OneVsRestCalibrator(Calibrator):
         """Set one entry of each attribute for each column of scores, against the rest."""
 
     @abstractmethod
-    def _column_formula(self, score: Term, j: int) -> Term:
-        """Return the probability, before normalisation, that column j gives a score."""
+    def _formula_of_columns(self, scores: Term) -> Term:
+        """Return the probabilities of scores, before normalisation."""
 
-    def _formula(self, scores: Terms) -> Terms:
-        p = tuple(self._column_formula(score, j) for j, score in enumerate(scores))
-        return normalised_formula(p, scores)
+    def _formula(self, scores: Term) -> Term:
+        return normalised_formula(self._formula_of_columns(scores), scores, self._n_columns())
 
 
-def normalised_formula(p: Terms, raw: Terms) -> Terms:
+def normalised_formula(p: Term, raw: Term, n_columns: int) -> Term:
     """Return p over their sum; where that is 0 raw scores above 0 likewise, or equal shares.
 
     The single one of two classes stays as it is.
     """
-    if len(p) == 1:
+    if n_columns == 1:
         return p
-    positive = [score.max(0.0) for score in raw]
-    total, fallback = summed(p), summed(positive)
-    shares = []
-    for probability, score in zip(p, positive, strict=True):
-        share = fallback.unless_above(0.0, 1 / len(p), score / fallback)
-        shares.append(total.unless_above(0.0, share, probability / total))
-    return tuple(shares)
+    positive = raw.max(0.0)
+    total, fallback = p.sum(), positive.sum()
+    share = fallback.unless_above(0.0, 1 / n_columns, positive / fallback)
+    return total.unless_above(0.0, share, p / total)

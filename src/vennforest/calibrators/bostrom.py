@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 import numpy as np
 
 from vennforest._validation import FloatArray
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Term, Terms, divided_by_sum
+from vennforest.calibrators.formula import Term, divided_by_sum, first_of_largest, if_at_most
 from vennforest.counts import ScoreCounts
 from vennforest.scores import On
 
@@ -68,26 +66,19 @@ class BostromScaling(Calibrator):
         best = int(np.flatnonzero(scores.ravel() <= scores.min() + EQUAL_BRIER_SCORE)[0])
         self.A_, self.B_ = divmod(best, N_VALUES)
 
-    def _formula(self, scores: Terms) -> Terms:
-        if len(scores) == 1:
-            x = scores[0].without_underflow(1e-290)
+    def _formula(self, scores: Term) -> Term:
+        k = len(self.classes_)
+        if k == 2:
+            x = scores.without_underflow(1e-290)
             first = 1.0 - x
             largest = x.max(first)
             q = self._raised(largest)
-            return (x.unless_above(first, x * q, 1.0 - (1.0 - largest) * q),)
+            return x.unless_above(first, x * q, 1.0 - (1.0 - largest) * q)
         p = divided_by_sum(scores)
-        q = self._raised(reduce(Term.max, p))
-        corrected: list[Term] = []
-        previous: Term | None = None  # the largest of the classes before, which win ties
-        for j, probability in enumerate(p):
-            following = reduce(Term.max, p[j + 1 :], probability)
-            raised = 1.0 - (1.0 - probability) * q
-            shrunk = probability * q
-            if previous is not None:
-                raised = probability.unless_above(previous, shrunk, raised)
-            corrected.append(following.unless_above(probability, raised, shrunk))
-            previous = probability if previous is None else previous.max(probability)
-        return tuple(corrected)
+        q = self._raised(p.largest())
+        winner, classes = first_of_largest(p, k), np.arange(float(k))
+        raised, shrunk = 1.0 - (1.0 - p) * q, p * q
+        return winner.unless_above(classes, if_at_most(classes, winner, raised, shrunk), shrunk)
 
     def _raised(self, largest: Term) -> Term:
         """Return 1 - r, in which no digit is lost where r is nearly 1."""

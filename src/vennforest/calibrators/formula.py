@@ -1,5 +1,6 @@
 """Formulas: the arithmetic of a calibrator as a tree of terms.
 
+A term is a number for every row or, for more than two classes, one number per class for every row.
 `FormulaSteps` computes the tree with numpy; ``vennforest.export`` writes SQL, ONNX and JSON of it.
 """
 
@@ -9,8 +10,6 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from itertools import accumulate
 from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -19,50 +18,66 @@ import numpy as np
 from vennforest._validation import FloatArray
 
 Operation = Literal[
-    "add", "subtract", "multiply", "divide", "min", "max", "log", "exp", "floor", "if <="
-]
-"""The operations; ``"if <="`` has four terms: the third where the first is <= the second."""
+    "add", "subtract", "multiply", "divide", "min", "max", "log", "exp", "floor", "if <=",
+    "sum", "largest", "smallest", "product",
+]  # fmt: skip
+"""The operations.
+
+``"if <="`` has four terms: the third where the first is <= the second. The last four are of the
+classes of a row: ``"product"`` is the row of numbers times a matrix.
+"""
 
 # Log-odds beyond which a probability is as good as 0 or 1, and some systems' exp overflows.
 MAX_LOG_ODDS = 700.0
 LOWEST = -float(np.finfo(np.float64).max)  # the smallest score
-# Rows that are evaluated together: a few columns of so many fit into the cache of one core.
-FORMULA_BLOCK_ROWS = 1 << 13
+# Rows, and numbers of several classes, that are evaluated together: a few columns of so many fit
+# into the cache of one core.
+FORMULA_BLOCK_ROWS, BLOCK_NUMBERS = 1 << 13, 1 << 16
 ROUNDING_OF_SUM = 1e-12  # distance from 1 up to which a sum of probabilities is 1 but for rounding
 
 
-class Term:
-    """A number for every row."""
+Value = float | FloatArray
+"""A constant: a number, one number per class (k,), or a matrix (k, k)."""
 
-    def __add__(self, value: Term | float) -> Term:
+
+class Term:
+    """A number, or one number per class, for every row."""
+
+    __array_ufunc__ = None  # an array on the left leaves the operation to the term
+
+    def __add__(self, value: Term | Value) -> Term:
         return Computed("add", (self, value))
 
-    def __radd__(self, value: float) -> Term:
+    def __radd__(self, value: Value) -> Term:
         return Computed("add", (value, self))
 
-    def __sub__(self, value: Term | float) -> Term:
+    def __sub__(self, value: Term | Value) -> Term:
         return Computed("subtract", (self, value))
 
-    def __rsub__(self, value: float) -> Term:
+    def __rsub__(self, value: Value) -> Term:
         return Computed("subtract", (value, self))
 
-    def __mul__(self, value: Term | float) -> Term:
+    def __mul__(self, value: Term | Value) -> Term:
         return Computed("multiply", (self, value))
 
-    def __rmul__(self, value: float) -> Term:
+    def __rmul__(self, value: Value) -> Term:
         return Computed("multiply", (value, self))
 
-    def __truediv__(self, value: Term | float) -> Term:
+    def __truediv__(self, value: Term | Value) -> Term:
         return Computed("divide", (self, value))
 
-    def __rtruediv__(self, value: float) -> Term:
+    def __rtruediv__(self, value: Value) -> Term:
         return Computed("divide", (value, self))
 
-    def min(self, value: Term | float) -> Term:
+    def __matmul__(self, matrix: FloatArray) -> Term:
+        """Return the numbers of the classes times a matrix (k, k)."""
+        return Computed("product", (self, matrix))
+
+    def min(self, value: Term | Value) -> Term:
         """Return the smaller of two numbers."""
         return Computed("min", (self, value))
 
-    def max(self, value: Term | float) -> Term:
+    def max(self, value: Term | Value) -> Term:
         """Return the larger of two numbers."""
         return Computed("max", (self, value))
 
@@ -78,11 +93,27 @@ class Term:
         """Return the largest integer that is not above the number."""
         return Computed("floor", (self,))
 
-    def unless_above(self, limit: Term | float, value: Term | float, above: Term | float) -> Term:
-        """Return ``value`` where the number is at most the limit, else ``above``."""
-        return Computed("if <=", (self, limit, value, above))
+    def sum(self) -> Term:
+        """Return the sum over the classes."""
+        return Computed("sum", (self,))
 
-    def clip(self, low: Term | float, high: Term | float) -> Term:
+    def largest(self) -> Term:
+        """Return the largest number of a class."""
+        return Computed("largest", (self,))
+
+    def smallest(self) -> Term:
+        """Return the smallest number of a class."""
+        return Computed("smallest", (self,))
+
+    def of_class(self, j: int) -> Term:
+        """Return the number of one class."""
+        return OfClass(self, j)
+
+    def unless_above(self, limit: Term | Value, value: Term | Value, above: Term | Value) -> Term:
+        """Return ``value`` where the number is at most the limit, else ``above``."""
+        return if_at_most(self, limit, value, above)
+
+    def clip(self, low: Term | Value, high: Term | Value) -> Term:
         """Return the number, limited to [low, high]."""
         return self.max(low).min(high)
 
@@ -90,37 +121,57 @@ class Term:
         """Return ``1 / (1 + exp(-x))``."""
         return 1.0 / (1.0 + (-1.0 * self.clip(-MAX_LOG_ODDS, MAX_LOG_ODDS)).exp())
 
-    def without_underflow(self, smallest: float) -> Term:
+    def without_underflow(self, smallest: Value) -> Term:
         """Return 0 below ``smallest``, since some systems do not compute with denormals."""
         return self.max(-1.0 * self).unless_above(smallest, 0.0, self)
 
-    def look_up(self, start: FloatArray, columns: Mapping[str, FloatArray]) -> dict[str, Term]:
-        """Return the entry of each column (m,) for the interval that contains the number.
+    def look_up(
+        self, starts: Sequence[FloatArray], columns: Mapping[str, Sequence[FloatArray]]
+    ) -> dict[str, Term]:
+        """Return the entry of each column for the interval that contains the number.
 
-        Row i applies from ``start[i - 1]`` on and below ``start[i]``; ``start`` (m - 1,) increases.
+        There is one table for the number, whose entries may be of all classes, or one for each
+        class. In a table with ``start`` (m - 1,), which increases, row i of its columns (m,) or
+        (m, k) applies from ``start[i - 1]`` on and below ``start[i]``.
         """
-        rows = list(columns.values())
-        changes = np.append(True, np.any([row[1:] != row[:-1] for row in rows], axis=0))
-        table = Steps(
-            np.append(LOWEST, start)[changes] + 0.0,
-            {name: np.ascontiguousarray(column[changes]) for name, column in columns.items()},
+        tables = tuple(
+            _steps(start, {name: parts[j] for name, parts in columns.items()})
+            for j, start in enumerate(starts)
         )
-        return {name: Column(table, name, self) for name in columns}
+        return {name: Column(tables, name, self) for name in columns}
+
+
+def if_at_most(
+    x: Term | Value, limit: Term | Value, value: Term | Value, above: Term | Value
+) -> Term:
+    """Return ``value`` where x is at most the limit, else ``above``."""
+    return Computed("if <=", (x, limit, value, above))
+
+
+def entry_or_row(values: FloatArray) -> Value:
+    """Return the number of the only column of scores, or those of all classes (k,)."""
+    return float(values[0]) if len(values) == 1 else values
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Score(Term):
-    """A column of scores."""
-
-    column: int = 0
+    """The score of the second of two classes, or the scores of all classes."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Computed(Term):
-    """The result of an operation on terms and numbers."""
+    """The result of an operation on terms and constants."""
 
     operation: Operation
-    terms: tuple[Term | float, ...]
+    terms: tuple[Term | Value, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OfClass(Term):
+    """The number of one class."""
+
+    at: Term
+    j: int
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -131,17 +182,26 @@ class Steps:
     columns: dict[str, FloatArray]
 
 
+def _steps(start: FloatArray, columns: Mapping[str, FloatArray]) -> Steps:
+    """Return a table without rows that repeat the one before."""
+    changes = np.zeros(len(start), bool)
+    for column in columns.values():
+        differs = column[1:] != column[:-1]
+        changes |= differs if column.ndim == 1 else differs.any(axis=1)
+    rows = np.append(True, changes)
+    return Steps(
+        np.append(LOWEST, start)[rows] + 0.0,
+        {name: np.ascontiguousarray(column[rows]) for name, column in columns.items()},
+    )
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Column(Term):
-    """The entry of a table's column for the interval that contains a number."""
+    """The entry of a column for the interval that contains a number: of one table or per class."""
 
-    table: Steps
+    tables: tuple[Steps, ...]
     name: str
     at: Term
-
-
-Terms = tuple[Term, ...]
-"""One term for two classes, that of the second; else one per class."""
 
 
 def no_formula(kind: str, value: object) -> ValueError:
@@ -149,26 +209,30 @@ def no_formula(kind: str, value: object) -> ValueError:
     return ValueError(f"the {kind} must have a formula, got {value}")
 
 
-def summed(terms: Iterable[Term]) -> Term:
-    """Return the sum."""
-    return reduce(Term.__add__, terms)
-
-
-def divided_by_sum(scores: Terms) -> Terms:
-    """Divide scores by their sum, unless it is 1 up to rounding."""
+def divided_by_sum(scores: Term) -> Term:
+    """Divide the scores of all classes by their sum, unless it is 1 up to rounding."""
     # Division by sums that differ in the last digit would break ties between rows.
-    total = summed(scores)
+    total = scores.sum()
     is_near = (total - 1.0).max(1.0 - total)
-    divisor = is_near.unless_above(ROUNDING_OF_SUM, 1.0, total)
-    return tuple(score / divisor for score in scores)
+    return scores / is_near.unless_above(ROUNDING_OF_SUM, 1.0, total)
 
 
-def softmax(logits: Sequence[Term]) -> Terms:
+def softmax(logits: Term) -> Term:
     """Return the probabilities of logits, one per class."""
-    largest = reduce(Term.max, logits)
-    powers = [(logit - largest).max(-MAX_LOG_ODDS).exp() for logit in logits]
-    total = summed(powers)
-    return tuple(power / total for power in powers)
+    powers = (logits - logits.largest()).max(-MAX_LOG_ODDS).exp()
+    return powers / powers.sum()
+
+
+def softmax_of_masked(logits: Term, temperature: float, masked: float) -> Term:
+    """Return ``softmax(logits / temperature)``, 0 where a logit is ``masked`` + the largest one."""
+    largest = logits.largest()
+    gap = largest + masked
+    scaled = logits / temperature
+    powers = (scaled - scaled.largest()).max(-MAX_LOG_ODDS).exp()
+    # Beside a very large logit, the gap is nothing.
+    unmasked = logits.unless_above(gap, if_at_most(gap, logits, 0.0, powers), powers)
+    powers = if_at_most(largest, gap, powers, unmasked)
+    return powers / powers.sum()
 
 
 def log_logistic(z: Term) -> Term:
@@ -178,25 +242,27 @@ def log_logistic(z: Term) -> Term:
     return low - (1.0 + size.exp()).log()
 
 
-def log_odds_of_classes(logits: Sequence[Term]) -> Terms:
+def first_of_largest(scores: Term, k: int) -> Term:
+    """Return the number of the class with the largest score, the first of equals."""
+    return scores.largest().unless_above(scores, np.arange(float(k)), float(k)).smallest()
+
+
+def log_odds_of_classes(logits: Term) -> Term:
     """Return the log-odds of each class against the rest, from logits up to a shift."""
-    k = len(logits)
-    first, last = list(accumulate(logits, Term.max)), list(accumulate(logits[::-1], Term.max))[::-1]
-    ends = [first[:j][-1:] + last[j + 1 :][:1] for j in range(k)]
-    of_others = [reduce(Term.max, parts) for parts in ends]  # the largest of the other logits
-    largest, second = first[-1], reduce(Term.min, of_others)
+    largest = logits.largest()
+    n_largest = if_at_most(largest, logits, 1.0, 0.0).sum()
+    below = if_at_most(largest, logits, LOWEST, logits).largest()
+    second = n_largest.unless_above(1.0, below, largest)
 
-    def sums(top: Term) -> list[Term]:
-        powers = [(z - top).clip(-MAX_LOG_ODDS, 0.0).exp() for z in logits]
-        before, after = list(accumulate(powers)), list(accumulate(powers[::-1]))[::-1]
-        return [summed(before[:j][-1:] + after[j + 1 :][:1]) for j in range(k)]
+    def log_of_others(top: Term) -> Term:
+        # Without the class itself the sum still contains 1, of another one at the top.
+        powers = (logits - top).clip(-MAX_LOG_ODDS, 0.0).exp()
+        return (powers.sum() - powers).log()
 
-    below_largest, below_second = sums(largest), sums(second)
-    return tuple(
-        (z - of_others[j]).clip(LOWEST, -LOWEST)
-        - z.unless_above(second, below_largest[j], below_second[j]).log()
-        for j, z in enumerate(logits)
-    )
+    # The largest of the other logits: for the class that has the largest, it is the second one.
+    of_others = logits.unless_above(second, largest, second)
+    distance = (logits - of_others).clip(LOWEST, -LOWEST)
+    return distance - logits.unless_above(second, log_of_others(largest), log_of_others(second))
 
 
 Code = TypeVar("Code")
@@ -205,27 +271,30 @@ Code = TypeVar("Code")
 class Language(Protocol[Code]):
     """A language in which formulas are written."""
 
-    def score(self, column: int) -> Code:
-        """Return a column of scores."""
+    def score(self) -> Code:
+        """Return the score of the second of two classes, or those of all classes."""
 
-    def number(self, value: float) -> Code:
+    def number(self, value: Value) -> Code:
         """Return a constant."""
 
     def apply(self, operation: Operation, *terms: Code) -> Code:
         """Return the result of an operation."""
 
-    def look_up(self, table: Steps, x: Code) -> Mapping[str, Code]:
+    def of_class(self, term: Code, j: int) -> Code:
+        """Return the number of one class."""
+
+    def look_up(self, tables: Sequence[Steps], x: Code) -> Mapping[str, Code]:
         """Return the columns' entries for the interval that contains x."""
 
     def keep(self, term: Code) -> Code:
         """Return the same term, computed once for several uses."""
 
 
-def terms_of(term: Term) -> tuple[Term | float, ...]:
+def terms_of(term: Term) -> tuple[Term | Value, ...]:
     """Return what a term is computed from."""
     if isinstance(term, Computed):
         return term.terms
-    return (term.at,) if isinstance(term, Column) else ()
+    return (term.at,) if isinstance(term, Column | OfClass) else ()
 
 
 def in_order(terms: Iterable[Term]) -> list[Term]:
@@ -250,20 +319,22 @@ def write_terms(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
     tables: dict[tuple[int, int], Mapping[str, Code]] = {}
     for term in order:
         parts = [
-            codes[id(part)] if isinstance(part, Term) else language.number(float(part))
+            codes[id(part)] if isinstance(part, Term) else language.number(part)
             for part in terms_of(term)
         ]
         if isinstance(term, Score):
-            code = language.score(term.column)
+            code = language.score()
         elif isinstance(term, Computed):
             code = language.apply(term.operation, *parts)
             if uses[id(term)] > 1:
                 code = language.keep(code)
+        elif isinstance(term, OfClass):
+            code = language.of_class(parts[0], term.j)
         else:
             assert isinstance(term, Column)
-            key = id(term.table), id(term.at)
+            key = id(term.tables), id(term.at)
             if key not in tables:
-                tables[key] = language.look_up(term.table, parts[0])
+                tables[key] = language.look_up(term.tables, parts[0])
             code = tables[key][term.name]
         codes[id(term)] = code
     return [codes[id(term)] for term in terms]
@@ -280,6 +351,12 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "exp": np.exp,
     "floor": np.floor,
     "if <=": lambda x, limit, value, above: np.where(np.less_equal(x, limit), value, above),
+    # Classes are the rows of an array: sums over them run from the first to the last.
+    "sum": np.add.reduce,
+    "largest": np.maximum.reduce,
+    "smallest": np.minimum.reduce,
+    # A product for each row: that of all rows rounds a row as their number has it.
+    "product": lambda x, matrix: (np.ascontiguousarray(x.T)[:, None] @ matrix)[:, 0].T,
 }
 # The same of single numbers, bit for bit, in an eighth of the time.
 OF_NUMBERS: dict[str, Callable[..., Any]] = {
@@ -295,34 +372,56 @@ OF_NUMBERS: dict[str, Callable[..., Any]] = {
 
 
 class FormulaSteps:
-    """Terms computed with numpy: the steps are listed once, by `write_terms`, for all calls."""
+    """A term computed with numpy: the steps are listed once, by `write_terms`, for all calls."""
 
-    def __init__(self, terms: Sequence[Term]) -> None:
+    def __init__(self, term: Term) -> None:
         self.values: list[Any] = []  # constants, and None for what the steps compute
-        self.scores: list[tuple[int, int]] = []
+        self.scores: list[int] = []
         self.steps: list[tuple[list[Callable[..., Any]], itemgetter[Any], int]] = []
-        self.results = write_terms(terms, self)
+        (self.result,) = write_terms([term], self)
 
-    def score(self, column: int) -> int:
-        """Return the position of a column of scores."""
+    def score(self) -> int:
+        """Return the position of the scores."""
         self.values.append(None)
-        self.scores.append((len(self.values) - 1, column))
-        return len(self.values) - 1
+        self.scores.append(len(self.values) - 1)
+        return self.scores[-1]
 
-    def number(self, value: float) -> int:
+    def number(self, value: Value) -> int:
         """Return the position of a constant."""
-        self.values.append(np.float64(value))  # which may be divided by zero
+        array = np.asarray(value, np.float64)  # which may be divided by zero
+        self.values.append(array[:, None] if array.ndim == 1 else array[()])
         return len(self.values) - 1
 
     def apply(self, operation: Operation, *terms: int) -> int:
         """Return the position of the result of an operation."""
         return self._add_step([NUMPY[operation], OF_NUMBERS[operation]], *terms)
 
-    def look_up(self, table: Steps, x: int) -> dict[str, int]:
+    def of_class(self, term: int, j: int) -> int:
+        """Return the position of the number of one class."""
+        return self._add_step([lambda x: x[j]] * 2, term)
+
+    def look_up(self, tables: Sequence[Steps], x: int) -> dict[str, int]:
         """Return the positions of the columns' entries."""
-        row = self._add_step([lambda x: table.start.searchsorted(x, side="right") - 1] * 2, x)
-        columns = table.columns.items()
-        return {name: self._add_step([column.take] * 2, row) for name, column in columns}
+        names = tables[0].columns
+        if len(tables) == 1:
+            (table,) = tables
+            row = self._add_step([lambda x: table.start.searchsorted(x, side="right") - 1] * 2, x)
+            columns = table.columns.items()
+            takes = {name: lambda i, c=column: c.take(i, axis=0).T for name, column in columns}
+            return {name: self._add_step([take] * 2, row) for name, take in takes.items()}
+        # The tables one after the other, with the first row of each.
+        first = np.append(0, np.cumsum([len(table.start) for table in tables]))
+
+        def rows(x: FloatArray) -> Any:
+            found = [
+                table.start.searchsorted(scores, side="right")
+                for table, scores in zip(tables, x, strict=True)
+            ]
+            return np.array(found) + (first[:-1, None] - 1)
+
+        row = self._add_step([rows] * 2, x)
+        joined = {name: np.concatenate([table.columns[name] for table in tables]) for name in names}
+        return {name: self._add_step([column.take] * 2, row) for name, column in joined.items()}
 
     def keep(self, term: int) -> int:
         """Return the same position: every result is kept."""
@@ -337,19 +436,22 @@ class FormulaSteps:
         return len(self.values) - 1
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return the values of the terms, (n, n_terms), for scores (n,) or (n, k)."""
-        out = np.empty((len(scores), len(self.results)))
-        columns = scores[None] if scores.ndim == 1 else scores.T
-        values = self.values.copy()
-        of_numbers = len(scores) == 1
+        """Return the term, (n,) or (n, k), for scores of the same shape."""
+        out = np.empty(scores.shape)
+        values, n = self.values.copy(), len(scores)
+        of_numbers = scores.shape == (1,)
+        size = FORMULA_BLOCK_ROWS if scores.ndim == 1 else max(BLOCK_NUMBERS // scores.shape[1], 2)
         with np.errstate(all="ignore"):
-            for start in range(0, len(scores), FORMULA_BLOCK_ROWS):
-                block = slice(start, start + FORMULA_BLOCK_ROWS)
-                for i, j in self.scores:
-                    column = columns[j, block]
-                    values[i] = column[0] if of_numbers else np.ascontiguousarray(column)
+            for start in range(0, n, size):
+                block = scores[start : start + size]
+                m = len(block)
+                if scores.ndim == 2 and m == 1:  # sums of a single column would round otherwise
+                    block = np.repeat(block, 2, axis=0)
+                columns = block[0] if of_numbers else np.ascontiguousarray(block.T, np.float64)
+                for i in self.scores:
+                    values[i] = columns
                 for functions, arguments_of, i in self.steps:
                     values[i] = functions[of_numbers](*arguments_of(values))
-                for j, i in enumerate(self.results):
-                    out[block, j] = values[i]
+                result = values[self.result]
+                out[start : start + m] = result if of_numbers else result.T[:m]
         return out

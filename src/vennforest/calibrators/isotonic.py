@@ -50,8 +50,9 @@ class IsotonicCalibration(OneVsRestCalibrator):
             self.knots_.append(counts.scores[rises])
             self.values_.append(fitted[np.append(rises, len(fitted) - 1)])
 
-    def _column_formula(self, score: Term, j: int) -> Term:
-        return score.look_up(np.nextafter(self.knots_[j], np.inf), {"p": self.values_[j]})["p"]
+    def _formula_of_columns(self, scores: Term) -> Term:
+        starts = [np.nextafter(knots, np.inf) for knots in self.knots_]
+        return scores.look_up(starts, {"p": self.values_})["p"]
 
     def _check_state(self) -> None:
         super()._check_state()

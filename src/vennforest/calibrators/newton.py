@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.formula import FormulaSteps, Score, Term
+from vennforest.calibrators.formula import FormulaSteps, Score, Term, Value
 from vennforest.counts import ScoreCounts
 
 # Limits of the distance between 0 or 1 and the score at which log-odds are cut off.
@@ -26,7 +26,7 @@ def clip_limits(scores: FloatArray) -> tuple[float, float]:
     return float(np.clip(low, *MARGINS)), 1 - float(np.clip(high, *MARGINS))
 
 
-def log_odds(x: Term, low: float, high: float) -> Term:
+def log_odds(x: Term, low: Value, high: Value) -> Term:
     """Return ``log(x / (1 - x))`` of scores clipped to [low, high]."""
     clipped = x.clip(low, high)
     return clipped.log() - (1.0 - clipped).log()
@@ -34,7 +34,7 @@ def log_odds(x: Term, low: float, high: float) -> Term:
 
 def log_odds_of(scores: FloatArray, low: float, high: float) -> FloatArray:
     """Return `log_odds` of scores (n,)."""
-    return FormulaSteps((log_odds(Score(), low, high),))(scores)[:, 0]
+    return FormulaSteps(log_odds(Score(), low, high))(scores)
 
 
 def standardise(x: FloatArray, weight: FloatArray) -> tuple[float, float]:

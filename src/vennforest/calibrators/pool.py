@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from itertools import islice
 from typing import Any
 
@@ -12,7 +13,7 @@ from scipy.optimize import minimize
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Terms, summed
+from vennforest.calibrators.formula import FormulaSteps, Score, Term
 from vennforest.calibrators.newton import group_scores
 from vennforest.calibrators.sigmoid import PlattScaling
 from vennforest.calibrators.softmax import (
@@ -24,7 +25,6 @@ from vennforest.calibrators.softmax import (
 )
 from vennforest.calibrators.spline import SplineCalibration
 from vennforest.counts import ScoreCounts
-from vennforest.prior import shift_probabilities
 from vennforest.scores import On
 
 # Examples of which each member counts as the one that predicted them, before any is seen.
@@ -112,29 +112,29 @@ class PooledCalibration(ProbabilityCalibrator):
         self.members_ = {name: member._fit_checked(counts) for name, member in members.items()}
         self.factors_ = np.ones(k)
         if k < MANY_CLASSES:
-            self.factors_ = matching_factors(self._pooled(examples.scores), examples.weights)
+            pooled = FormulaSteps(self._pooled(Score()))(examples.scores)
+            if k == 2:
+                pooled = np.column_stack([1 - pooled, pooled])
+            self.factors_ = matching_factors(pooled, examples.weights)
 
-    def _pooled(self, p: FloatArray) -> FloatArray:
+    def _pooled(self, p: Term) -> Term:
         """Return the weighted mean of the members' probabilities."""
-        parts = [w * self.members_[m]._predict_proba(p) for m, w in self._weighted()]
-        return np.asarray(np.sum(parts, axis=0))
+        members = [w * self.members_[name]._formula(p) for name, w in self._weighted()]
+        return reduce(Term.__add__, members)
 
     def _weighted(self) -> list[tuple[str, float]]:
         """Return the names of the members with their weights, which sum to 1."""
         total = sum(self.weights_.values())
         return [(name, weight / total) for name, weight in self.weights_.items()]
 
-    def _map_probabilities(self, p: FloatArray) -> FloatArray:
-        return shift_probabilities(self._pooled(p), self.factors_)
-
-    def _map_formula(self, p: Terms) -> Terms:
-        members = [[w * term for term in self.members_[m]._formula(p)] for m, w in self._weighted()]
-        pooled = tuple(map(summed, zip(*members, strict=True)))
-        if len(pooled) == 1:
-            pooled = (1.0 - pooled[0], pooled[0])
-        raised = [f * term for f, term in zip(self.factors_.tolist(), pooled, strict=True)]
-        total = summed(raised)
-        return tuple(term / total for term in raised[-len(p) :])
+    def _map_formula(self, p: Term) -> Term:
+        pooled = self._pooled(p)
+        if len(self.factors_) == 2:
+            first, second = map(float, self.factors_)
+            of_second = pooled * second
+            return of_second / ((1.0 - pooled) * first + of_second)
+        raised = pooled * self.factors_
+        return raised / raised.sum()
 
 
 def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from vennforest._validation import FloatArray, check_option
 from vennforest.calibrators.base import OneVsRestCalibrator
-from vennforest.calibrators.formula import Term
+from vennforest.calibrators.formula import Term, entry_or_row
 from vennforest.calibrators.newton import (
     Targets,
     clip_limits,
@@ -84,13 +84,13 @@ class PlattScaling(OneVsRestCalibrator):
         low_, high_, self.center_, self.scale_, self.slope_, self.intercept_ = np.array(fits).T
         self.clip_ = np.column_stack([low_, high_])
 
-    def _column_formula(self, score: Term, j: int) -> Term:
+    def _formula_of_columns(self, scores: Term) -> Term:
         if self.on_ == "probability":
-            score = log_odds(score, *self.clip_[j].tolist())
-        center, scale = float(self.center_[j]), float(self.scale_[j])
-        z = (score.without_underflow(scale * SMALLEST_STANDARD_SCORE) - center) / scale
+            scores = log_odds(scores, *map(entry_or_row, self.clip_.T))
+        center, scale = entry_or_row(self.center_), entry_or_row(self.scale_)
+        z = (scores.without_underflow(scale * SMALLEST_STANDARD_SCORE) - center) / scale
         z = z.clip(-MAX_STANDARD_SCORE, MAX_STANDARD_SCORE)
-        return (float(self.slope_[j]) * z + float(self.intercept_[j])).logistic()
+        return (entry_or_row(self.slope_) * z + entry_or_row(self.intercept_)).logistic()
 
 
 class BetaCalibration(OneVsRestCalibrator):
@@ -143,8 +143,7 @@ class BetaCalibration(OneVsRestCalibrator):
             fits.append((*slopes, c - slopes @ center))
         self.clip_, self.coef_ = np.array(limits), np.array(fits)
 
-    def _column_formula(self, score: Term, j: int) -> Term:
-        (low, high), (a, b, c) = self.clip_[j].tolist(), self.coef_[j].tolist()
-        s = score.clip(low, high)
-        f: Term = a * s.log() - b * (1.0 - s).log() + c
-        return f.logistic()
+    def _formula_of_columns(self, scores: Term) -> Term:
+        a, b, c = map(entry_or_row, self.coef_.T)
+        s = scores.clip(*map(entry_or_row, self.clip_.T))
+        return (a * s.log() - b * (1.0 - s).log() + c).logistic()

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import brentq, minimize
-from scipy.special import softmax as softmax_of_rows
 
 from vennforest._messages import warn
 from vennforest._validation import FloatArray
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import (
-    ROUNDING_OF_SUM,
     FormulaSteps,
+    Score,
     Term,
-    Terms,
+    Value,
     divided_by_sum,
     softmax,
-    summed,
+    softmax_of_masked,
 )
 from vennforest.calibrators.newton import (
     clip_limits,
@@ -46,36 +46,12 @@ class LogitCalibrator(Calibrator):
 
     _reads = "logits"
 
-    def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        # Formulas of many classes have too many terms to be computed one by one.
-        if scores.ndim == 1:
-            return super()._predict_proba(scores)
-        return in_blocks(self._map_rows, scores)
-
-    def _map_rows(self, scores: FloatArray) -> FloatArray:
-        """Return the probabilities (n, k) of scores of more than two classes, as `_formula`."""
-        return self._evaluation(scores)
-
 
 def blocks_of(n_rows: int, n_columns: int) -> Iterator[slice]:
     """Yield slices of the rows that are computed together."""
     size = max(1, NUMBERS_IN_BLOCK // n_columns)
     for start in range(0, n_rows, size):
         yield slice(start, start + size)
-
-
-def in_blocks(function: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
-    """Return ``function(rows)``, both (n, k), computed for some rows at a time."""
-    out = np.empty(rows.shape)
-    for block in blocks_of(*rows.shape):
-        out[block] = function(np.ascontiguousarray(rows[block], np.float64))
-    return out
-
-
-def with_sum_one(p: FloatArray) -> FloatArray:
-    """Return `divided_by_sum` of probabilities (n, k)."""
-    total = p.sum(axis=1, keepdims=True)
-    return np.asarray(p / np.where(np.abs(total - 1) <= ROUNDING_OF_SUM, 1.0, total))
 
 
 class TemperatureScaling(LogitCalibrator):
@@ -132,21 +108,14 @@ class TemperatureScaling(LogitCalibrator):
             warn_of_impossible_labels(z, counts.weights)
         self.temperature_ = fit_temperature(z, counts.weights)
 
-    @np.errstate(under="ignore")
-    def _map_rows(self, scores: FloatArray) -> FloatArray:
-        if self.on_ == "probability":
-            scores = np.log(np.maximum(with_sum_one(scores), self.low_))
-        return softmax_at(self.temperature_, scores)
-
-    def _formula(self, scores: Terms) -> Terms:
-        if len(scores) == 1:
-            z = scores[0]
+    def _formula(self, scores: Term) -> Term:
+        if len(self.classes_) == 2:
             if self.on_ == "probability":
-                z = log_odds(z, self.low_, self.high_)
-            return ((z / self.temperature_).logistic(),)
+                scores = log_odds(scores, self.low_, self.high_)
+            return (scores / self.temperature_).logistic()
         if self.on_ == "probability":
-            scores = tuple(p.max(self.low_).log() for p in divided_by_sum(scores))
-        return softmax([score / self.temperature_ for score in scores])
+            return softmax(divided_by_sum(scores).max(self.low_).log() / self.temperature_)
+        return softmax_of_masked(scores, self.temperature_, ZERO_LOGIT)
 
 
 def with_minus_infinity(z: FloatArray) -> FloatArray:
@@ -154,11 +123,6 @@ def with_minus_infinity(z: FloatArray) -> FloatArray:
     largest = z.max(axis=1, keepdims=True)
     is_masked = (z == largest + ZERO_LOGIT) & (z < largest)
     return np.where(is_masked, -np.inf, z) if is_masked.any() else z
-
-
-def softmax_at(temperature: float, z: FloatArray) -> FloatArray:
-    """Return ``softmax(z / temperature)`` of logits (n, k), of which some may be masked."""
-    return np.asarray(softmax_of_rows(with_minus_infinity(z) / temperature, axis=1))
 
 
 def warn_of_impossible_labels(z: FloatArray, weights: FloatArray) -> None:
@@ -251,27 +215,17 @@ class ProbabilityCalibrator(LogitCalibrator):
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
         """Set the attributes of the map of probabilities (m,), which do not decrease, or (m, k)."""
 
-    def _formula(self, scores: Terms) -> Terms:
-        if self.on_ != "probability":
-            scaled = [score / self.temperature_ for score in scores]
-            scores = (scaled[0].logistic(),) if len(scaled) == 1 else softmax(scaled)
-        elif len(scores) > 1:
-            scores = divided_by_sum(scores)
-        return self._map_formula(scores)
-
-    @np.errstate(under="ignore")
-    def _map_rows(self, scores: FloatArray) -> FloatArray:
-        if self.on_ != "probability":
-            return self._map_probabilities(softmax_at(self.temperature_, scores))
-        return self._map_probabilities(with_sum_one(scores))
+    def _formula(self, scores: Term) -> Term:
+        is_of_classes = len(self.classes_) > 2
+        if self.on_ == "probability":
+            return self._map_formula(divided_by_sum(scores) if is_of_classes else scores)
+        if is_of_classes:
+            return self._map_formula(softmax_of_masked(scores, self.temperature_, ZERO_LOGIT))
+        return self._map_formula((scores / self.temperature_).logistic())
 
     @abstractmethod
-    def _map_probabilities(self, p: FloatArray) -> FloatArray:
-        """Return the map of probabilities (n, k) of more than two classes, as `_map_formula`."""
-
-    @abstractmethod
-    def _map_formula(self, p: Terms) -> Terms:
-        """Return the formulas of the map of probabilities."""
+    def _map_formula(self, p: Term) -> Term:
+        """Return the formula of the map of probabilities."""
 
 
 Structure = Literal["shared", "diagonal", "full"]
@@ -293,11 +247,9 @@ def smoothed_shares(counts: ScoreCounts) -> FloatArray:
     return np.asarray((counts.class_totals + 1) / (counts.total + len(counts.class_totals)))
 
 
-def shrunk_logs(p: Terms, c: float, shares: FloatArray) -> Terms:
-    """Return ``log(k (p + c shares) / (1 + c))`` of k classes, finite where a forest gives 0."""
-    p, k = (1.0 - p[0], p[0]) if len(p) == 1 else p, len(shares)
-    added = (c * shares).tolist()
-    return tuple(((x + y) * (k / (1 + c))).log() for x, y in zip(p, added, strict=True))
+def shrunk_log(p: Term, c: float, share: Value, k: int) -> Term:
+    """Return ``log(k (p + c share) / (1 + c))``, finite where a forest gives 0."""
+    return ((p + c * share) * (k / (1 + c))).log()
 
 
 class SoftmaxMap(ProbabilityCalibrator):
@@ -327,43 +279,34 @@ class SoftmaxMap(ProbabilityCalibrator):
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
         self.shrinkage_, self.shares_ = self.shrinkage, smoothed_shares(counts)
         if counts.scores.ndim == 1:
-            logs_of = FormulaSteps(shrunk_logs(self._score_terms(), self.shrinkage_, self.shares_))
             counts = group_scores(counts)
-            fit = fit_two_classes(logs_of(counts.scores), counts.weights, self.ridge)
+            columns = [FormulaSteps(log)(counts.scores) for log in self._logs_of_two(Score())]
+            fit = fit_two_classes(np.column_stack(columns), counts.weights, self.ridge)
         else:
-            logs = self._shrunk_logs(counts.scores)
+            logs = FormulaSteps(self._logs(Score()))(counts.scores)
             fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge)
         # In rows, as files have it: products of other layouts differ in the last place.
         self.coef_, self.intercept_ = np.ascontiguousarray(fit[0]), fit[1]
 
-    def _shrunk_logs(self, p: FloatArray) -> FloatArray:
-        """Return `shrunk_logs` of probabilities (n, k)."""
-        c, k = self.shrinkage_, len(self.shares_)
-        logs = p + c * self.shares_
-        logs *= k / (1 + c)
-        return np.asarray(np.log(logs, out=logs))
+    def _logs(self, p: Term) -> Term:
+        return shrunk_log(p, self.shrinkage_, self.shares_, len(self.shares_))
 
-    def _map_probabilities(self, p: FloatArray) -> FloatArray:
-        logs = self._shrunk_logs(p)
-        if self.structure == "full":
-            # A product for each row: that of all rows rounds a row as their number has it.
-            z = (logs[:, None] @ self.coef_.T)[:, 0]
-        else:
-            z = logs * np.diag(self.coef_)
-        return np.asarray(softmax_of_rows(z + self.intercept_, axis=1))
+    def _logs_of_two(self, p: Term) -> tuple[Term, Term]:
+        c, (first, second) = self.shrinkage_, self.shares_.tolist()
+        return shrunk_log(1.0 - p, c, first, 2), shrunk_log(p, c, second, 2)
 
-    def _map_formula(self, p: Terms) -> Terms:
-        k, W, b = len(self.classes_), self.coef_, self.intercept_.tolist()
-        logs = shrunk_logs(p, self.shrinkage_, self.shares_)
-
-        def logit(slopes: FloatArray, intercept: float) -> Term:
-            pairs = zip(slopes.tolist(), logs, strict=True)
-            products = [slope * log for slope, log in pairs if slope != 0]
-            return summed(products or [0.0 * logs[0]]) + intercept
-
-        if k == 2:
-            return (logit(W[1] - W[0], b[1] - b[0]).logistic(),)
-        return softmax([logit(W[j], b[j]) for j in range(k)])
+    def _map_formula(self, p: Term) -> Term:
+        W, b = self.coef_, self.intercept_
+        if len(b) == 2:
+            slopes = (W[1] - W[0]).tolist()
+            pairs = zip(slopes, self._logs_of_two(p), strict=True)
+            products: list[Term] = [slope * log for slope, log in pairs if slope != 0]
+            z = reduce(Term.__add__, products or [0.0 * p])
+            return (z + float(b[1] - b[0])).logistic()
+        logs = self._logs(p)
+        # A product with zeros beside the diagonal would take as long as a full one.
+        z = logs @ np.ascontiguousarray(W.T) if self.structure == "full" else logs * np.diag(W)
+        return softmax(z + b)
 
 
 class MatrixScaling(SoftmaxMap):

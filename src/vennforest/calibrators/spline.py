@@ -9,9 +9,9 @@ from scipy.special import expit
 
 from vennforest._validation import FloatArray
 from vennforest.calibrators.base import normalised_formula
-from vennforest.calibrators.formula import FormulaSteps, Score, Term, Terms
+from vennforest.calibrators.formula import FormulaSteps, Score, Term, Value, entry_or_row
 from vennforest.calibrators.newton import fit_logistic, group_scores
-from vennforest.calibrators.softmax import ProbabilityCalibrator, shrunk_logs, smoothed_shares
+from vennforest.calibrators.softmax import ProbabilityCalibrator, shrunk_log, smoothed_shares
 from vennforest.counts import ScoreCounts
 from vennforest.scores import On
 
@@ -75,9 +75,7 @@ class SplineCalibration(ProbabilityCalibrator):
         for column in counts.columns():
             column = group_scores(column)
             share = smoothed_shares(column)
-            z = FormulaSteps((shrunk_log_odds(Score(), self.shrinkage_, share),))(column.scores)[
-                :, 0
-            ]
+            z = FormulaSteps(shrunk_log_odds(Score(), self.shrinkage_, *share))(column.scores)
             knots = place_knots(z, column.weights.sum(axis=1))
             theta, penalty = fit_slopes(z, column.weights, knots)
             self.knots_.append(knots)
@@ -88,35 +86,38 @@ class SplineCalibration(ProbabilityCalibrator):
         self.shares_ = np.array(shares)
         self.intercept_, self.roughness_ = np.array(intercepts), np.array(roughness)
 
-    def _map_formula(self, p: Terms) -> Terms:
-        columns = tuple(self._column_formula(score, j) for j, score in enumerate(p))
-        return normalised_formula(columns, p)
-
-    def _map_probabilities(self, p: FloatArray) -> FloatArray:
-        return FormulaSteps(self._map_formula(self._score_terms()))(p)
-
-    def _column_formula(self, score: Term, j: int) -> Term:
-        z = shrunk_log_odds(score, self.shrinkage_, self.shares_[j])
-        knots, slopes = self.knots_[j].tolist(), self.slopes_[j].tolist()
-        areas = integrals(self.knots_[j], self.knots_[j], self.slopes_[j][:, None])[:, 0]
-        at_knots: list[float] = (areas + self.intercept_[j]).tolist()
+    def _map_formula(self, p: Term) -> Term:
+        z = shrunk_log_odds(p, self.shrinkage_, *map(entry_or_row, self.shares_.T))
+        columns = [spread(*column) for column in zip(self.knots_, self.slopes_, strict=True)]
+        areas = [integrals(x, x, slopes[:, None])[:, 0] for x, slopes in columns]
+        values = np.array(areas) + self.intercept_[:, None]  # of f at the knots
+        knots, slopes, at_knots = (
+            [entry_or_row(of_knot) for of_knot in np.array(part).T]
+            for part in ([x for x, _ in columns], [slopes for _, slopes in columns], values)
+        )
 
         def line(k: int) -> Term:
-            rise: Term = slopes[k] * (z - knots[k])
-            return at_knots[k] + rise
+            return at_knots[k] + slopes[k] * (z - knots[k])
 
         f = line(len(knots) - 1)
         for k in range(len(knots) - 2, -1, -1):
             bend = (slopes[k + 1] - slopes[k]) / (knots[k + 1] - knots[k]) / 2
             t = z - knots[k]
             f = z.unless_above(knots[k + 1], line(k) + bend * t * t, f)
-        return z.unless_above(knots[0], line(0), f).logistic()
+        f = z.unless_above(knots[0], line(0), f).logistic()
+        return normalised_formula(f, p, len(columns))
 
 
-def shrunk_log_odds(score: Term, c: float, shares: FloatArray) -> Term:
-    """Return the log-odds of a score that is shrunk to the shares (2,)."""
-    first, second = shrunk_logs((score,), c, shares)
-    return second - first
+def spread(knots: FloatArray, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return eight knots and the slopes there: a single knot is the first of a straight line."""
+    if len(knots) > 1:
+        return knots, slopes
+    return knots + np.arange(float(N_KNOTS)), np.repeat(slopes, N_KNOTS)
+
+
+def shrunk_log_odds(scores: Term, c: float, rest: Value, share: Value) -> Term:
+    """Return the log-odds of scores shrunk to the shares of the rest and of the class."""
+    return shrunk_log(scores, c, share, 2) - shrunk_log(1.0 - scores, c, rest, 2)
 
 
 def fit_slopes(z: FloatArray, weights: FloatArray, knots: FloatArray) -> tuple[FloatArray, float]:

@@ -20,7 +20,7 @@ from vennforest._validation import (
 from vennforest.calibrators import venn_abers_kernels as kernels
 from vennforest.calibrators.base import Reads
 from vennforest.calibrators.bounded import BoundedCalibrator, normalised_bounds
-from vennforest.calibrators.formula import FormulaSteps, Terms, log_logistic
+from vennforest.calibrators.formula import FormulaSteps, Score, Term, log_logistic
 from vennforest.calibrators.intervals import (
     ConfidenceIntervals,
     IntervalMethod,
@@ -198,15 +198,15 @@ class VennAbers(BoundedCalibrator):
         """The pool is of probabilities or logits, the bounds of the order alone."""
         return "log-odds" if self.merge == "pooled" else "order"
 
-    def _pool_terms(self, scores: Terms) -> Terms:
-        """Return what the pool takes, from terms that this map takes."""
+    def _pool_term(self, scores: Term) -> Term:
+        """Return what the pool takes, from what this map takes."""
         # Logits of many classes were read as the log-odds of each.
-        are_log_odds = self.on_ == "logit" and len(scores) > 1
-        return tuple(map(log_logistic, scores)) if are_log_odds else scores
+        is_log_odds = self.on_ == "logit" and len(self.classes_) > 2
+        return log_logistic(scores) if is_log_odds else scores
 
     @cached_property
     def _pool_scores(self) -> FormulaSteps:
-        return FormulaSteps(self._pool_terms(self._score_terms()))
+        return FormulaSteps(self._pool_term(Score()))
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         if self.merge == "pooled":
@@ -214,7 +214,7 @@ class VennAbers(BoundedCalibrator):
         return super()._predict_proba(scores)
 
     def _scores_of_pool(self, scores: FloatArray) -> FloatArray:
-        """Return `_pool_terms` of scores (n,) or (n, k)."""
+        """Return `_pool_term` of scores (n,) or (n, k)."""
         return scores if scores.ndim == 1 else self._pool_scores(scores)
 
     @cached_property
@@ -250,7 +250,8 @@ class VennAbers(BoundedCalibrator):
             return Multiprobability(sides[0].T, sides[1].T, self.classes_)
         for j, column in enumerate(scores.T):
             self._fits(j, np.ascontiguousarray(column), left_out, sides[:, j])
-        lower, upper = normalised_bounds(*sides.transpose(0, 2, 1))
+        # Row by row, so that the sum of a row does not depend on the number of rows.
+        lower, upper = normalised_bounds(*np.ascontiguousarray(sides.transpose(0, 2, 1)))
         return Multiprobability(lower, upper, self.classes_)
 
     def _fits(self, j: int, scores: FloatArray, left_out: IntArray | None, out: FloatArray) -> None:

@@ -97,6 +97,9 @@ Figures = Annotated[
     option("A folder for the figures: SVG, PDF, PNG, CSV.", metavar="FOLDER", default=False),
     Output("figures", FIGURE_FILES),
 ]
+FigureWidth = Annotated[
+    Text, option("Width of the figures, in mm, cm or in.", metavar="85mm", default="122mm")
+]
 MethodsText = Annotated[
     Path | None,
     option("Methods and results, for a paper.", metavar="FILE.md", default=False),
@@ -272,6 +275,7 @@ class Report(Options):
     target: OptionalTarget = None
     output: Page = Path("report.html")
     figures: Figures = None
+    figure_width: FigureWidth = None
     text: MethodsText = None
     example: Annotated[Text, option("breast-cancer, digits, iris, wine.", metavar="NAME")] = None
     estimator: Estimator = None
@@ -322,6 +326,7 @@ class Check(Options):
     data: OptionalData = None
     output: Page = Path("check.html")
     figures: Figures = None
+    figure_width: FigureWidth = None
     text: MethodsText = None
     probability: Annotated[Names, column(f"Probabilities: COLUMN, or LABEL=COLUMN {SEVERAL}.")] = (
         None

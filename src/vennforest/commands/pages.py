@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,6 +88,17 @@ def thresholds_in(text: str | None) -> list[float] | None:
         raise InputError(f"--thresholds must be like .02,.05,.1, got {text!r}") from None
 
 
+def millimetres_in(text: str | None) -> float | None:
+    """Return the width in text such as ``85mm``, ``8.5cm`` or ``3.3in``; None without."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+\.?\d*) ?(mm|cm|in)", text)
+    width = float(match[1]) * {"mm": 1.0, "cm": 10.0, "in": 25.4}[match[2]] if match else 0.0
+    if not 40 <= width <= 500:
+        raise InputError(f"--figure-width must be from 40mm to 500mm, such as 85mm, got {text!r}")
+    return width
+
+
 def check_fail_on(options: Report | Check) -> list[str]:
     """Return the names in ``--fail-on``; raise an error for others and for parts not asked for."""
     names = names_in(options.fail_on)
@@ -151,7 +163,7 @@ def write_page(
     advised, command = "\n".join(lines), shlex.join(["vennforest", *sys.argv[1:]])
     evaluation.to_html(options.output, advised=advised, command=command)
     if options.figures is not None:
-        evaluation.to_figures(options.figures)
+        evaluation.to_figures(options.figures, width=millimetres_in(options.figure_width))
     if options.text is not None:
         write_text(options.text, evaluation.to_text())
     output = shown_path(options.output)

@@ -29,7 +29,7 @@ from vennforest.tables.files import TableFile, output_format, read_table
 from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types
 
-COMPARED = BLENDED[1:]
+OTHER_ESTIMATORS = BLENDED[1:]
 """Estimators beside the default one, where ``--estimator`` names none."""
 
 
@@ -66,7 +66,7 @@ def run(options: Report) -> None:
             table.y,
             estimator=options.estimator,
             methods=names_in(options.methods) or None,
-            compare=COMPARED if options.estimator is None else (),
+            compare=OTHER_ESTIMATORS if options.estimator is None else (),
             n_folds=options.folds,
             n_trees=options.trees,
             n_jobs=options.jobs,

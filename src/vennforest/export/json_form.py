@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from vennforest._program import __version__
 from vennforest._state import check_state, with_state
 from vennforest._validation import InputError, require
 from vennforest.calibrators import BoundedCalibrator, Calibrator
-from vennforest.calibrators.formula import Operation, Steps
+from vennforest.calibrators.formula import Operation, Steps, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
 from vennforest.prior import ShiftedPrior
 
@@ -219,7 +220,7 @@ def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
     except ValueError:
         return None
     writer = _JsonWriter()
-    outputs = write_outputs(formulas, writer)
+    outputs: dict[str, int] = write_outputs(formulas, writer)
     low, high, sum_tolerance = accepted_scores(calibrator)
     accepted = {"low": low, "high": high, "sum_within": sum_tolerance}
     return {**accepted, "tables": writer.tables, "terms": writer.terms, **outputs}
@@ -236,11 +237,11 @@ class _JsonWriter:
         self.terms.append(list(term))
         return len(self.terms) - 1
 
-    def score(self, column: int) -> int:
-        return self._add("score", column)
+    def score(self) -> int:
+        return self._add("scores")
 
-    def number(self, value: float) -> int:
-        return self._add("number", value)
+    def number(self, value: Value) -> int:
+        return self._add("number", np.asarray(value, np.float64).tolist())
 
     def apply(self, operation: Operation, *terms: int) -> int:
         return self._add(operation, *terms)
@@ -248,8 +249,15 @@ class _JsonWriter:
     def keep(self, term: int) -> int:
         return term
 
-    def look_up(self, table: Steps, x: int) -> dict[str, int]:
-        columns = {name: column.tolist() for name, column in table.columns.items()}
-        self.tables.append({"start": table.start.tolist(), **columns})
-        index = len(self.tables) - 1
-        return {name: self._add("look up", x, index, name) for name in columns}
+    def of_class(self, term: int, j: int) -> int:
+        return self._add("of class", term, j)
+
+    def look_up(self, tables: Sequence[Steps], x: int) -> dict[str, int]:
+        first = len(self.tables)
+        for table in tables:
+            columns = {name: column.tolist() for name, column in table.columns.items()}
+            self.tables.append({"start": table.start.tolist(), **columns})
+        index: int | list[int] = first
+        if len(tables) > 1:
+            index = list(range(first, len(self.tables)))
+        return {name: self._add("look up", x, index, name) for name in tables[0].columns}

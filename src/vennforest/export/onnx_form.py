@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial, reduce
+from itertools import chain, compress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line, refused_as
 from vennforest._messages import needed, shown
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import Operation, Score, Steps, Term, Terms
+from vennforest.calibrators.formula import Operation, Score, Steps, Term, Value, write_terms
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.blend import BlendedModel
 from vennforest.classifier.prediction import interval_curves_of
@@ -25,7 +32,6 @@ from vennforest.export.formulas import (
     accepted_scores,
     interval_formulas,
     output_formulas,
-    widened,
     write_outputs,
 )
 from vennforest.forest import FORESTS, PackedForest
@@ -40,8 +46,25 @@ TREES_VERSION = ("ai.onnx.ml", 5)
 
 REFUSAL = "model must be a table or a formula"
 
-OPERATORS = {"subtract": "Sub", "multiply": "Mul", "divide": "Div"}
+OPERATORS = {"subtract": "Sub", "multiply": "Mul", "divide": "Div", "product": "MatMul"}
 """Names of operators that differ from the capitalized names of the operations."""
+
+
+BOOSTERS = ("lightgbm", "xgboost", "catboost")
+"""Packages whose models are converted by onnxmltools, or by their own exporter."""
+
+N_DRAWN_ROWS, SHARE_MISSING = 1_000, 0.1
+"""Rows with which a converted booster is compared, and the share of missing values in these."""
+
+SINGLE_PRECISION, SCORE_TOLERANCE = 1e-5, 3e-6
+"""Difference up to which probabilities are equal but for sums in single precision, and relative
+difference up to which a score is that of a calibration example but for a last digit."""
+
+TREE_ENSEMBLES = (*FORESTS, HistGradientBoostingClassifier)
+"""Estimators whose trees are written in double precision."""
+
+REDUCTIONS = {"sum": "ReduceSum", "largest": "ReduceMax", "smallest": "ReduceMin"}
+"""Names of operators on the numbers of all classes."""
 
 
 def to_onnx(
@@ -52,9 +75,10 @@ def to_onnx(
     Parameters
     ----------
     model : CalibratedClassifier or Calibrator
-        A fitted calibrator, or a fitted classifier with a single estimator: a forest with
-        ``subforest="all"``, or a model that skl2onnx converts, calibrated on a held-out part, on
-        pooled folds or frozen. Preprocessing steps must be ones that skl2onnx converts.
+        A fitted calibrator, or a fitted classifier, of several folds too. Its estimators are
+        forests with ``subforest="all"``, `HistGradientBoostingClassifier`, models of XGBoost,
+        LightGBM or CatBoost without categories of their own, or models that skl2onnx converts, as
+        it must all preprocessing steps.
     X : data frame of shape (n_rows, d), optional
         Any rows with the column names and types of the training data: the graph then has an input
         of shape (n, 1) for each column, of float64 or text.
@@ -72,52 +96,93 @@ def to_onnx(
     Raises
     ------
     ImportError
-        If onnx is not installed, or skl2onnx for estimators other than forests.
+        If onnx is not installed, onnxmltools for XGBoost and LightGBM, or skl2onnx for other
+        estimators and for preprocessing steps.
     ValueError
-        If the model has several estimators, random subforests, groups (``by``), a changed prior, a
-        user's function, or a step that skl2onnx does not convert.
+        If the model is a blend, or has random subforests, groups (``by``), a changed prior, a
+        user's function, a step that skl2onnx does not convert, or a booster that gives other
+        probabilities after its conversion for drawn rows between its thresholds.
 
     Notes
     -----
-    Forests and calibrators agree with ``predict_proba`` to 1e-14. Preprocessing steps and other
-    estimators are converted by skl2onnx, partly in single precision: scores may differ by about
-    1e-7, and in rare cases fall on the other side of a threshold.
+    Forests, histogram boosting and calibrators agree with ``predict_proba`` to 1e-12. Preprocessing
+    steps and other estimators are converted partly in single precision: scores may differ by about
+    1e-7, and in rare cases a value falls on the other side of a threshold. Where their score is
+    that of a calibration example but for such a difference, this one is taken: otherwise bounds and
+    intervals, which are steps that begin at these scores, would be those of a neighbouring step.
     """
     needed("onnx", "ONNX graphs")
     graph = _Graph()
     if isinstance(model, Calibrator):
         check_is_fitted(model, "classes_")
         k = len(model.classes_)
-        graph.scores = ["score"] if k == 2 else [graph.gather("scores", j) for j in range(k)]
         name, shape = ("score", (None,)) if k == 2 else ("scores", (None, k))
+        graph.scores = name
         with refused_as(REFUSAL):
             formulas = output_formulas(model, confidence)
         outputs = _outputs(graph, model, formulas)
-        return graph.model(outputs, [graph.input(name, *shape)])
+        return graph.model(outputs, k, [graph.input(name, *shape)])
     if not isinstance(model, CalibratedClassifier):
         raise TypeError(
             f"model must be a CalibratedClassifier or calibrator, got {type(model).__name__}"
         )
     check_is_fitted(model, "classes_")
-    estimator, k = _estimator_of(model), len(model.classes_)
+    _check_exportable(model)
+    k, inputs = len(model.classes_), [graph.input("X", None, model.n_features_in_)]
+    if hasattr(X, "dtypes"):
+        kinds = {str(name): dtype.kind not in "biuf" for name, dtype in X.dtypes.items()}
+        inputs = [graph.input(name, None, 1, text=is_text) for name, is_text in kinds.items()]
+    folds = []
+    for fold, calibrator in zip(model._state.folds, model._state.calibrators, strict=True):
+        estimator = _without_frozen(fold.model)
+        scores = _estimator_scores(graph, estimator, model.votes, inputs)
+        if k == 2:
+            scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
+        graph.scores = _rounded(graph, scores)
+        if not isinstance(split_pipeline(estimator)[1], TREE_ENSEMBLES):
+            columns = [np.unique(column) for column in fold.scores.reshape(len(fold.scores), -1).T]
+            (graph.scores,) = write_terms([_moved_to_example(Score(), columns)], graph)
+        with refused_as(REFUSAL):
+            formulas = _fold_formulas(model, calibrator, confidence)
+        folds.append(_outputs(graph, calibrator, formulas))
+    return graph.model(_combined(graph, model, folds), k, inputs)
+
+
+def _moved_to_example(scores: Term, columns: Sequence[FloatArray]) -> Term:
+    """Return scores in single precision, or the calibration scores that they are but for rounding.
+
+    Steps begin at calibration scores, which rows with the same leaves would miss by a last digit.
+    """
+    starts = [(column[1:] + column[:-1]) / 2 for column in columns]
+    nearest = scores.look_up(starts, {"nearest": columns})["nearest"]
+    distance = (scores - nearest).max(nearest - scores)
+    return distance.unless_above(SCORE_TOLERANCE * nearest, nearest, scores)
+
+
+def _estimator_scores(graph: _Graph, estimator: Any, votes: str, inputs: Sequence[Any]) -> str:
+    """Add an estimator to the graph; return the name of its scores (n, k), in double precision."""
     steps, last = split_pipeline(estimator)
-    is_forest = isinstance(last, FORESTS)
-    if model.votes != "soft" and not is_forest:
-        raise InputError(f'model must have votes="soft" for ONNX, got {model.votes!r}')
-    base, scores = None, "X"
-    if steps or not is_forest:
-        part = make_pipeline(*steps) if is_forest else estimator
-        base = _converted(part, last, model.n_features_in_, X)
-        scores = base.graph.output[0 if is_forest else 1].name
-    if is_forest:
-        scores = _forest_scores(graph, last, scores, model.votes)
-    scores = graph.node("Cast", scores, to=graph.kinds.DOUBLE)
-    graph.scores = [_rounded(graph, graph.gather(scores, j)) for j in ([1] if k == 2 else range(k))]
-    with refused_as(REFUSAL):
-        formulas = _classifier_formulas(model, confidence)
-    outputs = _outputs(graph, model._state.calibrators[0], formulas)
-    inputs = [graph.input("X", None, model.n_features_in_)] if base is None else base.graph.input
-    return graph.model(outputs, inputs, base)
+    rows = "X"
+    is_tree_ensemble = isinstance(last, TREE_ENSEMBLES)
+    package = type(last).__module__.partition(".")[0]
+    if votes != "soft" and not isinstance(last, FORESTS):
+        raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
+    if not is_tree_ensemble and package not in BOOSTERS:
+        return graph.double(_converted(graph, estimator, last, inputs))
+    if steps:
+        rows = graph.double(_converted(graph, make_pipeline(*steps), None, inputs))
+    elif len(inputs) > 1:  # all of numbers, which a table of named columns has
+        rows = graph.node("Concat", *(one.name for one in inputs), axis=1)
+    if isinstance(last, FORESTS):
+        return _forest_scores(graph, last, rows, votes)
+    if getattr(last, "is_categorical_", None) is not None or _has_categories(last, package):
+        raise InputError(
+            f"{type(last).__name__} must not have categories of its own for ONNX: encode them in a "
+            "pipeline, with OneHotEncoder or OrdinalEncoder"
+        )
+    if is_tree_ensemble:
+        return _histogram_scores(graph, last, rows)
+    return graph.double(_booster_scores(graph, last, package, rows))
 
 
 def _rounded(graph: _Graph, score: str) -> str:
@@ -126,45 +191,92 @@ def _rounded(graph: _Graph, score: str) -> str:
     return graph.apply("subtract", product, graph.apply("subtract", product, score))
 
 
-def _classifier_formulas(model: CalibratedClassifier, confidence: bool) -> dict[str, Terms]:
-    """Return the formulas of a classifier's outputs from its scores."""
-    formulas = output_formulas(model._state.calibrators[0])
+def _fold_formulas(
+    model: CalibratedClassifier, calibrator: Calibrator, confidence: bool
+) -> dict[str, Term]:
+    """Return the formulas of a fold's outputs from its scores."""
+    formulas = output_formulas(calibrator)
     point = model._state.point_calibrator
     if point is not None:
-        p = formulas["p"] = output_formulas(point)["p"]
-        if "p0" in formulas:
-            formulas["p0"] = tuple(map(Term.min, formulas["p0"], p))
-            formulas["p1"] = tuple(map(Term.max, formulas["p1"], p))
+        formulas["p"] = output_formulas(point)["p"]
     if confidence:
         curves = interval_curves_of(model._state, INTERVAL_LEVEL).overall
-        scores = tuple(Score(j) for j in range(len(curves)))
-        formulas = widened(formulas | interval_formulas(curves, scores))
+        formulas |= interval_formulas(curves, Score())
     return formulas
+
+
+def _combined(
+    graph: _Graph, model: CalibratedClassifier, folds: Sequence[dict[str, str]]
+) -> dict[str, str]:
+    """Add what `combine_probabilities` and `combine_bounds` make of the outputs of folds."""
+
+    def mean(codes: Sequence[str]) -> str:
+        total = reduce(partial(graph.apply, "add"), codes)
+        return total if len(codes) == 1 else graph.apply("divide", total, number(float(len(codes))))
+
+    number = graph.number
+    outputs = {name: mean([fold[name] for fold in folds]) for name in folds[0]}
+    rule = getattr(model._state.calibrators[0], "merge", None)
+    if len(folds) > 1 and rule == "log" and model._state.point_calibrator is None:
+        logs = [graph.apply("log", fold["p1"]) for fold in folds]
+        others = [graph.apply("log", graph.apply("subtract", number(1.0), f["p0"])) for f in folds]
+        up, rest = (graph.apply("exp", mean(codes)) for codes in (logs, others))
+        p = graph.apply("divide", up, graph.apply("add", rest, up))
+        if len(model.classes_) > 2:
+            p = graph.apply("divide", p, graph.apply("sum", p))
+        outputs["p"] = p
+    for low, high in (("p0", "p1"), ("low95", "high95")):
+        if low in outputs:
+            outputs[low] = graph.apply("min", outputs[low], outputs["p"])
+            outputs[high] = graph.apply("max", outputs[high], outputs["p"])
+    return outputs
 
 
 def _forest_scores(graph: _Graph, forest: Any, rows: str, votes: str) -> str:
     """Add a forest to the graph; return the name of its scores (n, k), NaN for refused rows."""
-    # Each tree has its own outputs, which are summed in order of the trees, as in scikit-learn.
     k, trees = len(forest.classes_), [tree.tree_ for tree in forest.estimators_]
+    values = [tree.value[:, 0] for tree in trees]
+    if votes == "hard":
+        values = [np.eye(k)[scores.argmax(axis=1)] for scores in values]
+    # As in scikit-learn, rows are rounded to float32 and compared with float64 thresholds.
+    single = graph.node("Cast", rows, to=graph.kinds.FLOAT)
+    total = _sum_of_trees(
+        graph,
+        graph.double(single),
+        [
+            [(tree, scores[:, j]) for j in range(k)]
+            for tree, scores in zip(trees, values, strict=True)
+        ],
+    )
+    means = graph.node("Div", total, graph.number(float(len(trees))))
+    is_refused = graph.node("IsInf", single)
+    if not PackedForest.from_forest(forest).allow_nan:
+        is_refused = graph.node("Or", is_refused, graph.node("IsNaN", single))
+    flags = graph.node("Cast", is_refused, to=graph.kinds.FLOAT)
+    row_flag = graph.node("ReduceMax", flags, axes=[1], keepdims=1)
+    refused_rows = graph.node("Greater", row_flag, graph.constant(np.float32(0)))
+    return graph.node("Where", refused_rows, graph.number(np.nan), means)
+
+
+def _sum_of_trees(graph: _Graph, rows: str, trees: list[list[tuple[Any, FloatArray]]]) -> str:
+    """Add the sum over trees of their values at rows in double precision; return its name.
+
+    ``trees[i][j]`` is tree i of output j, with a value for each of its nodes; the sum is (n, j).
+    """
+    # Each tree has its own outputs, which are summed in order of the trees, as in scikit-learn.
     nodes: dict[str, list[Any]] = defaultdict(list)
     leaves: dict[str, list[Any]] = {"weights": [], "targetids": []}
     roots: list[int] = []
-    for i, tree in enumerate(trees):
-        scores = tree.value[:, 0]
-        if votes == "hard":
-            scores = np.eye(k)[scores.argmax(axis=1)]
-        for j in range(k):
-            roots.append(len(nodes["featureids"]))
-            _add_tree(tree, scores[:, j], i * k + j, nodes, leaves)
+    for target, (tree, values) in enumerate(chain.from_iterable(trees)):
+        roots.append(len(nodes["featureids"]))
+        _add_tree(tree, values, target, nodes, leaves)
     tensor = graph.onnx.numpy_helper.from_array
     thresholds = np.array(nodes.pop("splits"), np.float64)
-    # As in scikit-learn, rows are rounded to float32 and compared with float64 thresholds.
-    single = graph.node("Cast", rows, to=graph.kinds.FLOAT)
-    tree_scores = graph.node(
+    tree_values = graph.node(
         "TreeEnsemble",
-        graph.node("Cast", single, to=graph.kinds.DOUBLE),
+        rows,
         domain=TREES_VERSION[0],
-        n_targets=len(trees) * k,
+        n_targets=len(roots),
         aggregate_function=1,
         post_transform=0,
         tree_roots=roots,
@@ -174,17 +286,120 @@ def _forest_scores(graph: _Graph, forest: Any, rows: str, votes: str) -> str:
         leaf_targetids=leaves["targetids"],
         **{f"nodes_{name}": values for name, values in nodes.items()},
     )
-    shaped = graph.node("Reshape", tree_scores, graph.constant(np.array([0, len(trees), k])))
+    shape = np.array([0, len(trees), len(trees[0])])
+    shaped = graph.node("Reshape", tree_values, graph.constant(shape))
     sums = graph.node("CumSum", shaped, graph.constant(np.int64(1)))
-    total = graph.node("Gather", sums, graph.constant(np.int64(len(trees) - 1)), axis=1)
-    means = graph.node("Div", total, graph.number(float(len(trees))))
-    is_refused = graph.node("IsInf", single)
-    if not PackedForest.from_forest(forest).allow_nan:
-        is_refused = graph.node("Or", is_refused, graph.node("IsNaN", single))
-    flags = graph.node("Cast", is_refused, to=graph.kinds.FLOAT)
-    row_flag = graph.node("ReduceMax", flags, axes=[1], keepdims=1)
-    refused_rows = graph.node("Greater", row_flag, graph.constant(np.float32(0)))
-    return graph.node("Where", refused_rows, graph.number(np.nan), means)
+    return graph.node("Gather", sums, graph.constant(np.int64(len(trees) - 1)), axis=1)
+
+
+def _histogram_scores(graph: _Graph, model: HistGradientBoostingClassifier, rows: str) -> str:
+    """Add a histogram booster to the graph; return the name of its scores (n, k)."""
+    trees: list[list[tuple[Any, FloatArray]]] = []
+    for predictors in model._predictors:
+        trees.append([])
+        for nodes in (predictor.nodes for predictor in predictors):
+            tree = SimpleNamespace(
+                children_left=np.where(nodes["is_leaf"], -1, nodes["left"].astype(int)),
+                children_right=np.where(nodes["is_leaf"], -1, nodes["right"].astype(int)),
+                feature=nodes["feature_idx"],
+                threshold=nodes["num_threshold"],
+                missing_go_to_left=nodes["missing_go_to_left"],
+            )
+            trees[-1].append((tree, nodes["value"]))
+    total = _sum_of_trees(graph, rows, trees)
+    raw = graph.apply("add", total, graph.number(model._baseline_prediction[0]))
+    if len(trees[0]) > 1:
+        return graph.node("Softmax", raw, axis=1)
+    second = graph.node("Sigmoid", raw)
+    return graph.node("Concat", graph.apply("subtract", graph.number(1.0), second), second, axis=1)
+
+
+def _has_categories(booster: Any, package: str) -> bool:
+    """Tell whether a LightGBM, XGBoost or CatBoost model splits by categories."""
+    if package == "lightgbm":
+        trees = booster.booster_
+        is_by_number = re.search(r"^num_cat=[1-9]", trees.model_to_string(), re.M) is None
+        return bool(trees.pandas_categorical) or not is_by_number
+    if package == "xgboost":
+        return "c" in (booster.get_booster().feature_types or ())
+    return package == "catboost" and len(booster.get_cat_feature_indices()) > 0
+
+
+def _booster_scores(graph: _Graph, booster: Any, package: str, rows: str) -> str:
+    """Add a LightGBM, XGBoost or CatBoost model; return the name of its probabilities (n, k)."""
+    if package == "catboost":
+        with _refused_by("catboost"), TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            booster.save_model(str(path), format="onnx")
+            converted = graph.onnx.load(path)
+        scores = converted.graph.node.pop().input[0]  # of a dictionary for each row
+    else:
+        tools = needed("onnxmltools", "ONNX graphs of boosters")
+        from onnxmltools.convert.common.data_types import FloatTensorType
+
+        types = [("X", FloatTensorType([None, booster.n_features_in_]))]
+        options = {"zipmap": False} if package == "lightgbm" else {}
+        convert = getattr(tools, f"convert_{package}")
+        with _refused_by("onnxmltools"):
+            converted = convert(booster, initial_types=types, target_opset=15, **options)
+        scores = converted.graph.output[1].name
+    del converted.graph.output[:]
+    shape = (None, len(booster.classes_))
+    converted.graph.output.append(
+        graph.onnx.helper.make_tensor_value_info(scores, graph.kinds.FLOAT, shape)
+    )
+    _check_conversion(booster, package, converted)
+    single = graph.node("Cast", rows, to=graph.kinds.FLOAT)
+    return graph.add(converted, {converted.graph.input[0].name: single})[scores]
+
+
+def _check_conversion(booster: Any, package: str, converted: Any) -> None:
+    """Refuse a converted booster that gives other probabilities than the booster itself."""
+    needed("onnxruntime", "ONNX graphs of boosters")
+    from onnxruntime import InferenceSession
+
+    # Rows of values between neighbouring thresholds, all that the trees tell apart, or missing.
+    rng = np.random.RandomState(0)
+    rows = np.zeros((N_DRAWN_ROWS, booster.n_features_in_))
+    features, thresholds = _thresholds(booster, package, converted)
+    is_finite = np.abs(thresholds) < np.finfo(np.float32).max  # else it sets missing values apart
+    features, thresholds = features[is_finite], thresholds[is_finite]
+    for j in np.unique(features):
+        at = np.unique(thresholds[features == j])
+        ends = at[0] - 1 - abs(at[0]), at[-1] + 1 + abs(at[-1])
+        cells = np.concatenate([ends, (at[1:] + at[:-1]) / 2])
+        rows[:, j] = rng.choice(cells, len(rows))
+    rows[rng.random_sample(rows.shape) < SHARE_MISSING] = np.nan
+    session = InferenceSession(converted.SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {session.get_inputs()[0].name: rows.astype(np.float32)})
+    names = getattr(booster, "feature_names_in_", None)
+    if names is not None and package != "catboost":
+        rows = needed("pandas", "ONNX graphs of boosters").DataFrame(rows, columns=names)
+    difference = np.abs(found - booster.predict_proba(rows)).max(axis=1)
+    n_wrong = int((difference > SINGLE_PRECISION).sum())
+    if n_wrong:
+        raise InputError(
+            f"{type(booster).__name__} must be converted rightly for ONNX, got other probabilities "
+            f"for {n_wrong} of {len(rows)} drawn rows, by up to {difference.max():.2g}: thresholds "
+            "may be too near each other for single precision, or missing values be unknown"
+        )
+
+
+def _thresholds(booster: Any, package: str, converted: Any) -> tuple[IntArray, FloatArray]:
+    """Return the features and thresholds of all splits of a converted booster."""
+    if package == "lightgbm":  # in double precision, which the converted model does not have
+        text = booster.booster_.model_to_string()
+        columns = [
+            " ".join(re.findall(rf"^{name}=(.*)$", text, re.MULTILINE)).split()
+            for name in ("split_feature", "threshold")
+        ]
+    else:
+        trees = [node for node in converted.graph.node if node.op_type.startswith("TreeEnsemble")]
+        attributes = {one.name: one for node in trees for one in node.attribute}
+        columns = [attributes["nodes_featureids"].ints, attributes["nodes_values"].floats]
+        is_split = [mode != b"LEAF" for mode in attributes["nodes_modes"].strings]
+        columns = [list(compress(column, is_split)) for column in columns]
+    return np.array(columns[0], np.intp), np.array(columns[1], np.float64)
 
 
 def _add_tree(
@@ -220,78 +435,87 @@ def _add_tree(
         nodes[f"{name}leafs"] += is_leaf[child].astype(int).tolist()
 
 
-def _outputs(graph: _Graph, calibrator: Calibrator, formulas: dict[str, Terms]) -> dict[str, str]:
+def _outputs(graph: _Graph, calibrator: Calibrator, formulas: dict[str, Term]) -> dict[str, str]:
     """Add outputs that are NaN where the calibrator rejects the scores; return their names."""
-    columns = write_outputs(formulas, graph)
+    codes: dict[str, str] = write_outputs(formulas, graph)
     low, high, sum_tolerance = accepted_scores(calibrator)
+    scores, zero, one = graph.scores, graph.number(0.0), graph.number(1.0)
+    # 1 where a score is accepted, which NaN is not.
+    is_low = graph.apply("if <=", graph.number(low), scores, one, zero)
+    flags = graph.apply("if <=", scores, graph.number(high), is_low, zero)
+    is_accepted = graph.node("Equal", flags, one)
+    if len(calibrator.classes_) > 2:
+        flags = graph.apply("smallest", flags)
+        if sum_tolerance is not None:
+            deviation = graph.node("Abs", graph.apply("subtract", graph.apply("sum", scores), one))
+            flags = graph.apply("if <=", deviation, graph.number(sum_tolerance), flags, zero)
+        is_accepted = graph.node("Equal", flags, one)
     nan = graph.number(np.nan)
-
-    def where_accepted(code: str) -> str:
-        for x in graph.scores:
-            below = graph.apply("if <=", x, graph.number(high), code, nan)
-            code = graph.apply("if <=", graph.number(low), x, below, nan)
-        if sum_tolerance is None:
-            return code
-        total = reduce(lambda a, b: graph.apply("add", a, b), graph.scores)
-        deviation = graph.node("Abs", graph.apply("subtract", total, graph.number(1.0)))
-        return graph.apply("if <=", deviation, graph.number(sum_tolerance), code, nan)
-
-    outputs = {}
-    for name, codes in columns.items():
-        parts = [where_accepted(code) for code in codes]
-        if len(parts) > 1:
-            axis = graph.constant(np.array([1], np.int64))
-            parts = [graph.node("Unsqueeze", part, axis) for part in parts]
-            parts = [graph.node("Concat", *parts, axis=1)]
-        outputs[name] = parts[0]
-    return outputs
+    return {name: graph.node("Where", is_accepted, code, nan) for name, code in codes.items()}
 
 
-def _estimator_of(model: CalibratedClassifier) -> Any:
-    """Return the only estimator of a model; raise an `InputError` if ONNX cannot express it."""
-    folds = model._state.folds
-    is_blend = isinstance(folds[0].model, BlendedModel)
+def _check_exportable(model: CalibratedClassifier) -> None:
+    """Raise an `InputError` if ONNX cannot express a model."""
+    folds, k = model._state.folds, len(model.classes_)
     is_subforest = model.calibrate_on_ in ("oob", "partitions")
     is_subforest = is_subforest and model.subforest == "exchangeable"
     for applies, rule in (
         (model.by is not None, f"calibrate all rows in the same way, got by={shown(model.by)}"),
-        (len(folds) > 1, f"have one estimator, got {len(folds)}: use ensemble=False or out of bag"),
         (is_subforest, 'score new rows by all trees: use subforest="all"'),
-        (is_blend, "be of one estimator, got a blend of several: give the one that must serve"),
+        (
+            isinstance(folds[0].model, BlendedModel),
+            "be of one estimator, got a blend of several: give the one that must serve",
+        ),
+        (
+            any(len(fold.model.classes_) != k for fold in folds),
+            "have all classes in each fold's training rows: use more rows or fewer folds",
+        ),
         (model._state.shift is not None, "not have another prior: use it before with_prior"),
     ):
         if applies:
             raise InputError(f"a model for ONNX must {rule}")
-    estimator = model.estimator_
+
+
+def _without_frozen(estimator: Any) -> Any:
+    """Return the estimator that is frozen, or the estimator itself."""
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     return estimator
 
 
-def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> Any:
-    """Convert an estimator or transformers to ONNX with skl2onnx."""
+@contextmanager
+def _refused_by(converter: str, hint: str = "") -> Iterator[None]:
+    """Turn the errors of a converter, which are of many types, into an `InputError`."""
+    try:
+        yield
+    except Exception as error:
+        rule = f"estimator must be one that {converter} converts"
+        raise InputError(f"{rule}: {one_line(error)}{hint}") from error
+
+
+def _converted(graph: _Graph, estimator: Any, last: Any, inputs: Sequence[Any]) -> str:
+    """Add an estimator, or transformers if ``last`` is None, that skl2onnx converts."""
     needed("skl2onnx", "ONNX graphs of other estimators")
     from skl2onnx import to_onnx as convert
     from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 
-    inputs = [("X", DoubleTensorType([None, n_features]))]
-    if hasattr(X, "dtypes"):
-        inputs = [
-            (str(name), (DoubleTensorType if kind.kind in "biuf" else StringTensorType)([None, 1]))
-            for name, kind in X.dtypes.items()
-        ]
-    try:
-        return convert(
+    types = []
+    for one in inputs:
+        tensor = one.type.tensor_type
+        kind = StringTensorType if tensor.elem_type == graph.kinds.STRING else DoubleTensorType
+        types.append((one.name, kind([None, tensor.shape.dim[1].dim_value])))
+    hint = ""
+    if inputs[0].name == "X":
+        hint = "; of a model of named columns give rows too: to_onnx(model, X)"
+    with _refused_by("skl2onnx", hint):
+        converted = convert(
             estimator,
-            initial_types=inputs,
-            options={id(last): {"zipmap": False}} if hasattr(estimator, "classes_") else None,
+            initial_types=types,
+            options=None if last is None else {id(last): {"zipmap": False}},
             target_opset={"": OPSET, "ai.onnx.ml": 3},
         )
-    except Exception as error:  # converters raise errors of many types
-        hint = "; of a model of named columns give rows too: to_onnx(model, X)" if X is None else ""
-        raise InputError(
-            f"estimator must be one that skl2onnx converts: {one_line(error)}{hint}"
-        ) from error
+    output = converted.graph.output[0 if last is None else 1].name
+    return graph.add(converted, {name: name for name, _ in types})[output]
 
 
 class _Graph:
@@ -303,10 +527,37 @@ class _Graph:
         self.onnx, self.kinds = onnx, onnx.TensorProto
         self.nodes: list[Any] = []
         self.constants: dict[tuple[str, bytes], Any] = {}
-        self.scores: list[str] = []
+        self.scores = ""
+        self.initializers: list[Any] = []
+        self.opsets = {"": OPSET}
+        self.ir_version = 8
 
-    def input(self, name: str, *shape: int | None) -> Any:
-        return self.onnx.helper.make_tensor_value_info(name, self.kinds.DOUBLE, shape)
+    def input(self, name: str, *shape: int | None, text: bool = False) -> Any:
+        kind = self.kinds.STRING if text else self.kinds.DOUBLE
+        return self.onnx.helper.make_tensor_value_info(name, kind, shape)
+
+    def add(self, converted: Any, names: dict[str, str]) -> dict[str, str]:
+        """Add another model; return the new names of its values, those of inputs as given."""
+        prefix = f"vennforest_m{len(self.nodes)}_"
+        names = {"": "", **names}  # an input that is left out has no name
+
+        def renamed(values: Sequence[str]) -> list[str]:
+            return [names.setdefault(name, prefix + name) for name in values]
+
+        for i, node in enumerate(converted.graph.node):
+            node.name = f"{prefix}{i}"
+            node.input[:], node.output[:] = renamed(node.input), renamed(node.output)
+            self.nodes.append(node)
+        for initializer in converted.graph.initializer:
+            (initializer.name,) = renamed([initializer.name])
+            self.initializers.append(initializer)
+        for opset in converted.opset_import:
+            self.opsets[opset.domain] = max(self.opsets.get(opset.domain, 1), opset.version)
+        self.ir_version = max(self.ir_version, converted.ir_version)
+        return names
+
+    def double(self, code: str) -> str:
+        return self.node("Cast", code, to=self.kinds.DOUBLE)
 
     def constant(self, values: Any) -> str:
         array = np.asarray(values)
@@ -323,16 +574,20 @@ class _Graph:
         )
         return name
 
-    def gather(self, columns: str, j: int) -> str:
-        return self.node("Gather", columns, self.constant(np.int64(j)), axis=1)
+    def score(self) -> str:
+        return self.scores
 
-    def score(self, column: int) -> str:
-        return self.scores[column]
+    def number(self, value: Value) -> str:
+        return self.constant(np.asarray(value, np.float64))
 
-    def number(self, value: float) -> str:
-        return self.constant(np.float64(value))
+    def of_class(self, term: str, j: int) -> str:
+        return self.node("Gather", term, self.constant(np.array([j])), axis=1)
 
     def apply(self, operation: Operation, *terms: str) -> str:
+        if operation in REDUCTIONS:
+            axes = [self.constant(np.array([1]))] if operation == "sum" else []
+            options = {} if axes else {"axes": [1]}
+            return self.node(REDUCTIONS[operation], *terms, *axes, keepdims=1, **options)
         if operation == "if <=":
             return self.node("Where", self.node("LessOrEqual", *terms[:2]), *terms[2:])
         return self.node(OPERATORS.get(operation, operation.capitalize()), *terms)
@@ -340,43 +595,59 @@ class _Graph:
     def keep(self, term: str) -> str:
         return term
 
-    def look_up(self, table: Steps, x: str) -> dict[str, str]:
-        # Binary search for the interval: a few nodes for each bit of its index.
-        bits = max(len(table.start) - 1, 1).bit_length()
-        padding = (0, (1 << bits) - len(table.start))  # infinity is above these too
-        starts = self.constant(np.pad(table.start, padding, constant_values=np.inf))
+    def look_up(self, tables: Sequence[Steps], x: str) -> dict[str, str]:
+        # Binary search for the interval: a few nodes for each bit of its index. Tables of equal
+        # length lie one after the other: row 0 of the table of each class is its offset.
+        size = max(len(table.start) for table in tables)
+        bits = max(size - 1, 1).bit_length()
+
+        def joined(columns: Sequence[FloatArray], fill: float) -> str:
+            shape = (len(columns), 1 << bits, *columns[0].shape[1:])
+            padded = np.full(shape, fill)
+            for rows, column in zip(padded, columns, strict=True):
+                rows[: len(column)] = column
+            return self.constant(padded.reshape(-1, *shape[2:]))
+
+        starts = joined([table.start for table in tables], np.inf)  # infinity is above these too
         # No number is below -inf, nor is NaN: zeros in the shape of x.
         is_never = self.node("Less", x, self.number(-np.inf))
         row = self.node("Cast", is_never, to=self.kinds.INT64)
+        if len(tables) > 1:
+            row = self.node("Add", row, self.constant(np.arange(len(tables)) << bits))
         for bit in reversed(range(bits)):
             candidate = self.node("Add", row, self.constant(np.int64(1 << bit)))
             start = self.node("Gather", starts, candidate)
             row = self.node("Where", self.node("GreaterOrEqual", x, start), candidate, row)
+        first = tables[0].columns
+        if any(column.ndim == 2 for column in first.values()):  # of all classes: (n, 1) to (n, k)
+            row = self.node("Squeeze", row, self.constant(np.array([1])))
         return {
-            name: self.node("Gather", self.constant(np.pad(column, padding)), row)
-            for name, column in table.columns.items()
+            name: self.node("Gather", joined([table.columns[name] for table in tables], 0.0), row)
+            for name in first
         }
 
-    def model(self, outputs: dict[str, str], inputs: Sequence[Any], base: Any = None) -> Any:
-        """Return a checked ONNX model of the nodes of ``base`` followed by those of this graph."""
+    def model(self, outputs: dict[str, str], k: int, inputs: Sequence[Any]) -> Any:
+        """Return a checked ONNX model of all nodes."""
         helper = self.onnx.helper
-        shape = [None] * min(2, len(self.scores))
+        shape = [None] if k == 2 else [None, k]
         names = [name for name in ("p0", "p1", "p", "low95", "high95") if name in outputs]
         ends = [helper.make_node("Identity", [outputs[n]], [n], f"{n}_node") for n in names]
-        nodes = [*self.nodes, *ends]
-        constants, opsets = [*self.constants.values()], {"": OPSET}
-        if base is not None:
-            nodes = [*base.graph.node, *nodes]
-            constants = [*base.graph.initializer, *constants]
-            opsets |= {opset.domain: opset.version for opset in base.opset_import}
-        if any(node.domain == TREES_VERSION[0] for node in self.nodes):
-            opsets |= [TREES_VERSION]
-        values = [self.input(name, *shape) for name in names]
-        graph = helper.make_graph(nodes, "vennforest", list(inputs), values, constants)
+        if any(
+            node.domain == TREES_VERSION[0] and node.op_type == "TreeEnsemble"
+            for node in self.nodes
+        ):
+            self.opsets |= [TREES_VERSION]
+        graph = helper.make_graph(
+            [*self.nodes, *ends],
+            "vennforest",
+            list(inputs),
+            [self.input(name, *shape) for name in names],
+            [*self.constants.values(), *self.initializers],
+        )
         model = helper.make_model(
             graph,
-            opset_imports=[helper.make_opsetid(*opset) for opset in opsets.items()],
-            ir_version=base.ir_version if base is not None else 8,
+            opset_imports=[helper.make_opsetid(*opset) for opset in self.opsets.items()],
+            ir_version=self.ir_version,
             producer_name="vennforest",
         )
         self.onnx.checker.check_model(model)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from vennforest._class_columns import ClassColumns, ScoreNames, class_columns
 from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formula import LOWEST, Operation, Steps
+from vennforest.calibrators.formula import LOWEST, Operation, Steps, Value
 from vennforest.export.formulas import accepted_scores, output_formulas, write_outputs
 from vennforest.scores import RANGE_TOLERANCE
 
@@ -51,6 +52,16 @@ OPERATIONS: dict[Operation, str] = {
     "floor": "FLOOR({})",
     "if <=": "CASE WHEN {} <= {} THEN {} ELSE {} END",
 }
+
+
+OF_CLASSES: dict[Operation, Operation] = {"sum": "add", "largest": "max", "smallest": "min"}
+"""Operations on the numbers of all classes, by those of two numbers."""
+
+MAX_CLASSES = 25
+"""Classes up to which systems plan a query in seconds."""
+
+SqlCode = str | list[Any]
+"""The expression of a number, or a list of those of all classes."""
 
 
 def sql_number(value: float) -> str:
@@ -117,10 +128,15 @@ def to_sql(
     classes = calibrator.classes_.tolist()
     of_classes = class_columns(score, classes, "score")
     names = of_classes.names
+    if len(classes) > MAX_CLASSES:
+        raise InputError(
+            f"calibrator must have at most {MAX_CLASSES} classes for SQL, got {len(classes)}: use "
+            "to_onnx or to_json, or apply it to a file with vennforest apply"
+        )
     formulas = output_formulas(calibrator, confidence)
     titles = {
-        name: [name] if len(terms) == 1 else [f"{name}_{label}" for label in classes]
-        for name, terms in formulas.items()
+        name: [name] if len(classes) == 2 else [f"{name}_{label}" for label in classes]
+        for name in formulas
     }
     added = [title for part in titles.values() for title in part]
     _check_names(names, added)
@@ -139,7 +155,8 @@ def to_sql(
     test = " AND ".join(tests)
     doubles = _read_columns(of_classes, doubles, calibrator.on_)
     query = _Query(len(doubles))
-    outputs = [code for codes in write_outputs(formulas, query).values() for code in codes]
+    codes: dict[str, SqlCode] = write_outputs(formulas, query)
+    outputs = [code for part in codes.values() for code in _as_list(part)]
     scores = ", ".join(f"{x} AS {name}" for x, name in zip(doubles, query.scores, strict=True))
     table_name = "vennforest_table"
     while any(table_name in name for name in (*names, *added)):
@@ -192,6 +209,11 @@ def _check_names(scores: Sequence[str], outputs: Sequence[str]) -> None:
                 f"calibrator must have labels that differ without regard to case, got {name!r} "
                 "as a column twice: fit it to other labels"
             )
+
+
+def _as_list(code: SqlCode) -> list[str]:
+    """Return the expressions of all classes, or the only one in a list."""
+    return code if isinstance(code, list) else [code]
 
 
 def quoted(name: str) -> str:
@@ -250,19 +272,44 @@ class _Query:
         self.depth_of: dict[str, int] = {}
         self.n_names = 0
 
-    def score(self, column: int) -> str:
-        return self.scores[column]
+    def score(self) -> SqlCode:
+        return self.scores if len(self.scores) > 1 else self.scores[0]
 
-    def number(self, value: float) -> str:
+    def number(self, value: Value) -> SqlCode:
+        if isinstance(value, np.ndarray):
+            return [self.number(part) for part in value]
         return sql_number(value)
 
-    def apply(self, operation: Operation, *terms: str) -> str:
+    def apply(self, operation: Operation, *terms: SqlCode) -> SqlCode:
+        if operation in OF_CLASSES:
+            return reduce(partial(self._apply, OF_CLASSES[operation]), terms[0])
+        if operation == "product":
+            scores, matrix = terms
+            columns = map(list, zip(*matrix, strict=True))
+            return [self.apply("sum", self.apply("multiply", scores, part)) for part in columns]
+        if all(isinstance(term, str) for term in terms):
+            return self._apply(operation, *terms)
+        k = len(self.scores)
+        # What all classes share is computed once.
+        parts = [term if isinstance(term, list) else [self._shared(term)] * k for term in terms]
+        return [self._apply(operation, *of_class) for of_class in zip(*parts, strict=True)]
+
+    def _shared(self, term: str) -> str:
+        return self._keep(term) if term in self.depth_of else term
+
+    def _apply(self, operation: Operation, *terms: Any) -> str:
         code = OPERATIONS[operation].format(*terms)
         self.level_of[code] = max(self.level_of.get(term, 0) for term in terms)
         self.depth_of[code] = 1 + max(self.depth_of.get(term, 0) for term in terms)
-        return self.keep(code) if self.depth_of[code] > MAX_DEPTH else code
+        return self._keep(code) if self.depth_of[code] > MAX_DEPTH else code
 
-    def keep(self, term: str) -> str:
+    def of_class(self, term: SqlCode, j: int) -> SqlCode:
+        return term[j]
+
+    def keep(self, term: SqlCode) -> SqlCode:
+        return [*map(self._keep, term)] if isinstance(term, list) else self._keep(term)
+
+    def _keep(self, term: str) -> str:
         return self._add(term, self.level_of.get(term, 0))
 
     def _add(self, term: str, level: int) -> str:
@@ -276,9 +323,23 @@ class _Query:
         self.level_of[name] = level + 1
         return name
 
-    def look_up(self, table: Steps, x: str) -> dict[str, str]:
+    def look_up(self, tables: Sequence[Steps], x: SqlCode) -> Mapping[str, SqlCode]:
+        names = [*tables[0].columns]
+        if isinstance(x, list):
+            parts = [self._look_up(*part) for part in zip(tables, x, strict=True)]
+            return {name: [part[name] for part in parts] for name in names}
+        (table,) = tables
+        if all(column.ndim == 1 for column in table.columns.values()):
+            return self._look_up(table, x)
+        k = len(self.scores)
+        columns = {f"{name}{j}": table.columns[name][:, j] for name in names for j in range(k)}
+        values = self._look_up(Steps(table.start, columns), x)
+        return {name: [values[f"{name}{j}"] for j in range(k)] for name in names}
+
+    def _look_up(self, table: Steps, x: str) -> dict[str, str]:
+        """Add a join with a table; return the names of the columns' entries."""
         if not x.isalnum():
-            x = self.keep(x)
+            x = self._keep(x)
         n_rows = len(table.start)
         rows_of_block = int(np.ceil(np.sqrt(n_rows)))
         first = table.start[::rows_of_block]

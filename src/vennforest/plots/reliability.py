@@ -44,7 +44,8 @@ class ReliabilityDisplay:
     the CORP curve, the isotonic regression of outcomes on estimates. Confidence intervals, band,
     observed over expected, calibration intercept, slope and C (AUC) are shown for the first method
     only, as is the distribution: bars up for rows where the event happened, bars down for the
-    others, each with its own scale. Axes end at the largest and smallest estimates and dots.
+    others, each with its own scale. Axes contain the dots, their intervals, and 98% of the
+    estimates.
 
     Parameters
     ----------
@@ -173,12 +174,12 @@ class ReliabilityDisplay:
             *(line.get_xydata() for line in self.lines_),
             np.repeat(np.linspace(low, high, 100)[:, None], 2, axis=1),
         ]
-        if band and len(first.band_estimate):
+        if has_band := bool(band and len(first.band_estimate)):
             bottom, top = np.maximum(first.band_low, low), np.maximum(first.band_high, low)
             look = {"color": style(0).color, "alpha": 0.15, "linewidth": 0}
             ax.fill_between(first.band_estimate, bottom, top, **look)
             points += [np.column_stack([first.band_estimate, edge]) for edge in (bottom, top)]
-        for i, curve in enumerate(self.curves.values()):
+        for i, curve in reversed(list(enumerate(self.curves.values()))):  # the first on top
             self._draw_bins(curve, i, low)
         x_label, y_label = _axis_labels(first.event)
         if log:
@@ -197,26 +198,24 @@ class ReliabilityDisplay:
             ax.set_aspect("equal", adjustable="box")
         entries = [(short(name), line) for name, line in zip(self.curves, self.lines_, strict=True)]
         if statistics:
-            entries[0] = "\n".join([entries[0][0], *_statistics(first)]), entries[0][1]
+            marks = [f"dots: {len(first.bin_share)} groups of rows"]
+            marks += [f"bars{', band' * has_band}: {100 * first.level:g}% intervals"]
+            entries[0] = "\n".join([entries[0][0], *marks, *_statistics(first)]), entries[0][1]
         legend(ax, [*entries, ("perfectly calibrated", ideal)], title, np.concatenate(points))
         return self
 
     def _limits(self, log: bool) -> tuple[float, float]:
         """Return where both axes begin and end."""
         curves = self.curves.values()
-        values = np.concatenate(
-            [
-                values
-                for c in curves
-                for values in (c.smooth_estimate, c.smooth_share, c.bin_estimate, c.bin_share)
-            ]
-        )
+        values = np.concatenate([v for c in curves for v in (c.bin_estimate, c.bin_share)])
         first = next(iter(curves))
         if log:
             estimates = np.concatenate([c.bin_estimate for c in curves])
             powers = np.log10([estimates[estimates > 0].min(initial=0.1), values.max()])
             return float(10 ** np.floor(powers[0])), float(10 ** np.ceil(powers[1]))
-        values = np.concatenate([values, first.bin_low, first.bin_high])
+        rank = np.cumsum(first.positives + first.negatives)
+        ends = first.estimate[np.searchsorted(rank, rank[-1] * np.array([0.01, 0.99]))]
+        values = np.concatenate([values, first.bin_low, first.bin_high, ends])
         ends = np.array(AXIS_ENDS)
         high = ends[np.searchsorted(ends, min(values.max(), 1.0))]
         return 1 - ends[np.searchsorted(ends, min(1 - values.min(), 1.0))], high

@@ -34,6 +34,8 @@ Paint = Callable[[Any], Any]
 
 ENDINGS = ("svg", "pdf", "png", "csv")
 PIXELS_PER_INCH = 200
+MILLIMETRES_PER_INCH = 25.4
+PRINTED_FONT_SIZE = 7.5
 NARROW_WIDTH, NARROW_FONT_SIZE = 4.7, 16.0
 """Width in inches and size of text of drawings for narrow screens, where an inch has 72 pixels."""
 
@@ -125,12 +127,18 @@ def pictures(evaluation: Evaluation) -> dict[str, Picture]:
     return result
 
 
-def write_pictures(evaluation: Evaluation, folder: Path) -> list[str]:
-    """Write each picture as SVG, PDF, PNG and a CSV of its data; return the file names."""
+def write_pictures(evaluation: Evaluation, folder: Path, width: float | None = None) -> list[str]:
+    """Write each picture as SVG, PDF, PNG and a CSV of its data; return the file names.
+
+    Pictures of a given width, in millimetres, have letters of 7.5 points.
+    """
     available = pictures(evaluation)
     folder.mkdir(exist_ok=True)
     for name, picture in available.items():
-        files = encode(name, picture.paint, picture.size, STYLE["font.size"], *ENDINGS[:-1])
+        scale = 1.0 if width is None else width / MILLIMETRES_PER_INCH / picture.size[0]
+        size = picture.size[0] * scale, picture.size[1] * scale
+        font_size = STYLE["font.size"] if width is None else PRINTED_FONT_SIZE
+        files = encode(name, picture.paint, size, font_size, *ENDINGS[:-1])
         for ending, content in files.items():
             with written_whole(folder / f"{name}.{ending}") as part:
                 part.write_bytes(content)
@@ -177,17 +185,16 @@ def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str,
     highest = max(float(np.quantile(values, 0.99)) for values in p.values())
     highest = min(max(highest, predictions.share or 0.0), 1.0)
     thresholds = np.linspace(0, highest, N_THRESHOLDS + 2)[1:-1]
-    first, none = names[methods[0]], "flag no row"
+    first, none, everyone = names[methods[0]], "flag no row", "flag every row"
     options = predictions.for_metric(predictions.estimates[methods[0]])
     rivals = {name: values for name, values in p.items() if name != first}
-    rivals[none] = np.zeros(comparison.n)
+    rivals |= {none: np.zeros(comparison.n), everyone: np.ones(comparison.n)}
     curves = {
         name: decision_curve(thresholds=thresholds, versus=values, groups=groups, **options)
         for name, values in rivals.items()
     }
     main = curves[none]
     benefits = {first: main.net_benefit} | {name: c.versus for name, c in curves.items()}
-    benefits["flag every row"] = main.everyone
     rival = vars(curves[next(iter(rivals))])
     nearest, margins = rival["versus"], (rival["difference_low"], rival["difference_high"])
 
@@ -195,10 +202,12 @@ def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str,
         lines: dict[str, Any] = {
             name: draw_line(ax, i, name, thresholds, benefits[name]) for i, name in enumerate(p)
         }
+        band = f"{first}\nband: 95%, against {next(iter(rivals))}"
+        lines = {band if name == first else name: line for name, line in lines.items()}
         look = {"color": COLOURS[0], "alpha": 0.15, "linewidth": 0}
         low, high = (np.clip(nearest + margin, -1, 1) for margin in margins)  # of one group: ±∞
         ax.fill_between(thresholds, low, high, **look)
-        line_styles = {"flag every row": "-", none: ":"}
+        line_styles = {everyone: "-", none: ":"}
         for name, line in line_styles.items():
             lines[name] = ax.plot(thresholds, benefits[name], color=GREY, lw=1, ls=line)[0]
         top = max(predictions.share or 0.0, high.max())
