@@ -1,10 +1,11 @@
 """Coverage of confidence intervals, known truth: ``python -m experiments.studies.intervals``.
 
 Forests of 200 trees on six problems with known probabilities, calibrated out of bag, over folds and
-on a held-out third; and blends of such a forest and a logistic regression. The frequency among cases with a score is the mean of their true probabilities,
-by a cubic spline of 12 knots in the score, from 20,000 new cases; 300 of them are given intervals.
-A row of ``experiments/results/intervals.csv`` is one draw of training data and forest. The method
-was chosen on the draws of set 1; sets 2 and 125190 confirm it.
+on a held-out third; and blends of such a forest and a logistic regression. The frequency among
+cases with a score is the mean of their true probabilities, by a cubic spline of 12 knots in the
+score, from 20,000 new cases; 300 of them are given intervals. A row of
+``experiments/results/intervals.csv`` is one draw of training data and forest. The method was chosen
+on the draws of set 1; sets 2 and 125190 confirm it.
 """
 
 import argparse

@@ -370,8 +370,8 @@ def trees(n):
 
 TABLES = {
     "docs/measured.md": [
-        map_table("first"), map_table("keel"), package_table(), forest_table(), blend_table(), leaf_table(),
-        fit_blend_table(),
+        map_table("first"), map_table("keel"), package_table(), forest_table(),
+        blend_table(), leaf_table(), fit_blend_table(),
         bounds_table(),
         interval_table(), design_table(), performance_table(), band_table(), net_benefit_table(),
         speed_table(), dependence_table(), means_table(), grid_table(),
