@@ -6,6 +6,8 @@ import glob
 import os
 import re
 import secrets
+import shutil
+import sys
 import time
 import zlib
 from collections.abc import Iterator
@@ -23,6 +25,9 @@ try:
     import fcntl
 except ImportError:
     fcntl = None  # type: ignore[assignment]
+
+STANDARD = "-"
+"""The path of standard input and output."""
 
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)
 """An address, with one slash where `pathlib` has dropped the other."""
@@ -71,6 +76,9 @@ def marked(options: Any, mark: type[Mark]) -> list[tuple[str, Mark]]:
 def check_files(options: Any) -> None:
     """Raise an error if an output cannot be written, or is also an input or another output."""
     paths = [(mark.name, str(getattr(options, field))) for field, mark in marked(options, Input)]
+    if [path for _, path in paths].count(STANDARD) > 1:
+        raise InputError("standard input, -, must be read once, got it for several files")
+    paths = [(name, path) for name, path in paths if path != STANDARD]
     for field, output in marked(options, Output):
         path = str(getattr(options, field))
         targets = [path, *(str(Path(path, file)) for file in output.files)]
@@ -82,7 +90,7 @@ def check_files(options: Any) -> None:
                 )
         if output.files:
             check_folder(path)
-        elif url_of(path) is None:
+        elif url_of(path) is None and not is_standard(path):
             check_output(path)
         paths += [(output.name, target) for target in targets]
 
@@ -124,8 +132,15 @@ def url_of(path: str | os.PathLike[str]) -> str | None:
     return f"{match[1].lower()}://{match[2]}"
 
 
+def is_standard(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is ``-``, for standard input or output."""
+    return os.fspath(path) == STANDARD
+
+
 def shown_path(path: str | os.PathLike[str]) -> str:
-    """Return a path to show in messages; an address loses its password, key and signature."""
+    """Return an output's path for messages; an address loses its password, key and signature."""
+    if is_standard(path):
+        return "standard output"
     url = url_of(path)
     if url is None:
         return os.fspath(path)
@@ -172,22 +187,28 @@ def refuse_special(path: Path) -> None:
 
 @contextmanager
 def local_copy(path: Path) -> Iterator[Path]:
-    """Yield a local path: the path itself, or a temporary copy of what is at an address."""
+    """Yield a local path: the path itself, or a temporary copy of an address or standard input."""
     url = url_of(path)
-    if url is None:
+    if url is None and not is_standard(path):
         refuse_special(path)
         yield path
         return
     with TemporaryDirectory() as folder:
-        with _address_errors(url, "read", InputError):
-            system, address, copy = _at(url, folder)
-            is_folder = system.isdir(address)
-            for file in system.glob(f"{address}/*.parquet") if is_folder else [address]:
-                system.get(file, str(copy / file.rpartition("/")[2] if is_folder else copy))
+        copy = Path(folder, "standard input")
+        if url is None:
+            with copy.open("wb") as part:
+                shutil.copyfileobj(sys.stdin.buffer, part)
+        else:
+            with _address_errors(url, "read", InputError):
+                system, address, copy = _at(url, folder)
+                is_folder = system.isdir(address)
+                for file in system.glob(f"{address}/*.parquet") if is_folder else [address]:
+                    system.get(file, str(copy / file.rpartition("/")[2] if is_folder else copy))
         try:
             yield copy
         except InputError as error:
-            message = str(error).replace(str(copy), shown_path(url))
+            name = copy.name if url is None else shown_path(url)
+            message = str(error).replace(str(copy), name)
             raise InputError(message.replace(folder + os.sep, "")) from error
 
 
@@ -216,8 +237,17 @@ def _address_errors(url: str, verb: str, kind: type[Exception]) -> Iterator[None
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path, and move it to the path or address if no error was raised."""
+    """Yield a temporary path, and move it to the path or address if no error was raised.
+
+    What is written to ``-`` is copied to standard output.
+    """
     url = url_of(path)
+    if is_standard(path):
+        with TemporaryDirectory() as folder:
+            yield (part := Path(folder, "part"))
+            with part.open("rb") as content:
+                shutil.copyfileobj(content, sys.stdout.buffer)
+        return
     if url is not None:
         with TemporaryDirectory() as folder:
             with _address_errors(url, "written", OutputError):

@@ -13,6 +13,7 @@ from vennforest._validation import InputError
 from vennforest.tables import TableColumns
 from vennforest.tables.files import TableFile, find_name, read_table
 from vennforest.tables.target import split_target
+from vennforest.tables.text import TableFormat
 
 TABLE = pd.DataFrame({
     "number": [1.5, 2.25, np.nan, -4.0],
@@ -57,7 +58,8 @@ def test_every_format_gives_the_same_table(tmp_path, kind):
 ])  # fmt: skip
 def test_decimal_commas(tmp_path, text, decimal, numbers):
     (tmp_path / "t.csv").write_text(text)
-    assert read_table(tmp_path / "t.csv", decimal=decimal)["a"].tolist() == numbers
+    form = TableFormat(decimal=decimal)
+    assert read_table(tmp_path / "t.csv", form=form)["a"].tolist() == numbers
 
 
 @pytest.mark.parametrize("n", [1, 10_000, 1_000_000])
@@ -207,8 +209,9 @@ def test_decimal_commas_with_exponents_are_numbers(tmp_path):
     (tmp_path / "t.csv").write_text("\n".join(["x;y", *(f"{cell};a" for cell in cells)]))
     assert read_table(tmp_path / "t.csv")["x"].tolist() == expected
     (tmp_path / "t.tsv").write_text("\n".join(["x\ty", *(f"{cell}\ta" for cell in cells)]))
-    assert read_table(tmp_path / "t.tsv", decimal=",")["x"].tolist() == expected
-    assert read_table(tmp_path / "t.tsv", ["x"], decimal=",")["x"].tolist() == cells
+    form = TableFormat(decimal=",")
+    assert read_table(tmp_path / "t.tsv", form=form)["x"].tolist() == expected
+    assert read_table(tmp_path / "t.tsv", ["x"], form=form)["x"].tolist() == cells
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

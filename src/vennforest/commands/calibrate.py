@@ -10,7 +10,7 @@ from vennforest._class_columns import ClassColumns, are_predictions
 from vennforest._files import refused_as, shown_path, write_text
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import METHODS, Calibrator
-from vennforest.calibrators.direction import rank_correlation
+from vennforest.calibrators.direction import ranking_area
 from vennforest.commands.models import check_probabilities_in, examples_to_keep, numbers_in
 from vennforest.commands.options import Calibrate
 from vennforest.commands.pages import values_of_columns
@@ -39,7 +39,7 @@ def run(options: Calibrate) -> None:
     if options.update is None and options.groups is not None:
         raise InputError("--groups is for --update: a calibrator is fitted to single rows")
     result = None
-    table = TableFile(options.data, options.decimal)
+    table = TableFile(options.data, options.form)
     with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
         on = cast(On, options.on)
         rows = LabelledScores(table, options.scores, options.target, options.weight, progress, on)
@@ -137,7 +137,7 @@ def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts)
 def _update(options: Calibrate, rows: LabelledScores) -> Update:
     """Return the update of the probabilities in the column of scores."""
     choose: Any = options.update
-    frame = read_table(options.data, [options.target], decimal=options.decimal)
+    frame = read_table(options.data, [options.target], form=options.form)
     table = split_target(frame, options.target, screened=False)
     p = rows.columns.of_second(numbers_in(table.X, rows.columns.names[-1]))
     column = values_of_columns(frame, table, [options.groups]).get(options.groups or "")
@@ -151,7 +151,7 @@ def _update(options: Calibrate, rows: LabelledScores) -> Update:
 
 def _check_direction(counts: ScoreCounts, rows: LabelledScores, is_update: bool) -> None:
     """Raise an error if scores are clearly lower for the second of two classes."""
-    area, is_certain = rank_correlation(counts)
+    area, is_certain = ranking_area(counts)
     if is_certain and area < 0.5:
         first, second = map(str, rows.classes)
         way_out = (

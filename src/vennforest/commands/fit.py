@@ -34,7 +34,7 @@ def run(options: Fit) -> None:
     with progress_bar("Training"):
         types = {} if options.types is None else read_types(options.types)
         frame = read_table(
-            options.data, [*types, options.target], names_in(options.missing), options.decimal
+            options.data, [*types, options.target], names_in(options.missing), options.form
         )
         name, split_by = options.data.name, [options.groups]
         table, values = split_table(options, frame, options.target, name, types, split_by)

@@ -41,7 +41,7 @@ def run(options: Report) -> None:
     types = {} if options.types is None else read_types(options.types)
     missing = names_in(options.missing)
     if options.data is not None:
-        frame = read_table(options.data, [*types, options.target or ""], missing, options.decimal)
+        frame = read_table(options.data, [*types, options.target or ""], missing, options.form)
         name, target = options.data.name, options.target
         options.row_counts[options.data] = len(frame)
     else:
@@ -97,7 +97,7 @@ def _write_predictions(
     if options.data is None:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     else:  # as predict copies it: numbers of text files with all their digits
-        table = pa.Table.from_batches(TableFile(options.data, options.decimal).batches())
+        table = pa.Table.from_batches(TableFile(options.data, options.form).batches())
     predictions = evaluation.comparison.predictions
     estimates, classes = predictions.estimates[evaluation.verdict.method], predictions.classes
     parts = zip(KINDS, (estimates.p, estimates.bounds, estimates.confidence), strict=True)
@@ -107,7 +107,7 @@ def _write_predictions(
     prediction = (estimates.bounds, estimates.p), estimates.confidence
     columns += output_columns(classes, kinds, prediction, of_label=True)
     schema = output_schema(carried, classes, kinds, of_label=True)
-    with output_table(path, schema, options.escape_formulas) as write:
+    with output_table(path, schema, output_format(path), options.escape_formulas) as write:
         write(pa.Table.from_arrays(columns, schema=schema))
     say(f"Wrote {shown_path(path)}: {len(rows):,} rows")
 
@@ -132,7 +132,8 @@ def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
         "-t",
         evaluation.source.target,
     ]
-    names = ["estimator", "groups", "decimal", "missing", "types", "drop", "keep", "trees"]
+    words += options.form_words
+    names = ["estimator", "groups", "missing", "types", "drop", "keep", "trees"]
     for name in [*names, "time", "validation"] if is_check else names:
         value = getattr(options, name)
         if value != getattr(Report, name):
