@@ -23,10 +23,14 @@ from vennforest.commands.pages import (
 from vennforest.commands.predict import output_table
 from vennforest.commands.terminal import names_in, progress_bar, say
 from vennforest.report import Evaluation, evaluate
+from vennforest.report.estimators import BLENDED
 from vennforest.report.splits import times
 from vennforest.tables.files import TableFile, output_format, read_table
 from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types
+
+OTHER_ESTIMATORS = BLENDED[1:]
+"""Estimators beside the default one, where ``--estimator`` names none."""
 
 
 def run(options: Report) -> None:
@@ -62,6 +66,7 @@ def run(options: Report) -> None:
             table.y,
             estimator=options.estimator,
             methods=names_in(options.methods) or None,
+            compare=OTHER_ESTIMATORS if options.estimator is None else (),
             n_folds=options.folds,
             n_trees=options.trees,
             n_jobs=options.jobs,
@@ -76,10 +81,9 @@ def run(options: Report) -> None:
             progress=progress,
             **common_arguments(options, table, values),
         )
-    command = next_command(evaluation, options)
     labels = evaluation.classes.index  # of the columns that --write-predictions writes
     columns = {evaluation.verdict.method: {label: f"p({label})" for label in labels}}
-    write_page(evaluation, options, [command] if command else [], columns)
+    write_page(evaluation, options, next_commands(evaluation, options), columns)
     if options.write_predictions is not None:
         rows = pa.array(table.X.index[evaluation.rows].to_numpy())
         _write_predictions(options.write_predictions, evaluation, options, frame, rows)
@@ -108,15 +112,18 @@ def _write_predictions(
     say(f"Wrote {shown_path(path)}: {len(rows):,} rows")
 
 
-def next_command(evaluation: Evaluation, options: Report) -> list[str]:
-    """Return the next command for the verdict, ``report`` or ``fit``; [] if there is none."""
+def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
+    """Return the next commands for the verdict, ``report`` or ``fit``; [] if there is none.
+
+    The last one trains a blend, where one is better.
+    """
     verdict = evaluation.verdict
     is_check = verdict.action == "check"
     if (
         options.data is None
         or evaluation.model is None
         or verdict.action in ("collect", "stop")
-        or (not verdict.column if is_check else verdict.method == "none")
+        or (is_check and not verdict.column)
     ):
         return []
     words = [
@@ -134,7 +141,10 @@ def next_command(evaluation: Evaluation, options: Report) -> list[str]:
                 words += [f"--{name}", options.addresses.get(text, str(text))]
     if is_check:
         is_leak = evaluation.source.suspects[verdict.column] == "leak"
-        return [*words, "--drop" if is_leak else "--groups", verdict.column]
+        return [[*words, "--drop" if is_leak else "--groups", verdict.column]]
+    blends = [[*words, "--estimator", "blend"] for s in evaluation.sections if s.advice]
+    if verdict.method == "none":
+        return blends
     if verdict.method != "venn-abers":
         words += ["--method", verdict.method]
-    return [*words, "--calibrate-on", "cv"] if verdict.on_folds else words
+    return [[*words, "--calibrate-on", "cv"] if verdict.on_folds else words, *blends]
