@@ -41,6 +41,9 @@ class Logits(ClassifierMixin, BaseEstimator):
     def decision_function(self, X):
         return X
 
+    def predict(self, X):
+        return self.classes_[X.argmax(axis=1)]
+
 
 def by_scipy(logits, y, new):
     rows = np.arange(len(y))
@@ -71,7 +74,7 @@ def by_probmetrics(name):
 PEERS = {
     "scipy, temperature": by_scipy,
     "scikit-learn, temperature": by_scikit_learn,
-    "probmetrics, temperature": by_probmetrics("ts"),
+    "probmetrics, temperature": by_probmetrics("temp-scaling"),
     "probmetrics, svs": by_probmetrics("svs"),
     "probmetrics, sms": by_probmetrics("sms"),
 }
