@@ -1,12 +1,18 @@
 """Attributions of calibrated answers: additive, in proportion to TreeExplainer's, refused else."""
 
 import sys
+from itertools import combinations
+from math import factorial
 
 import numpy as np
 import pytest
-from scipy.special import logit
+from scipy.special import expit, logit
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
@@ -130,10 +136,98 @@ def test_what_is_refused(monkeypatch):
     with pytest.raises(NotFittedError):
         explain(CalibratedClassifier(), NEW)
     data, y = make_classification(200, random_state=0)
-    with pytest.raises(ValueError, match="must be a forest"):
+    with pytest.raises(ValueError, match=r"must be a forest .* or a gradient booster"):
         explain(CalibratedClassifier(LogisticRegression(), method="platt").fit(data, y), data[:2])
     with pytest.raises(ValueError, match='votes must be "soft" for explanations'):
         explain(fitted(votes="hard"), NEW)
     monkeypatch.setitem(sys.modules, "shap", None)
     with pytest.raises(ImportError, match=r"pip install 'vennforest\[shap\]'"):
         explain(fitted(), NEW)
+
+
+def boosted(package, **settings):
+    if package == "scikit-learn":
+        return HistGradientBoostingClassifier(max_iter=settings["n_estimators"], random_state=0)
+    name, quiet = {
+        "xgboost": ("XGBClassifier", {"n_jobs": 1}),
+        "lightgbm": ("LGBMClassifier", {"n_jobs": 1, "verbose": -1}),
+        "catboost": (
+            "CatBoostClassifier", {"thread_count": 1, "verbose": 0, "allow_writing_files": False},
+        ),
+    }[package]  # fmt: skip
+    return getattr(pytest.importorskip(package), name)(**quiet, **settings)
+
+
+@pytest.mark.parametrize("package", ["scikit-learn", "xgboost", "lightgbm", "catboost"])
+@pytest.mark.parametrize("calibrate_on", ["cv", "holdout"])
+def test_boosters_are_additive(package, calibrate_on):
+    model = fitted(boosted(package, n_estimators=5), calibrate_on=calibrate_on, cv=2)
+    p, lower, _ = explain(model, NEW, interval=True)
+    target = log_odds(model.predict_proba(NEW)[:, 1])
+    np.testing.assert_allclose(summed(p), target, rtol=0, atol=1e-9)
+    target = log_odds(model.predict_confidence(NEW).lower[:, 1])
+    np.testing.assert_allclose(summed(lower), target, rtol=0, atol=1e-9)
+    # In proportion to the attributions of the mean log-odds of the folds' models.
+    every = [shap.TreeExplainer(one).shap_values(NEW) for one in model.estimators_]
+    phi = np.mean(every, axis=0)
+    for i in range(5):
+        assert abs(np.corrcoef(phi[i], p.values[i])[0, 1]) > 1 - 1e-9
+
+
+@pytest.mark.parametrize("package", ["xgboost", "lightgbm", "catboost"])
+def test_boosters_of_three_classes_are_additive(package):
+    wine, y = load_wine(return_X_y=True)
+    model = fitted(boosted(package, n_estimators=5), data=(wine[::2], y[::2]), cv=2)
+    found = explain(model, wine[1::2])
+    assert found.shape == (89, 13, 3)
+    target = log_odds(model.predict_proba(wine[1::2]))
+    np.testing.assert_allclose(summed(found), target, rtol=0, atol=1e-9)
+
+
+def shapley_values(value, d):
+    """Return the Shapley values of a game of d players, by their definition."""
+    phi = np.zeros(d)
+    for j in range(d):
+        others = [i for i in range(d) if i != j]
+        for size in range(d):
+            weight = factorial(size) * factorial(d - size - 1) / factorial(d)
+            for known in combinations(others, size):
+                phi[j] += weight * (value({*known, j}) - value(set(known)))
+    return phi
+
+
+def expected_value(nodes, i, row, known):
+    """Return the value of a tree where features that are not known follow the training rows."""
+    node = nodes[i]
+    if node["is_leaf"]:
+        return node["value"]
+    children = [int(node["left"]), int(node["right"])]
+    j = int(node["feature_idx"])
+    if j in known:
+        return expected_value(nodes, children[int(row[j] > node["num_threshold"])], row, known)
+    shares = nodes["count"][children] / node["count"]
+    return shares @ [expected_value(nodes, child, row, known) for child in children]
+
+
+def test_a_tiny_booster_has_the_shapley_values_of_the_definition():
+    rng = np.random.default_rng(20261127)
+    rows = rng.normal(size=(200, 3))
+    y = (rows[:, 0] + rows[:, 1] * rows[:, 2] + 0.5 * rng.normal(size=200) > 0).astype(int)
+    booster = HistGradientBoostingClassifier(max_iter=3, max_depth=2, min_samples_leaf=5)
+    model = CalibratedClassifier(booster, calibrate_on="holdout", random_state=0).fit(rows, y)
+    trees = [one.nodes for (one,) in model.estimator_._predictors]
+    found, baseline = explain(model, rows[:8]), model.estimator_._baseline_prediction[0, 0]
+    target, checked = log_odds(model.predict_proba(rows[:8])[:, 1]), 0
+    for i, row in enumerate(rows[:8]):
+
+        def value(known, row=row):
+            return sum(expected_value(nodes, 0, row, known) for nodes in trees)
+
+        phi, at_base = shapley_values(value, 3), expit(baseline + value(set()))
+        low = log_odds(model.point_calibrator_.predict_proba([at_base])[0, 1])
+        np.testing.assert_allclose(found.base_values[i], low, rtol=0, atol=1e-6)
+        if abs(phi.sum()) > 0.01:
+            wanted = phi * (target[i] - low) / phi.sum()
+            np.testing.assert_allclose(found.values[i], wanted, rtol=0, atol=1e-5)
+            checked += 1
+    assert checked > 4

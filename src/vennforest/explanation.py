@@ -1,12 +1,13 @@
-"""Attributions of calibrated probabilities to features, by SHAP values of the forest's score."""
+"""Attributions of calibrated probabilities to features, by SHAP values of the trees' score."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.special import logit
+from scipy.special import expit, logit, softmax
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
@@ -41,8 +42,9 @@ def explain(
     Parameters
     ----------
     model : CalibratedClassifier
-        A fitted model. Its estimator is a forest whose probability is the mean over its trees, or
-        a pipeline that ends in one. With several folds, attributions are means over their models.
+        A fitted model. Its estimator is a forest whose probability is the mean over its trees, a
+        gradient booster of scikit-learn, XGBoost, LightGBM or CatBoost, or a pipeline that ends in
+        one. With several folds, attributions are means over their models.
     X : array-like, sparse matrix or data frame of shape (n, d)
         The rows to explain.
     interval : bool, default=False
@@ -56,12 +58,12 @@ def explain(
         Explanation of the probability; with ``interval`` also of the lower and the upper end.
         For two classes ``values`` of shape (n, d) and ``base_values`` of shape (n,) refer to the
         log-odds of the second class. For more, (n, d, k) and (n, k) refer to the log-odds of each
-        class against the others. In a pipeline, the d features are those of the forest.
+        class against the others. In a pipeline, the d features are those of its last step.
 
     Raises
     ------
     ValueError
-        If the estimator is not such a forest, or ``votes`` is ``"hard"``.
+        If the estimator is no such forest or booster, or ``votes`` is ``"hard"``.
     NotFittedError
         If the model is not fitted.
     ImportError
@@ -69,8 +71,9 @@ def explain(
 
     Notes
     -----
-    `shap.TreeExplainer` writes the score of all trees as ``s = base + sum_j phi_j``. Calibration
-    maps scores to log-odds by a function g, which includes groups and priors. The base value is
+    `shap.TreeExplainer` writes the score of all trees as ``s = base + sum_j phi_j``: the
+    probability of a forest, the log-odds or logits of a booster. Calibration maps scores to
+    log-odds by a function g, which includes groups and priors. The base value is
     g(base), and the value of feature j is ``phi_j (g(s) - g(base)) / (s - base)``, so values and
     base value sum to the log-odds of ``predict_proba``. Within 0.001 of the base score, where the
     ratio is not stable, it is replaced by the slope of g, and the remainder is distributed in
@@ -91,7 +94,7 @@ def explain(
     fitted = model._state
     if model.votes == "hard":
         raise InputError('votes must be "soft" for explanations, got "hard": fit it with "soft"')
-    phi, base, rows, names = _explain_scores(shap, fitted, X)
+    phi, base, of_logits, rows, names = _explain_scores(shap, fitted, X)
     codes, k = group_codes_of(fitted, X), len(fitted.classes)
     n_rows = 1 if codes is None else len(codes)  # without groups one row answers for all
 
@@ -109,8 +112,9 @@ def explain(
         scores = np.full(n_rows, score[0]) if len(score) == 1 else np.tile(score, (n_rows, 1))
         return log_odds([RowScores(scores, None, scores)] * len(fitted.folds))
 
-    at_base = log_odds_at(base)
-    below, above = ([log_odds_at(near) for near in _moved_scores(base, d)] for d in (-NEAR, NEAR))
+    at_base = log_odds_at(_probabilities_of(base) if of_logits else base)
+    moved = _moved_logits if of_logits else _moved_scores
+    below, above = ([log_odds_at(near) for near in moved(base, d)] for d in (-NEAR, NEAR))
     explanations, output_names = [], None if k == 2 else fitted.classes.tolist()
     for i, target in enumerate(log_odds(scores_of_rows(fitted, X, bounds=False, by_all=interval))):
         middle = np.broadcast_to(at_base[i], target.shape)
@@ -129,38 +133,70 @@ def explain(
 
 def _explain_scores(
     shap: Any, fitted: FittedClassifier, X: Any
-) -> tuple[FloatArray, FloatArray, Any, list[str] | None]:
-    """Return attributions (n, d, 1 or k), base scores (1 or k,), rows and feature names."""
-    attributions, bases, first_rows, names, k = [], [], None, None, len(fitted.classes)
+) -> tuple[FloatArray, FloatArray, bool, Any, list[str] | None]:
+    """Return attributions (n, d, 1 or k), base scores (1 or k,), rows and feature names.
+
+    The third result tells whether scores are log-odds or logits instead of probabilities.
+    """
+    attributions, bases, first_rows, names = [], [], None, None
+    of_logits = False
     for fold in fitted.folds:
         model = fold.model
         model = model.estimator if isinstance(model, FrozenEstimator) else model
-        steps, forest = split_pipeline(model)
+        steps, trees = split_pipeline(model)
         transformed: Any = transform_rows(model, X)
         is_sparse: bool = issparse(transformed)
         rows = transformed.toarray() if is_sparse else np.asarray(transformed)
         try:
-            explainer = shap.TreeExplainer(forest)
+            explainer = shap.TreeExplainer(trees)
+            # Boosters read categories from the columns of a data frame.
+            given = transformed if hasattr(transformed, "iloc") else rows
+            with warnings.catch_warnings():  # that LightGBM's values have changed their form
+                warnings.filterwarnings("ignore", "LightGBM binary classifier", UserWarning)
+                phi = np.asarray(explainer.shap_values(given, check_additivity=False), np.float64)
         except Exception as error:  # shap raises exceptions of many types
-            raise _not_a_forest(forest) from error
-        phi = np.asarray(explainer.shap_values(rows, check_additivity=False), np.float64)
+            raise _not_of_trees(trees) from error
         base = np.atleast_1d(np.asarray(explainer.expected_value, np.float64))
-        if phi.ndim != 3 or phi.shape[2] != k or len(getattr(forest, "classes_", ())) != k:
-            raise _not_a_forest(forest)
-        p = forest.predict_proba(_safe_indexing(transformed, np.arange(min(50, len(phi)))))
-        if not np.allclose(base + phi[:50].sum(axis=1), p, atol=1e-6):
-            raise _not_a_forest(forest)
-        attributions.append(phi[:, :, 1:] if k == 2 else phi)
-        bases.append(base[1:] if k == 2 else base)
+        p = trees.predict_proba(_safe_indexing(transformed, np.arange(min(50, len(phi)))))
+        phi, base, of_logits = _checked_scores(phi, base, p, trees)
+        attributions.append(phi)
+        bases.append(base)
         if first_rows is None:
             first_rows, names = rows, _names(steps, model)
-    return np.mean(attributions, axis=0), np.mean(bases, axis=0), first_rows, names
+    phi, base = np.mean(attributions, axis=0), np.mean(bases, axis=0)
+    return phi, base, of_logits, first_rows, names
 
 
-def _not_a_forest(forest: Any) -> InputError:
+def _checked_scores(
+    phi: FloatArray, base: FloatArray, p: FloatArray, trees: Any
+) -> tuple[FloatArray, FloatArray, bool]:
+    """Return attributions and base scores of the classes, whether of logits; refuse wrong ones.
+
+    The sums of the first rows must be their probabilities p (m, k), or give these as logits.
+    """
+    k, m = p.shape[1], len(p)
+    if phi.ndim == 2 and k == 2:  # of the second class alone
+        phi, base = phi[:, :, None], base[-1:]
+    if phi.ndim == 3 and phi.shape[2] == len(base) in (1 if k == 2 else k, k):
+        scores = base + phi[:m].sum(axis=1)
+        if scores.shape == p.shape and np.allclose(scores, p, atol=1e-6):
+            return (phi[:, :, 1:], base[1:], False) if k == 2 else (phi, base, False)
+        expected, single_precision = p[:, -scores.shape[1] :], 1e-4
+        if np.allclose(_probabilities_of(scores), expected, atol=single_precision):
+            return phi, base, True
+    raise _not_of_trees(trees)
+
+
+def _probabilities_of(logits: FloatArray) -> FloatArray:
+    """Return probabilities of log-odds (..., 1) of the second class, or of logits (..., k)."""
+    return np.asarray(expit(logits) if logits.shape[-1] == 1 else softmax(logits, axis=-1))
+
+
+def _not_of_trees(estimator: Any) -> InputError:
     return InputError(
-        "estimator must be a forest of scikit-learn for explanations, whose "
-        f"probability is the mean over its trees, got {type(forest).__name__}"
+        "estimator must be a forest of scikit-learn, whose probability is the mean over its trees, "
+        "or a gradient booster for explanations, whose trees shap.TreeExplainer reads, got "
+        f"{type(estimator).__name__}"
     )
 
 
@@ -173,6 +209,11 @@ def _names(steps: list[Any], model: Any) -> list[str] | None:
         return [str(name) for name in model[:-1].get_feature_names_out()]
     except (AttributeError, ValueError):
         return None
+
+
+def _moved_logits(logits: FloatArray, step: float) -> list[FloatArray]:
+    """Return the probabilities for each class with its logit moved by ``step``."""
+    return [_probabilities_of(logits + step * unit) for unit in np.eye(len(logits))]
 
 
 def _moved_scores(score: FloatArray, step: float) -> list[FloatArray]:

@@ -132,6 +132,8 @@ def judge(
     findings = [section.finding for section in sections if section.finding]
     choice = next((section.choice for section in sections if section.choice), "")
     action, sentence, column = advice(comparison, source, findings, choice)
+    if action in ("use", "recalibrate"):
+        sentence = " ".join([sentence, *(s.advice for s in sections if s.advice)])
     is_off = comparison.best.exceeds(comparison.tolerance)
     return Verdict(
         action,
