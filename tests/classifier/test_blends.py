@@ -142,6 +142,19 @@ def test_a_blend_answers_everything_that_a_model_answers(k, tmp_path):
     assert loaded.blend_ == plain.blend_
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_copy_of_an_estimator_changes_nothing(k):
+    X, y, new, _ = rows(k)
+    members = [("bayes", GaussianNB()), ("linear", LogisticRegression())]
+    model = CalibratedClassifier(members, random_state=0).fit(X, y)
+    copied = [members[0], ("copy", GaussianNB()), members[1]]
+    with_copy = CalibratedClassifier(copied, random_state=0).fit(X, y)
+    assert_allclose(with_copy.predict_proba(new), model.predict_proba(new), rtol=1e-9)
+    weights = with_copy.blend_
+    assert weights["bayes"] == weights["copy"]
+    assert_allclose(weights["bayes"] + weights["copy"], model.blend_["bayes"], rtol=1e-9)
+
+
 def test_results_are_the_same_for_any_number_of_threads():
     X, y, new, _ = rows(3)
     fitted = [

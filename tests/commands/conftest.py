@@ -5,9 +5,13 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def few_refits():
-    """Calibrate training rows in two parts; tests/classifier looks at the numbers."""
+    """Calibrate training rows in two parts, and report on one model.
+
+    tests/classifier looks at the numbers, and tests/report at other models.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vennforest.classifier.training_rows.N_REFITS", 2)
+        patch.setattr("vennforest.commands.report.OTHER_ESTIMATORS", ())
         yield
 
 

@@ -98,7 +98,7 @@ def blend_of(data, model):
 
 
 def test_the_summary_and_the_header_of_a_blend_have_its_weights(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("vennforest.commands.fit.BLENDED", ("mixed-forest", "logistic"))
+    monkeypatch.setattr("vennforest.report.estimators.BLENDED", ("mixed-forest", "logistic"))
     weights = blend_of(tmp_path / "t.csv", tmp_path / "m.skops")
     assert re.fullmatch(r"Blend of mixed-forest \(0\.\d\d\), logistic \(0\.\d\d\)", weights)
     assert f"{weights}." in capsys.readouterr().err

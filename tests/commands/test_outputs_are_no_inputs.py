@@ -10,9 +10,10 @@ import pytest
 
 from vennforest._files import Input, Output, check_files
 from vennforest._messages import InputError
-from vennforest.commands.options import Options, Predict, app
+from vennforest.commands.options import Options, Predict, TableOptions, app
 
-COMMANDS = Options.__subclasses__()
+COMMANDS = [*Options.__subclasses__(), *TableOptions.__subclasses__()]
+COMMANDS.remove(TableOptions)
 
 
 def annotations(command):

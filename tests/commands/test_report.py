@@ -13,7 +13,7 @@ from support.commands import refused, run
 from support.report_data import calibrated, table_of
 from vennforest.commands.options import Report
 from vennforest.commands.pages import millimetres_in, thresholds_in
-from vennforest.commands.report import next_command
+from vennforest.commands.report import next_commands
 from vennforest.decisions import threshold_for
 
 
@@ -229,12 +229,24 @@ def test_the_advised_command_reads_the_table_as_the_report_did(tmp_path, action)
     )  # fmt: skip
     verdict = SimpleNamespace(action=action, column="a", method="platt", on_folds=False)
     source = SimpleNamespace(target="y", suspects={"a": "leak"})
-    words = next_command(SimpleNamespace(verdict=verdict, model="m", source=source), options)
+    evaluation = SimpleNamespace(verdict=verdict, model="m", source=source, sections=())
+    (words,) = next_commands(evaluation, options)
     for name, value in vars(options).items():
         if name not in ("data", "target") and value != getattr(Report, name, value):
             for text in value if isinstance(value, list) else [value]:
                 assert (f"--{name}", str(text)) in itertools.pairwise(words), name
     assert words[:4] == ["report" if action == "check" else "fit", str(options.data), "-t", "y"]
+
+
+@pytest.mark.parametrize("method", ["none", "platt"])
+def test_a_better_blend_has_a_command_too(method):
+    options = Report(data="t.csv", target="y", drop=["a"])
+    verdict = SimpleNamespace(action="use", method=method, on_folds=False)
+    source, sections = SimpleNamespace(target="y"), [SimpleNamespace(advice="A blend.")]
+    evaluation = SimpleNamespace(verdict=verdict, model="m", source=source, sections=sections)
+    *others, blend = next_commands(evaluation, options)
+    assert blend == ["fit", "t.csv", "-t", "y", "--drop", "a", "--estimator", "blend"]
+    assert [command[-1] for command in others] == ([] if method == "none" else ["platt"])
 
 
 def test_a_column_of_sites_is_no_feature_and_has_a_line_for_each(tmp_path, capsys):

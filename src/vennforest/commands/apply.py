@@ -18,7 +18,7 @@ from vennforest.tables.files import TableFile
 def run(options: Apply) -> None:
     """Write the probabilities for a table of scores, and print the number of rows."""
     check_option(options.missing_scores, ("refuse", "keep"), "--missing-scores")
-    table = TableFile(options.data, options.decimal)
+    table = TableFile(options.data, options.form)
     file = read_calibrator(options.calibrator, options.scores, table=table.names)
     calibrator = with_shares(file.calibrator, options.prior)
     refuse_own_output(file.columns.names, table.names, file.columns.classes)

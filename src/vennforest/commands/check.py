@@ -60,7 +60,7 @@ def run(options: Check) -> None:
     failures = check_fail_on(options)
     path = options.data or options.predictions
     model = _model_of(options)
-    frame = read_rows(path, model, options.decimal, options.target)
+    frame = read_rows(path, model, options.form, options.target)
     options.row_counts[path] = len(frame)
     table = split_target(frame, options.target, name=path.name, screened=False)
     values = values_of_columns(frame, table, [options.groups, *(options.by or [])])
@@ -140,7 +140,7 @@ def _check_columns(options: Check, table: LabelledTable, values: dict[str, Any])
     evaluation = check(y, predictions, classes=classes, updates=options.updates, **arguments)
     words = ["calibrate", options.shown(options.predictions), "-t", table.target]
     words += score_options[evaluation.verdict.method]
-    words += ["--decimal", options.decimal] if options.decimal else []
+    words += options.form_words
     return evaluation, X, [words], columns_of_method
 
 
@@ -174,7 +174,7 @@ def _validation_sections(
     if options.grades is not None:
         grade, reference = rows[find_name(columns, options.grades)], None
         if options.reference is not None:
-            reference_rows = read_table(options.reference, decimal=options.decimal)
+            reference_rows = read_table(options.reference, form=options.form)
             options.row_counts[options.reference] = len(reference_rows)
             reference = reference_rows[find_name(reference_rows.columns, options.grades)]
         sections.append(grades_section(comparison, grade, reference))
@@ -229,7 +229,7 @@ def _judge_model(
         scores = _score_options([f"p({label})" for label in classes])
         options_of_predict = [w for entry in options.prior or () for w in ("--prior", entry)]
         options_of_predict += [w for name in options.trusted or () for w in ("--trust", name)]
-        options_of_predict += ["--decimal", options.decimal] if options.decimal else []
+        options_of_predict += options.form_words
         words = ["predict", options.shown(path), data, "--keep", "-o", "scored.csv"]
         commands = [
             [*words, *options_of_predict],

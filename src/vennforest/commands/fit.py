@@ -20,10 +20,9 @@ from vennforest.commands.options import Fit
 from vennforest.commands.pages import split_table
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say, shares_text
 from vennforest.persistence.model_file import write_model
-from vennforest.report.estimators import BLENDED, DEFAULT_ESTIMATOR, make_estimator
+from vennforest.report.estimators import table_estimator
 from vennforest.report.splits import group_codes
 from vennforest.report.training import audit_notes
-from vennforest.tables import table_pipeline
 from vennforest.tables.files import read_table
 from vennforest.tables.target import LabelledTable
 from vennforest.tables.types import read_types
@@ -35,7 +34,7 @@ def run(options: Fit) -> None:
     with progress_bar("Training"):
         types = {} if options.types is None else read_types(options.types)
         frame = read_table(
-            options.data, [*types, options.target], names_in(options.missing), options.decimal
+            options.data, [*types, options.target], names_in(options.missing), options.form
         )
         name, split_by = options.data.name, [options.groups]
         table, values = split_table(options, frame, options.target, name, types, split_by)
@@ -78,20 +77,16 @@ def run(options: Fit) -> None:
 
 
 def _fit(options: Fit, table: LabelledTable, groups: NDArray[Any] | None) -> CalibratedClassifier:
-    members = [
-        (
-            name or DEFAULT_ESTIMATOR,
-            table_pipeline(
-                make_estimator(name, options.trees, options.seed, options.jobs),
-                random_state=options.seed,
-                types=table.types or None,
-                missing=names_in(options.missing) or None,
-            ),
-        )
-        for name in (BLENDED if options.estimator == "blend" else [options.estimator])
-    ]
+    estimator = table_estimator(
+        options.estimator,
+        options.trees,
+        options.seed,
+        options.jobs,
+        types=table.types or None,
+        missing=names_in(options.missing) or None,
+    )
     model = CalibratedClassifier(
-        members if len(members) > 1 else members[0][1],
+        estimator,
         method=options.method,
         calibrate_on=options.calibrate_on,
         ensemble=not options.one_model,

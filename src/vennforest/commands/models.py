@@ -30,8 +30,9 @@ from vennforest.export.json_form import score_columns
 from vennforest.scores import read_scores
 from vennforest.tables.cells import CellColumn, as_floats
 from vennforest.tables.columns import unknown_names
-from vennforest.tables.files import find_name, read_table
+from vennforest.tables.files import DETECTED, find_name, read_table
 from vennforest.tables.target import typed_labels
+from vennforest.tables.text import TableFormat
 
 MAX_EXAMPLES = 4_096
 """Scores that a file keeps of a calibrator that keeps none itself."""
@@ -70,7 +71,7 @@ def rows_for(model: Any, frame: pd.DataFrame, carried: Sequence[str] = ()) -> An
 
 
 def read_rows(
-    path: Path, model: Any, decimal: str | None = None, target: str | None = None
+    path: Path, model: Any, form: TableFormat = DETECTED, target: str | None = None
 ) -> pd.DataFrame:
     """Return the rows of a file with the columns of a model as its own types and markers read them.
 
@@ -78,9 +79,9 @@ def read_rows(
     """
     table = table_columns(model)
     if table is None:
-        return read_table(path, [target or ""], decimal=decimal)
+        return read_table(path, [target or ""], form=form)
     as_text = [name for name in table.feature_names_in_ if name not in table.numbers]
-    return read_table(path, [*as_text, target or ""], table.missing or (), decimal)
+    return read_table(path, [*as_text, target or ""], table.missing or (), form)
 
 
 def label_of_text(classes: NDArray[Any]) -> dict[str, Any]:

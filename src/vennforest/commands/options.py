@@ -6,12 +6,25 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform
 
 import typer
 
-from vennforest._files import Input, Output, check_files, local_copy, marked, url_of
+from vennforest._files import (
+    Input,
+    Output,
+    check_files,
+    is_standard,
+    local_copy,
+    marked,
+    url_of,
+)
+from vennforest._messages import InputError, UnknownNameError, listed
 from vennforest._program import __version__
+from vennforest.commands.terminal import leave_stdout, streams_of
+
+if TYPE_CHECKING:
+    from vennforest.tables.text import TableFormat
 
 # Names for the help, which does not import what they name: that takes seconds.
 METHODS = (
@@ -75,9 +88,9 @@ def vennforest_(
 Text = str | None
 Names = list[str] | None
 
-TABLE = "A table: CSV, Parquet, Arrow or Excel."
+TABLE = "A table: CSV, Parquet, Arrow or Excel; - is standard input."
 SEVERAL = "(several times)"
-OUTPUT = option("The file to write.", "--output", "-o", metavar="FILE")
+OUTPUT = option("The file to write; - is standard output.", "--output", "-o", metavar="FILE")
 
 Data = Annotated[Path, argument("DATA", TABLE), Input("table")]
 OptionalData = Annotated[Path | None, argument("DATA", TABLE), Input("table")]
@@ -111,6 +124,18 @@ Estimator = Annotated[
 ]
 GroupsColumn = Annotated[Text, column("Groups of dependent rows, such as patients.")]
 Decimal = Annotated[Text, option("Decimal sign: . or ,", metavar="SIGN", default="as in CSV")]
+Delimiter = Annotated[Text, option("Between cells of CSV.", metavar="SIGN", default="as in CSV")]
+Encoding = Annotated[Text, option("Encoding of CSV.", metavar="NAME", default="as in CSV")]
+NoHeader = Annotated[
+    bool, option("The first row of CSV or Excel is no names: column0, ….", "--no-header")
+]
+Sheet = Annotated[Text, option("The sheet of a workbook.", metavar="NAME", default="the first")]
+FileFormat = Annotated[
+    Text,
+    option(
+        "csv, parquet or arrow (its stream).", "--format", metavar="FORMAT", default="by the suffix"
+    ),
+]
 Kinds = Annotated[Text, option("Any of p,bounds,confidence.", metavar="KINDS", default="all")]
 Level = Annotated[float, option("Level of the confidence intervals.")]
 MethodName = Annotated[str, option(f"{', '.join(METHODS)}.")]
@@ -160,6 +185,7 @@ EscapeFormulas = Annotated[
     bool, option("In CSV, put ' before text like a formula.", "--escape-formulas")
 ]
 Json = Annotated[bool, option("Print a summary as JSON.", "--json")]
+Quiet = Annotated[bool, option("Print no notes and warnings.", "--quiet")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug")]
 
 
@@ -168,6 +194,7 @@ class Options:
     """Options of every command."""
 
     as_json: Json = False
+    quiet: Quiet = False
     debug: Debug = False
     addresses: dict[Path, str] = field(init=False, default_factory=dict)
     row_counts: dict[Path, int] = field(init=False, default_factory=dict)
@@ -175,6 +202,38 @@ class Options:
     def shown(self, path: Path | None) -> str:
         """Return an input as it was given: the address of a local copy."""
         return self.addresses.get(path, str(path)) if path is not None else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(Options):
+    """Options of commands that read tables."""
+
+    decimal: Decimal = None
+    delimiter: Delimiter = None
+    encoding: Encoding = None
+    no_header: NoHeader = False
+    sheet: Sheet = None
+
+    @property
+    def form(self) -> "TableFormat":
+        """How the tables are written."""
+        from vennforest.tables.text import TableFormat
+
+        return TableFormat(
+            decimal=self.decimal,
+            delimiter=self.delimiter,
+            encoding=self.encoding,
+            has_header=not self.no_header,
+            sheet=self.sheet,
+        )
+
+    @property
+    def form_words(self) -> list[str]:
+        """The options of `form`, for another command on the same table."""
+        names = ("decimal", "delimiter", "encoding", "sheet")
+        pairs = [(f"--{name}", getattr(self, name)) for name in names]
+        words = [word for pair in pairs if pair[1] is not None for word in pair]
+        return words + ["--no-header"] * self.no_header
 
 
 OptionsType = TypeVar("OptionsType", bound=Options)
@@ -203,7 +262,14 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
                     addresses[local] = url_of(path) or str(path)
             local_options = replace(parsed, **paths)  # type: ignore[arg-type]
             local_options.addresses.update(addresses)
-            work(local_options)
+            outputs = [getattr(parsed, field) for field, _ in marked(parsed, Output)]
+            stack.enter_context(streams_of(parsed.quiet, any(map(is_standard, outputs))))
+            try:
+                work(local_options)
+            except BrokenPipeError:
+                leave_stdout()
+            except UnknownNameError as error:
+                raise InputError(f"{error}{_other_sheets(local_options)}") from error
 
     run.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
     run.__doc__ = cls.__doc__
@@ -211,8 +277,25 @@ def command(cls: type[OptionsType]) -> type[OptionsType]:
     return options
 
 
+def _other_sheets(options: Options) -> str:
+    """Return which sheet of a workbook was read, if there are others; "" if not."""
+    from vennforest.tables.files import sheet_names
+
+    for name, _ in marked(options, Input) if isinstance(options, TableOptions) else []:
+        path = getattr(options, name)
+        sheets = sheet_names(path) if isinstance(path, Path) else []
+        sheet = getattr(options, "sheet", None) or (sheets or [""])[0]
+        if len(sheets) > 1 and sheet in sheets:
+            sheets.remove(sheet)
+            return (
+                f" (in the sheet {sheet!r} of {options.shown(path)}, which has also "
+                f"{listed(sheets, 8)}: choose one with --sheet)"
+            )
+    return ""
+
+
 @command
-class Fit(Options):
+class Fit(TableOptions):
     """Train a calibrated classifier on a table, and write it to a file."""
 
     data: Data
@@ -235,7 +318,6 @@ class Fit(Options):
     ] = False
     by: Annotated[Text, column("Calibrate within the groups of this column.")] = None
     groups: GroupsColumn = None
-    decimal: Decimal = None
     drop: Drop = None
     keep: Keep = None
     types: Types = None
@@ -245,7 +327,7 @@ class Fit(Options):
 
 
 @command
-class Predict(Options):
+class Predict(TableOptions):
     """Predict the rows of a table, which may be larger than memory.
 
     The output has the rows in the order of DATA. Its columns are the most probable label with its
@@ -262,13 +344,13 @@ class Predict(Options):
     mean: Mean = None
     keep: Annotated[bool, option("Copy all columns of DATA.", "--keep")] = False
     carried: Annotated[Names, column(f"Copy this column {SEVERAL}.", "--id")] = None
-    decimal: Decimal = None
     trusted: Trusted = None
+    file_format: FileFormat = None
     escape_formulas: EscapeFormulas = False
 
 
 @command
-class Report(Options):
+class Report(TableOptions):
     """Train models on a table, compare ways of calibrating them, and write a report."""
 
     data: OptionalData = None
@@ -297,7 +379,6 @@ class Report(Options):
     costs: CostsTable = None
     tolerance: Tolerance = None
     thresholds: Thresholds = None
-    decimal: Decimal = None
     drop: Drop = None
     keep: Keep = None
     types: Types = None
@@ -312,7 +393,7 @@ class Report(Options):
 
 
 @command
-class Check(Options):
+class Check(TableOptions):
     """Evaluate probabilities in a column, or a model on new rows, and write a report.
 
     PREDICTIONS is a table with --probability, or a model or calibrator that is evaluated on DATA.
@@ -339,7 +420,6 @@ class Check(Options):
     costs: CostsTable = None
     tolerance: Tolerance = None
     thresholds: Thresholds = None
-    decimal: Decimal = None
     trusted: Trusted = None
     sensitivity: Share = None
     specificity: Share = None
@@ -358,7 +438,7 @@ class Check(Options):
 
 
 @command
-class Calibrate(Options):
+class Calibrate(TableOptions):
     """Calibrate the scores of any system on labelled rows, and write a calibrator.
 
     SCORES may be larger than memory. The calibrator is JSON, for apply and for other programs.
@@ -382,14 +462,14 @@ class Calibrate(Options):
     on: Annotated[
         str, option("What SCORES are: auto, probability, logit, score (each by itself).")
     ] = "auto"
+    missing_scores: Annotated[str, option("Rows without a score: refuse, drop.")] = "refuse"
     increasing: Annotated[
         Text, option("High scores mean the second class: yes, no, auto.", default="yes")
     ] = None
-    decimal: Decimal = None
 
 
 @command
-class Apply(Options):
+class Apply(TableOptions):
     """Turn scores into probabilities with a calibrator; SCORES may be larger than memory.
 
     The output has the columns of SCORES, the most probable label, and for each class c its
@@ -407,7 +487,7 @@ class Apply(Options):
     columns: Kinds = None
     level: Level = 0.95
     missing_scores: Annotated[str, option("Rows without a score: refuse, keep.")] = "refuse"
-    decimal: Decimal = None
+    file_format: FileFormat = None
     escape_formulas: EscapeFormulas = False
 
 
@@ -423,7 +503,7 @@ class Sql(Options):
 
 
 @command
-class Watch(Options):
+class Watch(TableOptions):
     """Test whether new rows follow the distribution that a model was calibrated on.
 
     Prints a verdict and writes a page. Without --target, the page estimates the performance on
@@ -449,7 +529,6 @@ class Watch(Options):
     alpha: Annotated[float, option("Probability of ever raising a false alarm.")] = 0.05
     fail_on: Annotated[Text, option("alarm: exit with code 1.", default=False)] = None
     trusted: Trusted = None
-    decimal: Decimal = None
 
 
 @command

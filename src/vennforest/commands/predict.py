@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from vennforest._files import shown_path, written_whole
+from vennforest._files import is_standard, shown_path, written_whole
 from vennforest.batch import BatchPredictor, kinds_of, table_columns
 from vennforest.commands.models import numbers_of_labels, read_model, with_shares
 from vennforest.commands.options import Apply, Predict
@@ -24,7 +25,7 @@ ROWS_PREDICTED_AT_ONCE = 20_000
 def run(options: Predict) -> None:
     """Write predictions for the rows of a table, and print the number of rows."""
     model = with_shares(read_model(options.model, options.trusted), options.prior)
-    table, carried = TableFile(options.data, options.decimal), list(options.carried or ())
+    table, carried = TableFile(options.data, options.form), list(options.carried or ())
     columns = None
     if table_columns(model) is None and not hasattr(model, "feature_names_in_"):
         columns = [name for name in table.names if name not in carried]
@@ -43,7 +44,10 @@ def write_predictions(
         model = _with_means(model, means, table, arguments)
     kinds = kinds_of(model, options.columns, "--columns")
     predictor = BatchPredictor(model, table.schema, answers=kinds, level=options.level, **arguments)
-    output_file = output_table(options.output, predictor.schema, options.escape_formulas)
+    file_format = output_format(options.output, options.file_format)
+    output_file = output_table(
+        options.output, predictor.schema, file_format, options.escape_formulas
+    )
     with progress_bar("Rows") as progress, output_file as write:
         for batch in predictor.over(table):
             write(pa.Table.from_batches([batch]))
@@ -80,14 +84,17 @@ def _with_means(
 
 @contextmanager
 def output_table(
-    output: Path, schema: pa.Schema, escape_formulas: bool = False
+    output: Path, schema: pa.Schema, file_format: str, escape_formulas: bool = False
 ) -> Iterator[Callable[[pa.Table], None]]:
-    """Open a new file, and yield a function that appends tables of the schema to it."""
-    file_format = output_format(output)
+    """Open a new file, and yield a function that appends tables of the schema to it.
+
+    What goes to standard output goes there at once, row by row.
+    """
 
     def convert(table: pa.Table) -> pa.Table:
         return table_as_text(table, escape_formulas) if file_format == "csv" else table
 
     schema = convert(schema.empty_table()).schema
-    with written_whole(output) as part, table_writer(part, file_format, schema) as writer:
+    target = nullcontext(sys.stdout.buffer) if is_standard(output) else written_whole(output)
+    with target as part, table_writer(part, file_format, schema) as writer:
         yield lambda table: writer.write_table(convert(table))

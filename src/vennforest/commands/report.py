@@ -23,10 +23,14 @@ from vennforest.commands.pages import (
 from vennforest.commands.predict import output_table
 from vennforest.commands.terminal import names_in, progress_bar, say
 from vennforest.report import Evaluation, evaluate
+from vennforest.report.estimators import BLENDED
 from vennforest.report.splits import times
 from vennforest.tables.files import TableFile, output_format, read_table
 from vennforest.tables.target import load_example
 from vennforest.tables.types import read_types
+
+OTHER_ESTIMATORS = BLENDED[1:]
+"""Estimators beside the default one, where ``--estimator`` names none."""
 
 
 def run(options: Report) -> None:
@@ -37,7 +41,7 @@ def run(options: Report) -> None:
     types = {} if options.types is None else read_types(options.types)
     missing = names_in(options.missing)
     if options.data is not None:
-        frame = read_table(options.data, [*types, options.target or ""], missing, options.decimal)
+        frame = read_table(options.data, [*types, options.target or ""], missing, options.form)
         name, target = options.data.name, options.target
         options.row_counts[options.data] = len(frame)
     else:
@@ -62,6 +66,7 @@ def run(options: Report) -> None:
             table.y,
             estimator=options.estimator,
             methods=names_in(options.methods) or None,
+            compare=OTHER_ESTIMATORS if options.estimator is None else (),
             n_folds=options.folds,
             n_trees=options.trees,
             n_jobs=options.jobs,
@@ -76,10 +81,9 @@ def run(options: Report) -> None:
             progress=progress,
             **common_arguments(options, table, values),
         )
-    command = next_command(evaluation, options)
     labels = evaluation.classes.index  # of the columns that --write-predictions writes
     columns = {evaluation.verdict.method: {label: f"p({label})" for label in labels}}
-    write_page(evaluation, options, [command] if command else [], columns)
+    write_page(evaluation, options, next_commands(evaluation, options), columns)
     if options.write_predictions is not None:
         rows = pa.array(table.X.index[evaluation.rows].to_numpy())
         _write_predictions(options.write_predictions, evaluation, options, frame, rows)
@@ -93,7 +97,7 @@ def _write_predictions(
     if options.data is None:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     else:  # as predict copies it: numbers of text files with all their digits
-        table = pa.Table.from_batches(TableFile(options.data, options.decimal).batches())
+        table = pa.Table.from_batches(TableFile(options.data, options.form).batches())
     predictions = evaluation.comparison.predictions
     estimates, classes = predictions.estimates[evaluation.verdict.method], predictions.classes
     parts = zip(KINDS, (estimates.p, estimates.bounds, estimates.confidence), strict=True)
@@ -103,20 +107,23 @@ def _write_predictions(
     prediction = (estimates.bounds, estimates.p), estimates.confidence
     columns += output_columns(classes, kinds, prediction, of_label=True)
     schema = output_schema(carried, classes, kinds, of_label=True)
-    with output_table(path, schema, options.escape_formulas) as write:
+    with output_table(path, schema, output_format(path), options.escape_formulas) as write:
         write(pa.Table.from_arrays(columns, schema=schema))
     say(f"Wrote {shown_path(path)}: {len(rows):,} rows")
 
 
-def next_command(evaluation: Evaluation, options: Report) -> list[str]:
-    """Return the next command for the verdict, ``report`` or ``fit``; [] if there is none."""
+def next_commands(evaluation: Evaluation, options: Report) -> list[list[str]]:
+    """Return the next commands for the verdict, ``report`` or ``fit``; [] if there is none.
+
+    The last one trains a blend, where one is better.
+    """
     verdict = evaluation.verdict
     is_check = verdict.action == "check"
     if (
         options.data is None
         or evaluation.model is None
         or verdict.action in ("collect", "stop")
-        or (not verdict.column if is_check else verdict.method == "none")
+        or (is_check and not verdict.column)
     ):
         return []
     words = [
@@ -125,7 +132,8 @@ def next_command(evaluation: Evaluation, options: Report) -> list[str]:
         "-t",
         evaluation.source.target,
     ]
-    names = ["estimator", "groups", "decimal", "missing", "types", "drop", "keep", "trees"]
+    words += options.form_words
+    names = ["estimator", "groups", "missing", "types", "drop", "keep", "trees"]
     for name in [*names, "time", "validation"] if is_check else names:
         value = getattr(options, name)
         if value != getattr(Report, name):
@@ -133,7 +141,10 @@ def next_command(evaluation: Evaluation, options: Report) -> list[str]:
                 words += [f"--{name}", options.addresses.get(text, str(text))]
     if is_check:
         is_leak = evaluation.source.suspects[verdict.column] == "leak"
-        return [*words, "--drop" if is_leak else "--groups", verdict.column]
+        return [[*words, "--drop" if is_leak else "--groups", verdict.column]]
+    blends = [[*words, "--estimator", "blend"] for s in evaluation.sections if s.advice]
+    if verdict.method == "none":
+        return blends
     if verdict.method != "venn-abers":
         words += ["--method", verdict.method]
-    return [*words, "--calibrate-on", "cv"] if verdict.on_folds else words
+    return [[*words, "--calibrate-on", "cv"] if verdict.on_folds else words, *blends]

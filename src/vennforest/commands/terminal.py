@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -13,17 +15,41 @@ from rich.progress import Progress
 
 from vennforest._messages import harmless, listed
 
+QUIET = ContextVar("QUIET", default=False)
+"""Whether notes, warnings and progress are left out."""
+
+STDOUT_IS_FILE = ContextVar("STDOUT_IS_FILE", default=False)
+"""Whether a file is written to stdout, so that all text goes to stderr."""
+
+
+@contextmanager
+def streams_of(quiet: bool, stdout_is_file: bool) -> Iterator[None]:
+    """Set what is printed, and where, during a command."""
+    tokens = QUIET.set(quiet), STDOUT_IS_FILE.set(stdout_is_file)
+    try:
+        yield
+    finally:
+        QUIET.reset(tokens[0])
+        STDOUT_IS_FILE.reset(tokens[1])
+
+
+def leave_stdout() -> None:
+    """Discard what is left for stdout, whose reader, such as ``head``, has had enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
 
 def show(text: str, stream: TextIO | None = None) -> None:
     """Print text on a stream, by default stdout; escape characters that it cannot encode."""
-    stream = sys.stdout if stream is None else stream
+    if stream is None:
+        stream = sys.stderr if STDOUT_IS_FILE.get() else sys.stdout
     encoding = stream.encoding or "utf-8"
     print(harmless(text).encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
 def say(message: str) -> None:
-    """Print a line on stderr."""
-    show(message, sys.stderr)
+    """Print a line on stderr, unless the command is quiet."""
+    if not QUIET.get():
+        show(message, sys.stderr)
 
 
 def print_json(summary: Any) -> None:
@@ -48,6 +74,8 @@ def names_in(texts: str | Sequence[str] | None) -> list[str]:
 def progress_bar(task: str) -> Iterator[Callable[[int, int | None], None]]:
     """Show a progress bar on stderr if that is a terminal; yield the function that updates it."""
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(
+        console=console, transient=True, disable=QUIET.get() or not console.is_terminal
+    ) as bar:
         number = bar.add_task(task, total=None)
         yield lambda n, total: bar.update(number, completed=n, total=total)

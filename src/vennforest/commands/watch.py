@@ -96,7 +96,7 @@ def _ordered_rows(
     options: Watch, model: Any, notes: list[str]
 ) -> tuple[pd.DataFrame, NDArray[Any] | None]:
     """Return the rows sorted by time, and their times; None without ``--time``."""
-    table = read_rows(options.data, model, options.decimal, options.target)
+    table = read_rows(options.data, model, options.form, options.target)
     options.row_counts[options.data] = len(table)
     if options.time is None:
         return table, None
@@ -193,7 +193,7 @@ def _reference(
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return reference rows with their labels, and the columns to compare."""
     model, target = monitor.model, header.get("target", "")
-    table = read_rows(path, model, options.decimal, target)
+    table = read_rows(path, model, options.form, target)
     options.row_counts[path] = len(table)
     find_name(table.columns, target, "target")
     labels = _labels_in(table, target, monitor)

@@ -14,11 +14,12 @@ from sklearn.preprocessing import StandardScaler
 
 from vennforest._messages import needed, not_one_of
 from vennforest._validation import check_labels, require
+from vennforest.tables import table_pipeline
 
 DEFAULT_ESTIMATOR = "mixed-forest"
 
 BLENDED = (DEFAULT_ESTIMATOR, "hist-gradient-boosting", "logistic")
-"""What ``vennforest fit --estimator blend`` blends."""
+"""The estimators that ``blend`` stands for."""
 
 
 class NumberedLabels(ClassifierMixin, BaseEstimator):
@@ -85,6 +86,23 @@ def named_estimator(name: str | None) -> NamedEstimator:
     if name is not None and name not in ESTIMATORS:
         raise not_one_of("estimator", ESTIMATORS, name)
     return ESTIMATORS[name or DEFAULT_ESTIMATOR]
+
+
+def table_estimator(
+    name: str | None, n_trees: int, seed: int, n_jobs: int | None, **columns: Any
+) -> Any:
+    """Return an unfitted pipeline for tables by name, or those of the blend as a list.
+
+    ``columns`` are the types and marks of missing cells of `TableColumns`.
+    """
+    pipelines = [
+        (
+            member or DEFAULT_ESTIMATOR,
+            table_pipeline(make_estimator(member, n_trees, seed, n_jobs), seed, **columns),
+        )
+        for member in (BLENDED if name == "blend" else [name])
+    ]
+    return pipelines if name == "blend" else pipelines[0][1]
 
 
 def make_estimator(name: str | None, n_trees: int, seed: int, n_jobs: int | None) -> Any:

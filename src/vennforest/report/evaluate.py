@@ -13,6 +13,7 @@ from vennforest._messages import not_one_of, shown
 from vennforest._validation import FloatArray, InputError, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
+from vennforest.report.alternatives import models_section
 from vennforest.report.estimators import make_estimator, named_estimator
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble, check_options
 from vennforest.report.measures import RAW
@@ -32,6 +33,7 @@ def evaluate(
     *,
     estimator: Any = None,
     methods: Sequence[str] | None = None,
+    compare: Sequence[str] = (),
     n_folds: int = 5,
     n_trees: int = 300,
     groups: ArrayLike | None = None,
@@ -71,6 +73,9 @@ def evaluate(
     methods : sequence of str, optional
         As in ``CalibratedClassifier``; by default all. The raw model, ``"none"``, is always among
         them.
+    compare : sequence of str, default=()
+        Other names of ``vennforest fit --estimator`` to train on the same folds, beside the
+        estimator and their blend, and to compare by log loss and seconds.
     n_folds, n_trees : int
         Number of folds, at least 2 (reduced if no class has as many rows), and of trees per forest.
     groups : array-like of shape (n,), optional
@@ -151,6 +156,10 @@ def evaluate(
         groups=group_codes(groups, X.shape[0], remarks),
         time=None if time is None else times(time, "time"),
         site=None if names is None else _site_codes(names, X.shape[0], time),
+        others={
+            named_estimator(name).title: make_estimator(name, n_trees, random_state, n_jobs)
+            for name in compare
+        },
         notes=remarks,
         progress=progress,
     )
@@ -191,10 +200,12 @@ def evaluate(
         settings=settings,
         model=model,
     )
-    if names is None:
-        return evaluation
-    section = sites_section(evaluation.comparison, names[evaluation.rows])
-    return evaluation.with_sections([section])
+    sections = []
+    if evaluation.comparison.predictions.others:
+        sections.append(models_section(evaluation.comparison.predictions, noun))
+    if names is not None:
+        sections.append(sites_section(evaluation.comparison, names[evaluation.rows]))
+    return evaluation.with_sections(sections)
 
 
 def _site_codes(names: NDArray[Any], n: int, time: Any) -> FloatArray:

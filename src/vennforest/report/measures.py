@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +73,13 @@ class Event:
     confidence: Ends | None
 
 
+class OtherModel(NamedTuple):
+    """Probabilities (n, k) of a model trained in the same folds, and its seconds of training."""
+
+    p: FloatArray
+    seconds: float
+
+
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """Estimates of several methods for n rows, by models that were not trained on them.
@@ -80,7 +88,8 @@ class Predictions:
     predicted it, and its position in X; ``groups`` (n,) are codes from 0 of groups whose rows count
     as one observation in intervals and tests. ``test_ratio`` is the mean over folds of the number
     of predicted rows over that of training rows, and ``positive`` the index of the positive class
-    of two (None with more).
+    of two (None with more). ``others`` are models beside the one whose estimates these are, by
+    name, that one too as "".
     """
 
     classes: NDArray[Any]
@@ -91,6 +100,7 @@ class Predictions:
     groups: IntArray | None = None
     test_ratio: float | None = None
     positive: int | None = None
+    others: Mapping[str, OtherModel] = field(default_factory=dict)
 
     @property
     def n_folds(self) -> int:

@@ -29,6 +29,8 @@ class Section:
         Function that draws the picture into axes of matplotlib, size in inches, and description.
     finding, choice : str, str
         Where calibration is rejected, as a clause; and the update that tests choose. "": nothing.
+    advice : str
+        A sentence on a better model, which follows that of the verdict; "": none.
     """
 
     title: str
@@ -41,3 +43,4 @@ class Section:
     caption: str = ""
     finding: str = ""
     choice: str = ""
+    advice: str = ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,8 @@ from vennforest.classifier.prediction import (
     scores_of_rows,
 )
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.measures import RAW, MethodEstimates, Predictions
+from vennforest.report.alternatives import BLEND, predict_by_others
+from vennforest.report.measures import RAW, MethodEstimates, OtherModel, Predictions
 from vennforest.report.splits import forward, one_site_out, shuffled, without_single_rows
 from vennforest.tables.columns import as_pandas
 
@@ -46,14 +49,16 @@ def cross_validate(
     groups: IntArray | None,
     time: FloatArray | None,
     site: FloatArray | None,
+    others: Mapping[str, Any],
     notes: list[str],
     progress: Progress | None,
 ) -> tuple[Predictions, CalibratedClassifier]:
     """Predict every row by all methods, with a model that was not trained on it.
 
     The types of columns are inferred from all rows, as in ``vennforest fit``; everything else is
-    learnt from the training rows of a fold. ``site`` (n,) has codes, NaN where missing. Returns
-    the predictions and the model of the last fold, and appends to ``notes``.
+    learnt from the training rows of a fold. ``site`` (n,) has codes, NaN where missing, and
+    ``others`` are classifiers to train beside the model, by name. Returns the predictions and the
+    model of the last fold, and appends to ``notes``.
     """
     if is_frame(X):
         pipeline: Any = model.estimator
@@ -83,6 +88,8 @@ def cross_validate(
     notes += audit_notes(model, X, codes, groups)
     fold = np.full(len(codes), -1, dtype=np.intp)
     parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = {}
+    classifiers, seconds_of = dict(others), defaultdict[str, float](float)
+    parts_of: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = defaultdict(list)
     warned: dict[str, None] = {}
     for i, (train, test) in enumerate(splits):
         fold[test] = i
@@ -91,10 +98,19 @@ def cross_validate(
         fit_groups = {"groups": groups[train]} if groups is not None and n_groups > 1 else {}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            fitted = clone(model).fit(_safe_indexing(X, train), labels, **fit_groups)
-            predicted = _predicted(fitted, methods, _safe_indexing(X, test))
+            X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
+            start = perf_counter()
+            fitted = clone(model).fit(X_train, labels, **fit_groups)
+            seconds = perf_counter() - start
+            predicted = _predicted(fitted, methods, X_test)
         for method, estimates in predicted.items():
             parts.setdefault(method, []).append((test, present, estimates))
+        training = X_train, labels, fit_groups
+        for name, other in predict_by_others(
+            fitted, seconds, classifiers, training, X_test, notes
+        ).items():
+            parts_of[name].append((test, present, MethodEstimates(other.p)))
+            seconds_of[name] += other.seconds
         texts = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         absent = np.delete(classes, present).astype(str).tolist()
         if n_groups == 1:
@@ -118,6 +134,11 @@ def cross_validate(
         {method: pool_folds(some, len(codes), classes, tested) for method, some in parts.items()},
         None if groups is None else np.unique(groups[tested], return_inverse=True)[1],
         float(np.mean([len(test) / len(train) for train, test in splits])),
+        others={
+            name: OtherModel(pool_folds(some, len(codes), classes, tested).p, seconds_of[name])
+            for name, some in parts_of.items()
+            if name in (*classifiers, "", BLEND) and classifiers
+        },
     )
     return predictions, fitted
 

@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, dataset, parquet
 
-from vennforest._files import files_of, one_line
-from vennforest._messages import listed, nearest, needed
-from vennforest._validation import InputError
+from vennforest._files import files_of, is_standard, one_line
+from vennforest._messages import UnknownNameError, listed, nearest, needed, warn
+from vennforest._validation import InputError, check_option
 from vennforest.tables.cells import (
     MISSING_MARKERS,
     CellColumn,
@@ -32,10 +32,12 @@ from vennforest.tables.cells import (
     plain_array,
     plain_type,
 )
-from vennforest.tables.text import TextTable, with_decimal_point
+from vennforest.tables.text import TableFormat, TextTable, numbered_names, with_decimal_point
 
-PARQUET, ARROW, ZIP = b"PAR1", b"ARROW1", b"PK\x03\x04"
+PARQUET, ARROW, ARROW_STREAM, ZIP = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"PK\x03\x04"
 """First bytes of files in these formats."""
+
+DETECTED = TableFormat()
 
 BATCH_ROWS = 1 << 16
 """Rows of a batch; the answers do not depend on it."""
@@ -50,16 +52,16 @@ FORMULA = re.compile(r"[=+\-@\t\r＝＋－＠]")
 class TableFile:
     """A table in a file, or in a folder of Parquet files.
 
-    CSV or TSV (also compressed by gzip), Parquet, Arrow and the first sheet of an Excel workbook
-    are recognised by their content. Other files raise an `InputError`.
+    CSV or TSV (also compressed by gzip), Parquet, Arrow (also its stream) and a sheet of an Excel
+    workbook are recognised by their content. Other files raise an `InputError`.
 
     Parameters
     ----------
     path : Path
         Path of a file, or of a folder whose Parquet files form one table with the columns of the
         first; numbers of different types are converted to their common type.
-    decimal : {".", ","}, optional
-        Decimal sign of numbers in text; by default a comma if cells are separated by semicolons.
+    form : TableFormat
+        Decimal sign, delimiter, encoding and others where the file does not say them.
 
     Attributes
     ----------
@@ -71,12 +73,10 @@ class TableFile:
         Number of rows, None for text.
     """
 
-    def __init__(self, path: Path, decimal: str | None = None) -> None:
-        if decimal not in (None, ".", ","):
-            raise InputError(f"decimal must be . or , got {decimal!r}")
-        self.path, self.decimal = path, decimal or "."
+    def __init__(self, path: Path, form: TableFormat = DETECTED) -> None:
+        self.path, self.decimal = path, form.decimal or "."
         with self._errors():
-            self._source = _open(path, decimal)
+            self._source = _open(path, form)
             self.is_text = isinstance(self._source, TextTable)
             self.n_rows: int | None = None if self.is_text else self._source.count_rows()
         if self.is_text:
@@ -121,7 +121,28 @@ class TableFile:
             raise InputError(f"{self.path} cannot be read: {one_line(error)}") from error
 
 
-def _open(path: Path, decimal: str | None) -> Any:
+class _ArrowStream:
+    """The stream format of Arrow, which is read from its beginning each time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = str(path)
+        with self._open() as reader:
+            self.schema = reader.schema
+
+    def _open(self) -> pa.RecordBatchStreamReader:
+        return pa.ipc.open_stream(pa.memory_map(self._path))
+
+    def count_rows(self) -> int:
+        with self._open() as reader:
+            return sum(batch.num_rows for batch in reader)
+
+    def to_batches(self, columns: Sequence[str], **_: Any) -> Iterator[pa.RecordBatch]:
+        with self._open() as reader:
+            for batch in reader:
+                yield batch.select(columns)
+
+
+def _open(path: Path, form: TableFormat) -> Any:
     """Open a table as text or as an Arrow data set, depending on its first bytes."""
     if not path.exists():
         raise InputError(f"there is no file {path}")
@@ -131,14 +152,16 @@ def _open(path: Path, decimal: str | None) -> Any:
     with paths[0].open("rb") as file:
         head = file.read(8)
     if head.startswith(PARQUET) or path.is_dir():
-        return _parquet(list(map(str, paths)))
+        return _parquet(list(map(str, paths)), path)
     if head.startswith(ARROW):
         return dataset.dataset(str(path), format="ipc")
+    if head.startswith(ARROW_STREAM):
+        return _ArrowStream(path)
     if head.startswith(ZIP):
-        return dataset.dataset(_first_sheet(path))
+        return dataset.dataset(_read_sheet(path, form))
     if not head:
         raise InputError(f"{path} is empty")
-    return TextTable(path, decimal)
+    return TextTable(path, form)
 
 
 def _refuse_repeated_names(path: Path | str, names: Sequence[str]) -> None:
@@ -147,52 +170,92 @@ def _refuse_repeated_names(path: Path | str, names: Sequence[str]) -> None:
             raise InputError(f"{path} has several columns called {name!r}: rename them")
 
 
-def _parquet(paths: Sequence[str]) -> dataset.Dataset:
-    """Return Parquet files as one data set with the columns of the first file."""
-    schemas = []
+def _parquet(paths: Sequence[str], folder: Path) -> dataset.Dataset:
+    """Return Parquet files as one data set with the columns of the first file that has rows.
+
+    Columns are matched by name, and others than those of the first file with rows are left out
+    with a warning. Folders named ``column=value``, as Hive has them, are columns too.
+    """
+    schemas, n_rows = {}, {}
     for path in paths:
         try:
-            schema = parquet.read_schema(path)
+            schemas[path] = parquet.read_schema(path)
+            n_rows[path] = parquet.read_metadata(path).num_rows
         except pa.ArrowException as error:
             raise InputError(f"{path} cannot be read as Parquet: {one_line(error)}") from error
-        _refuse_repeated_names(path, schema.names)
-        schemas.append(schema)
-    if len(paths) == 1:
-        return dataset.dataset(paths, format="parquet", schema=schemas[0])
-    names = schemas[0].names
-    for path, schema in zip(paths, schemas, strict=True):
-        lacking = [name for name in names if name not in schema.names]
+        _refuse_repeated_names(path, schemas[path].names)
+    # Files without rows may have lost the types of their columns.
+    paths = [path for path in paths if n_rows[path]] or paths[:1]
+    if len(paths) == 1 and not folder.is_dir():
+        return dataset.dataset(paths, format="parquet", schema=schemas[paths[0]])
+    names = schemas[paths[0]].names
+    layout = {"format": "parquet", "partitioning": "hive", "partition_base_dir": str(folder)}
+    by_folder = dataset.dataset(paths, schema=None, **layout).partitioning.schema
+    for path in paths:
+        columns = schemas[path].names
+        lacking = [name for name in names if name not in columns]
         if lacking:
             raise InputError(
                 "the files of a table must have the same columns, got none called "
                 f"{lacking[0]!r} in {path}"
             )
-    plain = [
-        pa.schema([(n, plain_type(schema.field(n).type)) for n in names]) for schema in schemas
-    ]
+        if extra := [name for name in columns if name not in names]:
+            warn(
+                f"{path} has columns that {paths[0]} lacks, which are left out: {listed(extra, 8)}"
+            )
+    parts = []
+    for name in names:
+        types = [schemas[path].field(name).type for path in paths]
+        parts.append(types if len(set(types)) == 1 else map(plain_type, types))
+    by_file = [pa.schema(zip(names, types, strict=True)) for types in zip(*parts, strict=True)]
     try:
-        schema = pa.unify_schemas(plain, promote_options="permissive")
+        schema = pa.unify_schemas(by_file, promote_options="permissive")
     except pa.ArrowException as error:
         raise InputError(
             f"the columns of a table must be of one type in all files: {one_line(error)}"
         ) from error
-    return dataset.dataset(paths, format="parquet", schema=schema)
+    for field in by_folder:
+        if field.name not in names:
+            schema = schema.append(field)
+    return dataset.dataset(paths, schema=schema, **layout)
 
 
-def _first_sheet(path: Path) -> pa.Table:
-    """Return the first sheet of a workbook, without empty rows and nameless empty columns."""
+def sheet_names(path: Path) -> list[str]:
+    """Return the names of the sheets of a workbook; [] for other files."""
+    if not path.is_file():
+        return []
+    with path.open("rb") as file:
+        if not file.read(8).startswith(ZIP):
+            return []
     needed("openpyxl", "Excel files")
     try:
-        sheet = pd.read_excel(
-            path, keep_default_na=False, na_values=MISSING_MARKERS, engine="openpyxl"
-        )
+        with pd.ExcelFile(path, engine="openpyxl") as book:
+            return list(map(str, book.sheet_names))
     except (ValueError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} cannot be read as a workbook: {one_line(error)}") from error
+
+
+def _read_sheet(path: Path, form: TableFormat) -> pa.Table:
+    """Return a sheet of a workbook, without empty rows and nameless empty columns."""
+    names_of_sheets = sheet_names(path)
+    name = form.sheet or names_of_sheets[0]
+    find_name(names_of_sheets, name, "sheet", f" in {path}")
+    sheet = pd.read_excel(
+        path,
+        sheet_name=name,
+        header=0 if form.has_header else None,
+        dtype=object,  # text stays text: 007 is no number
+        keep_default_na=False,
+        na_values=MISSING_MARKERS,
+        engine="openpyxl",
+    )
+    if not form.has_header:
+        sheet.columns = pd.Index(numbered_names(sheet.shape[1]))
     names = sheet.columns.astype(str)
     sheet = sheet.loc[:, ~(names.str.startswith("Unnamed: ") & sheet.isna().all())]
     sheet = sheet.dropna(how="all")
     if sheet.empty:
-        raise InputError(f"the first sheet of {path} is empty")
+        raise InputError(f"the sheet {name!r} of {path} is empty")
     return pa.table({str(name): plain_array(sheet[name], str(name)) for name in sheet.columns})
 
 
@@ -231,7 +294,7 @@ def read_table(
     path: Path,
     as_text: Iterable[str] = (),
     missing: Sequence[str] = (),
-    decimal: str | None = None,
+    form: TableFormat = DETECTED,
 ) -> pd.DataFrame:
     """Read a table with at least one row from a file (see `TableFile`), with the index 0, 1, ….
 
@@ -240,7 +303,7 @@ def read_table(
     model. ``missing`` lists cells that stand for missing values, besides NA, NaN, null and empty
     cells.
     """
-    table = TableFile(path, decimal).read(as_text, missing)
+    table = TableFile(path, form).read(as_text, missing)
     if table.empty:
         raise InputError(f"{path} must have rows, got the names of {len(table.columns)} columns")
     return table
@@ -252,11 +315,19 @@ def find_name(names: Iterable[str], name: str, noun: str = "column", where: str 
     if name in names:
         return name
     hint = nearest(name, names) or f": there are {listed(names, 8)}"
-    raise InputError(f"there is no {noun} {name!r}{where}{hint}")
+    raise UnknownNameError(f"there is no {noun} {name!r}{where}{hint}")
 
 
-def output_format(path: str | os.PathLike[str]) -> str:
-    """Return "csv" or "parquet" by the suffix of a path; raise an error for other suffixes."""
+def output_format(path: str | os.PathLike[str], requested: str | None = None) -> str:
+    """Return "csv", "parquet" or "arrow", as requested or by the suffix of a path.
+
+    Standard output is CSV unless another is requested; other suffixes raise an error.
+    """
+    if requested is not None:
+        check_option(requested, ("csv", "parquet", "arrow"), "--format")
+        return requested
+    if is_standard(path):
+        return "csv"
     suffix = Path(os.fspath(path).partition("?")[0]).suffix.lower()  # a key may follow
     if suffix not in (".csv", ".parquet"):
         raise InputError(f"the output must end in .csv or .parquet, got {Path(path).name!r}")
@@ -264,8 +335,12 @@ def output_format(path: str | os.PathLike[str]) -> str:
 
 
 def table_writer(path: Path | IO[bytes], file_format: str, schema: pa.Schema) -> Any:
-    """Return a writer whose ``write_table`` appends to a new file; it is a context manager."""
-    return (parquet.ParquetWriter if file_format == "parquet" else csv.CSVWriter)(path, schema)
+    """Return a writer whose ``write_table`` appends to a new file; it is a context manager.
+
+    The format "arrow" is Arrow's stream.
+    """
+    writers = {"csv": csv.CSVWriter, "parquet": parquet.ParquetWriter, "arrow": pa.ipc.new_stream}
+    return writers[file_format](path, schema)
 
 
 def without_formula(value: str) -> str:

@@ -7,6 +7,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from pyarrow import csv as arrow_csv
 from vennforest._validation import InputError
 
 DELIMITERS = ",;\t|"
+
+SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
+"""A first line with which spreadsheet programs name the delimiter."""
 
 BLOCK_BYTES = 1 << 22
 """Bytes that are parsed together; a row must fit into them."""
@@ -31,25 +35,69 @@ def open_bytes(path: Path) -> pa.NativeFile:
     return pa.input_stream(str(path), compression="gzip" if is_packed else None)
 
 
-class TextTable:
-    """A CSV or TSV file, whose first line names the columns; all cells are text.
+@dataclass(frozen=True, kw_only=True)
+class TableFormat:
+    """How a table is written, as far as its file does not say it.
 
-    The delimiter is the comma, semicolon, tab or bar that is most frequent in the first line.
-    ``decimal`` is the decimal sign, by default a comma if the delimiter is a semicolon.
-    Cells are the text of the file, unchanged.
+    Parameters
+    ----------
+    decimal : {".", ","}, optional
+        Decimal sign of numbers in text; by default a comma if cells are separated by semicolons.
+    delimiter : str, optional
+        The sign between cells of CSV, ``"tab"`` for a tab; by default the comma, semicolon, tab or
+        bar that is most frequent in the first line, or that ``sep=`` in the first line names.
+    encoding : str, optional
+        Encoding of CSV, such as ``"cp1250"``; by default UTF-16 by its mark, else UTF-8, else
+        cp1252.
+    has_header : bool, default=True
+        Whether the first row of CSV or Excel names the columns; else they are ``column0``, ….
+    sheet : str, optional
+        Name of the sheet of a workbook, by default the first.
     """
+
+    decimal: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    has_header: bool = True
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (None, ".", ","):
+            raise InputError(f"decimal must be . or , got {self.decimal!r}")
+        if self.delimiter is not None:
+            sign = "\t" if self.delimiter in ("tab", "\\t") else self.delimiter
+            if len(sign.encode()) != 1 or sign in '"\r\n':
+                raise InputError(f"delimiter must be one sign or tab, got {self.delimiter!r}")
+            object.__setattr__(self, "delimiter", sign)
+        try:
+            codecs.lookup(self.encoding or "utf-8")
+        except LookupError:
+            raise InputError(
+                f"encoding must be one that Python has, such as utf-8 or cp1252, got "
+                f"{self.encoding!r}"
+            ) from None
+
+
+class TextTable:
+    """A CSV or TSV file; all cells are text, unchanged."""
 
     n_rows = None
 
-    def __init__(self, path: Path, decimal: str | None = None) -> None:
-        self._path = path
-        self._encoding = _encoding(path)
+    def __init__(self, path: Path, form: TableFormat) -> None:
+        self._path, self._has_header = path, form.has_header
+        self._encoding = form.encoding or _encoding(path)
         with io.TextIOWrapper(open_bytes(path), encoding=self._encoding) as file:
-            first_line = re.sub(r'"[^"]*"', "", file.readline())
-        self._delimiter = max(DELIMITERS, key=first_line.count)
-        self.decimal = decimal or ("," if self._delimiter == ";" else ".")
+            first_line = file.readline().removeprefix("\ufeff")
+        sign = SEPARATOR.fullmatch(first_line)
+        self._n_skipped = 0 if sign is None else 1
+        outside_quotes = re.sub(r'"[^"]*"', "", first_line)
+        self._delimiter = form.delimiter or (
+            max(DELIMITERS, key=outside_quotes.count) if sign is None else sign[1]
+        )
+        self.decimal = form.decimal or ("," if self._delimiter == ";" else ".")
         self._header = self._reader({}).schema.names
         names = [name.strip() or f"Unnamed: {i}" for i, name in enumerate(self._header)]
+        names = names if form.has_header else numbered_names(len(names))
         self.schema = pa.schema([(name, pa.string()) for name in names])
 
     def to_batches(self, columns: Sequence[str], **_: Any) -> Iterator[pa.RecordBatch]:
@@ -62,7 +110,12 @@ class TextTable:
     def _reader(self, types: dict[str, pa.DataType]) -> Any:
         return arrow_csv.open_csv(
             open_bytes(self._path),
-            arrow_csv.ReadOptions(encoding=self._encoding, block_size=BLOCK_BYTES),
+            arrow_csv.ReadOptions(
+                encoding=self._encoding,
+                block_size=BLOCK_BYTES,
+                skip_rows=self._n_skipped,
+                autogenerate_column_names=not self._has_header,
+            ),
             arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             arrow_csv.ConvertOptions(
                 column_types=types,
@@ -73,20 +126,29 @@ class TextTable:
         )
 
 
+def numbered_names(n: int) -> list[str]:
+    """Return names for columns without names, as DuckDB gives them."""
+    return [f"column{i}" for i in range(n)]
+
+
 def with_decimal_point(cells: pa.Array) -> pa.Array:
     """Replace the decimal comma by a point in cells of text that are numbers."""
     return pc.replace_substring_regex(cells, DECIMAL_COMMA, r"\1.\2")
 
 
 def _encoding(path: Path) -> str:
-    """Return the encoding of a file, UTF-8 or else cp1252; the whole file is read."""
+    """Return the encoding of a file, UTF-16, UTF-8 or else cp1252; the whole file is read."""
     encoding, n_quotes = "utf-8", 0
     decoder = codecs.getincrementaldecoder("utf-8")()
+    with open_bytes(path) as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "utf-16"
     with open_bytes(path) as file:
         while part := file.read(BLOCK_BYTES):
             if b"\x00" in part:
                 raise InputError(
-                    f"{path} is not a table: write it as CSV in UTF-8, Parquet, Arrow or Excel"
+                    f"{path} is not a table: write it as CSV in UTF-8, Parquet, Arrow or Excel, "
+                    "or name the encoding of a CSV"
                 )
             n_quotes += part.count(b'"')
             try:

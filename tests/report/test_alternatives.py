@@ -1,0 +1,78 @@
+"""Other models beside that of the report, and the blend of all."""
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from vennforest import CalibratedClassifier
+from vennforest.report import evaluate
+from vennforest.report.alternatives import BLEND, predict_by_others
+
+
+def linear_rows(n=240):
+    """Rows of a linear log-odds, which a small forest does not fit well."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n, 8))
+    return X, (X @ np.arange(8) + 2 * rng.logistic(size=n) > 0).astype(int)
+
+
+@pytest.fixture(scope="module")
+def evaluation():
+    X, y = linear_rows()
+    options = {"methods": ["venn-abers"], "n_folds": 3, "n_trees": 20}
+    return evaluate(X, y, compare=["logistic"], **options)
+
+
+def test_models_are_trained_and_tested_on_the_folds_of_the_report(evaluation):
+    X, y = linear_rows()
+    predictions = evaluation.comparison.predictions
+    assert list(predictions.others) == ["", "logistic regression", BLEND]
+    losses = evaluation.sections[0].frame["loss"]
+    assert losses["forest"] == pytest.approx(evaluation.methods.loc["venn-abers", "log_loss"])
+    logistic = predictions.others["logistic regression"]
+    assert losses["logistic regression"] == pytest.approx(log_loss(y, logistic.p))
+    # as by hand in the first fold, but for the small penalty's scale and imputation
+    train, test = predictions.fold != 0, predictions.fold == 0
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X[train], y[train])
+    p = model.predict_proba(X[test])
+    assert np.abs(p - logistic.p[test]).mean() < 0.03
+    for other in predictions.others.values():
+        np.testing.assert_allclose(other.p.sum(axis=1), 1)
+    seconds = [other.seconds for other in predictions.others.values()]
+    assert min(seconds) > 0 and seconds[-1] > sum(seconds[:-1])
+
+
+def test_a_blend_that_gains_more_than_chance_is_recommended_with_its_price(evaluation):
+    (section,), frame = evaluation.sections, evaluation.sections[0].frame
+    gain = frame.loc["forest", "loss"] - frame.loc[BLEND, "loss"]
+    assert frame.loc[BLEND, "gain"] == pytest.approx(gain)
+    assert frame.loc[BLEND, "gain_low"] > 0
+    times = frame.loc[BLEND, "seconds"] / frame.loc["forest", "seconds"]
+    assert f"{gain / frame.loc['forest', 'loss']:.1%} lower log loss" in section.advice
+    assert f"{times:.1f} times as long" in section.advice
+    assert evaluation.verdict.sentence.endswith(section.advice)
+    assert section.advice in evaluation.summary()["sections"]["models"]["sentences"]
+
+
+def test_without_others_nothing_is_compared():
+    X, y = linear_rows(60)
+    evaluation = evaluate(X, y, methods=["platt"], n_folds=2, n_trees=5)
+    assert not evaluation.sections and not evaluation.comparison.predictions.others
+
+
+class Refusing(DummyClassifier):
+    """A classifier that cannot be trained."""
+
+    def fit(self, X, y, sample_weight=None):
+        raise ValueError("no luck")
+
+
+def test_a_model_that_fails_is_left_out_and_named():
+    X, y = linear_rows(60)
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    classifiers, notes = {"dummy": Refusing()}, []
+    others = predict_by_others(model, 1.0, classifiers, (X, y, {}), X, notes)
+    assert list(others) == [""] and not classifiers
+    assert notes == ["The dummy is not compared: no luck."]
