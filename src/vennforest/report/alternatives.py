@@ -16,8 +16,7 @@ from sklearn.pipeline import Pipeline
 from vennforest._files import one_line
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import blend_classifiers
-from vennforest.metrics.losses import log_losses, squared_losses
-from vennforest.report.comparison import difference_over_folds
+from vennforest.metrics.losses import difference_over_rows, log_losses, squared_losses
 from vennforest.report.measures import MethodEstimates, Predictions
 from vennforest.report.numbers import percent
 from vennforest.report.section import Section
@@ -89,14 +88,15 @@ def models_section(predictions: Predictions, noun: str) -> Section:
     for name, model in models.items():
         rows[name] = {"loss": float(losses[name].mean()), "seconds": model.seconds}
         if name != noun:
-            gain = difference_over_folds(losses[noun], losses[name], predictions)
+            gain = difference_over_rows(losses[noun], losses[name], predictions.groups)
             low, high = gain.mean - gain.margin, gain.mean + gain.margin
             rows[name] |= {"gain": gain.mean, "gain_low": low, "gain_high": high}
             better += [name] if low > 0 else []
     introduction = (
         f"Other models on the same {predictions.n_folds} folds, each calibrated by the default "
-        "method. The blend weighs all of them by the log loss of the rows that calibrate. Seconds "
-        "are those of training in all folds; the blend's include those of its models."
+        "method. The blend weighs all of them by the log loss of the rows that calibrate. Intervals "
+        "are over the rows, for these trained models. Seconds are those of training in all folds; "
+        "the blend's include those of its models."
     )
     advice = ""
     sentence = f"Lower in {loss} than the {noun}, beyond chance: {', '.join(better) or 'none'}."
