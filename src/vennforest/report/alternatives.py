@@ -94,9 +94,9 @@ def models_section(predictions: Predictions, noun: str) -> Section:
             better += [name] if low > 0 else []
     introduction = (
         f"Other models on the same {predictions.n_folds} folds, each calibrated by the default "
-        "method. The blend weighs all of them by the log loss of the rows that calibrate. Intervals "
-        "are over the rows, for these trained models. Seconds are those of training in all folds; "
-        "the blend's include those of its models."
+        "method. The blend weighs all of them by the log loss of the rows that calibrate. "
+        "Intervals are over the rows, for these trained models. Seconds are those of training in "
+        "all folds; the blend's include those of its models."
     )
     advice = ""
     sentence = f"Lower in {loss} than the {noun}, beyond chance: {', '.join(better) or 'none'}."
