@@ -162,21 +162,26 @@ def is_same_file(path: str | os.PathLike[str], other_path: str | os.PathLike[str
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the sorted Parquet files of a folder, or the file itself."""
-    return sorted(filter(_is_parquet, path.iterdir())) if path.is_dir() else [path]
+    """Return the sorted Parquet files of a folder and the folders in it, or the file itself."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if _is_parquet(file.relative_to(path)))
 
 
 def _is_parquet(path: Path) -> bool:
-    return path.suffix in (".parquet", ".pq") and not path.name.startswith((".", "_"))
+    """Return whether a path in a folder is of a Parquet file that is not hidden."""
+    is_hidden = any(part.startswith((".", "_")) for part in path.parts)
+    return path.suffix in (".parquet", ".pq") and not is_hidden
 
 
 def _is_part(output: str, table: str) -> bool:
-    """Return whether an output is one of the Parquet files in the folder ``table``."""
+    """Return whether an output is one of the Parquet files in or below the folder ``table``."""
     url, table_url = url_of(output), url_of(table)
     if url is not None or table_url is not None:
         return bool(url and table_url and url.startswith(table_url.rstrip("/") + "/"))
-    target = Path(os.path.realpath(output))
-    return Path(table).is_dir() and is_same_file(target.parent, table) and _is_parquet(target)
+    target, folder = Path(os.path.realpath(output)), Path(os.path.realpath(table))
+    is_below = folder.is_dir() and target.is_relative_to(folder)
+    return is_below and _is_parquet(target.relative_to(folder))
 
 
 def refuse_special(path: Path) -> None:
@@ -196,14 +201,17 @@ def local_copy(path: Path) -> Iterator[Path]:
     with TemporaryDirectory() as folder:
         copy = Path(folder, "standard input")
         if url is None:
-            with copy.open("wb") as part:
-                shutil.copyfileobj(sys.stdin.buffer, part)
+            with copy.open("wb") as content:
+                shutil.copyfileobj(sys.stdin.buffer, content)
         else:
             with _address_errors(url, "read", InputError):
                 system, address, copy = _at(url, folder)
                 is_folder = system.isdir(address)
-                for file in system.glob(f"{address}/*.parquet") if is_folder else [address]:
-                    system.get(file, str(copy / file.rpartition("/")[2] if is_folder else copy))
+                for file in system.find(address) if is_folder else [address]:
+                    part = copy / os.path.relpath(file, address) if is_folder else copy
+                    if not is_folder or _is_parquet(part.relative_to(copy)):
+                        part.parent.mkdir(parents=True, exist_ok=True)
+                        system.get(file, str(part))
         try:
             yield copy
         except InputError as error:

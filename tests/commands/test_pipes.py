@@ -152,3 +152,35 @@ def test_a_reader_that_leaves_is_no_error(tmp_path, calibrator):
     process.stdout.close()
     assert process.wait() == 0
     assert process.stderr.read() == b""
+
+
+def test_a_nightly_job_on_a_lake_ends_twice_with_equal_bytes(capsys, tmp_path, table):
+    """Of three days one is without rows and one has another column; scores and labels lack."""
+    labels = np.where(np.arange(40) % 3 == 0, "no", "yes").astype(object)
+    labels[7] = None
+    days = [
+        table.assign(y=labels),
+        table.assign(y=labels)[:0],
+        table.assign(y=labels, more=1)[["more", "y", "s", "id"]],
+    ]
+    days[2].loc[[4, 5], "s"] = None
+    for day, frame in enumerate(days):
+        part = tmp_path / "lake" / f"day=2026-01-0{day}"
+        part.mkdir(parents=True)
+        frame.to_parquet(part / "p.parquet", index=False)
+    fit = ("calibrate", tmp_path / "lake", "-t", "y", "-s", "s", "--increasing", "yes")
+    assert run(*fit, "-o", tmp_path / "c.json") == 2
+    assert "got NaN or nothing in row 45" in capsys.readouterr().err
+    contents = []
+    for _ in range(2):
+        assert run(*fit, "-o", tmp_path / "c.json", "--missing-scores", "drop") == 0
+        apply = ("apply", tmp_path / "c.json", tmp_path / "lake", "-o", tmp_path / "o.csv")
+        assert run(*apply, "--missing-scores", "keep") == 0
+        contents.append([(tmp_path / name).read_bytes() for name in ("c.json", "o.csv")])
+    assert contents[0] == contents[1]
+    err = capsys.readouterr().err
+    assert "Calibrated on 76 rows, 39 distinct scores" in err
+    assert "2 rows have no 'y'" in err and "2 rows have no score" in err and "'more'" in err
+    found = pd.read_csv(tmp_path / "o.csv")
+    assert found["p(yes)"].isna().sum() == 2
+    assert found["day"].value_counts().to_dict() == {"2026-01-00": 40, "2026-01-02": 40}

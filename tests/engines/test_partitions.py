@@ -18,7 +18,7 @@ from support.partitions import (
     score_names,
 )
 from vennforest import CalibratedClassifier, VennAbers
-from vennforest._validation import InputError
+from vennforest._messages import CalibrationWarning, InputError
 from vennforest.engines import _forest
 from vennforest.engines._forest import fit_partitions, grow_crew, plan_crews
 from vennforest.engines._tasks import calibrate_partitions
@@ -55,7 +55,6 @@ def test_weights_and_named_classes(weight, classes):
 @pytest.mark.parametrize(("column", "value", "message"), [
     ("s", np.nan, r"partition 2: 's' must be finite, got "),
     ("s", "x", r"partition 2: .*'x'"),
-    ("y", None, r"partition 2: 'y' must have a label in every row"),
     ("y", "maybe", r"partition 2: 'y' must contain labels of classes .*, got 'maybe'"),
     ("w", np.inf, r"partition 2: 'w' must be finite, got inf"),
     ("w", -1, r"partition 2: 'w' must not be negative, got -1"),
@@ -67,6 +66,19 @@ def test_a_faulty_row_is_named_with_its_partition(column, value, message):
     frame.loc[44, column] = value
     with pytest.raises(InputError, match=message):
         calibrate(cut(frame, 30, 10), weight="w", classes=["no", "yes"])
+
+
+def test_rows_without_a_label_or_a_score_have_one_rule():
+    frame = draw_scores(90)
+    frame.loc[[3, 44, 70], "y"] = None
+    with pytest.warns(CalibrationWarning, match="^3 rows have no 'y' and are left out$"):
+        check_calibrator(calibrate(cut(frame, 30, 10)), frame.dropna())
+    frame.loc[50:60, "s"] = np.nan
+    options = {"missing_scores": "drop", "method": "venn-abers"}
+    with pytest.warns(CalibrationWarning) as warned:
+        calibrator = calibrate_partitions(engine_of(cut(frame, 30, 10)), "s", "y", **options)
+    check_calibrator(calibrator, frame.dropna())
+    assert "11 rows have no score" in " ".join(str(w.message) for w in warned)
 
 
 def test_labels_of_partitions_must_be_alike():

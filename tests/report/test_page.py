@@ -208,7 +208,7 @@ def test_a_section_has_sentences_a_table_and_a_picture(cancer, cancer_html, draw
     section = Section("Grades", "grades", ["One <sentence>."], frame, columns, lambda ax: ax.plot())
     page = render(replace(cancer, sections=(section,)))
     text = "|".join(part.strip() for part in Page(page).text if part.strip())
-    assert "Grade|Rows|Rate|Is|A|1,200|0.500 (0.400 to 0.600)|too low|" in text
+    assert "Grade|Rows|Rate|Is|A|1,200|0.500 (0.400\u00a0to\u00a00.600)|too low|" in text
     assert "|3|–|–|" in text and "One <sentence>." in text and '<a href="#grades">' in page
     assert page.count("<figure") == cancer_html.count("<figure") + 1
     assert SCRIPT not in page

@@ -225,7 +225,7 @@ def test_the_headline_takes_the_slope_and_observed_over_expected():
 
 
 def test_findings_of_sections_are_in_the_headline():
-    evaluation = check_slope(1.0)
+    evaluation = check_slope(1.0, updates=True)
     off = Section("Grades", "grades", [], finding="grades: too low in B")
     assert evaluation.with_sections([Section("Grades", "grades", [])]).verdict.action == "use"
     kept = evaluation.with_sections([off]).verdict

@@ -232,3 +232,47 @@ def test_features_of_more_digits_than_floats_have_stay_distinct(tmp_path, kind, 
         assert x.tolist() == texts[: largest + 1]
     pd.DataFrame({"x": [f"{2**53 - 1}{end}", None], "y": "a"}).to_csv(tmp_path / "t", index=False)
     assert read_table(tmp_path / "t")["x"].tolist()[0] == 2**53 - 1
+
+
+def write_lake(folder):
+    """Write a folder for each of three days, one without rows and one with another column."""
+    frames = {
+        "2026-01-01": pd.DataFrame({"s": [0.1, 0.2], "y": ["a", "b"]}),
+        "2026-01-02": pd.DataFrame({"s": [], "y": []}),
+        "2026-01-03": pd.DataFrame({"y": ["b"], "more": [1], "s": [3]}),
+    }
+    for day, frame in frames.items():
+        part = folder / f"day={day}" / "site=2"
+        part.mkdir(parents=True)
+        frame.to_parquet(part / "p.parquet", index=False)
+    (folder / "_metadata").mkdir()
+    (folder / "_metadata" / "p.parquet").write_bytes(b"hidden")
+
+
+def test_folders_named_as_hive_does_are_columns(tmp_path):
+    write_lake(tmp_path)
+    with pytest.warns(UserWarning, match=r"which are left out: 'more'"):
+        table = read_table(tmp_path)
+    expected = {
+        "s": [0.1, 0.2, 3.0],
+        "y": ["a", "b", "b"],
+        "day": ["2026-01-01", "2026-01-01", "2026-01-03"],
+        "site": [2, 2, 2],
+    }
+    assert table.to_dict("list") == expected
+    part = tmp_path / "day=2026-01-03" / "site=2" / "p.parquet"
+    pd.DataFrame({"s": [0.5]}).to_parquet(part)
+    with pytest.raises(InputError, match=r"got none called 'y' in .*day=2026-01-03"):
+        read_table(tmp_path)
+
+
+def test_a_folder_keeps_the_types_on_which_its_files_agree(tmp_path):
+    kind = pyarrow.decimal128(9, 2)
+    for name in "ab":
+        (tmp_path / name / "deep").mkdir(parents=True)
+        cells = pyarrow.array([1, 2]).cast(pyarrow.decimal128(21, 2)).cast(kind)
+        numbers = pyarrow.array([1, 2], pyarrow.int8() if name == "a" else pyarrow.float32())
+        table = pyarrow.table({"d": cells, "n": numbers})
+        parquet.write_table(table, tmp_path / name / "deep" / "p.parquet")
+    schema = TableFile(tmp_path).schema
+    assert schema.field("d").type == kind and pyarrow.types.is_floating(schema.field("n").type)

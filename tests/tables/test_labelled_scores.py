@@ -51,7 +51,7 @@ def test_every_format_gives_the_same_labels_and_numbers(tmp_path, kind):
         is_text = kind == "booleans" and name.endswith("csv")
         convert = str if is_text else lambda label: label
         assert scores.classes == [convert(label) for label in LABELS[kind][1]]
-        assert (scores.n_rows, scores.n_missing) == (len(rows), len(frame) - len(rows))
+        assert (scores.n_rows, scores.left_out.n_unlabelled) == (len(rows), len(frame) - len(rows))
         cells = rows.to_pydict()
         tables.append(
             cells | {"y": list(map(str, cells["y"])) if kind == "booleans" else cells["y"]}

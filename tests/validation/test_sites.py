@@ -117,8 +117,9 @@ def test_every_site_is_predicted_by_a_model_of_the_others(by_hospital):
 
 def test_the_headline_names_sites_that_are_off(by_hospital):
     evaluation = by_hospital[-1]
-    assert "sites: off beyond chance are observed over expected of" in evaluation.verdict.sentence
-    assert "North" in evaluation.verdict.sentence
+    sentence = evaluation.verdict.sentence
+    assert "Look at these parts before use: sites: observed over expected of " in sentence
+    assert "North" in sentence and "off beyond chance. On all rows" in sentence
     assert "5 rows have no site and are left out." in evaluation.notes
     table = evaluation.summary()["sections"]["sites"]["table"]
     assert [row["Site"] for row in table] == [*SITES, "pooled", "another site"]

@@ -35,6 +35,8 @@ def run(options: Calibrate) -> None:
     method = options.method or "venn-abers"
     check_option(method, METHODS, "--method")
     check_option(options.on, On, "--on")
+    check_option(options.missing_scores, ("refuse", "drop"), "--missing-scores")
+    drops = options.missing_scores == "drop"
     calibrator: Calibrator = METHODS[method]().set_params(on=options.on)
     if options.update is None and options.groups is not None:
         raise InputError("--groups is for --update: a calibrator is fitted to single rows")
@@ -42,7 +44,9 @@ def run(options: Calibrate) -> None:
     table = TableFile(options.data, options.form)
     with progress_bar("Rows") as progress, refused_as(f"{options.data} cannot be calibrated on"):
         on = cast(On, options.on)
-        rows = LabelledScores(table, options.scores, options.target, options.weight, progress, on)
+        rows = LabelledScores(
+            table, options.scores, options.target, options.weight, progress, on, drops
+        )
         _check_class_of_score(options, rows.columns)
         counts = ScoreCounts.from_batches(
             rows.batches(),
@@ -65,11 +69,12 @@ def run(options: Calibrate) -> None:
         else:
             result = _update(options, rows)
             calibrator = result.calibrator
+    n_rows = rows.n_rows - rows.left_out.n_unscored
     labels = list(map(str, rows.classes))
     classes = dict(zip(labels, counts.class_totals.tolist(), strict=True))
     entries = {
         "target": options.target,
-        "rows": rows.n_rows,
+        "rows": n_rows,
         "data": options.data.name,
         **examples_to_keep(second, calibrator),
     }
@@ -82,14 +87,14 @@ def run(options: Calibrate) -> None:
             f"Note: {rows.columns.names[0]!r} is calibrated already, by predict or apply: the new "
             "calibrator is for such probabilities, not for the scores before them."
         )
-    if rows.n_missing:
-        say(f"Note: {rows.n_missing:,} rows have no {options.target!r} and are left out.")
+    for note in rows.left_out.notes(options.target):
+        say(f"Note: {note}")
     if calibrator.reversed_at_ is not None:
         say(f"Note: High scores mean that {labels[1]!r} is less likely: they are reversed.")
     seconds, output = time.perf_counter() - start, shown_path(options.output)
     if options.as_json:
         summary: dict[str, Any] = {
-            "n_rows": rows.n_rows,
+            "n_rows": n_rows,
             "classes": classes,
             "distinct": len(counts),
             "error": counts.error,
@@ -101,7 +106,12 @@ def run(options: Calibrate) -> None:
         return
     event = f"; the score is that of {labels[0 if rows.columns.of_first else 1]!r}"
     event = event if len(labels) == 2 else ""
-    say(f"Calibrated on {rows.n_rows:,} rows, {len(counts):,} distinct scores{event}.")
+    say(f"Calibrated on {n_rows:,} rows, {len(counts):,} distinct scores{event}.")
+    if counts.error:
+        say(
+            "Neighbouring scores are put together, which moves at most "
+            f"{100 * counts.error:.2g}% of the rows past any score."
+        )
     say(f"Classes: {shares_text(classes, 2)}.")
     if result is not None:
         say(f"{TITLES[result.choice]}. {result.reason} {gain_sentence(result.gain)}".rstrip())
@@ -126,6 +136,8 @@ def _check_update(options: Calibrate, rows: LabelledScores, counts: ScoreCounts)
     check_option(options.update, Choice, "--update")
     if options.weight is not None or options.increasing is not None or options.on != "auto":
         raise InputError("--update takes neither --weight nor --increasing nor --on")
+    if options.missing_scores == "drop":
+        raise InputError("--missing-scores drop must be used without --update")
     if len(rows.classes) > 2:
         raise InputError(
             f"--update is for two classes, got {len(rows.classes)}: leave it out, and give "

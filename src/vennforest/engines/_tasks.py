@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from vennforest._class_columns import ScoreNames, class_columns, column_names
 from vennforest._files import one_line
-from vennforest._validation import InputError, warn_of_small_weights
+from vennforest._messages import warn
+from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import Calibrator, make_calibrator
 from vennforest.calibrators.direction import Increasing
 from vennforest.counts import ScoreCounts
+from vennforest.tables.labelled_scores import LeftOut
 
 Batches = Iterable[pa.RecordBatch]
 Task = Callable[[Batches, int], Any]
@@ -40,8 +42,10 @@ def calibrate_partitions(
     weight: str | None = None,
     classes: Sequence[Any] | None = None,
     increasing: Increasing = True,
+    missing_scores: str = "refuse",
 ) -> Calibrator:
     """Return a calibrator fitted to the sum of the partitions' counts."""
+    check_option(missing_scores, ("refuse", "drop"), "missing_scores")
     calibrator = make_calibrator(method)
     if classes is None:
         labels = run([target], partial(_distinct_labels, target))
@@ -52,7 +56,11 @@ def calibrate_partitions(
     scores = of_classes.by_label
     columns = [*of_classes.names, target, *([] if weight is None else [weight])]
     options = {"target": target, "weight": weight, "classes": classes, "on": calibrator.on}
-    counts = sum_of(list(run(columns, partial(_count_scores, scores, options)).values()))
+    is_dropped = missing_scores == "drop"
+    results = run(columns, partial(_count_scores, scores, options, is_dropped)).values()
+    counts = sum_of([counts for counts, _ in results])
+    for note in sum((left_out for _, left_out in results), LeftOut()).notes(target):
+        warn(note.rstrip("."))
     if not len(counts):
         raise InputError("the data must contain at least one row of weight above zero, got none")
     warn_of_small_weights(float(counts.total), len(counts))
@@ -61,13 +69,16 @@ def calibrate_partitions(
 
 
 def _count_scores(
-    scores: dict[Any, str], options: dict[str, Any], batches: Batches, number: int
-) -> ScoreCounts:
-    return ScoreCounts.from_batches(batches, score=scores, **options)
+    scores: dict[Any, str], options: dict[str, Any], is_dropped: bool, batches: Batches, number: int
+) -> tuple[ScoreCounts, LeftOut]:
+    left_out = LeftOut()
+    rows = left_out.drop(batches, options["target"], [*scores.values()] if is_dropped else [])
+    return ScoreCounts.from_batches(rows, score=scores, **options), left_out
 
 
 def _distinct_labels(target: str, batches: Batches, number: int) -> NDArray[Any]:
-    labels = [np.unique(labels_of(batch, target)) for batch in batches if batch.num_rows]
+    rows = LeftOut().drop(batches, target, [])
+    labels = [np.unique(labels_of(batch, target)) for batch in rows if batch.num_rows]
     return np.unique(np.concatenate(labels)) if labels else np.empty(0)
 
 

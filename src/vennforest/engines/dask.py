@@ -37,6 +37,7 @@ def calibrate(
     weight: str | None = None,
     classes: Sequence[Any] | None = None,
     increasing: Increasing = True,
+    missing_scores: str = "refuse",
 ) -> Calibrator:
     """Fit a calibrator to a column of scores and a column of labels.
 
@@ -58,6 +59,9 @@ def calibrate(
         All class labels; needed when some may be missing from the data.
     increasing : bool or "auto", default=True
         Whether a higher score means that the second class is more likely.
+    missing_scores : {"refuse", "drop"}, default="refuse"
+        Whether rows without a score raise an error or are left out. Rows without a label are
+        always left out; a warning says how many.
 
     Returns
     -------
@@ -68,11 +72,12 @@ def calibrate(
     Raises
     ------
     InputError
-        If a column is missing or not numeric, a score is not finite, or a label is missing. The
-        message names the partition.
+        If a column is missing or not numeric, or a score is not finite. The message names the
+        partition.
     """
     run = partial(_run, frame)
-    return calibrate_partitions(run, score, target, method, weight, classes, increasing)
+    options = (method, weight, classes, increasing, missing_scores)
+    return calibrate_partitions(run, score, target, *options)
 
 
 def predict(

@@ -202,7 +202,7 @@ def _decision_curve(comparison: Comparison, methods: list[str], names: dict[str,
         lines: dict[str, Any] = {
             name: draw_line(ax, i, name, thresholds, benefits[name]) for i, name in enumerate(p)
         }
-        band = f"{first}\nband: 95%, against {next(iter(rivals))}"
+        band = f"{first}\nband: 95%, against\n{next(iter(rivals))}"
         lines = {band if name == first else name: line for name, line in lines.items()}
         look = {"color": COLOURS[0], "alpha": 0.15, "linewidth": 0}
         low, high = (np.clip(nearest + margin, -1, 1) for margin in margins)  # of one group: ±∞

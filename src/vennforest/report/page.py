@@ -119,7 +119,8 @@ def table(
             for i, (low, high) in enumerate(pairs):
                 if math.isfinite(low):
                     cells[i] += (
-                        f" ({to_text(low, form, decimals)} to {to_text(high, form, decimals)})"
+                        f" ({to_text(low, form, decimals)}\u00a0to\u00a0"
+                        f"{to_text(high, form, decimals)})"
                     )
         texts[title] = cells
     return pd.DataFrame(texts, index=list(names))

@@ -177,16 +177,16 @@ def sites_section(comparison: Comparison, site: Any) -> Section:
                 is_clear = (scale(values) - scale(1.0)).abs() > quantile * half
             off = values.index[is_clear & ((values - 1).abs() > MAX_RATIO)]
             clauses += [f"{title} of {as_list(off)}"] if len(off) else []
-    result = f"off beyond chance are {' and '.join(clauses)}" if clauses else ""
-    first = "O" + result[1:] if result else "No site is off beyond chance"
+    off_sites = " and ".join(clauses)
+    result = f"Off beyond chance: {off_sites}" if clauses else "No site is off beyond chance"
     dependence = "rows of a site" if groups is None else "groups"
     sentences = [
         f"Each site was predicted by a model of the others (internal-external validation): "
-        f"{', '.join(ranges)}. {first} (more than {MAX_RATIO:g} from 1; 5%, adjusted for "
+        f"{', '.join(ranges)}. {result} (more than {MAX_RATIO:g} from 1; 5%, adjusted for "
         f"{2 * len(names)} intervals).",
         f"Intervals treat {dependence} as independent. The pooled line is the mean of a "
         "meta-analysis with random effects (Debray et al. 2017), and the last one the range in "
         "which 95% of other sites are expected: of few sites it is wide.",
     ]
-    finding = f"sites: {result}" if result else ""
+    finding = f"sites: {off_sites} off beyond chance" if clauses else ""
     return Section("Sites", "sites", sentences, frame, SITES, finding=finding)

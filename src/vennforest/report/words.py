@@ -221,7 +221,7 @@ def advice(
     remedy = f" Tests choose: {TITLES[choice].lower()}." if choice else ""
     found = "; ".join(clauses)
     if clauses and source.is_trained_here:
-        size += f"; {found}"
+        size += "".join(f"; {clause}" for clause in line_findings(c))
     # fmt: off
     rules: list[tuple[Any, Action, str]] = [
         (source.trained_on_rows, "check",
@@ -263,6 +263,8 @@ def advice(
         (saved is None and no_gain, "collect",
          f"Collect {rows_needed(c.n, gain)} before you use it: on {n} it does not beat the base "
          "rate by more than chance."),
+        (findings, "check",
+         f"Look at these parts before use: {'; '.join(findings)}. On all rows {name} is {size}."),
         (is_unclear or is_blind, "collect",
          f"Collect about {more_to_check} rows before you rely on the probabilities: {n} are too "
          f"few to check a tolerance of {points(tolerance)} points. Now they are {size}."),

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pyarrow import csv, dataset, parquet
 
 from vennforest._files import files_of, is_standard, one_line
-from vennforest._messages import UnknownNameError, listed, nearest, needed
+from vennforest._messages import UnknownNameError, listed, nearest, needed, warn
 from vennforest._validation import InputError, check_option
 from vennforest.tables.cells import (
     MISSING_MARKERS,
@@ -152,7 +152,7 @@ def _open(path: Path, form: TableFormat) -> Any:
     with paths[0].open("rb") as file:
         head = file.read(8)
     if head.startswith(PARQUET) or path.is_dir():
-        return _parquet(list(map(str, paths)))
+        return _parquet(list(map(str, paths)), path)
     if head.startswith(ARROW):
         return dataset.dataset(str(path), format="ipc")
     if head.startswith(ARROW_STREAM):
@@ -170,36 +170,54 @@ def _refuse_repeated_names(path: Path | str, names: Sequence[str]) -> None:
             raise InputError(f"{path} has several columns called {name!r}: rename them")
 
 
-def _parquet(paths: Sequence[str]) -> dataset.Dataset:
-    """Return Parquet files as one data set with the columns of the first file."""
-    schemas = []
+def _parquet(paths: Sequence[str], folder: Path) -> dataset.Dataset:
+    """Return Parquet files as one data set with the columns of the first file that has rows.
+
+    Columns are matched by name, and others than those of the first file with rows are left out
+    with a warning. Folders named ``column=value``, as Hive has them, are columns too.
+    """
+    schemas, n_rows = {}, {}
     for path in paths:
         try:
-            schema = parquet.read_schema(path)
+            schemas[path] = parquet.read_schema(path)
+            n_rows[path] = parquet.read_metadata(path).num_rows
         except pa.ArrowException as error:
             raise InputError(f"{path} cannot be read as Parquet: {one_line(error)}") from error
-        _refuse_repeated_names(path, schema.names)
-        schemas.append(schema)
-    if len(paths) == 1:
-        return dataset.dataset(paths, format="parquet", schema=schemas[0])
-    names = schemas[0].names
-    for path, schema in zip(paths, schemas, strict=True):
-        lacking = [name for name in names if name not in schema.names]
+        _refuse_repeated_names(path, schemas[path].names)
+    # Files without rows may have lost the types of their columns.
+    paths = [path for path in paths if n_rows[path]] or paths[:1]
+    if len(paths) == 1 and not folder.is_dir():
+        return dataset.dataset(paths, format="parquet", schema=schemas[paths[0]])
+    names = schemas[paths[0]].names
+    layout = {"format": "parquet", "partitioning": "hive", "partition_base_dir": str(folder)}
+    by_folder = dataset.dataset(paths, schema=None, **layout).partitioning.schema
+    for path in paths:
+        columns = schemas[path].names
+        lacking = [name for name in names if name not in columns]
         if lacking:
             raise InputError(
                 "the files of a table must have the same columns, got none called "
                 f"{lacking[0]!r} in {path}"
             )
-    plain = [
-        pa.schema([(n, plain_type(schema.field(n).type)) for n in names]) for schema in schemas
-    ]
+        if extra := [name for name in columns if name not in names]:
+            warn(
+                f"{path} has columns that {paths[0]} lacks, which are left out: {listed(extra, 8)}"
+            )
+    parts = []
+    for name in names:
+        types = [schemas[path].field(name).type for path in paths]
+        parts.append(types if len(set(types)) == 1 else map(plain_type, types))
+    by_file = [pa.schema(zip(names, types, strict=True)) for types in zip(*parts, strict=True)]
     try:
-        schema = pa.unify_schemas(plain, promote_options="permissive")
+        schema = pa.unify_schemas(by_file, promote_options="permissive")
     except pa.ArrowException as error:
         raise InputError(
             f"the columns of a table must be of one type in all files: {one_line(error)}"
         ) from error
-    return dataset.dataset(paths, format="parquet", schema=schema)
+    for field in by_folder:
+        if field.name not in names:
+            schema = schema.append(field)
+    return dataset.dataset(paths, schema=schema, **layout)
 
 
 def sheet_names(path: Path) -> list[str]:
