@@ -405,6 +405,8 @@ def sentences():
     yield f"{short(mean('intervals', 'coverage_95'), 2)} of the cases"
     jumps = [r for r in rows_of("interval_designs") if r["design"] in ("jump", "three steps")]
     yield f"in {short(min(float(row['worst']) for row in jumps), 2)} of the draws"
+    blend = deviation("blend with logistic regression", "normals")
+    yield f"logistic regression is off by {short(blend, 2)}"
     named = deviation("5 folds, groups named", "near-copies")
     yield f"five folds are off by {short(named, 2)}"
     yield f"{', '.join(trees(n) for n in (10, 30, 100))} and {trees(300)} (five normal features)"
