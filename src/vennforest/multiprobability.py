@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -196,6 +196,21 @@ class Multiprobability:
         p[:, 1] = merge_formula(how, self.lower[:, 1], self.upper[:, 1])
         np.subtract(1, p[:, 1], out=p[:, 0])
         return p
+
+
+class TopLabels(NamedTuple):
+    """The most probable label of each of n objects: its label, and five arrays of shape (n,).
+
+    ``p`` is its probability, ``lower`` and ``upper`` are its bounds, ``low`` and ``high`` the ends
+    of its confidence interval.
+    """
+
+    labels: NDArray[Any]
+    p: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    low: FloatArray
+    high: FloatArray
 
 
 def merge_formula(rule: Merge, low: Any, up: Any) -> Any:

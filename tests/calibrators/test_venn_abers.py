@@ -278,3 +278,23 @@ def test_wrong_input_is_named_with_the_rule_and_the_value():
             model.predict_confidence([0.5], **options)
     with pytest.raises(ValueError, match=r"sample_weight must sum to at most 1e\+15"):
         VennAbers("log").fit([0.1, 0.9], [0, 1], sample_weight=[1e15, 1e15])
+
+
+@pytest.mark.parametrize("k", [2, 3, 12])
+@pytest.mark.parametrize("merge", ["pooled", "log"])
+@pytest.mark.parametrize("shares", [None, {0: 0.5}])
+def test_top_labels_are_those_of_the_tables_of_all_classes(k, merge, shares, monkeypatch):
+    monkeypatch.setattr("vennforest.calibrators.softmax.NUMBERS_IN_BLOCK", 40)  # several blocks
+    rng = np.random.default_rng([20261127, k])
+    logits = rng.normal(size=(150, k)) * 2
+    y = np.append(np.arange(k), (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)[k:])
+    scores = logits[:, 1] - logits[:, 0] if k == 2 else logits
+    model = VennAbers(merge).fit(scores, y)
+    model = model if shares is None else model.with_prior(shares)
+    top, p = model.predict_top_label(scores), model.predict_proba(scores)
+    bounds, intervals = model.predict_multiprobability(scores), model.predict_confidence(scores)
+    at = np.arange(len(p)), p.argmax(axis=1)
+    np.testing.assert_array_equal(top.labels, model.predict(scores))
+    expected = (p, bounds.lower, bounds.upper, intervals.lower, intervals.upper)
+    for values, table in zip(top[1:], expected, strict=True):
+        np.testing.assert_allclose(values, table[at], rtol=0, atol=1e-15)
