@@ -101,7 +101,8 @@ def check_numbers(model: Any) -> None:
     if isinstance(cv, Integral):
         check_count(cv, "cv", 2)
     if not isinstance(model.ensemble, bool | np.bool_):
-        raise InputError(f"ensemble must be True or False, got {shown(model.ensemble)}")
+        hint = ": leave it out, a frozen model has no folds" if model.ensemble == "auto" else ""
+        raise InputError(f"ensemble must be True or False, got {shown(model.ensemble)}{hint}")
     if model.n_jobs is not None and (
         isinstance(model.n_jobs, bool) or not isinstance(model.n_jobs, Integral) or not model.n_jobs
     ):
