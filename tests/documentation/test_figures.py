@@ -381,7 +381,8 @@ TABLES = {
             [
                 "vennforest, default", "venn-abers, out of bag by hand",
                 "scikit-learn, temperature, 5 folds", "scikit-learn, sigmoid, 5 folds",
-                "MAPIE, Venn-Abers, held out", "the forest itself",
+                "MAPIE, Venn-Abers, held out", "probmetrics, sms, out of bag by hand",
+                "the forest itself",
             ]
         ),
         speed_table(),
