@@ -77,7 +77,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", type=Path, help="folder of the named data sets")
     parser.add_argument("--draws", type=int, default=3)
-    parser.add_argument("--max-rows", type=int, default=100_000, help="of a data set")
+    parser.add_argument("--data-sets", nargs="+", help="names; by default all")
     parser.add_argument("-o", "--output", type=Path, default=RESULTS / "table_blends.csv")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -85,7 +85,7 @@ def main():
     sizes = {name: entry.rows for name, entry in catalogue().items()}
     for draw in range(options.draws):
         for name in sorted(sizes, key=sizes.get):
-            is_asked = MIN_ROWS <= sizes[name] <= options.max_rows
+            is_asked = sizes[name] >= MIN_ROWS and name in (options.data_sets or sizes)
             if is_asked and (name, str(draw)) not in done:
                 data, seed = load(name, data_dir=options.data_dir), secrets.randbits(40)
                 where = {"data_set": name, "draw": draw, "seed": seed}

@@ -112,7 +112,7 @@ def explain(
         scores = np.full(n_rows, score[0]) if len(score) == 1 else np.tile(score, (n_rows, 1))
         return log_odds([RowScores(scores, None, scores)] * len(fitted.folds))
 
-    at_base = log_odds_at(_probabilities_of(base) if of_logits else base)
+    at_base = log_odds_at(_probabilities_of_logits(base) if of_logits else base)
     moved = _moved_logits if of_logits else _moved_scores
     below, above = ([log_odds_at(near) for near in moved(base, d)] for d in (-NEAR, NEAR))
     explanations, output_names = [], None if k == 2 else fitted.classes.tolist()
@@ -182,12 +182,12 @@ def _checked_scores(
         if scores.shape == p.shape and np.allclose(scores, p, atol=1e-6):
             return (phi[:, :, 1:], base[1:], False) if k == 2 else (phi, base, False)
         expected, single_precision = p[:, -scores.shape[1] :], 1e-4
-        if np.allclose(_probabilities_of(scores), expected, atol=single_precision):
+        if np.allclose(_probabilities_of_logits(scores), expected, atol=single_precision):
             return phi, base, True
     raise _not_of_trees(trees)
 
 
-def _probabilities_of(logits: FloatArray) -> FloatArray:
+def _probabilities_of_logits(logits: FloatArray) -> FloatArray:
     """Return probabilities of log-odds (..., 1) of the second class, or of logits (..., k)."""
     return np.asarray(expit(logits) if logits.shape[-1] == 1 else softmax(logits, axis=-1))
 
@@ -213,7 +213,7 @@ def _names(steps: list[Any], model: Any) -> list[str] | None:
 
 def _moved_logits(logits: FloatArray, step: float) -> list[FloatArray]:
     """Return the probabilities for each class with its logit moved by ``step``."""
-    return [_probabilities_of(logits + step * unit) for unit in np.eye(len(logits))]
+    return [_probabilities_of_logits(logits + step * unit) for unit in np.eye(len(logits))]
 
 
 def _moved_scores(score: FloatArray, step: float) -> list[FloatArray]:

@@ -232,8 +232,8 @@ WHAT = ("coverage", "width")
 
 
 def interval_table():
-    for source in ("out of bag", "folds", "held-out third"):
-        for rows in (200, 1000, 5000):
+    for source in ("out of bag", "folds", "held-out third", "blend"):
+        for rows in (200, 1000, 5000)[: 2 if source == "blend" else 3]:
             where = {"source": source, "rows": rows}
             columns = [f"{what}_{kind}" for kind in ("95", "90", "exact_95") for what in WHAT]
             values = [select("intervals", column, **where) for column in columns]
@@ -381,7 +381,8 @@ TABLES = {
             [
                 "vennforest, default", "venn-abers, out of bag by hand",
                 "scikit-learn, temperature, 5 folds", "scikit-learn, sigmoid, 5 folds",
-                "MAPIE, Venn-Abers, held out", "the forest itself",
+                "MAPIE, Venn-Abers, held out", "probmetrics, sms, out of bag by hand",
+                "the forest itself",
             ]
         ),
         speed_table(),
@@ -405,6 +406,8 @@ def sentences():
     yield f"{short(mean('intervals', 'coverage_95'), 2)} of the cases"
     jumps = [r for r in rows_of("interval_designs") if r["design"] in ("jump", "three steps")]
     yield f"in {short(min(float(row['worst']) for row in jumps), 2)} of the draws"
+    blend = deviation("blend with logistic regression", "normals")
+    yield f"logistic regression is off by {short(blend, 2)}"
     named = deviation("5 folds, groups named", "near-copies")
     yield f"five folds are off by {short(named, 2)}"
     yield f"{', '.join(trees(n) for n in (10, 30, 100))} and {trees(300)} (five normal features)"

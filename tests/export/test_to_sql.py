@@ -14,7 +14,7 @@ from vennforest import TemperatureScaling, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import PooledCalibration, Venn
 from vennforest.export import to_sql
-from vennforest.export.sql import MAX_CLASSES, Dialect
+from vennforest.export.sql import MAX_CLASSES_OF_QUERY, Dialect
 
 REFUSED = [np.nan, np.inf, -np.inf, None]
 
@@ -93,7 +93,7 @@ def test_dialects():
 
 
 def test_more_classes_than_a_query_is_planned_for_are_refused():
-    k = MAX_CLASSES + 1
+    k = MAX_CLASSES_OF_QUERY + 1
     model = TemperatureScaling().fit(np.eye(k) * 0.9 + 0.1 / k, np.arange(k))
     with pytest.raises(InputError, match=r"at most 25 classes for SQL, got 26: use to_onnx"):
         to_sql(model, score={j: f"s{j}" for j in range(k)})

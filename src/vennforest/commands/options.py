@@ -303,12 +303,7 @@ class Fit(TableOptions):
     output: Annotated[Path, OUTPUT, Output("model")] = Path("model.skops")
     estimator: Annotated[
         Text,
-        option(
-            f"{', '.join(ESTIMATOR_NAMES)}, or blend: of mixed-forest, hist-gradient-boosting and "
-            "logistic.",
-            metavar="NAME",
-            default="mixed-forest",
-        ),
+        option(f"{', '.join(ESTIMATOR_NAMES)}, blend.", metavar="NAME", default="mixed-forest"),
     ] = None
     method: MethodName = "venn-abers"
     trees: Trees = 300

@@ -50,7 +50,7 @@ OPERATORS = {"subtract": "Sub", "multiply": "Mul", "divide": "Div", "product": "
 """Names of operators that differ from the capitalized names of the operations."""
 
 
-BOOSTERS = ("lightgbm", "xgboost", "catboost")
+CONVERTED_PACKAGES = ("lightgbm", "xgboost", "catboost")
 """Packages whose models are converted by onnxmltools, or by their own exporter."""
 
 N_DRAWN_ROWS, SHARE_MISSING = 1_000, 0.1
@@ -167,7 +167,7 @@ def _estimator_scores(graph: _Graph, estimator: Any, votes: str, inputs: Sequenc
     package = type(last).__module__.partition(".")[0]
     if votes != "soft" and not isinstance(last, FORESTS):
         raise InputError(f'model must have votes="soft" for ONNX, got {votes!r}')
-    if not is_tree_ensemble and package not in BOOSTERS:
+    if not is_tree_ensemble and package not in CONVERTED_PACKAGES:
         return graph.double(_converted(graph, estimator, last, inputs))
     if steps:
         rows = graph.double(_converted(graph, make_pipeline(*steps), None, inputs))

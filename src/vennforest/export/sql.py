@@ -57,7 +57,7 @@ OPERATIONS: dict[Operation, str] = {
 OF_CLASSES: dict[Operation, Operation] = {"sum": "add", "largest": "max", "smallest": "min"}
 """Operations on the numbers of all classes, by those of two numbers."""
 
-MAX_CLASSES = 25
+MAX_CLASSES_OF_QUERY = 25
 """Classes up to which systems plan a query in seconds."""
 
 SqlCode = str | list[Any]
@@ -128,10 +128,10 @@ def to_sql(
     classes = calibrator.classes_.tolist()
     of_classes = class_columns(score, classes, "score")
     names = of_classes.names
-    if len(classes) > MAX_CLASSES:
+    if len(classes) > MAX_CLASSES_OF_QUERY:
         raise InputError(
-            f"calibrator must have at most {MAX_CLASSES} classes for SQL, got {len(classes)}: use "
-            "to_onnx or to_json, or apply it to a file with vennforest apply"
+            f"calibrator must have at most {MAX_CLASSES_OF_QUERY} classes for SQL, got "
+            f"{len(classes)}: use to_onnx or to_json, or apply it to a file with vennforest apply"
         )
     formulas = output_formulas(calibrator, confidence)
     titles = {

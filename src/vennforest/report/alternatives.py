@@ -16,9 +16,8 @@ from sklearn.pipeline import Pipeline
 from vennforest._files import one_line
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.classifier import blend_classifiers
-from vennforest.metrics.losses import log_losses, squared_losses
-from vennforest.report.comparison import difference_over_folds
-from vennforest.report.measures import OtherModel, Predictions
+from vennforest.metrics.losses import difference_over_rows, log_losses, squared_losses
+from vennforest.report.measures import MethodEstimates, Predictions
 from vennforest.report.numbers import percent
 from vennforest.report.section import Section
 
@@ -33,7 +32,7 @@ def predict_by_others(
     training: tuple[Any, NDArray[Any], Mapping[str, Any]],
     X_new: Any,
     notes: list[str],
-) -> dict[str, OtherModel]:
+) -> dict[str, MethodEstimates]:
     """Return probabilities of new rows by calibrated classifiers, by name.
 
     They learn the rows, labels and groups of ``training``. The first is ``model``, which was fitted
@@ -44,24 +43,24 @@ def predict_by_others(
         return {}
     X, y, groups = training
     fitted = {"": model}
-    others = {"": OtherModel(model.predict_proba(X_new), seconds)}
+    others = {"": MethodEstimates(model.predict_proba(X_new), seconds=seconds)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, classifier in list(classifiers.items()):
             start = perf_counter()
             try:
-                fitted[name] = _with_classifier(model, classifier).fit(X, y, **groups)
-                of_training = perf_counter() - start
-                others[name] = OtherModel(fitted[name].predict_proba(X_new), of_training)
+                other = _with_classifier(model, classifier).fit(X, y, **groups)
+                of_other = perf_counter() - start
+                others[name] = MethodEstimates(other.predict_proba(X_new), seconds=of_other)
+                fitted[name] = other
             except Exception as error:  # the report is about another model
-                fitted.pop(name, None)
                 del classifiers[name]
                 notes.append(f"The {name} is not compared: {one_line(error)}.")
-        start = perf_counter()
         if len(fitted) > 1:
+            start = perf_counter()
             blend = blend_classifiers(fitted, X, y)
             total = perf_counter() - start + sum(other.seconds for other in others.values())
-            others[BLEND] = OtherModel(blend.predict_proba(X_new), total)
+            others[BLEND] = MethodEstimates(blend.predict_proba(X_new), seconds=total)
     return others
 
 
@@ -84,40 +83,36 @@ def models_section(predictions: Predictions, noun: str) -> Section:
     if not all(np.isfinite(values).all() for values in losses.values()):
         loss = "Brier score"
         losses = {name: squared_losses(m.p, predictions.codes) for name, m in models.items()}
-    gains = {n: difference_over_folds(losses[noun], losses[n], predictions) for n in losses}
-    rows: dict[str, dict[str, float]] = {
-        name: {"loss": float(values.mean()), "seconds": models[name].seconds}
-        for name, values in losses.items()
-    }
-    for name in [name for name in rows if name != noun]:
-        mean, margin = gains[name].mean, gains[name].margin
-        rows[name] |= {"gain": mean, "gain_low": mean - margin, "gain_high": mean + margin}
-    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Model")
+    rows: dict[str, dict[str, float]] = {}
+    better = []
+    for name, model in models.items():
+        rows[name] = {"loss": float(losses[name].mean()), "seconds": model.seconds}
+        if name != noun:
+            gain = difference_over_rows(losses[noun], losses[name], predictions.groups)
+            low, high = gain.mean - gain.margin, gain.mean + gain.margin
+            rows[name] |= {"gain": gain.mean, "gain_low": low, "gain_high": high}
+            better += [name] if low > 0 else []
     introduction = (
         f"Other models on the same {predictions.n_folds} folds, each calibrated by the default "
-        "method. The blend weighs all of them by the log loss of the rows that calibrate. Seconds "
-        "are those of training in all folds; the blend's include those of its models."
+        "method. The blend weighs all of them by the log loss of the rows that calibrate. "
+        "Intervals are over the rows, for these trained models. Seconds are those of training in "
+        "all folds; the blend's include those of its models."
     )
-    gain, best = gains[BLEND], max(gains, key=lambda name: gains[name].mean)
-    advice = _blend_advice(rows, noun, loss) if gain.clear and gain.mean > 0 else ""
-    sentence = advice or f"None has a lower {loss} than the {noun} beyond chance."
-    if not advice and gains[best].clear:
-        sentence = f"The {best} has a lower {loss} than the {noun} beyond chance."
+    advice = ""
+    sentence = f"Lower in {loss} than the {noun}, beyond chance: {', '.join(better) or 'none'}."
+    if BLEND in better:
+        share = percent(rows[BLEND]["gain"] / rows[noun]["loss"])
+        times = rows[BLEND]["seconds"] / rows[noun]["seconds"]
+        sentence = advice = (
+            f"A blend with other models has a {share} lower {loss} than the {noun}, beyond chance. "
+            f"It takes {times:.1f} times as long to train, some milliseconds for one row, and has "
+            "no ONNX."
+        )
+    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Model")
     columns = [
-        ("loss", loss.capitalize() if loss == "log loss" else loss, "number"),
+        ("loss", loss[0].upper() + loss[1:], "number"),
         ("gain", "Gain, 95% interval", "number"),
         ("seconds", "Seconds", "short"),
     ]
     sentences = [introduction, sentence]
     return Section("Other models", "models", sentences, frame, columns, advice=advice)
-
-
-def _blend_advice(rows: Mapping[str, Mapping[str, float]], noun: str, loss: str) -> str:
-    """Return the sentence on the gain of the blend and its price."""
-    gain = rows[BLEND]["gain"] / rows[noun]["loss"]
-    times = rows[BLEND]["seconds"] / rows[noun]["seconds"]
-    return (
-        f"A blend with other models has a {percent(gain)} lower {loss} than the {noun}, beyond "
-        f"chance. It takes {times:.1f} times as long to train, some milliseconds for one row, and "
-        "has no ONNX."
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,11 +53,15 @@ Ends = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class MethodEstimates:
-    """Probabilities (n, k) of one method; bounds and 95% confidence intervals, if any."""
+    """Probabilities (n, k) of one method; bounds and 95% confidence intervals, if any.
+
+    ``seconds`` are those of training, where models are compared.
+    """
 
     p: FloatArray
     bounds: Multiprobability | None = None
     confidence: Multiprobability | None = None
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +75,6 @@ class Event:
     outcome: FloatArray
     bounds: Ends | None
     confidence: Ends | None
-
-
-class OtherModel(NamedTuple):
-    """Probabilities (n, k) of a model trained in the same folds, and its seconds of training."""
-
-    p: FloatArray
-    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +97,7 @@ class Predictions:
     groups: IntArray | None = None
     test_ratio: float | None = None
     positive: int | None = None
-    others: Mapping[str, OtherModel] = field(default_factory=dict)
+    others: Mapping[str, MethodEstimates] = field(default_factory=dict)
 
     @property
     def n_folds(self) -> int:

@@ -37,8 +37,8 @@ def methods_text(evaluation: Evaluation) -> str:
     Collins et al. (2024), TRIPOD+AI statement, BMJ 385, e078378: the order of its items.
     """
     paragraphs = {
-        "Methods": [_data(evaluation), _models(evaluation), _measures(evaluation)],
-        "Results": [_performance(evaluation)],
+        "Methods": [_on_data(evaluation), _on_models(evaluation), _on_measures(evaluation)],
+        "Results": [_on_performance(evaluation)],
     }
     parts = [
         "\n\n".join([f"## {heading}", *(" ".join(filter(None, text)) for text in texts)])
@@ -47,7 +47,7 @@ def methods_text(evaluation: Evaluation) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _data(evaluation: Evaluation) -> list[str]:
+def _on_data(evaluation: Evaluation) -> list[str]:
     """Return sentences on rows, outcome and predictors."""
     c, settings = evaluation.comparison, evaluation.settings
     predictions, target = c.predictions, evaluation.source.target
@@ -66,7 +66,7 @@ def _data(evaluation: Evaluation) -> list[str]:
     return [*sentences, sample_size(c) if predictions.positive is not None else ""]
 
 
-def _models(evaluation: Evaluation) -> list[str]:
+def _on_models(evaluation: Evaluation) -> list[str]:
     """Return sentences on splits, models and calibration."""
     c, source, settings = evaluation.comparison, evaluation.source, evaluation.settings
     sentences = [SPLITS[source.kind].format(n=c.predictions.n_folds)]
@@ -89,7 +89,7 @@ def _models(evaluation: Evaluation) -> list[str]:
     return sentences
 
 
-def _measures(evaluation: Evaluation) -> list[str]:
+def _on_measures(evaluation: Evaluation) -> list[str]:
     """Return sentences on the measures of performance and their intervals."""
     c = evaluation.comparison
     predictions, is_binary = c.predictions, c.predictions.positive is not None
@@ -121,7 +121,7 @@ def _measures(evaluation: Evaluation) -> list[str]:
     return [*sentences, f"Software: {versions}, Python {platform.python_version()}."]
 
 
-def _performance(evaluation: Evaluation) -> list[str]:
+def _on_performance(evaluation: Evaluation) -> list[str]:
     """Return sentences on the performance of the recommended probabilities."""
     c, event = evaluation.comparison, evaluation.comparison.event()
     row: Any = evaluation.methods.loc[c.method]

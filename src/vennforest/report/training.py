@@ -25,7 +25,7 @@ from vennforest.classifier.prediction import (
 )
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.alternatives import BLEND, predict_by_others
-from vennforest.report.measures import RAW, MethodEstimates, OtherModel, Predictions
+from vennforest.report.measures import RAW, MethodEstimates, Predictions
 from vennforest.report.splits import forward, one_site_out, shuffled, without_single_rows
 from vennforest.tables.columns import as_pandas
 
@@ -87,9 +87,8 @@ def cross_validate(
         splits = shuffled(codes, groups, min(n_folds, largest), seed, notes)
     notes += audit_notes(model, X, codes, groups)
     fold = np.full(len(codes), -1, dtype=np.intp)
-    parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = {}
-    classifiers, seconds_of = dict(others), defaultdict[str, float](float)
-    parts_of: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = defaultdict(list)
+    parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = defaultdict(list)
+    other_parts, classifiers = parts.copy(), dict(others)
     warned: dict[str, None] = {}
     for i, (train, test) in enumerate(splits):
         fold[test] = i
@@ -103,14 +102,11 @@ def cross_validate(
             fitted = clone(model).fit(X_train, labels, **fit_groups)
             seconds = perf_counter() - start
             predicted = _predicted(fitted, methods, X_test)
-        for method, estimates in predicted.items():
-            parts.setdefault(method, []).append((test, present, estimates))
         training = X_train, labels, fit_groups
-        for name, other in predict_by_others(
-            fitted, seconds, classifiers, training, X_test, notes
-        ).items():
-            parts_of[name].append((test, present, MethodEstimates(other.p)))
-            seconds_of[name] += other.seconds
+        compared = predict_by_others(fitted, seconds, classifiers, training, X_test, notes)
+        for of_model, some in ((parts, predicted), (other_parts, compared)):
+            for name, estimates in some.items():
+                of_model[name].append((test, present, estimates))
         texts = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         absent = np.delete(classes, present).astype(str).tolist()
         if n_groups == 1:
@@ -135,9 +131,9 @@ def cross_validate(
         None if groups is None else np.unique(groups[tested], return_inverse=True)[1],
         float(np.mean([len(test) / len(train) for train, test in splits])),
         others={
-            name: OtherModel(pool_folds(some, len(codes), classes, tested).p, seconds_of[name])
-            for name, some in parts_of.items()
-            if name in (*classifiers, "", BLEND) and classifiers
+            name: pool_folds(some, len(codes), classes, tested)
+            for name, some in other_parts.items()
+            if classifiers and name in ("", *classifiers, BLEND)
         },
     )
     return predictions, fitted
@@ -198,4 +194,5 @@ def pool_folds(
         p[rows],
         None if bounds is None else Multiprobability(lower[rows], upper[rows], classes),
         None if confidence is None else Multiprobability(low[rows], high[rows], classes),
+        sum(estimates.seconds for _, _, estimates in parts),
     )

@@ -20,7 +20,7 @@ from vennforest.report.words import MAX_RATIO
 from vennforest.validation._rows import MIN_ROWS
 from vennforest.validation.grades import grade_names, grades, population_stability
 from vennforest.validation.segments import segments
-from vennforest.validation.sites import NEW_SITE, POOLED, SCALES, internal_external
+from vennforest.validation.sites import SCALES, internal_external
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,7 +164,7 @@ def sites_section(comparison: Comparison, site: Any) -> Section:
         groups = None
     options = predictions.for_metric(predictions.estimates[comparison.method])
     frame = internal_external(site=site, groups=groups, **options).rename_axis("Site")
-    of_sites, clauses, ranges = frame.drop([POOLED, NEW_SITE]), [], []
+    of_sites, clauses, ranges = frame.iloc[:-2], [], []
     quantile = ndtri(1 - 0.025 / (2 * len(names))) / ndtri(0.975)
     for measure, (scale, _) in SCALES.items():
         values, low, high = (of_sites[measure + end] for end in ("", "_low", "_high"))

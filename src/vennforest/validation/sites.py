@@ -16,6 +16,7 @@ from vennforest._validation import FloatArray, InputError, check_inside
 from vennforest.metrics import auc_interval
 from vennforest.metrics._inputs import check_estimates, group_numbers
 from vennforest.metrics.calibration_line import line_of
+from vennforest.validation.grades import grade_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +53,7 @@ def internal_external(
         As in ``brier_decomposition``. With more than two classes and no ``pos_label``, observed
         over expected and slope are of the event that the predicted label is right.
     site : array-like of shape (n,)
-        Site of each row, of at least two.
+        Site of each row, of at least two; rows without one are the site ``"missing"``.
     groups : array-like of shape (n,), optional
         Groups of dependent rows, such as patients, within the sites.
     level : float
@@ -86,7 +87,7 @@ def internal_external(
     check_inside(level, "level")
     estimates = check_estimates(y, p, None, classes, pos_label)
     n = len(estimates.codes)
-    names, of_row = np.unique(np.asarray(site, dtype=object).astype(str), return_inverse=True)
+    names, of_row = np.unique(grade_names(site).astype(str), return_inverse=True)
     if len(of_row) != n or len(names) < 2:
         raise InputError(
             f"site must have two values or more in {n} rows, got {len(names)} in {len(of_row)}"
