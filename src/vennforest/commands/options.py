@@ -90,7 +90,7 @@ Names = list[str] | None
 
 TABLE = "A table: CSV, Parquet, Arrow or Excel; - is standard input."
 SEVERAL = "(several times)"
-OUTPUT = option("The file to write; - is standard output.", "--output", "-o", metavar="FILE")
+OUTPUT = option("The file to write, or -.", "--output", "-o", metavar="FILE")
 
 Data = Annotated[Path, argument("DATA", TABLE), Input("table")]
 OptionalData = Annotated[Path | None, argument("DATA", TABLE), Input("table")]
@@ -126,10 +126,8 @@ GroupsColumn = Annotated[Text, column("Groups of dependent rows, such as patient
 Decimal = Annotated[Text, option("Decimal sign: . or ,", metavar="SIGN", default="as in CSV")]
 Delimiter = Annotated[Text, option("Between cells of CSV.", metavar="SIGN", default="as in CSV")]
 TextEncoding = Annotated[Text, option("Encoding of CSV.", metavar="NAME", default="as in CSV")]
-NoHeader = Annotated[
-    bool, option("The first row of CSV or Excel is no names: column0, ….", "--no-header")
-]
-Sheet = Annotated[Text, option("The sheet of a workbook.", metavar="NAME", default="the first")]
+NoHeader = Annotated[bool, option("CSV or Excel has no names of columns.", "--no-header")]
+Sheet = Annotated[Text, option("Sheet of a workbook.", metavar="NAME", default="first")]
 FileFormat = Annotated[
     Text,
     option(
@@ -141,23 +139,21 @@ Level = Annotated[float, option("Level of the confidence intervals.")]
 MethodName = Annotated[str, option(f"{', '.join(METHODS)}.")]
 Trees = Annotated[int, option("Trees of a forest.", lowest=1)]
 Drop = Annotated[Names, column(f"A column to leave out {SEVERAL}.")]
-Keep = Annotated[Names, column(f"Keep this column although it looks like an identifier {SEVERAL}.")]
+Keep = Annotated[Names, column(f"Keep this identifier {SEVERAL}.")]
 Types = Annotated[
     Text, option('As {"ward": "category"}, or a file.', metavar="JSON"), Input("file of types")
 ]
 Missing = Annotated[
     Names, option(f'Missing cells: "n.d.,-999" {SEVERAL}.', metavar="A,B,…", default=False)
 ]
-By = Annotated[Names, column(f"Report on each value separately {SEVERAL}.")]
+By = Annotated[Names, column(f"Report on its values {SEVERAL}.")]
 Positive = Annotated[Text, option("The positive class.", metavar="LABEL", default="the rarer")]
 CostsTable = Annotated[
     Text, option("Costs of decisions, or a file.", metavar="JSON"), Input("file of costs")
 ]
-Tolerance = Annotated[
-    float | None, option("Acceptable miscalibration, in percentage points.", default="2")
-]
+Tolerance = Annotated[float | None, option("Acceptable error, in points.", default="2")]
 Thresholds = Annotated[
-    Text, option("Thresholds of the table.", metavar=".02,.05,…", default="usual ones")
+    Text, option("Thresholds of the table.", metavar=".02,.05,…", default="usual")
 ]
 Prior = Annotated[
     Names,
@@ -378,7 +374,7 @@ class Report(TableOptions):
     keep: Keep = None
     types: Types = None
     missing: Missing = None
-    folds: Annotated[int, option("Folds of the cross-validation.", lowest=2)] = 5
+    folds: Annotated[int, option("Folds of validation.", lowest=2)] = 5
     trees: Trees = 300
     seed: Seed = 0
     jobs: Jobs = -1
