@@ -214,3 +214,11 @@ def test_a_section_has_sentences_a_table_and_a_picture(cancer, cancer_html, draw
     assert SCRIPT not in page
     summary = json.loads(json.dumps(replace(cancer, sections=(section,)).summary()))
     assert summary["sections"]["grades"]["table"][1]["rate"] is None
+
+
+def test_a_page_without_further_reasons_has_no_empty_section(cancer, draw_only):
+    draw_only()
+    first = dict(list(cancer.verdict.reasons.items())[:2])
+    page = render(replace(cancer, verdict=replace(cancer.verdict, reasons=first), notes=[]))
+    assert 'id="why"' not in page and "#why" not in page
+    assert 'id="why"' in render(replace(cancer, notes=["One."]))

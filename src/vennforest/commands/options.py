@@ -125,7 +125,7 @@ Estimator = Annotated[
 GroupsColumn = Annotated[Text, column("Groups of dependent rows, such as patients.")]
 Decimal = Annotated[Text, option("Decimal sign: . or ,", metavar="SIGN", default="as in CSV")]
 Delimiter = Annotated[Text, option("Between cells of CSV.", metavar="SIGN", default="as in CSV")]
-Encoding = Annotated[Text, option("Encoding of CSV.", metavar="NAME", default="as in CSV")]
+TextEncoding = Annotated[Text, option("Encoding of CSV.", metavar="NAME", default="as in CSV")]
 NoHeader = Annotated[
     bool, option("The first row of CSV or Excel is no names: column0, ….", "--no-header")
 ]
@@ -210,7 +210,7 @@ class TableOptions(Options):
 
     decimal: Decimal = None
     delimiter: Delimiter = None
-    encoding: Encoding = None
+    encoding: TextEncoding = None
     no_header: NoHeader = False
     sheet: Sheet = None
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vennforest._files import is_standard, shown_path
 from vennforest._messages import listed
 from vennforest.calibrators.bounded import has_bounds
 from vennforest.commands.models import is_calibrator_file, read_document
@@ -27,7 +28,9 @@ def run(options: Show) -> None:
     if options.as_json:
         print_json(entries)
         return
-    entries = {"file": f"{path}, {path.stat().st_size / 1e6:,.1f} MB", **entries}
+    name = options.shown(path)
+    name = path.name if is_standard(name) else shown_path(name)
+    entries = {"file": f"{name}, {path.stat().st_size / 1e6:,.1f} MB", **entries}
     if isinstance(description := entries.pop("description", None), dict):
         entries |= description
     for name, value in entries.items():
