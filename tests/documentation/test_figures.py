@@ -297,7 +297,7 @@ def means_table():
 
 
 GRID_SOURCES = (
-    "out of bag, forest", "folds, boosting", "folds, boosting, one model",
+    "out of bag, default", "out of bag, forest", "folds, boosting", "folds, boosting, one model",
     "held-out third, boosting", "frozen logistic",
 )  # fmt: skip
 
@@ -309,8 +309,10 @@ def grid_table():
             cells = []
             for source in GRID_SOURCES:
                 where = {"classes": classes, "method": method, "source": source}
-                ratios = (mean("mean_grid", name, **where) for name in ("ratio", "prior_ratio"))
-                cells.append(" / ".join(f"{ratio:.2f}" for ratio in ratios))
+                ratios = select("mean_grid", "ratio", **where)
+                error = ratios.std(ddof=1) / len(ratios) ** 0.5
+                of_prior = mean("mean_grid", "prior_ratio", **where)
+                cells.append(f"{ratios.mean():.2f} ({error:.2f}) / {of_prior:.2f}")
             yield f"| {method} | {classes} | {' | '.join(cells)} |"
 
 

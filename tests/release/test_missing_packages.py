@@ -23,7 +23,6 @@ DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"
     "optional-dependencies"
 ]
 FOR_DEVELOPERS = {"all", "test", "dev", "docs", "release"}
-NOT_IMPORTED = {"onnxruntime"}  # runs the graphs that onnx writes
 IMPORT_OTHERS = {"skrub", "shap"}  # which cannot be imported without others of these packages
 
 
@@ -59,7 +58,7 @@ def says_what_to_install(error, packages):
 
 def test_every_optional_package_has_an_extra_that_installs_it():
     optional = {extra: names_of(DECLARED[extra]) for extra in DECLARED.keys() - FOR_DEVELOPERS}
-    assert set().union(*optional.values()) - NOT_IMPORTED == set(EXTRAS)
+    assert set().union(*optional.values()) == set(EXTRAS)
     for package, extra in EXTRAS.items():
         assert package in names_of(DECLARED[extra])
     assert set(VERSIONED) - {"scikit-learn"} <= set(EXTRAS)
