@@ -111,7 +111,7 @@ Figures = Annotated[
     Output("figures", FIGURE_FILES),
 ]
 FigureWidth = Annotated[
-    Text, option("Width of the figures, in mm, cm or in.", metavar="85mm", default="122mm")
+    Text, option("Width of the figures: mm, cm or in.", metavar="85mm", default=False)
 ]
 MethodsText = Annotated[
     Path | None,
@@ -156,9 +156,7 @@ CostsTable = Annotated[
 Tolerance = Annotated[
     float | None, option("Acceptable miscalibration, in percentage points.", default="2")
 ]
-Thresholds = Annotated[
-    Text, option("Thresholds of the table.", metavar=".02,.05,…", default="usual ones")
-]
+Thresholds = Annotated[Text, option("Thresholds of the table.", metavar=".02,.05,…", default=False)]
 Prior = Annotated[
     Names,
     option(f"Share of a class in DATA {SEVERAL}.", metavar="LABEL=SHARE", default="as calibrated"),
@@ -362,12 +360,7 @@ class Report(TableOptions):
     groups: GroupsColumn = None
     time: Annotated[Text, column("Predict each row by a model of earlier rows.")] = None
     validation: Annotated[
-        Text,
-        option(
-            "by-group, or a COLUMN: predict each site by a model of the others.",
-            metavar="by-group|COLUMN",
-            default="folds",
-        ),
+        Text, column("Sites, each predicted by a model of the others; by-group: --groups.")
     ] = None
     by: By = None
     positive: Positive = None
