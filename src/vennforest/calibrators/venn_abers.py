@@ -349,8 +349,7 @@ class VennAbers(BoundedCalibrator):
         if new.ndim == 2 and self.shift_ is None:
             for j in np.unique(top):
                 is_top = top == j
-                x, weights = self.scores_[j], self.weights_[j]
-                curve = intervals_at_scores(x, weights.sum(axis=1), weights[:, 1], level)
+                curve = self._interval_curve(int(j), level, "likelihood-ratio")
                 low[is_top], high[is_top] = curve.at(new[is_top, j])
         ends = np.minimum(low, p), np.maximum(high, p)
         return TopLabels(self.classes_[top], p, lower, upper, *ends)
@@ -358,14 +357,17 @@ class VennAbers(BoundedCalibrator):
     def _interval_curves(
         self, level: float, method: IntervalMethod = "likelihood-ratio"
     ) -> list[ScoreIntervals]:
-        """Return the curves of ``predict_confidence``, computed once for a level and method."""
-        if (level, method) not in self._curves:
-            self._curves[level, method] = [
-                intervals_at_scores(x, weights.sum(axis=1), weights[:, 1], level, method)
-                for x, weights in zip(self.scores_, self.weights_, strict=True)
-            ]
-        return self._curves[level, method]
+        """Return the curves of ``predict_confidence``, one for each column of scores."""
+        return [self._interval_curve(j, level, method) for j in range(len(self.scores_))]
+
+    def _interval_curve(self, j: int, level: float, method: IntervalMethod) -> ScoreIntervals:
+        """Return the curve of a column, computed once for a level and method."""
+        if (j, level, method) not in self._curves:
+            x, weights = self.scores_[j], self.weights_[j]
+            curve = intervals_at_scores(x, weights.sum(axis=1), weights[:, 1], level, method)
+            self._curves[j, level, method] = curve
+        return self._curves[j, level, method]
 
     @cached_property
-    def _curves(self) -> dict[tuple[float, str], list[ScoreIntervals]]:
+    def _curves(self) -> dict[tuple[int, float, str], ScoreIntervals]:
         return {}
