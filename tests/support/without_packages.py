@@ -168,6 +168,7 @@ def calls(folder):
         "population_stability": lambda: validation.population_stability(grade, {"A": 1, "B": 0}),
         "population_stability of rows": lambda: validation.population_stability(grade, grade),
         "segments": lambda: validation.segments(X, y, p, n_draws=9),
+        "internal_external": lambda: validation.internal_external(y, p, np.arange(160) % 3),
         "threshold_for": lambda: decisions.threshold_for(model, recall=0.8),
         "CostMatrix.read": lambda: decisions.CostMatrix.read([[0, 1], [5, 0]], np.arange(2)),
         "Monitor": lambda: vf.Monitor().fit(p, y).update(p, y),
