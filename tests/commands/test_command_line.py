@@ -19,6 +19,7 @@ from vennforest.report.estimators import ESTIMATORS
 
 COMMANDS = ("fit", "predict", "report", "check", "calibrate", "apply", "sql", "watch", "show")
 FAST = ("--folds", "2", "--trees", 20, "--methods", "venn-abers", "--jobs", "1")
+FAST += ("--estimator", "mixed-forest")  # beside no others
 
 
 @pytest.fixture

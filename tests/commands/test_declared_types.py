@@ -82,6 +82,7 @@ def test_the_model_is_that_of_the_plain_table(folder, tmp_path):
 
 def test_the_report_uses_the_types(folder, tmp_path, capsys):
     more = ("--trees", 20, "--folds", 2, "--methods", "venn-abers", "--jobs", 1, "--json")
+    more += ("--estimator", "mixed-forest")
     base = ("report", folder / "train.csv", "-t", "y", "-o", tmp_path / "r.html")
     by = ("--by", "lab", "--time", "seen")
     assert run(*base, "--types", folder / "t.json", *more, *by) == 0

@@ -13,7 +13,7 @@ from vennforest import CalibratedClassifier, load, save
 from vennforest.persistence import read_header
 from vennforest.report.estimators import NumberedLabels
 
-FAST = ("--trees", 15, "--jobs", 1)
+FAST = ("--trees", 15, "--jobs", 1, "--estimator", "mixed-forest")
 
 
 def table(n=120, seed=0):

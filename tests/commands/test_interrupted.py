@@ -15,6 +15,7 @@ from vennforest.tables.files import table_as_text
 
 FIT = ("--trees", "5", "--jobs", "1")
 REPORT = ("--folds", "2", "--trees", "5", "--methods", "platt", "--jobs", "1")
+REPORT += ("--estimator", "mixed-forest")  # beside no others
 
 
 def make_table(n=80, seed=0):

@@ -154,7 +154,8 @@ def test_predictions_of_the_folds_are_written(tmp_path, capsys):
     frame.to_csv(tmp_path / "t.csv", index=False)
     out = tmp_path / "out.csv"
     command = ("report", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "r.html", "--trees", "10",
-               "--folds", "3", "--jobs", "1", "--json", "--methods", "venn-abers")  # fmt: skip
+               "--folds", "3", "--jobs", "1", "--json", "--methods", "venn-abers",
+               "--estimator", "mixed-forest")  # fmt: skip
     assert run(*command, "--write-predictions", out) == 0
     said = capsys.readouterr()
     assert said.err.endswith("out.csv: 158 rows\n")
