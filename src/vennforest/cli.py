@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None, *, commands: typer.Typer = app)
             say(f"Error: {' '.join(sentence.split())}")
             return code
     if code == STOPPED:  # typer returns it for an interrupt
-        say("Stopped: nothing was written.")
+        say("Stopped: no file is half-written.")
     return code
 
 
