@@ -76,6 +76,9 @@ def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
     assert f"{line['slope']:.2f} ({line['slope_low']:.2f} to {line['slope_high']:.2f})" in (
         text.replace("−", "-")
     )
+    n_certain = int(cancer.methods.loc["none", "certain"])
+    (of_methods,) = re.findall("are in neither: ([^<]*)[.]</p>", cancer_html)
+    assert n_certain > 0 and f"{n_certain} of Raw forest" in of_methods.split(", ")
 
 
 def test_many_classes_are_drawn_in_part(monkeypatch):

@@ -191,7 +191,9 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         differences=_differences(evaluation),
         levels=table(levels, LEVELS, [numbers.probability(p) for p in levels["expected"]]),
         certain={
-            names[m]: frame.loc[m, "certain"] for m in methods if frame.loc[m].get("certain", 0)
+            names[m]: int(frame.loc[m, "certain"])
+            for m in methods
+            if frame.loc[m].get("certain", 0)
         },
         line=table(frame.loc[methods], LINE, frame.loc[methods, "name"]) if is_binary else None,
         distances=_distances_sentence(frame.loc[comparison.method]) if is_binary else None,
