@@ -74,8 +74,9 @@ def names_in(texts: str | Sequence[str] | None) -> list[str]:
 def progress_bar(task: str) -> Iterator[Callable[[int, int | None], None]]:
     """Show a progress bar on stderr if that is a terminal; yield the function that updates it."""
     console = Console(stderr=True)
-    with Progress(
-        console=console, transient=True, disable=QUIET.get() or not console.is_terminal
-    ) as bar:
+    if QUIET.get() or not console.is_terminal:  # before rich 14.3 a disabled bar prints a line
+        yield lambda n, total: None
+        return
+    with Progress(console=console, transient=True) as bar:
         number = bar.add_task(task, total=None)
         yield lambda n, total: bar.update(number, completed=n, total=total)
