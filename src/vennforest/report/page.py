@@ -191,9 +191,9 @@ def render(evaluation: Evaluation, advised: str = "", command: str = "") -> str:
         differences=_differences(evaluation),
         levels=table(levels, LEVELS, [numbers.probability(p) for p in levels["expected"]]),
         certain={
-            names[m]: int(frame.loc[m, "certain"])
+            names[m]: int(n)
             for m in methods
-            if frame.loc[m].get("certain", 0)
+            if (n := frame.to_dict("index")[m].get("certain", 0)) > 0
         },
         line=table(frame.loc[methods], LINE, frame.loc[methods, "name"]) if is_binary else None,
         distances=_distances_sentence(frame.loc[comparison.method]) if is_binary else None,
