@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -277,7 +277,9 @@ def _other_sheets(options: Options) -> str:
 
     for name, _ in marked(options, Input) if isinstance(options, TableOptions) else []:
         path = getattr(options, name)
-        sheets = sheet_names(path) if isinstance(path, Path) else []
+        sheets: list[str] = []
+        with suppress(InputError):  # a model file is an archive too, and no workbook
+            sheets = sheet_names(path) if isinstance(path, Path) else []
         sheet = getattr(options, "sheet", None) or (sheets or [""])[0]
         if len(sheets) > 1 and sheet in sheets:
             sheets.remove(sheet)
