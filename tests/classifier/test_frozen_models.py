@@ -82,3 +82,23 @@ def test_fitting_the_frozen_forest_again_changes_no_answer_and_no_copy(calibrate
     save(model, path)
     for again in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model)), load(path)):
         assert_array_equal(again.predict_proba(new), before)
+
+
+class Copying(GaussianNB):
+    """A model with a ``__deepcopy__`` of its own, as CatBoost's have."""
+
+    def __deepcopy__(self, memo):
+        return pickle.loads(pickle.dumps(self))
+
+
+def test_a_frozen_model_that_copies_itself_stays_frozen():
+    X, y, new = draw_rows()
+    base = Copying().fit(X[:60], y[:60])
+    model = CalibratedClassifier(FrozenEstimator(base), merge="log").fit(X[60:], y[60:])
+    assert model.calibrate_on_ == "frozen"
+    assert_array_equal(model.calibration_scores_, score(base, X[60:]))
+    base.fit(X, 1 - y)  # the model has a copy
+    expected = clone(model.calibrator_).fit(model.calibration_scores_, y[60:])
+    own = model.estimator_.estimator
+    assert_array_equal(model.predict_proba(new), expected.predict_proba(score(own, new)))
+    assert (own.theta_ != base.theta_).any()

@@ -349,7 +349,10 @@ def own_model(estimator: Any) -> Any:
     """Return a frozen model as a copy, so that fitting the original again changes no answer."""
     if isinstance(estimator, FrozenEstimator):
         with suppress(Exception):  # a model that cannot be copied is used as it is
-            return copy.deepcopy(estimator)
+            # Its own deepcopy is that of the model within, which CatBoost's returns without freezing.
+            own = copy.copy(estimator)
+            own.estimator = copy.deepcopy(estimator.estimator)
+            return own
     return estimator
 
 
