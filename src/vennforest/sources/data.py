@@ -349,7 +349,7 @@ def own_model(estimator: Any) -> Any:
     """Return a frozen model as a copy, so that fitting the original again changes no answer."""
     if isinstance(estimator, FrozenEstimator):
         with suppress(Exception):  # a model that cannot be copied is used as it is
-            # Its own deepcopy is that of the model within, which CatBoost's returns without freezing.
+            # Its deepcopy is that of the model within, and the copy of a CatBoost is not frozen.
             own = copy.copy(estimator)
             own.estimator = copy.deepcopy(estimator.estimator)
             return own
