@@ -274,6 +274,17 @@ def test_a_width_without_a_unit_or_sense_is_refused(text):
         millimetres_in(text)
 
 
+def test_a_width_is_refused_before_anything_is_trained(tmp_path, capsys):
+    X, y = table_of(60, 4)
+    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    command = ["report", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "p.html"]
+    assert "got '9m'" in refused(
+        capsys, *command, "--figures", tmp_path / "f", "--figure-width", "9m"
+    )
+    assert "must be used with --figures" in refused(capsys, *command, "--figure-width", "85mm")
+    assert not (tmp_path / "p.html").exists()
+
+
 def test_thresholds_are_numbers():
     assert thresholds_in(".02, 0.1") == [0.02, 0.1]
     with pytest.raises(ValueError, match="--thresholds must be like"):

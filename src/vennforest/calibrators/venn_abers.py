@@ -311,8 +311,8 @@ class VennAbers(BoundedCalibrator):
         """Return the most probable label of each new score, with its bounds and interval.
 
         They are those of ``predict``, ``predict_proba``, ``predict_multiprobability`` and
-        ``predict_confidence`` for that label, without tables of all classes: for hundreds of
-        classes they take a fraction of the memory, and intervals of the other labels no time.
+        ``predict_confidence`` for that label, in blocks of rows without tables of all classes.
+        Intervals are computed for those classes alone that are the most probable of a row.
 
         Parameters
         ----------

@@ -26,7 +26,7 @@ from vennforest.commands.models import (
 )
 from vennforest.commands.options import Check
 from vennforest.commands.pages import (
-    check_fail_on,
+    check_page_options,
     common_arguments,
     fail,
     values_of_columns,
@@ -57,7 +57,7 @@ def run(options: Check) -> None:
             "give a table with --probability COLUMN, or a model and a table (check MODEL DATA), "
             "not both"
         )
-    failures = check_fail_on(options)
+    failures = check_page_options(options)
     path = options.data or options.predictions
     model = _model_of(options)
     frame = read_rows(path, model, options.form, options.target)

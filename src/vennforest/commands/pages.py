@@ -99,8 +99,13 @@ def millimetres_in(text: str | None) -> float | None:
     return width
 
 
-def check_fail_on(options: Report | Check) -> list[str]:
-    """Return the names in ``--fail-on``; raise an error for others and for parts not asked for."""
+def check_page_options(options: Report | Check) -> list[str]:
+    """Return the names in ``--fail-on``; raise an error for others and for parts not asked for.
+
+    The width of figures is checked too, before anything is trained or written.
+    """
+    if millimetres_in(options.figure_width) is not None and options.figures is None:
+        raise InputError("--figure-width must be used with --figures, got none")
     names = names_in(options.fail_on)
     allowed = ["miscalibrated", "oe"]
     allowed += [n for n in ("grades", "segments") if getattr(options, n, None) is not None]
@@ -112,7 +117,7 @@ def check_fail_on(options: Report | Check) -> list[str]:
 
 
 def fail(evaluation: Evaluation, names: Sequence[str]) -> None:
-    """Exit with code 1 if one of the reasons of `check_fail_on` applies."""
+    """Exit with code 1 if one of the reasons of `check_page_options` applies."""
     comparison, best = evaluation.comparison, evaluation.comparison.best
     row = evaluation.methods.loc[comparison.method]
     is_off = best.impossible or best.exceeds(comparison.tolerance) or line_findings(comparison)

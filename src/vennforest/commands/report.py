@@ -14,7 +14,7 @@ from vennforest._validation import InputError
 from vennforest.batch import output_columns, output_schema
 from vennforest.commands.options import Report
 from vennforest.commands.pages import (
-    check_fail_on,
+    check_page_options,
     common_arguments,
     fail,
     split_table,
@@ -37,7 +37,7 @@ def run(options: Report) -> None:
     """Compare calibration methods, write the page, and print its verdict."""
     if (options.data is None) == (options.example is None):
         raise InputError("name a file or an example with --example, and not both")
-    failures = check_fail_on(options)
+    failures = check_page_options(options)
     types = {} if options.types is None else read_types(options.types)
     missing = names_in(options.missing)
     if options.data is not None:

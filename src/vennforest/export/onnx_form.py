@@ -96,8 +96,8 @@ def to_onnx(
     Raises
     ------
     ImportError
-        If onnx is not installed, onnxmltools for XGBoost and LightGBM, or skl2onnx for other
-        estimators and for preprocessing steps.
+        If onnx is not installed, onnxruntime for boosters of other packages, onnxmltools for
+        XGBoost and LightGBM, or skl2onnx for other estimators and for preprocessing steps.
     ValueError
         If the model is a blend, or has random subforests, groups (``by``), a changed prior, a
         user's function, a step that skl2onnx does not convert, or a booster that gives other

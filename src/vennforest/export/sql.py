@@ -58,7 +58,7 @@ OF_CLASSES: dict[Operation, Operation] = {"sum": "add", "largest": "max", "small
 """Operations on the numbers of all classes, by those of two numbers."""
 
 MAX_CLASSES_OF_QUERY = 25
-"""Classes up to which systems plan a query in seconds."""
+"""Classes up to which DuckDB plans Venn–Abers bounds in about five seconds; of 40 it takes 15."""
 
 SqlCode = str | list[Any]
 """The expression of a number, or a list of those of all classes."""

@@ -12,7 +12,7 @@ import numpy as np
 from vennforest._messages import listed
 from vennforest._program import __version__
 from vennforest.report.breakdown import sentence
-from vennforest.report.measures import RAW
+from vennforest.report.measures import CALIBRATION_TEST_LEVEL, RAW
 from vennforest.report.numbers import area, fixed, percent, points, probability, rows
 from vennforest.report.words import decisions, sample_size
 
@@ -151,8 +151,9 @@ def _on_performance(evaluation: Evaluation) -> list[str]:
             sentences.append("The ICI was {} ({} to {}) percentage points.".format(*ends))
     p = "< 0.001" if c.best.pvalue < 0.001 else f"= {fixed(c.best.pvalue, 3)}"
     if not math.isnan(c.best.pvalue):
-        is_off = "rejected" if c.best.is_rejected else "did not reject"
-        sentences.append(f"Tests {is_off} calibration (p {p}; level 2%).")
+        verb = "rejected" if c.best.is_rejected else "did not reject"
+        level = f"level {CALIBRATION_TEST_LEVEL:.0%}"
+        sentences.append(f"Tests {verb} calibration (p {p}; {level}).")
     sentences += [_threshold(evaluation)] if evaluation.thresholds is not None else []
     sentences += [decisions(c, evaluation.source.names[c.method])] if c.costs is not None else []
     if (frame := evaluation.subgroups) is not None:

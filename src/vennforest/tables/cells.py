@@ -28,19 +28,8 @@ MAX_NUMBER = float(np.finfo(np.float32).max)
 
 # pandas's list without "None", which is more often a category than a missing cell.
 MISSING_MARKERS = [
-    "",
-    "#N/A",
-    "<NA>",
-    "N/A",
-    "NA",
-    "NULL",
-    "NaN",
-    "n/a",
-    "nan",
-    "null",
-    "-NaN",
-    "-nan",
-]
+    "", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "-NaN", "-nan",
+]  # fmt: skip
 """Text that stands for a missing cell, with or without white space around it."""
 
 BOOLEANS = {

@@ -179,8 +179,8 @@ def _parquet(paths: Sequence[str], folder: Path) -> dataset.Dataset:
     schemas, n_rows = {}, {}
     for path in paths:
         try:
-            schemas[path] = parquet.read_schema(path)
-            n_rows[path] = parquet.read_metadata(path).num_rows
+            metadata = parquet.read_metadata(path)
+            schemas[path], n_rows[path] = metadata.schema.to_arrow_schema(), metadata.num_rows
         except pa.ArrowException as error:
             raise InputError(f"{path} cannot be read as Parquet: {one_line(error)}") from error
         _refuse_repeated_names(path, schemas[path].names)

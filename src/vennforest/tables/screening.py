@@ -138,7 +138,7 @@ def _identifies(cells: pd.Series[Any], name: str) -> str | None:
     if not sample or cells.nunique() < MIN_DISTINCT_SHARE * len(cells):
         return None
     is_prose = np.median([len(text.split()) for text in sample]) >= MIN_WORDS_OF_PROSE
-    is_quantity = _matching_share(LIKE_NUMBER, sample) or _matching_share(LIKE_DATE, sample)
+    is_quantity = _mostly_match(LIKE_NUMBER, sample) or _mostly_match(LIKE_DATE, sample)
     if is_prose or (is_quantity and not ID.search(name)):
         return None
     kind, _ = CellColumn(cells, name).infer()
@@ -175,7 +175,7 @@ def _misread(cells: pd.Series[Any], name: str) -> str:
         return _dates_sentence(cells, name, date_format or "")
     if kind != "text":
         return ""
-    if _matching_share(LIKE_DATE, sample):
+    if _mostly_match(LIKE_DATE, sample):
         dates = [cell for cell in sample if LIKE_DATE.match(cell)]
         others = sorted({cell.strip() for cell in cells.unique() if not LIKE_DATE.match(cell)})
         remedy = f"declare their format, as in {_declared(name, 'date %d.%m.%y')}"
@@ -186,7 +186,7 @@ def _misread(cells: pd.Series[Any], name: str) -> str:
             f"2021-01-25, or {remedy}."
         )
     n_numbers = sum(number(cell) is not None for cell in sample)
-    if n_numbers < MIN_SHARE_ALIKE * len(sample) and not _matching_share(LIKE_NUMBER, sample):
+    if n_numbers < MIN_SHARE_ALIKE * len(sample) and not _mostly_match(LIKE_NUMBER, sample):
         return ""
     markers = sorted({cell.strip() for cell in cells.unique() if number(cell) is None})
     remedy = "write plain numbers with a decimal point, and leave other cells empty"
@@ -241,6 +241,6 @@ def _declared(name: str, declared: str) -> str:
     return f"--types {shlex.quote(json.dumps({name: declared}, ensure_ascii=False))}"
 
 
-def _matching_share(pattern: re.Pattern[str], sample: Sequence[str]) -> bool:
+def _mostly_match(pattern: re.Pattern[str], sample: Sequence[str]) -> bool:
     """Return whether most texts match a pattern."""
     return sum(map(bool, map(pattern.match, sample))) >= MIN_SHARE_ALIKE * len(sample)
