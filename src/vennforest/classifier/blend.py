@@ -21,8 +21,8 @@ from vennforest.sources import CalibrationExamples, Fold, TrainingData
 from vennforest.sources.data import skip_shared_steps
 
 MEMBER_MAP = SoftmaxMap(ridge=1.0, shrinkage=0.01)
-"""Of a model's scores to probabilities. It has few parameters, which are fitted to the rows that they
-map: maps without a row's part would part the rows by chance, and intervals were too narrow."""
+"""Of a model's scores to probabilities. Few parameters, fitted to all rows: maps that are fitted
+without a part of the rows set the parts apart by chance, and intervals become too narrow."""
 
 MAX_CONSTANT_SCORES = 20
 """Distinct calibration scores up to which a model may turn out to be a constant."""
