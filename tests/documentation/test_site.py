@@ -13,9 +13,7 @@ from hooks import fitted_table
 
 def table(*rows):
     head = "".join(f"<th>{title}</th>" for title in ("name", "meaning"))
-    body = "".join(
-        "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows
-    )
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
