@@ -175,7 +175,7 @@ def _validation_sections(
     options: Check, evaluation: Evaluation, rows: pd.DataFrame
 ) -> list[Section]:
     """Return the sections that the options ``--grades`` and ``--segments`` ask for."""
-    sections, comparison, columns = [], evaluation.comparison, list(rows)
+    sections, comparison, columns = [], evaluation.comparison, [*map(str, rows)]
     if options.grades is not None:
         grade, reference = rows[options.grades], None
         if options.reference is not None:

@@ -62,14 +62,16 @@ def dividing_columns(
     Text of ``groups`` stands as in the file. ``others`` may be numbers, unless one of them has
     leading zeros. Columns of declared ``types`` are read as declared.
     """
-    groups = [name for name in groups if name is not None]
-    names = list(dict.fromkeys(find_name(frame.columns, name) for name in [*groups, *others]))
+    of_groups = [name for name in groups if name is not None]
+    names = list(dict.fromkeys(find_name(frame.columns, name) for name in [*of_groups, *others]))
     declared = {name: types[name] for name in names if types.get(name, DROP) != DROP}
     frame = read_declared(frame[names], declared)
     if path is None or not names:
         return frame
     written = TableFile(path, options.form).read(names, names=names).where(frame.notna())
-    are_text = {n for n in names if n in groups or has_leading_zeros(map(str, written[n].dropna()))}
+    are_text = {
+        n for n in names if n in of_groups or has_leading_zeros(map(str, written[n].dropna()))
+    }
     return written.assign(**{name: frame[name] for name in set(names) - are_text | {*declared}})
 
 
