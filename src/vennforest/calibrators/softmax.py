@@ -35,7 +35,7 @@ from vennforest.scores import ZERO_LOGIT, On
 # The logarithm of the temperature stays this close to that of the logits' deviation.
 MAX_LOG_RATIO = 10.0
 NEWTON_TOLERANCE = 1e-9  # step of the logarithm after which Newton's next one is rounding
-NUMBERS_IN_BLOCK = 1 << 15  # numbers of the rows that are computed together, in a core's cache
+NUMBERS_IN_BLOCK = 1 << 16  # numbers of the rows that are computed together, in a core's cache
 SMALLEST_LOGIT = -1e30  # stands for -inf, which times a probability of 0 is no number
 
 
@@ -402,7 +402,7 @@ class MultinomialLoss:
         """The estimates of each block at the parameters that were last evaluated."""
         self.of_labels = np.zeros_like(self.mean)
         for rows in blocks_of(*logs.shape):
-            self.of_labels += self.back(weights[rows] / mass, logs[rows])
+            self.add_back(self.of_labels, weights[rows] / mass, logs[rows])
 
     def logits(self, theta: FloatArray, logs: FloatArray) -> FloatArray:
         """Return logits (m, k)."""
@@ -427,10 +427,10 @@ class MultinomialLoss:
             if keep:
                 p /= divisor
                 self.p.append(p)
-                gradient += self.back(p * total, logs)
+                self.add_back(gradient, p * total, logs)
             else:
                 p *= total / divisor
-                gradient += self.back(p, logs)
+                self.add_back(gradient, p, logs)
         return float(loss), gradient
 
     def pull(self, offset: FloatArray) -> FloatArray:
@@ -448,18 +448,20 @@ class MultinomialLoss:
         np.fill_diagonal(pull[:-1], self.ridge * of_diagonal)
         return pull
 
-    def back(self, g: FloatArray, logs: FloatArray) -> FloatArray:
-        """Return the derivative of ``sum g * logits`` by the parameters."""
-        slopes = logs.T @ g if self.is_full else np.einsum("ij,ij->j", logs, g)
-        if self.is_shared:
-            slopes[:] = slopes.mean()
-        return np.vstack([slopes, g.sum(axis=0)])
+    def add_back(self, out: FloatArray, g: FloatArray, logs: FloatArray) -> None:
+        """Add the derivative of ``sum g * logits`` by the parameters."""
+        if self.is_full:
+            out[:-1] += logs.T @ g
+        else:
+            slopes = np.einsum("ij,ij->j", logs, g)
+            out[0] += slopes.mean() if self.is_shared else slopes
+        out[-1] += g.sum(axis=0)
 
     def diagonal(self) -> FloatArray:
         """Return each parameter's own second derivative, where estimates are kept."""
         diagonal = np.full_like(self.mean, self.ridge)
         for p, (logs, total) in zip(self.p, self.blocks, strict=True):
-            diagonal += self.back(total * p * (1 - p), logs**2)
+            self.add_back(diagonal, total * p * (1 - p), logs**2)
         return diagonal
 
     def curve(self, v: FloatArray) -> FloatArray:
@@ -470,7 +472,7 @@ class MultinomialLoss:
             dz -= np.einsum("ij,ij->i", p, dz)[:, None]
             dz *= p
             dz *= total
-            curve += self.back(dz, logs)
+            self.add_back(curve, dz, logs)
         return curve
 
 
