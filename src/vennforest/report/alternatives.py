@@ -114,5 +114,5 @@ def models_section(predictions: Predictions, noun: str) -> Section:
         ("gain", "Gain, 95% interval", "number"),
         ("seconds", "Seconds", "short"),
     ]
-    sentences = [introduction, sentence]
+    sentences = [sentence, introduction]  # the first one stands in methods texts too
     return Section("Other models", "models", sentences, frame, columns, advice=advice)
