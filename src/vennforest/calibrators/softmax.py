@@ -191,7 +191,7 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
 def root_of_increasing(
     function: Callable[[float], tuple[float, float]], start: float, limit: float
 ) -> float:
-    """Return where a function with its derivative is 0, or the end of [-limit, limit] nearest to it.
+    """Return where a function with its derivative is 0, or the end of [-limit, limit] towards it.
 
     Newton's steps, and the middle of what is left where they leave it.
     """
