@@ -312,9 +312,7 @@ class SoftmaxMap(ProbabilityCalibrator):
             fit = fit_two_classes(np.column_stack(columns), counts.weights, self.ridge)
         else:
             logs = FormulaSteps(self._logs(Score()))(counts.scores)
-            fit = fit_multinomial(
-                logs, counts.weights, self.structure, self.ridge, self._start
-            )
+            fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge, self._start)
         # In rows, as files have it: products of other layouts differ in the last place.
         self.coef_, self.intercept_ = np.ascontiguousarray(fit[0]), fit[1]
 
