@@ -1,10 +1,37 @@
-"""Fixtures of several folders."""
+"""Fixtures of several folders, and what keeps the tests fast."""
 
+import gc
 import os
 import secrets
+from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+from support.quick_fits import quick_fits
+
+NUMBERS = {
+    "calibrators", "classifier", "documentation", "forest", "golden", "hazards", "theorems",
+    "validation",
+}  # fmt: skip
+"""Folders that look at the numbers of fits; the others look at what is done with them."""
+
+# What tests and packages define lives on: looking for garbage in it takes a third of collection.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fits(request):
+    """Fit quickly, except in the folders that look at the numbers of fits."""
+    folder = request.path.relative_to(Path(__file__).parent).parts[0]
+    with nullcontext() if folder in NUMBERS else quick_fits():
+        yield
 
 
 @pytest.fixture
