@@ -11,11 +11,8 @@ import pytest
 
 from support.quick_fits import quick_fits
 
-NUMBERS = {
-    "calibrators", "classifier", "documentation", "forest", "golden", "hazards", "theorems",
-    "validation",
-}  # fmt: skip
-"""Folders that look at the numbers of fits; the others look at what is done with them."""
+OF_QUICK_FITS = {"commands", "persistence", "report"}
+"""Folders that look at what is done with fits; the others look at their numbers."""
 
 # What tests and packages define lives on: looking for garbage in it takes a third of collection.
 gc.disable()
@@ -28,9 +25,9 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="module", autouse=True)
 def fits(request):
-    """Fit quickly, except in the folders that look at the numbers of fits."""
+    """Fit quickly in the folders that look at what is done with fits."""
     folder = request.path.relative_to(Path(__file__).parent).parts[0]
-    with nullcontext() if folder in NUMBERS else quick_fits():
+    with quick_fits() if folder in OF_QUICK_FITS else nullcontext():
         yield
 
 
