@@ -10,7 +10,6 @@ from sklearn.ensemble import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -74,7 +73,6 @@ def test_what_cannot_be_a_graph_says_so():
         with pytest.raises(error, match=message):
             to_onnx(model)
 
-    fails("a model for ONNX must be of one estimator", [("a", forest()), ("b", GaussianNB())])
     fails("calibrate all rows in the same way, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
     fails("score new rows by all trees", subforest="exchangeable")
     categories = HistGradientBoostingClassifier(categorical_features=[0], max_iter=2)
@@ -189,6 +187,25 @@ def rows_of(k, n):
     y = np.digitize(rows[:, 0] + 0.7 * rng.normal(size=n), cuts)
     rows[rng.random(rows.shape) < 0.05] = np.nan
     return rows, y
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("has_linear", [False, True])
+def test_a_blend(k, has_linear):
+    rows, y = make_classification(300, 5, n_informative=4, n_redundant=1, n_classes=k)
+    boosting = HistGradientBoostingClassifier(max_iter=4)
+    members = [("forest", forest(max_depth=4)), ("boosting", boosting)]
+    if has_linear:
+        members.append(("linear", make_pipeline(StandardScaler(), LogisticRegression())))
+    model = CalibratedClassifier(members, cv=2, random_state=0).fit(rows, y)
+    new = np.random.default_rng().normal(size=(10_000, 5))
+    expected = of_python(model, new)
+    found = run(to_onnx(model, confidence=True), "X", np.vstack([new, np.full((1, 5), np.inf)]))
+    assert found.keys() == expected.keys()
+    tolerance, least = (1e-6, 0.98) if has_linear else (1e-12, 0.9999)
+    for name, values in expected.items():
+        assert np.isnan(found[name][-1]).all()
+        assert (np.abs(found[name][:-1] - values) < tolerance).mean() > least, name
 
 
 @pytest.mark.parametrize(("k", "merge"), [(2, "auto"), (2, "log"), (3, "auto"), (3, "log")])

@@ -233,7 +233,7 @@ def test_the_slope_is_as_precise_as_the_rows_promise():
     assert (slope.high - slope.low) / 2 == pytest.approx(0.1, rel=0.1)
     evaluation = check(y, p)
     sentence = evaluation.verdict.reasons["How many rows narrow intervals take"]
-    assert "Riley et al. 2021" in sentence and f"Here are {n:,} rows." in sentence
+    assert "Riley et al. 2021" in sentence and f"here are {n:,}." in sentence
     reasons = check([0, 1] * 50, [0.5] * 100).verdict.reasons
     constant = reasons["How many rows narrow intervals take"]
     assert "slope" not in constant and "number of events" in constant

@@ -12,16 +12,17 @@ from sklearn.utils import _safe_indexing
 
 from vennforest._messages import warn
 from vennforest._validation import FloatArray, InputError, check_array, check_labels, require
-from vennforest.calibrators import Calibrator, PooledCalibration
+from vennforest.calibrators import Calibrator
 from vennforest.calibrators.blend import blend_probabilities, fit_blend
-from vennforest.classifier.fitting import draw_parts, fit_to_examples
-from vennforest.groups import codes_of
+from vennforest.calibrators.softmax import SoftmaxMap
+from vennforest.classifier.fitting import fit_to_examples
 from vennforest.scores import columns, round_scores
 from vennforest.sources import CalibrationExamples, Fold, TrainingData
 from vennforest.sources.data import skip_shared_steps
 
-N_PARTS = 4
-"""Parts of the rows; the map of a model's scores is fitted without the part that it maps."""
+MEMBER_MAP = SoftmaxMap(ridge=1.0, shrinkage=0.01)
+"""Of a model's scores to probabilities. Few parameters, fitted to all rows: maps that are fitted
+without a part of the rows set the parts apart by chance, and intervals become too narrow."""
 
 MAX_CONSTANT_SCORES = 20
 """Distinct calibration scores up to which a model may turn out to be a constant."""
@@ -49,8 +50,8 @@ class BlendMember:
 class BlendedModel:
     """A fitted blend ``softmax(sum_m w_m log p_m + b)`` of several models.
 
-    ``p_m`` are a model's scores, mapped to probabilities by a `PooledCalibration`; of a model with
-    several folds the mean over these.
+    ``p_m`` are a model's scores, mapped to probabilities by a `SoftmaxMap`; of a model with several
+    folds the mean over these.
 
     Attributes
     ----------
@@ -124,30 +125,18 @@ def log_of(p: FloatArray) -> FloatArray:
 def blend_models(named_folds: dict[str, list[Fold]], data: TrainingData) -> Fold:
     """Return one fold of the blend of several models, which are given by their folds.
 
-    Its calibration scores are blends of scores by models that did not see the row, mapped to
-    probabilities by maps that were fitted without the row's part. The weights alone, one for each
-    model and one for each class, are fitted to all rows.
+    Its calibration scores are blends of scores by models that did not see the row. The maps of
+    these to probabilities and the weights, a few numbers for each model and class, are fitted to
+    all rows.
     """
     examples = _common_examples(named_folds)
     first = next(iter(examples.values()))
-    groups = codes_of(first.rows, data.groups)
-    assert first.rows is not None
-    parts = draw_parts(first.rows if groups is None else groups, N_PARTS)
-    if len(np.unique(parts)) < 2:
-        raise InputError("X must have two rows or groups that calibrate to blend models, got one")
     members, logs = [], []
     for name, of_name in examples.items():
         folds = named_folds[name]
-        p = np.empty((len(parts), len(data.classes)))
-        for part in np.unique(parts):
-            rest, of_part = np.flatnonzero(parts != part), np.flatnonzero(parts == part)
-            pool = fit_to_examples(
-                PooledCalibration(), of_name.select(rest), folds[0].kind, data.classes
-            )
-            p[of_part] = pool.predict_proba(of_name.scores[of_part])
-        logs.append(log_of(p))
-        pool = fit_to_examples(PooledCalibration(), of_name, folds[0].kind, data.classes)
-        members.append(BlendMember(name, folds, pool))
+        calibrator = fit_to_examples(MEMBER_MAP, of_name, folds[0].kind, data.classes)
+        members.append(BlendMember(name, folds, calibrator))
+        logs.append(log_of(calibrator.predict_proba(of_name.scores)))
     weights = np.zeros(len(members))
     used = _with_signal(named_folds, data)
     stack = np.array(logs)[used]

@@ -36,6 +36,7 @@ from vennforest.export.formulas import (
 )
 from vennforest.forest import FORESTS, PackedForest
 from vennforest.scores import SPLITTER
+from vennforest.sources import Fold
 from vennforest.sources.data import split_pipeline
 
 OPSET = 17
@@ -78,7 +79,7 @@ def to_onnx(
         A fitted calibrator, or a fitted classifier, of several folds too. Its estimators are
         forests with ``subforest="all"``, `HistGradientBoostingClassifier`, models of XGBoost,
         LightGBM or CatBoost without categories of their own, or models that skl2onnx converts, as
-        it must all preprocessing steps.
+        it must all preprocessing steps; or they are a blend of such.
     X : data frame of shape (n_rows, d), optional
         Any rows with the column names and types of the training data: the graph then has an input
         of shape (n, 1) for each column, of float64 or text.
@@ -99,17 +100,18 @@ def to_onnx(
         If onnx is not installed, onnxruntime for boosters of other packages, onnxmltools for
         XGBoost and LightGBM, or skl2onnx for other estimators and for preprocessing steps.
     ValueError
-        If the model is a blend, or has random subforests, groups (``by``), a changed prior, a
-        user's function, a step that skl2onnx does not convert, or a booster that gives other
-        probabilities after its conversion for drawn rows between its thresholds.
+        If the model has random subforests, groups (``by``), a changed prior, a user's function, a
+        step that skl2onnx does not convert, or a booster that gives other probabilities after its
+        conversion for drawn rows between its thresholds.
 
     Notes
     -----
-    Forests, histogram boosting and calibrators agree with ``predict_proba`` to 1e-12. Preprocessing
-    steps and other estimators are converted partly in single precision: scores may differ by about
-    1e-7, and in rare cases a value falls on the other side of a threshold. Where their score is
-    that of a calibration example but for such a difference, this one is taken: otherwise bounds and
-    intervals, which are steps that begin at these scores, would be those of a neighbouring step.
+    Forests, histogram boosting, blends of these and calibrators agree with ``predict_proba`` to
+    1e-12. Preprocessing steps and other estimators are converted partly in single precision: scores
+    may differ by about 1e-7, and in rare cases a value falls on the other side of a threshold.
+    Where their score is that of a calibration example but for such a difference, this one is taken:
+    otherwise bounds and intervals, which are steps that begin at these scores, would be those of a
+    neighbouring step.
     """
     needed("onnx", "ONNX graphs")
     graph = _Graph()
@@ -135,11 +137,15 @@ def to_onnx(
     folds = []
     for fold, calibrator in zip(model._state.folds, model._state.calibrators, strict=True):
         estimator = _without_frozen(fold.model)
-        scores = _estimator_scores(graph, estimator, model.votes, inputs)
-        if k == 2:
-            scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
-        graph.scores = _rounded(graph, scores)
-        if not isinstance(split_pipeline(estimator)[1], TREE_ENSEMBLES):
+        if isinstance(estimator, BlendedModel):
+            graph.scores = _blend_scores(graph, estimator, model.votes, inputs)
+        else:
+            graph.scores = _fold_scores(graph, estimator, model.votes, inputs, k)
+        is_exact = all(
+            isinstance(split_pipeline(_without_frozen(one.model))[1], TREE_ENSEMBLES)
+            for one in _member_folds(fold)
+        )
+        if not is_exact:
             columns = [np.unique(column) for column in fold.scores.reshape(len(fold.scores), -1).T]
             (graph.scores,) = write_terms([_moved_to_example(Score(), columns)], graph)
         with refused_as(REFUSAL):
@@ -157,6 +163,48 @@ def _moved_to_example(scores: Term, columns: Sequence[FloatArray]) -> Term:
     nearest = scores.look_up(starts, {"nearest": columns})["nearest"]
     distance = (scores - nearest).max(nearest - scores)
     return distance.unless_above(SCORE_TOLERANCE * nearest, nearest, scores)
+
+
+def _blend_scores(graph: _Graph, blend: BlendedModel, votes: str, inputs: Sequence[Any]) -> str:
+    """Add a blend to the graph; return the name of its scores (n,) or (n, k)."""
+    k, apply, number = len(blend.classes_), graph.apply, graph.number
+    tiny, ends = number(np.finfo(np.float64).tiny), blend.intercept
+    # Of two classes the logit of the second one, else those of all.
+    logits = number(ends if k > 2 else float(ends[1] - ends[0]))
+    for member, weight in zip(blend.members, blend.weights.tolist(), strict=True):
+        if weight == 0:
+            continue
+        of_folds = []
+        formula = output_formulas(member.calibrator)["p"]
+        for fold in member.folds:
+            estimator = _without_frozen(fold.model)
+            graph.scores = _fold_scores(graph, estimator, votes, inputs, k)
+            of_folds += [_outputs(graph, member.calibrator, {"p": formula})["p"]]
+        p = _mean(graph, of_folds)
+        log_p = apply("log", apply("max", p, tiny))
+        if k == 2:
+            other = apply("max", apply("subtract", number(1.0), p), tiny)
+            log_p = apply("subtract", log_p, apply("log", other))
+        logits = apply("add", logits, apply("multiply", number(weight), log_p))
+    p = graph.node("Sigmoid", logits) if k == 2 else graph.node("Softmax", logits, axis=1)
+    return _rounded(graph, p)
+
+
+def _fold_scores(
+    graph: _Graph, estimator: Any, votes: str, inputs: Sequence[Any], n_classes: int
+) -> str:
+    """Add an estimator; return the name of its scores (n,) or (n, k) as `round_scores` gives."""
+    scores = _estimator_scores(graph, estimator, votes, inputs)
+    if n_classes == 2:
+        scores = graph.node("Gather", scores, graph.constant(np.int64(1)), axis=1)
+    return _rounded(graph, scores)
+
+
+def _mean(graph: _Graph, codes: Sequence[str]) -> str:
+    """Add the mean of values by several folds; return its name."""
+    total = reduce(partial(graph.apply, "add"), codes)
+    is_one = len(codes) == 1
+    return total if is_one else graph.apply("divide", total, graph.number(float(len(codes))))
 
 
 def _estimator_scores(graph: _Graph, estimator: Any, votes: str, inputs: Sequence[Any]) -> str:
@@ -209,12 +257,7 @@ def _combined(
     graph: _Graph, model: CalibratedClassifier, folds: Sequence[dict[str, str]]
 ) -> dict[str, str]:
     """Add what `combine_probabilities` and `combine_bounds` make of the outputs of folds."""
-
-    def mean(codes: Sequence[str]) -> str:
-        total = reduce(partial(graph.apply, "add"), codes)
-        return total if len(codes) == 1 else graph.apply("divide", total, number(float(len(codes))))
-
-    number = graph.number
+    mean, number = partial(_mean, graph), graph.number
     outputs = {name: mean([fold[name] for fold in folds]) for name in folds[0]}
     rule = getattr(model._state.calibrators[0], "merge", None)
     if len(folds) > 1 and rule == "log" and model._state.point_calibrator is None:
@@ -463,17 +506,20 @@ def _check_exportable(model: CalibratedClassifier) -> None:
         (model.by is not None, f"calibrate all rows in the same way, got by={shown(model.by)}"),
         (is_subforest, 'score new rows by all trees: use subforest="all"'),
         (
-            isinstance(folds[0].model, BlendedModel),
-            "be of one estimator, got a blend of several: give the one that must serve",
-        ),
-        (
-            any(len(fold.model.classes_) != k for fold in folds),
+            any(len(one.model.classes_) != k for fold in folds for one in _member_folds(fold)),
             "have all classes in each fold's training rows: use more rows or fewer folds",
         ),
         (model._state.shift is not None, "not have another prior: use it before with_prior"),
     ):
         if applies:
             raise InputError(f"a model for ONNX must {rule}")
+
+
+def _member_folds(fold: Fold) -> list[Fold]:
+    """Return the folds of all members of a blend, or the fold of one model itself."""
+    if not isinstance(fold.model, BlendedModel):
+        return [fold]
+    return [one for member in fold.model.members for one in member.folds]
 
 
 def _without_frozen(estimator: Any) -> Any:

@@ -465,8 +465,10 @@ def sample_size(c: Comparison) -> str:
     """Return a sentence on the number of rows that narrow intervals require."""
     needed = rows_for_precision(c.event().p, c.auc.auc)
     parts = [f"{rounded_up(n)} for the {name}" for name, n in needed.items() if 0 < n < 1e9]
-    text = f"{', '.join(parts)} (independent rows, Riley et al. 2021). Here are {rows(c.n)}."
-    return f"Narrow 95% intervals take {text}"
+    return (
+        f"Narrow 95% intervals need this many independent rows: {', '.join(parts)} (Riley et al. "
+        f"2021); here are {c.n:,}."
+    )
 
 
 def half_width(c: Comparison) -> float:
