@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize
 
 from vennforest._messages import warn
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, check_inside, check_number, check_option
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.formula import (
     FormulaSteps,
@@ -261,7 +261,7 @@ class SoftmaxMap(ProbabilityCalibrator):
         Which slopes are free with more than two classes: one for all, one per class, or one for
         each pair of classes.
     ridge, shrinkage : float
-        Factor of the penalty, and the c of the shrinkage of scores, above 0.
+        Factor of the penalty, above 0, and the c of the shrinkage of scores, in (0, 1).
     """
 
     shrinkage_: float
@@ -277,7 +277,10 @@ class SoftmaxMap(ProbabilityCalibrator):
         self.shrinkage = shrinkage
 
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
-        self.shrinkage_, self.shares_ = self.shrinkage, smoothed_shares(counts)
+        check_option(self.structure, Structure, "structure")
+        check_number(self.ridge, "ridge", 0)
+        self.shrinkage_ = check_inside(self.shrinkage, "shrinkage")
+        self.shares_ = smoothed_shares(counts)
         if counts.scores.ndim == 1:
             counts = group_scores(counts)
             columns = [FormulaSteps(log)(counts.scores) for log in self._logs_of_two(Score())]
