@@ -8,7 +8,6 @@ import pytest
 FEWER = {
     "vennforest.calibrators.pool": {"N_FOLDS": 2, "SHRINKAGES": (0.003, 0.03)},
     "vennforest.calibrators.spline": {"ROUGHNESS": (30.0, 1.0)},
-    "vennforest.classifier.blend": {"N_PARTS": 2},
     "vennforest.classifier.training_rows": {"N_REFITS": 2},
     "vennforest.report.comparison": {"N_DRAWS_OF_DISTANCES": 5},
     "vennforest.validation.update": {"N_FOLDS": 3},
