@@ -34,9 +34,7 @@ def table(tmp_path):
     return path
 
 
-def test_a_table_becomes_a_page_and_json(
-    table, tmp_path, capsys, monkeypatch, pictures, draw_only
-):
+def test_a_table_becomes_a_page_and_json(table, tmp_path, capsys, monkeypatch, pictures, draw_only):
     page, costs = tmp_path / "page.html", '{"no": {"no": 0, "yes": 1}, "yes": {"no": 3, "yes": 0}}'
     options = ("-t", "y", "-o", page, "--json", "--costs", costs, "--positive", "no", "--seed", 3)
     assert run("report", table, *options, *FAST) == 0

@@ -131,7 +131,7 @@ def evaluate(
         raise not_one_of("methods", METHODS, unknown[0])
     noun = _noun(estimator)
     check_options(positive, np.unique(np.asarray(y).ravel().astype(str)), tolerance, thresholds)
-    if isinstance(costs, str | Path):  # a file that is missing is refused before anything is trained
+    if isinstance(costs, str | Path):  # a missing file is refused before training
         costs = parse_costs(costs)
     is_table = is_frame(X)
     if not is_table and not hasattr(X, "shape"):
