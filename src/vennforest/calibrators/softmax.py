@@ -408,8 +408,7 @@ class MultinomialLoss:
     def logits(self, theta: FloatArray, logs: FloatArray) -> FloatArray:
         """Return logits (m, k)."""
         z = logs @ theta[:-1] if self.is_full else logs * theta[0]
-        z += theta[-1]
-        return z
+        return np.asarray(z + theta[-1])
 
     def evaluate(self, theta: FloatArray, keep: bool = False) -> tuple[float, FloatArray]:
         """Return the loss, and its derivative by the parameters; perhaps keep the estimates."""
