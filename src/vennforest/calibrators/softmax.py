@@ -203,7 +203,8 @@ def root_of_increasing(
         low, high = (low, x) if value > 0 else (x, high)
         with np.errstate(divide="ignore", over="ignore"):
             nearer = float(np.clip(x - np.divide(value, max(derivative, 0.0)), -limit, limit))
-        if not low < nearer < high:
+        # At the root itself, rounding can make the sign of the last step either.
+        if abs(nearer - x) > NEWTON_TOLERANCE and not low < nearer < high:
             nearer = (max(low, -limit) + min(high, limit)) / 2
         if abs(nearer - x) <= NEWTON_TOLERANCE:
             return nearer
