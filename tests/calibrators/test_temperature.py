@@ -120,7 +120,6 @@ def test_the_temperature_of_many_rows_does_not_depend_on_how_they_are_cut(monkey
     logits, codes, _ = drawn(rng, 3_000, 7)
     expected = fit_temperature(logits, np.eye(7)[codes])
     monkeypatch.setattr(maps_of_softmax, "NUMBERS_IN_BLOCK", 50)
-    monkeypatch.setattr(maps_of_softmax, "MANY_NUMBERS", 5_000)
     assert_allclose(fit_temperature(logits, np.eye(7)[codes]), expected, rtol=1e-12)
     single = fit_temperature(logits.astype(np.float32), np.eye(7)[codes])
     assert_allclose(single, expected, rtol=1e-5)
