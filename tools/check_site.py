@@ -6,6 +6,7 @@ links to other sites are counted, not followed.
 
 from __future__ import annotations
 
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -29,7 +30,9 @@ class Page(HTMLParser):
         super().__init__()
         self.anchors, self.links, self.loaded, self.pictures = {"", "__top"}, [], [], []
         self.title = False
-        self.feed(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        self.torn = re.findall(r"<p>\s*\|[^<]*", text)  # rows that stand apart from their table
+        self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         """Take note of one element."""
@@ -63,6 +66,8 @@ def problems(site):
             continue
         if not page.title:
             yield f"{name} must have a title"
+        for row in page.torn:
+            yield f"{name}: the row {row!r} must be in its table"
         for source, alt in page.pictures:
             if not alt:
                 yield f"{name}: the picture {source} must be described"

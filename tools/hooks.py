@@ -5,6 +5,7 @@ mkdocs calls the functions ``on_…`` (see ``mkdocs.yml``).
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
@@ -29,6 +30,15 @@ ROOT_PAGES = {
 
 # A link to a file of the repository that is no page.
 OUTSIDE = re.compile(r"\[([^]]*)\]\((?:\.\./)+(?:examples|experiments|tools|tests)/[^)]*\)")
+
+TABLE = re.compile(r"<table>.*?</table>", re.S)
+CELL = re.compile(r"<(t[dh])([^>]*)>(.*?)</\1>", re.S)
+TAG = re.compile(r"<[^>]*>")
+CODE = re.compile(r"<code.*?</code>", re.S)
+BREAK = re.compile(r"[(,.=_](?=[\w(])(?![^<]*>)")
+
+# Characters of a cell from which on a table is prose, and a small screen stacks its cells.
+LONG_CELL = 60
 
 
 def notebook_page(path):
@@ -66,10 +76,31 @@ def on_page_markdown(markdown, page, config, files):
     for name, target in ROOT_PAGES.items():
         markdown = markdown.replace(f"](../../{name}", f"](../{target}")
         markdown = markdown.replace(f"](../{name}", f"]({target}")
-    # Files that are not on the site are named, not linked.
-    return re.sub(
-        r"\[([^]]*)\]\((?:\.\./)+(?:examples|experiments|tools|tests)/[^)]*\)", r"\1", markdown
-    )
+    return OUTSIDE.sub(r"\1", markdown)  # files that are not on the site are named, not linked
+
+
+def on_page_content(html, page, config, files):
+    """Fit tables to small screens (see ``docs/pictures/site.css``)."""
+    return TABLE.sub(lambda match: fitted_table(match[0]), html)
+
+
+def fitted_table(table):
+    """Let code break after punctuation, and mark tables of prose, with the title of each cell."""
+    table = CODE.sub(lambda match: BREAK.sub(r"\g<0><wbr>", match[0]), table)
+    cells = [(name, TAG.sub("", text).strip()) for name, _, text in CELL.findall(table)]
+    titles = [text for name, text in cells if name == "th"]
+    if not titles or max(len(text) for _, text in cells) < LONG_CELL:
+        return table
+    columns = itertools.cycle(["", *titles[1:]])
+
+    def labelled(match):
+        if match[1] == "th":
+            return match[0]
+        title = next(columns)
+        label = f' data-label="{title}"' if title else ""
+        return f"<td{match[2]}{label}>{match[3]}</td>"
+
+    return CELL.sub(labelled, table).replace("<table>", "<table data-stack>", 1)
 
 
 def on_files(files, config):

@@ -1,5 +1,7 @@
 """Files and documents in which one learnt value was replaced: refused, or answered as usual."""
 
+import copy
+import json
 import os
 import secrets
 import subprocess
@@ -15,9 +17,11 @@ pytest.importorskip("skops")
 
 import vennforest
 from support.forging import save_spoilt
-from vennforest import Venn
+from vennforest import PlattScaling, Venn
 from vennforest._messages import InputError
+from vennforest.export import from_json, to_json
 from vennforest.persistence.forests import pack_forest
+from vennforest.sources import Fold
 
 ROWS = np.random.default_rng(0).normal(size=(80, 3)).astype(np.float32)
 
@@ -92,6 +96,29 @@ def test_a_child_of_two_parents_is_refused(packed):
     right = packed.nodes["right_child"][0]
     with pytest.raises(ValueError, match="nodes must have one parent each"):
         changed(packed, "left_child", 0, right).forest()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("estimator", "a tree"), ("n_jobs", np.ones(2)), ("warm_start", {})]
+)
+def test_parameters_that_no_forest_has_are_refused(packed, name, value):
+    forest = copy.copy(packed.bare_forest)
+    setattr(forest, name, value)
+    with pytest.raises(ValueError, match=name):
+        replace(packed, bare_forest=forest).forest()
+
+
+def test_a_document_without_a_parameter_is_refused():
+    document = json.loads(to_json(PlattScaling().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])))
+    del document["calibrator"]["targets"]
+    with pytest.raises(InputError, match="targets"):
+        from_json(json.dumps(document))
+
+
+def test_a_fold_whose_model_gives_no_scores_is_refused():
+    fold = Fold({"a": 1}, np.array([0.1, 0.9]), np.array([0, 1]))
+    with pytest.raises(ValueError, match="model must have predict_proba"):
+        fold._check_state()
 
 
 def test_leaves_without_probabilities_are_refused(packed):

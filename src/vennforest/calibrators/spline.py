@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
 from scipy.special import expit
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, check_inside
 from vennforest.calibrators.base import normalised_formula
 from vennforest.calibrators.formula import FormulaSteps, Score, Term, Value, entry_or_row
 from vennforest.calibrators.newton import fit_logistic, group_scores
@@ -36,7 +36,7 @@ class SplineCalibration(ProbabilityCalibrator):
     on : {"auto", "probability", "logit", "score"}, default="auto"
         What scores are: see ``vennforest.scores``.
     shrinkage : float, default=0.01
-        The c of the shrinkage, above 0.
+        The c of the shrinkage, in (0, 1).
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class SplineCalibration(ProbabilityCalibrator):
         self.shrinkage = shrinkage
 
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
-        self.shrinkage_ = self.shrinkage
+        self.shrinkage_ = check_inside(self.shrinkage, "shrinkage")
         self.knots_, self.slopes_ = [], []
         shares, intercepts, roughness = [], [], []
         for column in counts.columns():

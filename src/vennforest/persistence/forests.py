@@ -64,6 +64,8 @@ class PackedTrees:
         forest, trees = self.bare_forest, self.bare_trees
         require(type(forest) in PACKED_FORESTS, "bare_forest must be a forest")
         require(isinstance(trees, list) and trees, "bare_trees must be a list of trees")
+        require(type(forest.estimator) in TREE_TYPES, "estimator must be a tree")
+        forest._validate_params()
         check_labels(forest.classes_)
         n_features, k = forest.n_features_in_, len(forest.classes_)
         check_number(n_features, "n_features_in_", 1, 2**31 - 1, integer=True)

@@ -105,8 +105,7 @@ def models_section(predictions: Predictions, noun: str) -> Section:
         times = rows[BLEND]["seconds"] / rows[noun]["seconds"]
         sentence = advice = (
             f"A blend with other models has a {share} lower {loss} than the {noun}, beyond chance. "
-            f"It takes {times:.1f} times as long to train, some milliseconds for one row, and has "
-            "no ONNX."
+            f"It takes {times:.1f} times as long to train, and some milliseconds for one row."
         )
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Model")
     columns = [

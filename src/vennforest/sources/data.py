@@ -94,6 +94,8 @@ class Fold:
 
     def _check_state(self) -> None:
         n = len(self.codes)
+        has_scores = any(hasattr(self.model, f) for f in ("predict_proba", "decision_function"))
+        require(has_scores, "model must have predict_proba or decision_function")
         require(n > 0, "codes must be of one example or more")
         check_array(self.codes, "codes", (n,), "iu", 0)
         check_array(self.scores, "scores", (n, None)[: np.ndim(self.scores)])
