@@ -48,7 +48,7 @@ test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
 test: export LOKY_MAX_CPU_COUNT = 1
 test: $(VENV)/.dev  ## run the tests and doctests
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 test-slow: $(VENV)/.dev  ## run the tests that take minutes
 	@echo "Data sets are read from $${VENNFOREST_DATA:-no folder: set VENNFOREST_DATA, or tests of them are skipped}"

@@ -1,10 +1,34 @@
-"""Fixtures of several folders."""
+"""Fixtures of several folders, and what keeps the tests fast."""
 
+import gc
 import os
 import secrets
+from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+from support.quick_fits import quick_fits
+
+OF_QUICK_FITS = {"commands", "persistence", "report"}
+"""Folders that look at what is done with fits; the others look at their numbers."""
+
+# What tests and packages define lives on: looking for garbage in it takes a third of collection.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fits(request):
+    """Fit quickly in the folders that look at what is done with fits."""
+    folder = request.path.relative_to(Path(__file__).parent).parts[0]
+    with quick_fits() if folder in OF_QUICK_FITS else nullcontext():
+        yield
 
 
 @pytest.fixture

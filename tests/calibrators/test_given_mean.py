@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.ensemble import RandomForestClassifier
 
 from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling, VennAbers
 from vennforest.calibrators import METHODS
@@ -40,7 +41,7 @@ def test_a_model_of_three_classes_has_given_means():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 3))
     y = np.array(["a", "b", "c"])[(X + rng.gumbel(size=(300, 3))).argmax(axis=1)]
-    model = CalibratedClassifier(random_state=0).fit(X[:200], y[:200])
+    model = CalibratedClassifier(RandomForestClassifier(30), random_state=0).fit(X[:200], y[:200])
     shifted = model.with_mean({"a": 0.5, "b": 0.1}, X[200:])
     assert_allclose(shifted.predict_proba(X[200:]).mean(axis=0), [0.5, 0.1, 0.4], rtol=1e-8)
     assert_allclose(shifted.prior_, [0.5, 0.1, 0.4])

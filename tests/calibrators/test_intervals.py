@@ -142,9 +142,9 @@ def ends_of(scores, y, weight, quantile):
     return likelihood_ratio_ends(total, positive, fit, np.arange(len(x)), quantiles, quantiles)
 
 
-def test_ends_and_ratios_are_the_definition():
-    rng = np.random.default_rng([271, 0])
-    for _ in range(15):
+@pytest.mark.parametrize("n_draws", [5, pytest.param(50, marks=pytest.mark.slow)])
+def test_ends_and_ratios_are_the_definition(rng, n_draws):
+    for _ in range(n_draws):
         n = int(rng.integers(1, 25))
         scores, y = draw_examples(rng, n)
         weight = rng.choice([1.0, 2.0, 0.3], n) if rng.random() < 0.5 else np.ones(n)

@@ -167,7 +167,7 @@ def loss_beside_temperature(rng, k, n, bias):
     return float((truth[n:] * np.log(temperature / pool_)).sum(axis=1).mean())
 
 
-@pytest.mark.parametrize(("k", "n"), [(30, 1_500), (60, 3_000)])
+@pytest.mark.parametrize(("k", "n"), [(30, 1_500), pytest.param(60, 3_000, marks=pytest.mark.slow)])
 def test_many_classes_lose_nothing_to_temperature_where_it_is_right(k, n):
     rng = np.random.default_rng(10)
     assert np.mean([loss_beside_temperature(rng, k, n, 0.0) for _ in range(4)]) < 0.001

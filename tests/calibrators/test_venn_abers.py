@@ -49,10 +49,10 @@ def compare(scores, y, weight, new, left_out, tolerance=TOLERANCE):
             assert_allclose(found[:, i], expected, rtol=0, atol=tolerance)
 
 
-def test_small_sets_agree_with_exact_fractions():
+@pytest.mark.parametrize("n_draws", [40, pytest.param(400, marks=pytest.mark.slow)])
+def test_small_sets_agree_with_exact_fractions(rng, n_draws):
     """New scores on, beside and between calibration scores, leaving out any example."""
-    rng = np.random.default_rng(0)
-    for _ in range(120):
+    for _ in range(n_draws):
         scores, y, weight = draw_few(rng)
         near = [scores, np.nextafter(scores, np.inf), np.nextafter(scores, -np.inf), rng.random(2)]
         new, left_out = rng.choice(np.concatenate(near), 4), rng.integers(-1, len(scores), 4)

@@ -1,16 +1,16 @@
 """Commands of small tables need not be calibrated well, and few of their pages need pictures."""
 
+from functools import cache
+
 import pytest
+import typer
 
 
-@pytest.fixture(scope="session", autouse=True)
-def few_refits():
-    """Calibrate training rows in two parts, and report on one model.
-
-    tests/classifier looks at the numbers, and tests/report at other models.
-    """
+@pytest.fixture(scope="module", autouse=True)
+def one_model():
+    """Build the application once, and report on one model; tests/report looks at others."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vennforest.classifier.training_rows.N_REFITS", 2)
+        patch.setattr("typer.main.get_command", cache(typer.main.get_command))
         patch.setattr("vennforest.commands.report.OTHER_ESTIMATORS", ())
         yield
 

@@ -131,7 +131,8 @@ def test_files_of_a_folder_are_calibrated_and_applied_as_their_rows(
     answers = read_csv(tmp_path / "table" / "out.csv")
     assert answers["i"].tolist() == list(range(300))
     p = answers[[f"p({label})" for label in labels]]
-    np.testing.assert_allclose(p, expected.predict_proba(scores), rtol=0, atol=1e-12)
+    # The files' counts add up in another order, and Newton's last step follows.
+    np.testing.assert_allclose(p, expected.predict_proba(scores), rtol=0, atol=1e-9)
 
 
 FALLING = "".join(f"{i},{'ab'[i < 50]}\n" for i in range(100))

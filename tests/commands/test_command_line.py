@@ -34,7 +34,7 @@ def table(tmp_path):
     return path
 
 
-def test_a_table_becomes_a_page_and_json(table, tmp_path, capsys, monkeypatch, pictures):
+def test_a_table_becomes_a_page_and_json(table, tmp_path, capsys, monkeypatch, pictures, draw_only):
     page, costs = tmp_path / "page.html", '{"no": {"no": 0, "yes": 1}, "yes": {"no": 3, "yes": 0}}'
     options = ("-t", "y", "-o", page, "--json", "--costs", costs, "--positive", "no", "--seed", 3)
     assert run("report", table, *options, *FAST) == 0
@@ -55,6 +55,7 @@ def test_a_table_becomes_a_page_and_json(table, tmp_path, capsys, monkeypatch, p
     # Another format gives the same, and a terminal is shown the progress.
     monkeypatch.setenv("FORCE_COLOR", "1")  # as rich is told that it writes to one
     pd.read_csv(table).to_parquet(tmp_path / "data.parquet")
+    draw_only()
     assert run("report", tmp_path / "data.parquet", *options, *FAST) == 0
     said = capsys.readouterr()
     assert "Folds" in said.err and json.loads(said.out)["methods"] == summary["methods"]
@@ -86,6 +87,7 @@ USERS_ERRORS = {
 def test_users_errors_are_one_sentence(name, table, tmp_path, capsys, monkeypatch):
     arguments, message = USERS_ERRORS[name]
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delattr("vennforest.forest.MixedForestClassifier.fit")  # nothing is trained before
     code = run("report", *(str(table) if a == "{table}" else a for a in arguments))
     out, err = capsys.readouterr()
     assert code == 2 and out == "" and message in err and "Traceback" not in err

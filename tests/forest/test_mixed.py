@@ -55,11 +55,11 @@ def test_every_tree_is_one_of_its_kind_grown_on_its_bag():
 def test_kinds_are_drawn_evenly_and_independently():
     leaves, features = (1, 2, 5), ("sqrt", 1.0)
     forest = MixedForestClassifier(
-        600, min_samples_leaf=leaves, max_features=features, max_depth=1, random_state=20_417
+        240, min_samples_leaf=leaves, max_features=features, max_depth=1, random_state=20_417
     ).fit(X[:40], Y[:40])
     wanted = list(product(("best", "random"), leaves, features))
     found = [kinds(forest).count(kind) for kind in wanted]
-    assert sum(found) == 600
+    assert sum(found) == 240
     assert stats.chisquare(found).pvalue > 0.001
     # The draw says nothing of the bag, which comes from the same seed.
     first = [int(np.isin(0, bag)) for bag in forest.estimators_samples_]

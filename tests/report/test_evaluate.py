@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from support.report_data import nasty_table, table_of
 from vennforest.metrics import calibration_distances
-from vennforest.report import evaluate
+from vennforest.report import comparison, evaluate
 from vennforest.report.estimators import ESTIMATORS
 from vennforest.report.words import key_figures
 
@@ -97,9 +97,9 @@ def test_the_report_judges_what_the_recommended_model_is(grouped):
 @pytest.mark.parametrize("grouped", [False, True])
 def test_the_numbers_of_a_method_do_not_depend_on_the_methods_compared(grouped):
     """Widened to contain the point of another method, intervals were too wide for this one."""
-    X, y = table_of(300, 21)
-    groups = np.arange(300) // 2 if grouped else None
-    options = {"groups": groups, "n_folds": 2, "n_trees": 20}
+    X, y = table_of(120, 21)
+    groups = np.arange(120) // 2 if grouped else None
+    options = {"groups": groups, "n_folds": 2, "n_trees": 10}
     together = evaluate(X, y, **options).comparison.predictions.estimates
     for method in ("venn-abers", "venn", "platt"):
         alone = evaluate(X, y, methods=[method], **options).comparison.predictions.estimates
@@ -244,6 +244,7 @@ def test_a_loss_above_that_of_the_base_rate_is_called_higher(signal):
     assert key_figures(c)[2][1].startswith(f"{word} Brier score")
     assert (skills > 0) == (signal > 0)
     p = c.predictions.estimates[c.method].p[:, 1]
-    distances = calibration_distances(c.predictions.codes, p, n_draws=100)
+    n_draws = comparison.N_DRAWS_OF_DISTANCES
+    distances = calibration_distances(c.predictions.codes, p, n_draws=n_draws)
     assert evaluation.methods.loc[c.method, "ici"] == pytest.approx(distances.ici.value)
     assert evaluation.methods.loc[c.method, "emax_high"] == pytest.approx(distances.emax.high)

@@ -33,8 +33,14 @@ class Page(HTMLParser):
         self.text.append(data)
 
 
-@pytest.fixture(scope="module")
-def cancer_html(cancer):
+@pytest.fixture
+def cancer_html(cancer, draw_only):
+    draw_only()
+    return render(cancer, "vennforest fit", "vennforest report --example breast-cancer")
+
+
+@pytest.fixture
+def drawn_page(cancer):
     return render(cancer, "vennforest fit", "vennforest report --example breast-cancer")
 
 
@@ -81,7 +87,8 @@ def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
     assert n_certain > 0 and f"{n_certain} of Raw forest" in of_methods.split(", ")
 
 
-def test_many_classes_are_drawn_in_part(monkeypatch):
+def test_many_classes_are_drawn_in_part(monkeypatch, draw_only):
+    draw_only()
     monkeypatch.setattr("vennforest.report.figures.MAX_CLASS_DIAGRAMS", 2)
     y = np.repeat(np.arange(4), 60)
     html = render(check(y, np.random.default_rng(0).dirichlet(np.ones(4), 240)))
@@ -148,7 +155,7 @@ def seen_in_browser(tmp_path, page, *options):
 
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to open the page in")
-def test_in_a_browser(cancer_html, nasty, tmp_path):
+def test_in_a_browser(drawn_page, nasty, tmp_path):
     page = tmp_path / "page.html"
     nasty.to_html(page)
     dump = chromium(tmp_path, page, "--dump-dom")
@@ -162,7 +169,7 @@ def test_in_a_browser(cancer_html, nasty, tmp_path):
     assert seen["width"] <= 500  # tables scroll, the page does not
     assert min(seen["pictures"]) > 0.85 * seen["width"]
     dark, pale = seen["paper"], seen["ink"]
-    page.write_text(cancer_html, "utf-8")
+    page.write_text(drawn_page, "utf-8")
     seen = seen_in_browser(tmp_path, page, "--window-size=1200,900")
     assert min(seen["pictures"]) >= 480
     assert seen["cut"] == []  # at this width every column of every table is seen
@@ -186,9 +193,9 @@ PRINTS = pytest.mark.skipif(
 
 @pytest.mark.browser
 @PRINTS
-def test_print_is_short(cancer_html, tmp_path):
+def test_print_is_short(drawn_page, tmp_path):
     page = tmp_path / "page.html"
-    page.write_text(cancer_html, "utf-8")
+    page.write_text(drawn_page, "utf-8")
     sheets = printed(tmp_path, page)
     assert "AUC" in sheets[0]  # no empty first page
     lines = "\n".join(sheets).splitlines()

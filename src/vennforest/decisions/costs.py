@@ -66,7 +66,7 @@ class CostMatrix:
                 )
             return source
         if isinstance(source, str | Path):
-            source = _parse(source)
+            source = parse_costs(source)
         decisions = names
         if isinstance(source, dict):
             decisions, source = _from_dict(source, names)
@@ -93,7 +93,7 @@ class CostMatrix:
         return np.asarray(self.costs[codes, decisions])
 
 
-def _parse(source: str | Path) -> Any:
+def parse_costs(source: str | Path) -> Any:
     """Return the parsed content of JSON text or of a JSON file."""
     text = str(source)
     if isinstance(source, Path) or not text.lstrip().startswith(("{", "[")):

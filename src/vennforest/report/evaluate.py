@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from vennforest._messages import not_one_of, shown
 from vennforest._validation import FloatArray, InputError, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
+from vennforest.decisions.costs import parse_costs
 from vennforest.report.alternatives import models_section
 from vennforest.report.estimators import make_estimator, named_estimator
 from vennforest.report.evaluation import METHOD_NAMES, Evaluation, assemble, check_options
@@ -129,6 +131,8 @@ def evaluate(
         raise not_one_of("methods", METHODS, unknown[0])
     noun = _noun(estimator)
     check_options(positive, np.unique(np.asarray(y).ravel().astype(str)), tolerance, thresholds)
+    if isinstance(costs, str | Path):  # a missing file is refused before training
+        costs = parse_costs(costs)
     is_table = is_frame(X)
     if not is_table and not hasattr(X, "shape"):
         X = np.asarray(X)
