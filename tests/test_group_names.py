@@ -10,7 +10,12 @@ from vennforest import update
 from vennforest._validation import encode_groups, group_names
 from vennforest.metrics import auc_interval
 from vennforest.report.breakdown import parts_by_value
-from vennforest.validation import grades, internal_external, segments
+from vennforest.validation import (
+    grades,
+    internal_external,
+    population_stability,
+    segments,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +67,19 @@ def test_codes_with_leading_zeros_are_sites_grades_and_segments_of_their_own():
     many = np.array([f"{i % 40:02d}" for i in range(400)], object)
     assert [name for name, _ in parts_by_value(many)][-1] == "29 other values"
     assert len(parts_by_value(np.arange(400).astype(str).astype(object))) == 4
+
+
+def test_grades_and_sites_in_the_order_of_another_index_are_reported():
+    p, y = pd.Series(np.linspace(0.1, 0.9, 240)), [0, 0, 1, 1] * 60
+    codes = pd.Series(["01", "1"] * 120).iloc[::-1]
+    for function, name in ((internal_external, "site"), (grades, "grade")):
+        with pytest.warns(UserWarning, match=f"{name} has the index of the rows in another order"):
+            function(y, p, codes)
+    X = codes.to_frame("site")
+    with pytest.warns(UserWarning, match="p has the index of the rows in another order"):
+        segments(X, y, p, n_draws=9)
+
+
+def test_grades_that_have_none_in_common_with_the_reference_are_refused():
+    with pytest.raises(ValueError, match=r"a grade in common, got '1' and '1\.0': write both"):
+        population_stability(["1", "2"], ["1.0", "2.0"])

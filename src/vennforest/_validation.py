@@ -101,7 +101,10 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
     if sample_weight is None:
         return None
     refuse_masked(sample_weight, "sample_weight")
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"sample_weight must be numbers, got {error}") from None
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}")
     with np.errstate(over="ignore"):
@@ -134,7 +137,7 @@ def refuse_masked(values: Any, name: str) -> None:
         )
 
 
-def check_order(X: Any, **aligned: Any) -> None:
+def check_order(X: Any, /, **aligned: Any) -> None:
     """Warn where the labels, weights or groups have the index of the rows X in another order.
 
     Masked entries of any are refused.

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._jit import kernel
+from vennforest._messages import shown
 from vennforest._shown import bounds_frame
-from vennforest._validation import FloatArray, check_option
+from vennforest._validation import FloatArray, InputError, check_option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +63,11 @@ class Multiprobability:
 
     def __post_init__(self) -> None:
         """Raise an error if bounds and classes do not fit together."""
+        for name in ("lower", "upper", "classes"):
+            array = getattr(self, name)
+            if not isinstance(array, np.ndarray) or (name != "classes" and array.dtype.kind != "f"):
+                kind = "labels" if name == "classes" else "floats"
+                raise InputError(f"{name} must be a numpy array of {kind}, got {shown(array)}")
         if self.lower.ndim != 2 or self.lower.shape != self.upper.shape:
             raise ValueError(
                 "lower and upper must have one shape (n, k), "

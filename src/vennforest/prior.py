@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -42,7 +43,8 @@ def read_shares(
     for label, share in named.items():
         if label not in column:
             raise InputError(f"shares must be of classes {shown(classes.tolist())}, got {label!r}")
-        if not 0 < float(share) < 1:
+        is_number = isinstance(share, Real) and not isinstance(share, bool)
+        if not is_number or not 0 < float(share) < 1:
             raise InputError(
                 f"shares must lie between 0 and 1, both excluded, got {share!r} for {label!r}"
             )

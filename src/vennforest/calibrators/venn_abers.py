@@ -14,6 +14,7 @@ from vennforest._validation import (
     IntArray,
     check_array,
     check_increasing,
+    check_inside,
     check_option,
     require,
 )
@@ -362,6 +363,7 @@ class VennAbers(BoundedCalibrator):
 
     def _interval_curve(self, j: int, level: float, method: IntervalMethod) -> ScoreIntervals:
         """Return the curve of a column, computed once for a level and method."""
+        level = check_inside(level, "level")
         if (j, level, method) not in self._curves:
             x, weights = self.scores_[j], self.weights_[j]
             curve = intervals_at_scores(x, weights.sum(axis=1), weights[:, 1], level, method)

@@ -26,7 +26,7 @@ from vennforest._validation import (
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import binomial_bound
 from vennforest.groups import codes_of
-from vennforest.scores import check_scores
+from vennforest.scores import as_numbers, check_scores
 from vennforest.sources import CalibrationExamples
 
 Promise = Literal["precision", "recall", "specificity", "false_alarms", "cost"]
@@ -250,7 +250,7 @@ def _read_promise(
         raise InputError(f"costs must be given with cost, and only with it, got {shown(costs)}")
     if promise != "cost":
         return promise, check_inside(target, promise)
-    pair = np.asarray(costs, np.float64)
+    pair = as_numbers([] if costs is None else costs, "costs")
     if pair.shape != (2,) or not (np.isfinite(pair) & (pair >= 0)).all() or not pair.any():
         raise InputError(
             f"costs must be two numbers, of a false alarm and of a miss, got {shown(costs)}"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
-from vennforest._validation import FloatArray, IntArray, check_inside, check_option
+from vennforest._validation import FloatArray, IntArray, check_count, check_inside, check_option
 from vennforest.counts import binomial_bound
 from vennforest.metrics._inputs import (
     EventEstimates,
@@ -160,8 +160,7 @@ def reliability_curve(
     """
     check_inside(level, "level")
     check_option(band, Band, "band")
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
+    check_count(n_resamples, "n_resamples")
     if band == "confidence" and groups is not None:
         raise ValueError(
             "groups must be None for band='confidence', which needs independent rows, got groups: "

@@ -20,6 +20,7 @@ from vennforest.metrics._inputs import (
 )
 from vennforest.metrics.intervals import share_interval
 from vennforest.multiprobability import Multiprobability
+from vennforest.scores import as_numbers
 
 
 @dataclass(frozen=True)
@@ -455,7 +456,7 @@ def _ratio(numerator: FloatArray, denominator: Any) -> FloatArray:
 
 
 def _check_thresholds(thresholds: ArrayLike) -> FloatArray:
-    at = np.atleast_1d(np.asarray(thresholds, np.float64))
+    at = as_numbers(np.atleast_1d(np.asarray(thresholds)), "thresholds")
     is_outside = ~((at >= 0) & (at <= 1))
     if is_outside.any():
         raise ValueError(f"thresholds must lie in [0, 1], got {at[is_outside][0]}")

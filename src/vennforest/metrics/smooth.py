@@ -140,6 +140,7 @@ def calibration_distances(
     """
     check_inside(level, "level")
     check_count(n_draws, "n_draws")
+    check_count(random_state, "random_state", 0)
     problem = positive_problem(y, p, sample_weight, classes, pos_label)
     numbers = group_numbers(groups, p, sample_weight)
     is_inside = (problem.p > 0) & (problem.p < 1)

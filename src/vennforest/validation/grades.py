@@ -14,7 +14,9 @@ from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
+    check_count,
     check_inside,
+    check_order,
     group_names,
     is_missing,
 )
@@ -75,6 +77,7 @@ def grades(y: ArrayLike, p: ArrayLike, grade: ArrayLike, *, level: float = 0.95)
     {'A': 0.564, 'B': 0.004}
     """
     pandas = needed("pandas", "data frames")
+    check_order(p, grade=grade)
     outcome, p = outcomes_and_probabilities(y, p)
     check_inside(level, "level")
     codes, names = _in_order(grade, p)
@@ -178,12 +181,18 @@ def population_stability(
     >>> round(population_stability(["A"] * 60 + ["B"] * 40, {"A": 0.5, "B": 0.5}).psi, 4)
     0.0405
     """
+    check_count(random_state, "random_state", 0)
     rng = np.random.default_rng(random_state)
     shares = reference if isinstance(reference, Mapping) else None
     labels = grade_names(grade)
     texts = np.concatenate([labels, grade_names(reference if shares is None else list(shares))])
     codes, names = np.unique(texts, return_inverse=True)[::-1]
     k, n = len(names), len(labels)
+    if not {*codes[:n].tolist()} & {*codes[n:].tolist()} and 0 < n < len(texts):
+        raise InputError(
+            f"grade and reference must have a grade in common, got {shown(labels[0])} and "
+            f"{shown(texts[n])}: write both alike"
+        )
     if k < 2 or not 0 < n < len(texts):
         raise InputError(f"grade and reference must have two grades or more, got {k}")
     counts = np.bincount(codes[:n], minlength=k)

@@ -16,6 +16,7 @@ from vennforest._validation import (
     InputError,
     IntArray,
     check_count,
+    check_order,
     encode_groups,
     group_names,
     has_leading_zeros,
@@ -90,6 +91,8 @@ def segments(
     """
     pandas = needed("pandas", "data frames")
     check_count(n_draws, "n_draws")
+    check_count(random_state, "random_state", 0)
+    check_order(X, y=y, p=p, groups=groups)
     outcome, p = outcomes_and_probabilities(y, p)
     features = pandas.DataFrame(X).reset_index(drop=True)
     if len(features) != len(p):

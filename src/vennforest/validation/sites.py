@@ -12,7 +12,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from vennforest._messages import needed
-from vennforest._validation import FloatArray, InputError, check_inside, encode_groups
+from vennforest._validation import FloatArray, InputError, check_inside, check_order, encode_groups
 from vennforest.metrics import auc_interval
 from vennforest.metrics._inputs import check_estimates
 from vennforest.metrics.calibration_line import line_of
@@ -85,6 +85,7 @@ def internal_external(
     """
     pandas = needed("pandas", "data frames")
     check_inside(level, "level")
+    check_order(p, site=site)
     estimates = check_estimates(y, p, None, classes, pos_label)
     n = len(estimates.codes)
     names, of_row = np.unique(grade_names(site).astype(str), return_inverse=True)

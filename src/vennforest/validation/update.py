@@ -19,6 +19,7 @@ from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
+    check_count,
     check_option,
     check_order,
     encode_groups,
@@ -173,6 +174,7 @@ def update(
     array([[0.81, 0.19]])
     """
     check_option(choose, Choice, "choose")
+    check_count(random_state, "random_state", 0)
     prior = labels = None
     if hasattr(p, "predict_proba"):
         if X is None:
