@@ -171,7 +171,7 @@ def test_what_is_refused():
         none.decide(scores)
     few = threshold_for(scores, y, specificity=0.9)
     assert "29 examples of other classes are needed at least and 25 are there" in few.reason
-    with pytest.raises(ValueError, match="groups must be of 50 rows, got 49"):
+    with pytest.raises(ValueError, match=r"groups must have shape \(50,\), got \(49,\)"):
         threshold_for(scores, y, precision=0.9, groups=np.arange(49))
     model = CalibratedClassifier(GaussianNB(), calibrate_on="cv").fit(X, Y)
     with pytest.raises(ValueError, match="a model has those of its fit"):

@@ -395,6 +395,8 @@ def _chunk_as_text(cells: pa.Array) -> pa.Array:
             for c in cells.cast(pa.int64()).to_pylist()
         ]
         return pa.array([None if n is None else f"{n:f}" for n in numbers], pa.string())
+    if kind == pa.month_day_nano_interval():
+        return pa.array([None if c is None else json.dumps(c) for c in cells.to_pylist()])
     cells = cells.cast(pa.string())
     if types.is_timestamp(kind):
         cells = pc.replace_substring(cells, " ", "T")
