@@ -34,5 +34,7 @@ def with_state(cls: type, state: Mapping[str, Any]) -> Any:
 
 def check_state(value: Any) -> None:
     """Raise a ValueError if the attributes of an object cannot result from a fit."""
+    if isinstance(value, BaseEstimator):
+        value.get_params(deep=False)  # which are all there, or an AttributeError names one
     if not isinstance(value, BaseEstimator) or _is_fitted(value):
         value._check_state()

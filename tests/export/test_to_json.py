@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from support.exported import draw, of_logits, of_probabilities
-from vennforest import PlattScaling, VennAbers
+from vennforest import MatrixScaling, PlattScaling, PooledCalibration, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS, Venn
 from vennforest.export import from_json, to_json
@@ -51,6 +51,37 @@ def test_more_classes(name):
     p = rng.dirichlet([1, 1, 1], 200)
     y = np.array(["a", "b", "ü"])[[rng.choice(3, p=row) for row in p]]
     same_after_reading(METHODS[name]().fit(p, y), p)
+
+
+def test_matrices_that_are_diagonal_are_written_as_diagonals():
+    k = 100
+    rng = np.random.default_rng(64)
+    logits = 3 * rng.normal(size=(250, k))
+    y = rng.integers(0, k, 250)
+    model = PooledCalibration().fit(logits, y, classes=range(k))
+    read = same_after_reading(model, logits)
+    text = to_json(model)
+    assert len(text) < 500 * k  # a matrix has more numbers, k * k of five bytes each
+    document = json.loads(text)
+    # As documents were written before: every number of a matrix.
+    for name, member in model.members_.items():
+        if name != "temperature":
+            coef = document["calibrator"]["members_"]["items"][name]["coef_"]
+            assert coef["diagonal"] == member.coef_.diagonal().tolist()
+            del coef["diagonal"]
+            coef["values"] = member.coef_.ravel().tolist()
+    assert_array_equal(
+        from_json(json.dumps(document)).predict_proba(logits), read.predict_proba(logits)
+    )
+
+
+@pytest.mark.parametrize("off", [-0.0, 1e-300])
+def test_a_matrix_that_is_nearly_diagonal_keeps_every_bit(off):
+    rng = np.random.default_rng(65)
+    model = MatrixScaling().fit(rng.dirichlet([1, 1, 1], 50), np.arange(50) % 3)
+    model.coef_[0, 2] = off
+    coef = from_json(to_json(model)).coef_
+    assert coef.tobytes() == model.coef_.tobytes()
 
 
 def test_labels_of_any_kind():

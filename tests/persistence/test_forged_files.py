@@ -1,6 +1,7 @@
 """Files and documents in which one learnt value was replaced: refused, or answered as usual."""
 
 import copy
+import json
 import os
 import secrets
 import subprocess
@@ -16,8 +17,9 @@ pytest.importorskip("skops")
 
 import vennforest
 from support.forging import save_spoilt
-from vennforest import Venn
+from vennforest import PlattScaling, Venn
 from vennforest._messages import InputError
+from vennforest.export import from_json, to_json
 from vennforest.persistence.forests import pack_forest
 from vennforest.sources import Fold
 
@@ -104,6 +106,13 @@ def test_parameters_that_no_forest_has_are_refused(packed, name, value):
     setattr(forest, name, value)
     with pytest.raises(ValueError, match=name):
         replace(packed, bare_forest=forest).forest()
+
+
+def test_a_document_without_a_parameter_is_refused():
+    document = json.loads(to_json(PlattScaling().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])))
+    del document["calibrator"]["targets"]
+    with pytest.raises(InputError, match="targets"):
+        from_json(json.dumps(document))
 
 
 def test_a_fold_whose_model_gives_no_scores_is_refused():

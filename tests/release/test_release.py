@@ -9,7 +9,8 @@ import pytest
 import vennforest
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT, BUILD = PYPROJECT["project"], PYPROJECT["build-system"]
 WORKFLOW = (ROOT / ".github/workflows/ci.yml").read_text("utf-8")
 PUBLISHING = (ROOT / ".github/workflows/publish.yml").read_text("utf-8")
 EXPERIMENTS = ROOT / "experiments"
@@ -61,20 +62,31 @@ def test_recipe_has_the_same_dependencies():
 
     def listed(section):
         block = re.search(rf"^  {section}:\n((?:    - .*\n)+)", recipe, re.M)[1]
-        pairs = re.findall(r"- (\S+) (>=[\d.]+)\n", block)
-        return {name + lowest for name, lowest in pairs if name != "python"}
+        lines = re.findall(r"- (.*)", block)
+        return sorted(line.replace(" ", "") for line in lines if not line.startswith("python "))
 
     def declared(dependencies):
-        split = [re.fullmatch(r"([\w-]+)(>=[\d.]+)", d) for d in dependencies]
-        return {conda.get(m[1], m[1]) + m[2] for m in split}
+        split = [re.fullmatch(r"([\w-]+)(.*)", d) for d in dependencies]
+        return sorted({conda.get(m[1], m[1]) + m[2] for m in split})
 
     extras = PROJECT["optional-dependencies"]
+    assert listed("host") == declared([*BUILD["requires"], "pip"])
     assert listed("run") == declared(PROJECT["dependencies"])
     optional = [d for d in extras["all"] if not d.startswith("vennforest")]
     for named in re.findall(r"vennforest\[(.*?)\]", " ".join(extras["all"])):
         for extra in named.split(","):
             optional += extras[extra]
     assert listed("run_constraints") == declared(optional)
+
+
+def test_recipe_says_what_the_project_says():
+    recipe = (ROOT / "packaging/conda-forge/recipe.yaml").read_text("utf-8")
+    assert f"  summary: {PROJECT['description']}\n" in recipe
+    assert f"  license: {PROJECT['license']}\n" in recipe
+    for name, function in PROJECT["scripts"].items():
+        assert f"      - {name} = {function}\n" in recipe
+    for path in (*PROJECT["license-files"], *re.findall(r"- (tools/\S+)\n", recipe)):
+        assert (ROOT / path).is_file()
 
 
 def test_workflow_calls_targets_that_exist_and_nothing_else():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from itertools import islice
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from sklearn.base import clone
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.base import Calibrator
@@ -109,7 +110,7 @@ class PooledCalibration(ProbabilityCalibrator):
         members = make_members(counts)
         weight, p = held_out(list(members.values()), counts)
         self.weights_ = dict(zip(members, pool_weights(weight, p).tolist(), strict=True))
-        self.members_ = {name: member._fit_checked(counts) for name, member in members.items()}
+        self.members_ = dict(zip(members, fit_members(members.values(), counts), strict=True))
         self.factors_ = np.ones(k)
         if k < MANY_CLASSES:
             pooled = FormulaSteps(self._pooled(Score()))(examples.scores)
@@ -138,41 +139,61 @@ class PooledCalibration(ProbabilityCalibrator):
 
 
 def make_members(counts: ScoreCounts) -> dict[str, Calibrator]:
-    """Return the unfitted members by name: see `PooledCalibration`."""
-    k, c = len(counts.classes), best_shrinkage(counts)
+    """Return the members by name, of which the first is fitted: see `PooledCalibration`."""
+    k, best = len(counts.classes), best_map(counts)
+    c = best.shrinkage
     if k == 2:
-        spline = SplineCalibration(shrinkage=c)
-        matrix = SoftmaxMap("diagonal", shrinkage=c)
-        return {"matrix": matrix, "platt": PlattScaling(on="probability"), "spline": spline}
-    members: dict[str, Calibrator] = {
-        "shared": SoftmaxMap("shared", shrinkage=c),
-        "full": SoftmaxMap("full", shrinkage=c),
-    }
+        platt, spline = PlattScaling(on="probability"), SplineCalibration(shrinkage=c)
+        return {"matrix": best, "platt": platt, "spline": spline}
+    members: dict[str, Calibrator] = {"shared": best}
     if k >= MANY_CLASSES:
         members |= {"diagonal": SoftmaxMap(shrinkage=c), "temperature": TemperatureScaling()}
-        if k > MAX_CLASSES_OF_FULL or counts.total < EXAMPLES_PER_SLOPE * k**2:
-            del members["full"]
-    elif counts.total < EXAMPLES_PER_SLOPE * k**2:
+    enough = counts.total >= EXAMPLES_PER_SLOPE * k**2
+    if k < MANY_CLASSES or (enough and k <= MAX_CLASSES_OF_FULL):
+        members["full"] = SoftmaxMap("full", shrinkage=c)
+    if k < MANY_CLASSES and not enough:
         members["full, heavy ridge"] = SoftmaxMap("full", ridge=5.0, shrinkage=c)
         members["full, light ridge"] = SoftmaxMap("full", ridge=0.3, shrinkage=c)
     return members
 
 
-def best_shrinkage(counts: ScoreCounts) -> float:
-    """Return the shrinkage under which the first member has the least log loss.
+def best_map(counts: ScoreCounts) -> SoftmaxMap:
+    """Return the first member, fitted under the shrinkage with which it has the least log loss.
 
     With many classes the search ends at the first one that is worse than the one before.
     """
+    maps: list[SoftmaxMap] = []
     losses: list[float] = []
+    k = len(counts.classes)
     for c in SHRINKAGES:
-        if len(counts.classes) >= MANY_CLASSES and losses[-2:] != sorted(losses[-2:])[::-1]:
+        if k >= MANY_CLASSES and losses[-2:] != sorted(losses[-2:])[::-1]:
             break
-        member = SoftmaxMap("shared", shrinkage=c)._fit_checked(counts)
-        p = np.maximum(member._predict_proba(counts.scores), np.finfo(float).tiny)
+        maps.append(SoftmaxMap("diagonal" if k == 2 else "shared", shrinkage=c))
+        fit_members(maps, counts)
+        p = np.maximum(maps[-1]._predict_proba(counts.scores), np.finfo(float).tiny)
         losses.append(-float((counts.weights * np.log(p)).sum()))
     # Of those that rounding alone sets apart (a slope of 0) the largest.
     is_best = np.array(losses) <= min(losses) + 1e-9 * counts.total
-    return SHRINKAGES[int(np.flatnonzero(is_best)[-1])]
+    return maps[int(np.flatnonzero(is_best)[-1])]
+
+
+def fit_members(members: Iterable[Calibrator], counts: ScoreCounts) -> list[Calibrator]:
+    """Return the members after a fit of those that are not fitted.
+
+    The search for a map of many classes begins at the one before: a first one takes twice as long.
+    """
+    start: SoftmaxMap | None = None
+    fitted: list[Calibrator] = []
+    for member in members:
+        if hasattr(member, "classes_"):
+            fitted.append(member)
+        elif isinstance(member, SoftmaxMap):
+            fitted.append(member._fit_from(start, counts))
+        else:
+            fitted.append(member._fit_checked(counts))
+        if isinstance(member, SoftmaxMap) and len(counts.classes) >= MANY_CLASSES:
+            start = member
+    return fitted
 
 
 def split(counts: ScoreCounts) -> Iterator[FloatArray]:
@@ -237,7 +258,8 @@ def held_out(members: list[Calibrator], counts: ScoreCounts) -> tuple[FloatArray
             continue
         is_present = fold.weights > 0
         weights.append(fold.weights[is_present])
-        predictions = [m._fit_checked(training)._predict_proba(fold.scores) for m in members]
+        fitted = fit_members([clone(member) for member in members], training)
+        predictions = [member._predict_proba(fold.scores) for member in fitted]
         likelihoods.append(np.array([p[is_present] for p in predictions]))
     return np.concatenate(weights), np.concatenate(likelihoods, axis=1)
 

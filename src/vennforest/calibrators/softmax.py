@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.optimize import brentq, minimize
+from scipy.optimize import minimize
 
 from vennforest._messages import warn
 from vennforest._validation import FloatArray, check_inside, check_number, check_option
@@ -34,10 +34,8 @@ from vennforest.scores import ZERO_LOGIT, On
 
 # The logarithm of the temperature stays this close to that of the logits' deviation.
 MAX_LOG_RATIO = 10.0
-NUMBERS_IN_BLOCK = 1 << 18  # numbers of the rows that are computed together
-# Numbers from which on the temperature of some rows tells nearly where that of all is: it is sought
-# within this factor first.
-MANY_NUMBERS, NEAR_TEMPERATURE = 1 << 23, 0.02
+NEWTON_TOLERANCE = 1e-9  # step of the logarithm after which Newton's next one is rounding
+NUMBERS_IN_BLOCK = 1 << 16  # numbers of the rows that are computed together, in a core's cache
 SMALLEST_LOGIT = -1e30  # stands for -inf, which times a probability of 0 is no number
 
 
@@ -169,30 +167,48 @@ def fit_temperature(z: FloatArray, weights: FloatArray) -> float:
     deviation = float(np.sqrt(squares)) or 1.0
     of_labels /= deviation
 
-    def slope(log_beta: float) -> float:
-        beta, mean = np.exp(log_beta), 0.0
+    def slope(log_beta: float) -> tuple[float, float]:
+        """Return the derivative of the loss by beta, and that of it by the logarithm of beta."""
+        beta, first, second = np.exp(log_beta), 0.0, 0.0
         for block in blocks:
-            scaled = np.maximum(distances(block) / size / deviation, SMALLEST_LOGIT)
+            scaled = distances(block)
+            scaled /= size * deviation
+            np.maximum(scaled, SMALLEST_LOGIT, out=scaled)
             e = np.exp(beta * scaled)
-            means = np.einsum("ij,ij->i", e, scaled) / e.sum(axis=1)
-            mean += float(means @ total[block]) / mass
-        return mean - of_labels
+            divisor = e.sum(axis=1)
+            e *= scaled
+            means = e.sum(axis=1) / divisor
+            variances = np.einsum("ij,ij->i", e, scaled) / divisor - means**2
+            first += float(means @ total[block]) / mass
+            second += float(variances @ total[block]) / mass
+        return first - of_labels, float(beta * second)
 
-    low, high = -MAX_LOG_RATIO, MAX_LOG_RATIO
-    if z.size > MANY_NUMBERS:
-        some = slice(None, None, -(-8 * z.size // MANY_NUMBERS))
-        near = np.log(2 * size * deviation / fit_temperature(z[some], weights[some]))
-        near = float(np.clip(near, low + NEAR_TEMPERATURE, high - NEAR_TEMPERATURE))
-        ends = near - NEAR_TEMPERATURE, near + NEAR_TEMPERATURE
-        if slope(ends[0]) < 0 < slope(ends[1]):
-            low, high = ends
-    if slope(low) >= 0:
-        log_beta = low
-    elif slope(high) <= 0:
-        log_beta = high
-    else:
-        log_beta = brentq(slope, low, high, xtol=1e-15, rtol=1e-15)
+    # T = 1 is near, and where the logits are of calibrated probabilities it is the answer.
+    log_beta = root_of_increasing(slope, float(np.log(2 * size * deviation)), MAX_LOG_RATIO)
     return float(2 * size * deviation * np.exp(-log_beta))
+
+
+def root_of_increasing(
+    function: Callable[[float], tuple[float, float]], start: float, limit: float
+) -> float:
+    """Return where a function with its derivative is 0, or the end of [-limit, limit] towards it.
+
+    Newton's steps, and the middle of what is left where they leave it.
+    """
+    low, high, x = -np.inf, np.inf, float(np.clip(start, -limit, limit))
+    while True:
+        value, derivative = function(x)
+        if value == 0 or (value > 0 and x == -limit) or (value < 0 and x == limit):
+            return x
+        low, high = (low, x) if value > 0 else (x, high)
+        with np.errstate(divide="ignore", over="ignore"):
+            nearer = float(np.clip(x - np.divide(value, max(derivative, 0.0)), -limit, limit))
+        # At the root itself, rounding can make the sign of the last step either.
+        if abs(nearer - x) > NEWTON_TOLERANCE and not low < nearer < high:
+            nearer = (max(low, -limit) + min(high, limit)) / 2
+        if abs(nearer - x) <= NEWTON_TOLERANCE:
+            return nearer
+        x = nearer
 
 
 class ProbabilityCalibrator(LogitCalibrator):
@@ -268,6 +284,7 @@ class SoftmaxMap(ProbabilityCalibrator):
     shares_: FloatArray
     coef_: FloatArray
     intercept_: FloatArray
+    _start: FloatArray | None = None
 
     def __init__(
         self, structure: Structure = "diagonal", ridge: float = 1.0, shrinkage: float = 0.01
@@ -275,6 +292,15 @@ class SoftmaxMap(ProbabilityCalibrator):
         self.structure = structure
         self.ridge = ridge
         self.shrinkage = shrinkage
+
+    def _fit_from(self, start: SoftmaxMap | None, counts: ScoreCounts) -> Self:
+        """Fit as `_fit_checked`; the search begins at a map without full slopes, and is shorter."""
+        if start is None:
+            return self._fit_checked(counts)
+        self._start = np.vstack([np.diag(start.coef_), start.intercept_])
+        self._fit_checked(counts)
+        del self._start
+        return self
 
     def _fit_probabilities(self, counts: ScoreCounts) -> None:
         check_option(self.structure, Structure, "structure")
@@ -287,7 +313,7 @@ class SoftmaxMap(ProbabilityCalibrator):
             fit = fit_two_classes(np.column_stack(columns), counts.weights, self.ridge)
         else:
             logs = FormulaSteps(self._logs(Score()))(counts.scores)
-            fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge)
+            fit = fit_multinomial(logs, counts.weights, self.structure, self.ridge, self._start)
         # In rows, as files have it: products of other layouts differ in the last place.
         self.coef_, self.intercept_ = np.ascontiguousarray(fit[0]), fit[1]
 
@@ -358,94 +384,140 @@ def diagonal_penalty(k: int, ridge: float) -> FloatArray:
 
 
 class MultinomialLoss:
-    """The mean log loss with its penalty: rows of slopes (1 or k) above a row of intercepts."""
+    """The mean log loss with its penalty: rows of slopes (1 or k) above a row of intercepts.
+
+    That is ``sum_i total_i log sum_j exp(z_ij) - sum_ij weight_ij z_ij`` of logits z, whose second
+    sum is linear in the parameters.
+    """
 
     def __init__(
         self, logs: FloatArray, weights: FloatArray, ridge: float, structure: Structure
     ) -> None:
         k = logs.shape[1]
         mass = max(float(weights.sum()), 1.0)  # the penalty stays finite where little counts
-        self.logs, self.weights, self.ridge = logs, weights / mass, ridge / mass
-        self.total: FloatArray = self.weights.sum(axis=1, keepdims=True)
         self.is_full, self.is_shared = structure == "full", structure == "shared"
-        self.diagonal: FloatArray = diagonal_penalty(k, self.ridge)
-        if self.is_shared:  # each of the k equal slopes bears its part
-            self.diagonal = np.eye(k) * SHARED * self.ridge / k
+        self.ridge = ridge / mass
         self.mean = np.vstack([np.eye(k) if self.is_full else np.ones((1, k)), np.zeros((1, k))])
+        self.total: FloatArray = weights.sum(axis=1, keepdims=True) / mass
+        self.blocks = [(logs[rows], self.total[rows]) for rows in blocks_of(*logs.shape)]
+        self.p: list[FloatArray] = []
+        """The estimates of each block at the parameters that were last evaluated."""
+        self.of_labels = np.zeros_like(self.mean)
+        for rows in blocks_of(*logs.shape):
+            self.add_back(self.of_labels, weights[rows] / mass, logs[rows])
 
-    def logits(self, theta: FloatArray) -> FloatArray:
-        """Return logits (n, k)."""
-        z = self.logs @ theta[:-1] if self.is_full else self.logs * theta[0]
+    def logits(self, theta: FloatArray, logs: FloatArray) -> FloatArray:
+        """Return logits (m, k)."""
+        z = logs @ theta[:-1] if self.is_full else logs * theta[0]
         return np.asarray(z + theta[-1])
 
-    def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """Return the loss, and the estimates (n, k)."""
-        z, offset = self.logits(theta), theta - self.mean
-        largest = z.max(axis=1, keepdims=True)
-        p = np.exp(z - largest)
-        divisor = p.sum(axis=1, keepdims=True)
-        loss = (self.total * (np.log(divisor) + largest)).sum() - (self.weights * z).sum()
-        return float(loss + (self.pull(offset) * offset).sum() / 2), p / divisor
+    def evaluate(self, theta: FloatArray, keep: bool = False) -> tuple[float, FloatArray]:
+        """Return the loss, and its derivative by the parameters; perhaps keep the estimates."""
+        offset = theta - self.mean
+        gradient = self.pull(offset)
+        loss = (gradient * offset).sum() / 2 - (self.of_labels * theta).sum()
+        gradient -= self.of_labels
+        self.p = []
+        for logs, total in self.blocks:
+            z = self.logits(theta, logs)
+            largest = z.max(axis=1, keepdims=True)
+            z -= largest
+            p = np.exp(z, out=z)
+            divisor = p.sum(axis=1, keepdims=True)
+            loss += (total * (np.log(divisor) + largest)).sum()
+            if keep:
+                p /= divisor
+                self.p.append(p)
+                self.add_back(gradient, p * total, logs)
+            else:
+                p *= total / divisor
+                self.add_back(gradient, p, logs)
+        return float(loss), gradient
 
     def pull(self, offset: FloatArray) -> FloatArray:
         """Return the derivative of the penalty at an offset from its minimum."""
         pull = self.ridge * offset
+        slopes = np.diag(offset) if self.is_full else offset[0]
+        # As in `diagonal_penalty`; of a shared slope, each of the k equal ones bears its part.
+        of_diagonal = slopes * (SHARED / len(slopes))
+        if not self.is_shared:
+            of_diagonal = slopes - slopes.sum() / (SHARED + len(slopes))
         if not self.is_full:
-            pull[0] = self.diagonal @ offset[0]
+            pull[0] = self.ridge * of_diagonal
             return pull
-        pull[:-1] *= offset.shape[1]
-        np.fill_diagonal(pull[:-1], self.diagonal @ np.diag(offset[:-1]))
+        pull[:-1] *= len(slopes)
+        np.fill_diagonal(pull[:-1], self.ridge * of_diagonal)
         return pull
 
-    def back(self, g: FloatArray, logs: FloatArray) -> FloatArray:
-        """Return the derivative of ``sum g * logits`` by the parameters."""
-        slopes = logs.T @ g if self.is_full else (logs * g).sum(axis=0, keepdims=True)
-        if self.is_shared:
-            slopes[:] = slopes.mean()
-        return np.vstack([slopes, g.sum(axis=0, keepdims=True)])
+    def add_back(self, out: FloatArray, g: FloatArray, logs: FloatArray) -> None:
+        """Add the derivative of ``sum g * logits`` by the parameters."""
+        if self.is_full:
+            out[:-1] += logs.T @ g
+        else:
+            slopes = np.einsum("ij,ij->j", logs, g)
+            out[0] += slopes.mean() if self.is_shared else slopes
+        out[-1] += g.sum(axis=0)
 
-    def gradient(self, theta: FloatArray, p: FloatArray) -> FloatArray:
-        """Return the derivative of the loss by the parameters."""
-        return self.back(self.total * p - self.weights, self.logs) + self.pull(theta - self.mean)
+    def diagonal(self) -> FloatArray:
+        """Return each parameter's own second derivative, where estimates are kept."""
+        diagonal = np.full_like(self.mean, self.ridge)
+        for p, (logs, total) in zip(self.p, self.blocks, strict=True):
+            self.add_back(diagonal, total * p * (1 - p), logs**2)
+        return diagonal
 
-    def curve(self, p: FloatArray, v: FloatArray) -> FloatArray:
-        """Return the second derivative of the loss, applied to a change v of the parameters."""
-        dz = self.logits(v)
-        dz -= (p * dz).sum(axis=1, keepdims=True)
-        return self.back(self.total * p * dz, self.logs) + self.pull(v)
+    def curve(self, v: FloatArray) -> FloatArray:
+        """Return the second derivative, applied to a change v, where estimates are kept."""
+        curve = self.pull(v)
+        for p, (logs, total) in zip(self.p, self.blocks, strict=True):
+            dz = self.logits(v, logs)
+            dz -= np.einsum("ij,ij->i", p, dz)[:, None]
+            dz *= p
+            dz *= total
+            self.add_back(curve, dz, logs)
+        return curve
 
 
 @np.errstate(under="ignore")
 def fit_multinomial(
-    logs: FloatArray, weights: FloatArray, structure: Structure, ridge: float
+    logs: FloatArray,
+    weights: FloatArray,
+    structure: Structure,
+    ridge: float,
+    start: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the W (k, k) and b (k,) of `MatrixScaling`, for logarithms (n, k)."""
+    """Return the W (k, k) and b (k,) of `MatrixScaling`, for logarithms (n, k).
+
+    The search for the slopes of W's diagonal and for b begins at ``start`` (2, k).
+    """
     problem = MultinomialLoss(logs, weights, ridge, structure)
-    start = problem.mean
+    start = problem.mean if start is None else start
     if problem.is_full:
-        W, b = fit_multinomial(logs, weights, "diagonal", ridge)
+        W, b = fit_multinomial(
+            logs, weights, "diagonal", ridge, None if start is problem.mean else start
+        )
         start = np.vstack([W.T, b])
-    p, at = problem.evaluate(start)[1], np.empty(0)
+    problem.evaluate(start, keep=True)
     # Parameters in units that their own curvature makes about equally large.
-    scale = 1 / np.sqrt(problem.back(problem.total * p * (1 - p), logs**2) + problem.ridge)
+    scale, at = 1 / np.sqrt(problem.diagonal()), np.empty(0)
+    is_newton = logs.shape[1] < MANY_CLASSES
 
     def parameters(t: FloatArray) -> FloatArray:
         return np.asarray(start + scale * t.reshape(scale.shape))
 
     def loss(t: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal p, at
-        value, p = problem.evaluate(parameters(t))
+        nonlocal at
+        value, gradient = problem.evaluate(parameters(t), is_newton)
         at = t.copy()
-        return value, (scale * problem.gradient(parameters(t), p)).ravel()
+        return value, (scale * gradient).ravel()
 
     def curve(t: FloatArray, v: FloatArray) -> FloatArray:
         if not np.array_equal(t, at):
             loss(t)
-        return np.ravel(scale * problem.curve(p, scale * v.reshape(scale.shape)))
+        return np.ravel(scale * problem.curve(scale * v.reshape(scale.shape)))
 
     options: dict[str, Any] = {"gtol": GRADIENT_TOLERANCE, "max_trust_radius": MAX_TRUST_RADIUS}
     method, search = "trust-ncg", {"hessp": curve}
-    if logs.shape[1] >= MANY_CLASSES:
+    if not is_newton:
         method, search, options = "L-BFGS-B", {}, OPTIONS_OF_MANY
     result: Any = minimize(  # type: ignore[call-overload]
         loss, np.zeros(scale.size), jac=True, method=method, options=options, **search

@@ -417,7 +417,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, _BaseComposition
 
     def _check_state(self) -> None:
         require(isinstance(self._fitted, FittedClassifier), "fitted must be the result of a fit")
-        resolve_estimator(self.estimator, self.n_jobs)
+        get_tags(self)  # which asks every estimator
         check_parameters(self)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

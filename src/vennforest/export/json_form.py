@@ -169,10 +169,11 @@ def _encode(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray) and value.dtype.name in ARRAY_TYPES:
-        numbers = value.ravel().tolist()
-        if value.dtype.kind == "f":
-            numbers = [x if np.isfinite(x) else repr(x) for x in numbers]
-        return {"dtype": value.dtype.name, "shape": list(value.shape), "values": numbers}
+        shape, place, numbers = list(value.shape), "values", value.ravel()
+        if len(shape) == 2 and value.tobytes() == np.diag(value.diagonal()).tobytes():
+            place, numbers = "diagonal", value.diagonal()
+        array = [x if np.isfinite(x) else repr(x) for x in numbers.tolist()]
+        return {"dtype": value.dtype.name, "shape": shape, place: array}
     if isinstance(value, list | tuple):
         return [_encode(item) for item in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
@@ -198,10 +199,12 @@ def _decode(value: Any) -> Any:
         return float(value["number"])
     if value.keys() == {"items"}:
         return {key: _decode(item) for key, item in value["items"].items()}
-    if value.keys() == {"dtype", "shape", "values"}:
+    if value.keys() in ({"dtype", "shape", "values"}, {"dtype", "shape", "diagonal"}):
         require(value["dtype"] in ARRAY_TYPES, f"dtype must be one of {ARRAY_TYPES}")
-        array = np.array(value["values"], dtype=value["dtype"])  # reads "nan" and "inf" too
-        return array.reshape(value["shape"])
+        is_diagonal = "diagonal" in value
+        numbers = value["diagonal" if is_diagonal else "values"]
+        array = np.array(numbers, dtype=value["dtype"])  # reads "nan" and "inf" too
+        return (np.diag(array) if is_diagonal else array).reshape(value["shape"])
     cls = _part_types()[value["type"]]
     state = {key: _decode(item) for key, item in value.items() if key != "type"}
     is_method = [key for key in state if callable(getattr(cls, key, None))]
