@@ -20,7 +20,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
 import vennforest
-from support.quick_fits import quick_fits
 from vennforest import CalibratedClassifier, MixedForestClassifier, Monitor
 from vennforest._messages import InputError
 from vennforest.calibrators import METHODS, make_calibrator
@@ -286,5 +285,4 @@ def main():
 
 
 if __name__ == "__main__":
-    with quick_fits():
-        main()
+    main()
